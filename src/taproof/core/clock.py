@@ -1,0 +1,34 @@
+"""The only place that reads the clock. Everywhere else `now` is a parameter, read once per operation."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+Clock = Callable[[], int]
+"""Returns the current time: integer milliseconds since the Unix epoch."""
+
+SECOND: Final = 1_000
+MINUTE: Final = 60 * SECOND
+DAY: Final = 24 * 60 * MINUTE
+
+
+def system_clock() -> int:
+    """Return the machine's wall-clock time in milliseconds since the Unix epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def day_number(instant: int) -> int:
+    """Return the UTC day that `instant` (ms) lies in, counted from 1970-01-01."""
+    return instant // DAY
+
+
+def iso8601(instant: int) -> str:
+    """Write `instant` (ms) as the contract has it: UTC, milliseconds, `Z` (contract.md, Everywhere)."""
+    moment = datetime.fromtimestamp(instant // SECOND, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{instant % SECOND:03d}Z"
+
+
+def iso_date(day: int) -> str:
+    """Write a day number as `2026-11-20`."""
+    return f"{datetime.fromtimestamp(day * DAY // SECOND, UTC):%Y-%m-%d}"

@@ -1,0 +1,12 @@
+"""The only place that draws randomness. Everywhere else `entropy` is a parameter."""
+
+import secrets
+from collections.abc import Callable
+
+Entropy = Callable[[int], bytes]
+"""Takes a number of bytes, returns that many unpredictable ones."""
+
+
+def system_entropy(size: int) -> bytes:
+    """Return `size` bytes from the operating system's cryptographic generator."""
+    return secrets.token_bytes(size)

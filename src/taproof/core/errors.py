@@ -1,0 +1,92 @@
+"""Every error that a caller can cause or must be told of.
+
+An error's `code` is stable and goes into `X-Error-Code`; its docstring is the sentence that the caller reads,
+unless the raiser has a more exact one. `web/errors.py` maps each class to an HTTP status (contract.md, Everywhere).
+"""
+
+import re
+
+
+class TaproofError(Exception):
+    """Something went wrong."""
+
+    code: str = "error"
+
+    def __init_subclass__(cls) -> None:
+        cls.code = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+
+    def __init__(self, sentence: str | None = None) -> None:
+        self.sentence = sentence if sentence is not None else " ".join((type(self).__doc__ or "").split())
+        super().__init__(self.sentence)
+
+
+class InvalidRequest(TaproofError):
+    """The request is not valid. Compare it with /docs."""
+
+
+class ProjectPaused(TaproofError):
+    """This project is paused and starts no new sign-ins. Its developer can set is_active to true."""
+
+
+class InvalidAccessToken(TaproofError):
+    """Send a valid access token: Authorization: Bearer tap_… (make one with: taproof developers add EMAIL)."""
+
+
+class InvalidSecretKey(TaproofError):
+    """Send the project's current secret key: Authorization: Bearer sk_… in the header."""
+
+
+class PublicAccessDisabled(TaproofError):
+    """Public access is off for this project. Call /api/v1/generate and /api/v1/verify with its secret key."""
+
+
+class HttpsRequired(TaproofError):
+    """Use https:// — plain HTTP is only answered on this machine's own loopback address."""
+
+
+class NotFound(TaproofError):
+    """There is nothing at this address. The endpoints are listed at /docs."""
+
+
+class ProjectNotFound(TaproofError):
+    """There is no such project. Check the project id."""
+
+
+class SessionNotFound(TaproofError):
+    """There is no such session in this project. Check the session token, or start a new session."""
+
+
+class AccessTokenNotFound(TaproofError):
+    """There is no such access token. List yours with GET /api/v1/dev/tokens."""
+
+
+class DeveloperExists(TaproofError):
+    """A developer with this e-mail address exists already."""
+
+
+class DeveloperNotFound(TaproofError):
+    """There is no developer with this e-mail address. Add one with: taproof developers add EMAIL."""
+
+
+class MethodNotAllowed(TaproofError):
+    """This address does not answer that method. The Allow header says which it does."""
+
+
+class PayloadTooLarge(TaproofError):
+    """The request body is larger than 16 KiB. Send a smaller one."""
+
+
+class StoreUnavailable(TaproofError):
+    """The store cannot be reached just now. Try again in a moment."""
+
+
+class InternalError(TaproofError):
+    """Internal error."""
+
+
+class MasterKeyWrong(TaproofError):
+    """The master key does not fit this database. Set TAPROOF_MASTER_KEY to the key that it was made with."""
+
+
+class SealBroken(TaproofError):
+    """A stored secret cannot be decrypted: it was altered, moved to another row, or sealed under another key."""

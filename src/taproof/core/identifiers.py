@@ -1,0 +1,101 @@
+"""The form of every identifier, token and key (contract.md, Identifiers and secrets)."""
+
+import base64
+import binascii
+import hashlib
+import re
+import zlib
+from typing import Final
+
+from taproof.core.clock import day_number
+from taproof.core.entropy import Entropy
+from taproof.core.model import SessionKey
+
+ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+ID_LENGTH: Final = 22
+"""Characters after the prefix: 22 letters and digits carry 128 random bits."""
+KEY_LENGTH: Final = 43
+"""Random characters of a key: 43 letters and digits carry 256 bits; six more are the checksum."""
+CHECKSUM_LENGTH: Final = 6
+TOKEN_LENGTH: Final = 43
+
+_SESSION_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
+_PROJECT_ID: Final = re.compile(r"proj_[A-Za-z0-9]{16,40}")
+_KEY: Final = re.compile(r"[A-Za-z0-9]{49}")
+
+
+def _base62(value: int, length: int) -> str:
+    digits = []
+    for _ in range(length):
+        value, digit = divmod(value, 62)
+        digits.append(ALPHABET[digit])
+    return "".join(reversed(digits))
+
+
+def new_id(prefix: str, entropy: Entropy) -> str:
+    """Return a new identifier such as `proj_4Ksd…` with 128 random bits."""
+    return f"{prefix}_{_base62(int.from_bytes(entropy(16)), ID_LENGTH)}"
+
+
+def is_project_id(value: str) -> bool:
+    """Tell whether `value` has the form of a project id."""
+    return _PROJECT_ID.fullmatch(value) is not None
+
+
+def new_session_token(now: int, entropy: Entropy) -> str:
+    """Return a session token: 32 bytes, base64url without padding, the first two the UTC day of creation."""
+    raw = day_number(now).to_bytes(2) + entropy(30)
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def session_key(session_token: str) -> SessionKey | None:
+    """Return where the session of this token is stored, or None when it does not have the form of a token.
+
+    Only the one spelling that the service gives out is accepted: the last character carries two unused bits,
+    which must be zero, so that no second token leads to the same session.
+    """
+    if _SESSION_TOKEN.fullmatch(session_token) is None or session_token[-1] not in _LAST_CHARACTERS:
+        return None
+    head = binascii.a2b_base64(session_token[:4].translate(_STANDARD))
+    return SessionKey(head[0] << 8 | head[1], hashlib.sha256(session_token.encode()).digest())
+
+
+_STANDARD: Final = str.maketrans("-_", "+/")
+_LAST_CHARACTERS: Final = frozenset("AEIMQUYcgkosw048")
+
+
+def new_key(prefix: str, entropy: Entropy) -> str:
+    """Return a new secret key (`sk`) or access token (`tap`): random letters and digits and their CRC-32.
+
+    The checksum lets a scanner tell a leaked key from a random word without asking the service.
+    """
+    body = _base62(int.from_bytes(entropy(32)), KEY_LENGTH)
+    return f"{prefix}_{body}{_checksum(prefix, body)}"
+
+
+def is_key(value: str, prefix: str) -> bool:
+    """Tell whether `value` is a well-formed key of this kind, checksum included."""
+    kind, _, rest = value.partition("_")
+    if kind != prefix or _KEY.fullmatch(rest) is None:
+        return False
+    return rest[KEY_LENGTH:] == _checksum(prefix, rest[:KEY_LENGTH])
+
+
+def _checksum(prefix: str, body: str) -> str:
+    return _base62(zlib.crc32(f"{prefix}_{body}".encode()), CHECKSUM_LENGTH)
+
+
+def key_hash(key: str) -> bytes:
+    """Return the SHA-256 under which a key is stored and looked up. A key has 256 random bits: no salt is needed."""
+    return hashlib.sha256(key.encode()).digest()
+
+
+def key_preview(key: str) -> str:
+    """Return the part of a key that may be shown again, such as `sk_a1B2…Wx9z`."""
+    prefix, _, rest = key.partition("_")
+    return f"{prefix}_{rest[:4]}…{rest[-4:]}"
+
+
+def new_webhook_secret(entropy: Entropy) -> str:
+    """Return a webhook secret: `whsec_` and the base64 of 32 random bytes (the Standard Webhooks form)."""
+    return f"whsec_{base64.b64encode(entropy(32)).decode()}"

@@ -1,0 +1,45 @@
+"""Names that other people choose: what is accepted, and how they are shown so that they cannot pose as more."""
+
+import unicodedata
+from typing import Final
+
+NAME_LIMIT: Final = 100
+_FIRST_STRONG_ISOLATE: Final = "\u2068"
+_POP_DIRECTIONAL_ISOLATE: Final = "\u2069"
+
+
+def name_problem(name: str) -> str | None:
+    """Return why `name`, already trimmed, cannot be a project's name, as the rest of a sentence; None if it can."""
+    if not 1 <= len(name) <= NAME_LIMIT:
+        return f"must have 1 to {NAME_LIMIT} characters"
+    if any(unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"} for character in name):
+        return "must not contain control characters or line breaks"
+    if not visible_name(name):
+        return "must contain something visible"
+    return None
+
+
+def visible_name(name: str) -> str:
+    """Return `name` on one line without control, direction-changing and invisible characters.
+
+    What is dropped: the categories Cc, Cf (which holds every bidirectional control), Cs, Co and Cn. The two that
+    joined emoji and several scripts need, zero-width joiner and non-joiner, stay where they stand between others.
+    """
+    kept = "".join(
+        " " if character.isspace() else character
+        for character in name
+        if character.isspace()
+        or character in "\u200c\u200d"
+        or unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Co", "Cn"}
+    )
+    return " ".join(kept.split()).strip("\u200c\u200d ")
+
+
+def isolated_name(name: str) -> str:
+    """Return the visible name inside Unicode isolates, so that its direction cannot reorder the text around it."""
+    return f"{_FIRST_STRONG_ISOLATE}{visible_name(name)}{_POP_DIRECTIONAL_ISOLATE}"
+
+
+def stored_text(text: str) -> str:
+    """Return a messenger's text as it can be stored and sent on: without NUL and lone surrogates."""
+    return "".join(c for c in text if c != "\0" and not "\ud800" <= c <= "\udfff")

@@ -1,0 +1,28 @@
+"""The proof: a JWT, HS256, with the spec's eight claims (service-spec.md, Proof; RFC 7519; RFC 8725)."""
+
+from typing import Final
+
+import jwt
+
+from taproof.core.clock import SECOND
+from taproof.core.model import Identity
+
+ISSUER: Final = "taproof"
+PROOF_LIFETIME: Final = 300
+"""Seconds from `iat` to `exp` (service-spec.md, Limits)."""
+
+
+def sign_proof(identity: Identity, project_id: str, session_token: str, webhook_secret: str, now: int) -> str:
+    """Return the signed proof. The key is the whole `whsec_…` string, as bytes (contract.md)."""
+    issued_at = now // SECOND
+    claims = {
+        "messenger_id": identity.messenger_id,
+        "messenger_name": identity.messenger_name,
+        "messenger_username": identity.messenger_username,
+        "project_id": project_id,
+        "session_token": session_token,
+        "iss": ISSUER,
+        "iat": issued_at,
+        "exp": issued_at + PROOF_LIFETIME,
+    }
+    return jwt.encode(claims, webhook_secret.encode(), algorithm="HS256")

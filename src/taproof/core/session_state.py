@@ -1,0 +1,47 @@
+"""The life of a session, as one table. An event that the table does not have raises and changes nothing.
+
+Source: service-spec.md, States and transitions; contract.md, Session endpoints. Both drivers' guarded statements
+are held to this table by a stateful property test (`tests/storage/test_session_life.py`).
+"""
+
+from typing import Final, Literal
+
+from taproof.core.clock import MINUTE
+from taproof.core.model import Status
+
+SessionEvent = Literal["open", "confirm", "cancel", "expire", "consume"]
+
+SESSION_LIFETIME: Final = 10 * MINUTE
+"""How long a session may stay pending, in milliseconds (service-spec.md, Limits)."""
+
+TRANSITIONS: Final[dict[tuple[Status, SessionEvent], Status]] = {
+    ("pending", "open"): "pending",
+    ("pending", "confirm"): "confirmed",
+    ("pending", "cancel"): "cancelled",
+    ("pending", "expire"): "expired",
+    ("confirmed", "consume"): "used",
+}
+
+
+class IllegalTransition(Exception):
+    """The event does not exist in that state."""
+
+
+def visible_status(stored: Status, expires_at: int, now: int) -> Status:
+    """Return what a reader sees at `now`: a pending session is expired from the instant its time is over."""
+    return "expired" if stored == "pending" and now >= expires_at else stored
+
+
+def next_status(stored: Status, event: SessionEvent, expires_at: int, now: int) -> Status:
+    """Return the state after `event` at `now`.
+
+    Raises:
+        IllegalTransition: the table has no such row; the session stays as it is.
+    """
+    seen = "pending" if event == "expire" and stored == "pending" else visible_status(stored, expires_at, now)
+    if event == "expire" and now < expires_at:
+        raise IllegalTransition(f"{event} before its time")
+    try:
+        return TRANSITIONS[seen, event]
+    except KeyError:
+        raise IllegalTransition(f"{event} when {seen}") from None

@@ -1,0 +1,88 @@
+"""The numbers of a developer's projects, read from counters only (contract.md, Developer endpoints, Analytics).
+
+Every figure is about the sessions that were *created* in the window, counted on the UTC day of their creation,
+so that a funnel never shows more confirmed sessions than requested ones.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from taproof.core.clock import Clock, day_number
+from taproof.core.model import DailyCounts, Developer
+from taproof.service.sessions import owned_project_ids
+from taproof.storage.protocol import Storage
+
+Window = Literal[7, 30, 90]
+COUNTS: Final = ("requested", "opened", "confirmed", "used", "cancelled", "expired")
+
+
+@dataclass(frozen=True, slots=True)
+class Analytics:
+    """What became of the sessions of a window of UTC days, today last.
+
+    `daily` has every day of the window; `conversion_rate` is a percentage with one decimal.
+    """
+
+    unique_users: int
+    totals: dict[str, int]
+    daily: list["Day"]
+    projects: list[tuple[str, str]]
+
+    @property
+    def conversion_rate(self) -> float:
+        """Confirmed per hundred requested, 0 when none was requested."""
+        requested = self.totals["requested"]
+        return round(100 * self.totals["confirmed"] / requested, 1) if requested else 0.0
+
+
+@dataclass(slots=True)
+class Day:
+    """One UTC day (`day` counts from 1970-01-01)."""
+
+    day: int
+    unique_users: int = 0
+    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
+
+
+class AnalyticsReader:
+    """Reads the counters."""
+
+    def __init__(self, storage: Storage, clock: Clock) -> None:
+        self._storage = storage
+        self._clock = clock
+
+    async def read_analytics(self, developer: Developer, *, days: Window, project_id: str | None) -> Analytics:
+        """Return the analytics of all of a developer's projects, or of one.
+
+        Raises:
+            InvalidRequest: not the form of a project id.
+            ProjectNotFound: none of this developer's.
+        """
+        today = day_number(self._clock())
+        first_day = today - days + 1
+        project_ids = await owned_project_ids(self._storage, developer, project_id)
+        rows = await self._storage.read_daily_counts(project_ids, first_day)
+        daily = {day: Day(day) for day in range(first_day, today + 1)}
+        totals: dict[str, int] = defaultdict(int, dict.fromkeys(COUNTS, 0))
+        unique_users = 0
+        for row in (row for row in rows if row.day in daily):
+            for name in COUNTS:
+                daily[row.day].counts[name] += getattr(row, name)
+                totals[name] += getattr(row, name)
+        if project_id is not None:
+            unique_users = self._add_users(daily, rows)
+        else:
+            for users in await self._storage.read_daily_users(developer.id, first_day):
+                unique_users += users.latest_users
+                if users.day in daily:
+                    daily[users.day].unique_users = users.unique_users
+        names = [(project.id, project.name) for project in await self._storage.list_projects(developer.id)]
+        return Analytics(unique_users, dict(totals), list(daily.values()), names)
+
+    @staticmethod
+    def _add_users(daily: dict[int, Day], rows: list[DailyCounts]) -> int:
+        for row in rows:
+            if row.day in daily:
+                daily[row.day].unique_users = row.unique_users
+        return sum(row.latest_users for row in rows)

@@ -1,0 +1,42 @@
+"""What an installation is held to from its first start on: its master key, and whether it is a sandbox."""
+
+from taproof.core.entropy import Entropy
+from taproof.core.errors import MasterKeyWrong, SealBroken, TaproofError
+from taproof.core.sealing import Sealer
+from taproof.storage.protocol import Storage
+
+_KEY_MARK = "master_key_check"
+_MODE_MARK = "mode"
+
+
+class WrongMode(TaproofError):
+    """This database belongs to the other mode, sandbox or real. Give each its own database."""
+
+
+async def has_master_key(storage: Storage) -> bool:
+    """Tell whether this database was already used with a master key, so that making a new one would be wrong."""
+    return await storage.read_mark(_KEY_MARK) is not None
+
+
+async def check_master_key(storage: Storage, sealer: Sealer, entropy: Entropy) -> None:
+    """Bind the database to this master key on first use, and hold it to it from then on.
+
+    Raises:
+        MasterKeyWrong: the database was made with another key.
+    """
+    check = await storage.claim_mark(_KEY_MARK, sealer.seal(_KEY_MARK, _KEY_MARK, entropy))
+    try:
+        sealer.unseal(check, _KEY_MARK)
+    except SealBroken:
+        raise MasterKeyWrong from None
+
+
+async def check_mode(storage: Storage, *, sandbox: bool) -> None:
+    """Keep pretend users out of a real database, and real ones out of a sandbox.
+
+    Raises:
+        WrongMode: the database was first used in the other mode.
+    """
+    mode = b"sandbox" if sandbox else b"real"
+    if await storage.claim_mark(_MODE_MARK, mode) != mode:
+        raise WrongMode

@@ -1,0 +1,178 @@
+"""What the service asks of a store. Each method is one atomic operation; a write is durable when it returns.
+
+Any method may raise `StoreUnavailable` when the database is locked, full, read-only or out of reach; then nothing
+was changed. Times are milliseconds since the epoch.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from taproof.core.model import (
+    AccessToken,
+    ConsumedSession,
+    DailyCounts,
+    DailyUsers,
+    Delivery,
+    Developer,
+    Event,
+    Identity,
+    NewSession,
+    PageCursor,
+    PolledSession,
+    Project,
+    ProjectChanges,
+    Session,
+    SessionKey,
+    Status,
+)
+
+UpdateClaim = Literal["claimed", "in_progress", "done"]
+DeliveryOutcome = Literal["delivered", "failed"]
+
+
+class Storage(Protocol):
+    """The store: SQLite on one machine, PostgreSQL for many."""
+
+    async def close(self) -> None:
+        """Let go of the database. Writes under way are finished first."""
+
+    async def ping(self) -> None:
+        """Do the smallest read that proves that the store answers."""
+
+    # ---- what the installation remembers about itself
+
+    async def read_mark(self, name: str) -> bytes | None:
+        """Return the value kept under `name`, or None."""
+
+    async def claim_mark(self, name: str, value: bytes) -> bytes:
+        """Keep `value` under `name` unless something is kept there already; return what is kept now."""
+
+    # ---- developers and access tokens
+
+    async def create_developer(self, developer: Developer) -> bool:
+        """Store a developer; False when the e-mail address is taken (compared without case)."""
+
+    async def read_developer(self, email: str) -> Developer | None:
+        """Return the developer with this e-mail address (compared without case)."""
+
+    async def list_developers(self) -> list[Developer]:
+        """Return all developers, oldest first."""
+
+    async def create_access_token(self, token: AccessToken, token_hash: bytes) -> None:
+        """Store an access token under the SHA-256 of its plaintext."""
+
+    async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
+        """Return the token with this hash and its developer, expired or not; None when unknown or revoked."""
+
+    async def touch_access_token(self, token_id: str, now: int) -> None:
+        """Write down that the token was used at `now`."""
+
+    async def list_access_tokens(self, developer_id: str) -> list[AccessToken]:
+        """Return a developer's tokens, newest first."""
+
+    async def delete_access_token(self, developer_id: str, token_id: str) -> bool:
+        """Revoke a token for good; False when this developer has no such token."""
+
+    # ---- projects
+
+    async def create_project(self, project: Project, secret_key_hash: bytes) -> None:
+        """Store a project."""
+
+    async def read_project(self, project_id: str) -> Project | None:
+        """Return a project with its counts."""
+
+    async def read_project_by_secret_key(self, secret_key_hash: bytes) -> Project | None:
+        """Return the project whose current secret key has this hash; its counts are left at 0."""
+
+    async def list_projects(self, developer_id: str) -> list[Project]:
+        """Return a developer's projects with their counts, oldest first."""
+
+    async def update_project(self, developer_id: str, project_id: str, changes: ProjectChanges) -> Project | None:
+        """Change the fields that are not None; None when this developer has no such project."""
+
+    async def replace_project_secrets(
+        self,
+        developer_id: str,
+        project_id: str,
+        secret_key_hash: bytes,
+        secret_key_preview: str,
+        sealed_webhook_secret: bytes,
+    ) -> bool:
+        """Replace both secrets at once; False when this developer has no such project."""
+
+    async def delete_project(self, developer_id: str, project_id: str) -> bool:
+        """Delete a project: from here on nothing of it is found. `purge_deleted_projects` erases what is left."""
+
+    async def purge_deleted_projects(self, limit: int) -> int:
+        """Erase at most about `limit` rows of deleted projects; return how many were erased (0: all is done)."""
+
+    # ---- the life of a session; each is one guarded statement, so of any number of callers one wins
+
+    async def create_session(self, session: NewSession, *, public: bool) -> bool:
+        """Store a pending session and count it.
+
+        False, and nothing stored, when the project does not exist, is paused, or `public` is true and its public
+        access is off.
+        """
+
+    async def poll_session(self, key: SessionKey) -> PolledSession | None:
+        """Return what a poll needs: the hottest read."""
+
+    async def read_session(self, key: SessionKey) -> Session | None:
+        """Return the whole session."""
+
+    async def open_session(self, key: SessionKey, opener_id: str, now: int) -> bool:
+        """Make `opener_id` the owner of a pending session that nobody has opened; tell whether that happened."""
+
+    async def confirm_session(self, key: SessionKey, identity: Identity, now: int, event: Event) -> bool:
+        """Move pending to confirmed if `identity` opened it, record it, and record `event` if a webhook is set."""
+
+    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
+        """Move pending to cancelled if `opener_id` opened it, and record `event` if a webhook is set."""
+
+    async def consume_session(self, key: SessionKey, now: int) -> ConsumedSession | None:
+        """Move confirmed to used; only the one caller that did so gets the identity."""
+
+    async def expire_sessions(self, now: int, limit: int) -> int:
+        """Write down the expiry of at most `limit` sessions whose time is over; return how many."""
+
+    async def list_sessions(
+        self,
+        project_ids: Sequence[str],
+        status: Status | None,
+        before: PageCursor | None,
+        limit: int,
+        now: int,
+    ) -> list[Session]:
+        """Return sessions newest first, with the status that a reader sees at `now`, strictly after `before`."""
+
+    # ---- analytics
+
+    async def read_daily_counts(self, project_ids: Sequence[str], first_day: int) -> list[DailyCounts]:
+        """Return the counts of each project and day from `first_day` on; days without any are left out."""
+
+    async def read_daily_users(self, developer_id: str, first_day: int) -> list[DailyUsers]:
+        """Return distinct users per day over all projects of a developer, from `first_day` on."""
+
+    # ---- webhook events
+
+    async def claim_deliveries(self, now: int, leased_until: int, limit: int) -> list[Delivery]:
+        """Lease events that are due at `now` and that no living lease holds."""
+
+    async def finish_delivery(self, delivery: Delivery, outcome: DeliveryOutcome, now: int) -> bool:
+        """Write down how a delivery ended; False when the lease was lost to another worker."""
+
+    # ---- bot updates
+
+    async def claim_update(self, bot_id: int, update_id: int, now: int, stale_before: int) -> UpdateClaim:
+        """Claim a bot update for handling.
+
+        "claimed": handle it, then `finish_update`. "done": it was handled already. "in_progress": somebody claimed it
+        after `stale_before` and has not finished; let the messenger deliver it again.
+        """
+
+    async def finish_update(self, bot_id: int, update_id: int) -> None:
+        """Write down that an update was handled to its end."""
+
+    async def purge_updates(self, claimed_before: int, limit: int) -> int:
+        """Forget at most `limit` updates that were claimed before that time; return how many."""
