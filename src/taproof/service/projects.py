@@ -98,7 +98,7 @@ class Projects:
         changes = ProjectChanges(
             name, changes.webhook_url, changes.is_active, changes.public_access, changes.collect_phone
         )
-        project = await self._storage.update_project(developer.id, project_id, changes)
+        project = await self._storage.update_project(developer.id, project_id, changes, self._clock())
         if project is None:
             raise ProjectNotFound
         return project

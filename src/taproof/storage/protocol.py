@@ -87,8 +87,13 @@ class Storage(Protocol):
     async def list_projects(self, developer_id: str) -> list[Project]:
         """Return a developer's projects with their counts, oldest first."""
 
-    async def update_project(self, developer_id: str, project_id: str, changes: ProjectChanges) -> Project | None:
-        """Change the fields that are not None; None when this developer has no such project."""
+    async def update_project(
+        self, developer_id: str, project_id: str, changes: ProjectChanges, now: int
+    ) -> Project | None:
+        """Change the fields that are not None; None when this developer has no such project.
+
+        Removing the webhook URL ends the project's due deliveries.
+        """
 
     async def replace_project_secrets(
         self,

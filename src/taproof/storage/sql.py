@@ -1,0 +1,178 @@
+"""Every statement, once, in the dialect that SQLite and PostgreSQL share.
+
+Placeholders are `$1`, `$2`, …; each statement names them first in ascending order, since SQLite numbers them by first
+appearance (held by `tests/storage/test_sql.py`). A driver overrides by name only what must differ.
+"""
+
+from typing import Final
+
+READ_MARK: Final = "SELECT value FROM marks WHERE name = $1"
+CLAIM_MARK: Final = "INSERT INTO marks (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING"
+
+# ---- developers and access tokens
+
+CREATE_DEVELOPER: Final = """
+INSERT INTO developers (id, email, email_key, plan, created_at) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (email_key) DO NOTHING RETURNING id"""
+READ_DEVELOPER: Final = "SELECT id, email, plan, created_at FROM developers WHERE email_key = $1"
+LIST_DEVELOPERS: Final = "SELECT id, email, plan, created_at FROM developers ORDER BY created_at, id"
+
+CREATE_ACCESS_TOKEN: Final = """
+INSERT INTO access_tokens (id, developer_id, name, preview, token_hash, created_at, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7)"""
+READ_ACCESS_TOKEN: Final = """
+SELECT t.id, t.developer_id, t.name, t.preview, t.created_at, t.last_used_at, t.expires_at,
+  d.id, d.email, d.plan, d.created_at
+FROM access_tokens t JOIN developers d ON d.id = t.developer_id WHERE t.token_hash = $1"""
+TOUCH_ACCESS_TOKEN: Final = """
+UPDATE access_tokens SET last_used_at = $1 WHERE id = $2 AND (last_used_at IS NULL OR last_used_at < $1)"""
+LIST_ACCESS_TOKENS: Final = """
+SELECT id, developer_id, name, preview, created_at, last_used_at, expires_at
+FROM access_tokens WHERE developer_id = $1 ORDER BY created_at DESC, id DESC"""
+DELETE_ACCESS_TOKEN: Final = "DELETE FROM access_tokens WHERE developer_id = $1 AND id = $2 RETURNING id"
+
+# ---- projects
+
+CREATE_PROJECT: Final = """
+INSERT INTO projects (id, developer_id, name, secret_key_hash, secret_key_preview, sealed_webhook_secret,
+  webhook_url, is_active, public_access, collect_phone, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"""
+_PROJECT: Final = """
+SELECT p.id, p.developer_id, p.name, p.secret_key_preview, p.sealed_webhook_secret, p.webhook_url, p.is_active,
+  p.public_access, p.collect_phone, p.created_at"""
+_COUNTED_PROJECT: Final = f"""{_PROJECT},
+  (SELECT COALESCE(SUM(c.requested), 0) FROM daily_counts c WHERE c.project_id = p.id),
+  (SELECT COALESCE(SUM(c.confirmed), 0) FROM daily_counts c WHERE c.project_id = p.id)
+FROM projects p"""
+READ_PROJECT: Final = f"{_COUNTED_PROJECT} WHERE p.id = $1"
+LIST_PROJECTS: Final = f"{_COUNTED_PROJECT} WHERE p.developer_id = $1 ORDER BY p.created_at, p.id"
+READ_PROJECT_BY_SECRET_KEY: Final = f"{_PROJECT} FROM projects p WHERE p.secret_key_hash = $1"
+UPDATE_PROJECT: Final = """
+UPDATE projects SET name = COALESCE($1, name), webhook_url = COALESCE($2, webhook_url),
+  is_active = COALESCE($3, is_active), public_access = COALESCE($4, public_access),
+  collect_phone = COALESCE($5, collect_phone)
+WHERE developer_id = $6 AND id = $7 RETURNING id"""
+REPLACE_PROJECT_SECRETS: Final = """
+UPDATE projects SET secret_key_hash = $1, secret_key_preview = $2, sealed_webhook_secret = $3
+WHERE developer_id = $4 AND id = $5 RETURNING id"""
+DELETE_PROJECT: Final = "DELETE FROM projects WHERE developer_id = $1 AND id = $2 RETURNING id"
+REMEMBER_DELETED_PROJECT: Final = "INSERT INTO deleted_projects (id, developer_id) VALUES ($1, $2)"
+NEXT_DELETED_PROJECT: Final = "SELECT id, developer_id FROM deleted_projects ORDER BY id LIMIT 1"
+FORGET_DELETED_PROJECT: Final = "DELETE FROM deleted_projects WHERE id = $1"
+ERASE_SESSIONS: Final = """
+DELETE FROM sessions WHERE (day, token_hash) IN
+  (SELECT day, token_hash FROM sessions WHERE project_id = $1 LIMIT $2) RETURNING day"""
+ERASE_EVENTS: Final = """
+DELETE FROM webhook_events WHERE id IN (SELECT id FROM webhook_events WHERE project_id = $1 LIMIT $2) RETURNING id"""
+NEXT_USER_DAYS: Final = "SELECT messenger_id, day FROM user_days WHERE project_id = $1 LIMIT $2"
+ERASE_USER_DAY: Final = """
+DELETE FROM user_days WHERE developer_id = $1 AND messenger_id = $2 AND day = $3 AND project_id = $4"""
+ERASE_DAILY_COUNTS: Final = "DELETE FROM daily_counts WHERE project_id = $1"
+
+# ---- the life of a session
+
+CREATE_SESSION: Final = """
+INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, project_id)
+SELECT $1, $2, $3, 'pending', $4, $5, p.id FROM projects p
+WHERE p.id = $6 AND p.is_active = 1 AND (p.public_access = 1 OR $7 = 0) RETURNING id"""
+POLL_SESSION: Final = """
+SELECT s.project_id, p.public_access, s.status, s.expires_at
+FROM sessions s JOIN projects p ON p.id = s.project_id WHERE s.day = $1 AND s.token_hash = $2"""
+_SESSION: Final = """
+SELECT s.day, s.token_hash, s.id, s.project_id, p.name, s.status, s.created_at, s.expires_at, s.opened_at,
+  s.opener_id, s.confirmed_at, s.cancelled_at, s.used_at, s.messenger_id, s.messenger_name, s.messenger_username
+FROM sessions s JOIN projects p ON p.id = s.project_id"""
+READ_SESSION: Final = f"{_SESSION} WHERE s.day = $1 AND s.token_hash = $2"
+OPEN_SESSION: Final = """
+UPDATE sessions SET opened_at = $1, opener_id = $2
+WHERE day = $3 AND token_hash = $4 AND status = 'pending' AND opener_id IS NULL AND expires_at > $1
+RETURNING project_id"""
+CONFIRM_SESSION: Final = """
+UPDATE sessions SET status = 'confirmed', confirmed_at = $1, messenger_id = $2, messenger_name = $3,
+  messenger_username = $4
+WHERE day = $5 AND token_hash = $6 AND status = 'pending' AND opener_id = $2 AND expires_at > $1
+  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
+RETURNING project_id, (SELECT p.developer_id FROM projects p WHERE p.id = sessions.project_id)"""
+CANCEL_SESSION: Final = """
+UPDATE sessions SET status = 'cancelled', cancelled_at = $1
+WHERE day = $2 AND token_hash = $3 AND status = 'pending' AND opener_id = $4 AND expires_at > $1
+  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
+RETURNING project_id"""
+CONSUME_SESSION: Final = """
+UPDATE sessions SET status = 'used', used_at = $1
+WHERE day = $2 AND token_hash = $3 AND status = 'confirmed'
+  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
+RETURNING project_id, messenger_id, messenger_name, messenger_username, confirmed_at,
+  (SELECT p.sealed_webhook_secret FROM projects p WHERE p.id = sessions.project_id)"""
+EXPIRE_SESSIONS: Final = """
+UPDATE sessions SET status = 'expired' WHERE status = 'pending' AND (day, token_hash) IN
+  (SELECT day, token_hash FROM sessions WHERE status = 'pending' AND expires_at <= $1 ORDER BY expires_at LIMIT $2)
+RETURNING project_id, day"""
+ANY_OVERDUE_SESSION: Final = "SELECT 1 FROM sessions WHERE status = 'pending' AND expires_at <= $1 LIMIT 1"
+LIST_SESSIONS: Final = f"""{_SESSION}
+WHERE s.project_id = $1 AND s.status = $2 AND (s.created_at, s.id) < ($3, $4)
+  AND s.expires_at > $5 AND s.expires_at <= $6
+ORDER BY s.created_at DESC, s.id DESC LIMIT $7"""
+
+# ---- counts
+
+COUNT_REQUESTED: Final = """
+INSERT INTO daily_counts (project_id, day, requested) VALUES ($1, $2, 1)
+ON CONFLICT (project_id, day) DO UPDATE SET requested = daily_counts.requested + 1"""
+COUNT_OPENED: Final = "UPDATE daily_counts SET opened = opened + 1 WHERE project_id = $1 AND day = $2"
+COUNT_CONFIRMED: Final = "UPDATE daily_counts SET confirmed = confirmed + 1 WHERE project_id = $1 AND day = $2"
+COUNT_USED: Final = "UPDATE daily_counts SET used = used + 1 WHERE project_id = $1 AND day = $2"
+COUNT_CANCELLED: Final = "UPDATE daily_counts SET cancelled = cancelled + 1 WHERE project_id = $1 AND day = $2"
+COUNT_EXPIRED: Final = "UPDATE daily_counts SET expired = expired + $1 WHERE project_id = $2 AND day = $3"
+COUNT_PROJECT_USERS: Final = """
+UPDATE daily_counts SET unique_users = unique_users + $1, latest_users = latest_users + $2
+WHERE project_id = $3 AND day = $4"""
+COUNT_DEVELOPER_USERS: Final = """
+INSERT INTO daily_users (developer_id, day, unique_users, latest_users) VALUES ($1, $2, $3, $4)
+ON CONFLICT (developer_id, day) DO UPDATE SET unique_users = daily_users.unique_users + excluded.unique_users,
+  latest_users = daily_users.latest_users + excluded.latest_users"""
+READ_USER_DAYS: Final = """
+SELECT MAX(CASE WHEN project_id = $1 THEN day END), MAX(day),
+  MAX(CASE WHEN project_id = $1 AND day = $2 THEN 1 ELSE 0 END), MAX(CASE WHEN day = $2 THEN 1 ELSE 0 END)
+FROM user_days WHERE developer_id = $3 AND messenger_id = $4"""
+ADD_USER_DAY: Final = "INSERT INTO user_days (developer_id, messenger_id, day, project_id) VALUES ($1, $2, $3, $4)"
+READ_DAILY_COUNTS: Final = """
+SELECT project_id, day, requested, opened, confirmed, used, cancelled, expired, unique_users, latest_users
+FROM daily_counts WHERE project_id = $1 AND day >= $2 ORDER BY day"""
+READ_DAILY_USERS: Final = """
+SELECT day, unique_users, latest_users FROM daily_users WHERE developer_id = $1 AND day >= $2 ORDER BY day"""
+
+# ---- webhook events
+
+RECORD_EVENT: Final = """
+INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, project_id)
+SELECT $1, $2, $3, $4, 'due', $4, 0, 0, p.id FROM projects p WHERE p.id = $5 AND p.webhook_url <> ''"""
+CLAIM_DELIVERIES: Final = """
+UPDATE webhook_events SET leased_until = $1, attempts = attempts + 1 WHERE state = 'due' AND id IN
+  (SELECT e.id FROM webhook_events e JOIN projects p ON p.id = e.project_id
+   WHERE e.state = 'due' AND e.due_at <= $2 AND e.leased_until <= $2 AND p.webhook_url <> ''
+   ORDER BY e.due_at LIMIT $3)
+RETURNING id, type, project_id, sealed_body, created_at, attempts,
+  (SELECT p.webhook_url FROM projects p WHERE p.id = webhook_events.project_id),
+  (SELECT p.sealed_webhook_secret FROM projects p WHERE p.id = webhook_events.project_id)"""
+ANY_DUE_DELIVERY: Final = """
+SELECT 1 FROM webhook_events WHERE state = 'due' AND due_at <= $1 AND leased_until <= $1 LIMIT 1"""
+FINISH_DELIVERY: Final = """
+UPDATE webhook_events SET state = $1, finished_at = $2
+WHERE id = $3 AND state = 'due' AND leased_until = $4 RETURNING id"""
+END_DELIVERIES: Final = """
+UPDATE webhook_events SET state = 'ended', finished_at = $1 WHERE project_id = $2 AND state = 'due'"""
+
+# ---- bot updates
+
+CLAIM_UPDATE: Final = """
+INSERT INTO bot_updates (bot_id, update_id, claimed_at, done) VALUES ($1, $2, $3, 0)
+ON CONFLICT (bot_id, update_id) DO UPDATE SET claimed_at = excluded.claimed_at
+  WHERE bot_updates.done = 0 AND bot_updates.claimed_at <= $4
+RETURNING update_id"""
+READ_UPDATE: Final = "SELECT done FROM bot_updates WHERE bot_id = $1 AND update_id = $2"
+FINISH_UPDATE: Final = "UPDATE bot_updates SET done = 1 WHERE bot_id = $1 AND update_id = $2"
+ANY_OLD_UPDATE: Final = "SELECT 1 FROM bot_updates WHERE claimed_at < $1 LIMIT 1"
+PURGE_UPDATES: Final = """
+DELETE FROM bot_updates WHERE (bot_id, update_id) IN
+  (SELECT bot_id, update_id FROM bot_updates WHERE claimed_at < $1 LIMIT $2) RETURNING update_id"""

@@ -1,0 +1,450 @@
+"""The store on one machine: a SQLite file in WAL mode, read directly on the event loop, written by one group commit."""
+
+import heapq
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, Self
+
+import apsw
+
+from taproof.core.errors import StoreUnavailable, TaproofError
+from taproof.core.model import (
+    AccessToken,
+    ConsumedSession,
+    DailyCounts,
+    DailyUsers,
+    Delivery,
+    Developer,
+    Event,
+    Identity,
+    NewSession,
+    PageCursor,
+    PolledSession,
+    Project,
+    ProjectChanges,
+    Session,
+    SessionKey,
+    Status,
+)
+from taproof.core.session_state import visible_status
+from taproof.storage import sql, user_counts
+from taproof.storage.group_commit import GroupCommit, rows
+from taproof.storage.migrate import migrate_sqlite
+from taproof.storage.protocol import DeliveryOutcome, UpdateClaim
+
+SOUND_VERSION: Final = (3, 51, 3)
+"""The first SQLite without the WAL-reset bug, which can corrupt a database (sqlite.org/wal.html#walresetbug)."""
+_FOREVER: Final = 2**62
+_STATUSES: Final[tuple[Status, ...]] = ("pending", "confirmed", "cancelled", "expired", "used")
+_READER_PRAGMAS: Final = "PRAGMA cache_size = -32768; PRAGMA query_only = 1"
+_WRITER_PRAGMAS: Final = """
+PRAGMA synchronous = FULL; PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 2000;
+PRAGMA journal_size_limit = 67108864"""
+
+
+class SqliteTooOld(TaproofError):
+    """This SQLite has a bug that can corrupt the database. Install the package apsw 3.51.3 or newer."""
+
+
+class SqliteStorage:
+    """Storage in one SQLite file. See `storage.protocol.Storage` for what each method promises."""
+
+    def __init__(self, reader: apsw.Connection, writer: apsw.Connection) -> None:
+        self._reader = reader
+        self._writer = GroupCommit(writer)
+
+    @classmethod
+    def open(cls, path: Path, now: int) -> Self:
+        """Open the file, making it (mode 0600) and bringing its schema up to date where needed.
+
+        Raises:
+            SqliteTooOld: the linked SQLite is not sound.
+            StoreUnavailable: the file cannot be opened or written; the sentence says why.
+            MigrationChanged: it was made by a release with another history.
+        """
+        cls.migrate(path, now)
+        try:
+            writer = apsw.Connection(str(path), statementcachesize=200)
+            writer.execute(_WRITER_PRAGMAS)
+            reader = apsw.Connection(str(path), statementcachesize=200)
+            reader.execute(_READER_PRAGMAS)
+            reader.set_busy_timeout(100)
+        except apsw.Error as error:
+            raise _cannot_open(path, error) from error
+        return cls(reader, writer)
+
+    @staticmethod
+    def migrate(path: Path, now: int) -> tuple[int, int]:
+        """Bring the schema up to date and return its version before and after. Raises as `open`."""
+        if tuple(map(int, apsw.sqlite_lib_version().split("."))) < SOUND_VERSION:
+            raise SqliteTooOld
+        try:
+            # SQLite gives its -wal and -shm files the mode of the database: personal data is the owner's to read.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            connection = apsw.Connection(str(path))
+            try:
+                connection.set_busy_timeout(10_000)
+                connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+                return migrate_sqlite(connection, now)
+            finally:
+                connection.close()
+        except (OSError, apsw.Error) as error:
+            raise _cannot_open(path, error) from error
+
+    async def close(self) -> None:
+        await self._writer.close()
+        self._reader.close()
+
+    async def ping(self) -> None:
+        self._read("SELECT 1", ())
+
+    def _read(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        try:
+            return self._reader.execute(statement, values).fetchall()
+        except (apsw.Error, apsw.ConnectionClosedError) as error:
+            raise StoreUnavailable from error
+
+    # ---- what the installation remembers about itself
+
+    async def read_mark(self, name: str) -> bytes | None:
+        found = self._read(sql.READ_MARK, (name,))
+        return found[0][0] if found else None
+
+    async def claim_mark(self, name: str, value: bytes) -> bytes:
+        def write(connection: apsw.Connection) -> bytes:
+            connection.execute(sql.CLAIM_MARK, (name, value))
+            kept: bytes = rows(connection, sql.READ_MARK, (name,))[0][0]
+            return kept
+
+        kept: bytes = await self._writer.run(write)
+        return kept
+
+    # ---- developers and access tokens
+
+    async def create_developer(self, developer: Developer) -> bool:
+        values = (developer.id, developer.email, developer.email.lower(), developer.plan, developer.created_at)
+        return bool(await self._write(sql.CREATE_DEVELOPER, values))
+
+    async def read_developer(self, email: str) -> Developer | None:
+        found = self._read(sql.READ_DEVELOPER, (email.lower(),))
+        return Developer(*found[0]) if found else None
+
+    async def list_developers(self) -> list[Developer]:
+        return [Developer(*row) for row in self._read(sql.LIST_DEVELOPERS, ())]
+
+    async def create_access_token(self, token: AccessToken, token_hash: bytes) -> None:
+        values = (
+            token.id,
+            token.developer_id,
+            token.name,
+            token.preview,
+            token_hash,
+            token.created_at,
+            token.expires_at,
+        )
+        await self._write(sql.CREATE_ACCESS_TOKEN, values)
+
+    async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
+        found = self._read(sql.READ_ACCESS_TOKEN, (token_hash,))
+        return (AccessToken(*found[0][:7]), Developer(*found[0][7:])) if found else None
+
+    async def touch_access_token(self, token_id: str, now: int) -> None:
+        await self._write(sql.TOUCH_ACCESS_TOKEN, (now, token_id))
+
+    async def list_access_tokens(self, developer_id: str) -> list[AccessToken]:
+        return [AccessToken(*row) for row in self._read(sql.LIST_ACCESS_TOKENS, (developer_id,))]
+
+    async def delete_access_token(self, developer_id: str, token_id: str) -> bool:
+        return bool(await self._write(sql.DELETE_ACCESS_TOKEN, (developer_id, token_id)))
+
+    # ---- projects
+
+    async def create_project(self, project: Project, secret_key_hash: bytes) -> None:
+        values = (
+            project.id,
+            project.developer_id,
+            project.name,
+            secret_key_hash,
+            project.secret_key_preview,
+            project.sealed_webhook_secret,
+            project.webhook_url,
+            int(project.is_active),
+            int(project.public_access),
+            int(project.collect_phone),
+            project.created_at,
+        )
+        await self._write(sql.CREATE_PROJECT, values)
+
+    async def read_project(self, project_id: str) -> Project | None:
+        found = self._read(sql.READ_PROJECT, (project_id,))
+        return _project(found[0]) if found else None
+
+    async def read_project_by_secret_key(self, secret_key_hash: bytes) -> Project | None:
+        found = self._read(sql.READ_PROJECT_BY_SECRET_KEY, (secret_key_hash,))
+        return _project(found[0]) if found else None
+
+    async def list_projects(self, developer_id: str) -> list[Project]:
+        return [_project(row) for row in self._read(sql.LIST_PROJECTS, (developer_id,))]
+
+    async def update_project(
+        self, developer_id: str, project_id: str, changes: ProjectChanges, now: int
+    ) -> Project | None:
+        flags = (changes.is_active, changes.public_access, changes.collect_phone)
+        values = (
+            changes.name,
+            changes.webhook_url,
+            *(None if flag is None else int(flag) for flag in flags),
+            developer_id,
+            project_id,
+        )
+
+        def write(connection: apsw.Connection) -> Project | None:
+            if not rows(connection, sql.UPDATE_PROJECT, values):
+                return None
+            if changes.webhook_url == "":
+                connection.execute(sql.END_DELIVERIES, (now, project_id))
+            return _project(rows(connection, sql.READ_PROJECT, (project_id,))[0])
+
+        project: Project | None = await self._writer.run(write)
+        return project
+
+    async def replace_project_secrets(
+        self,
+        developer_id: str,
+        project_id: str,
+        secret_key_hash: bytes,
+        secret_key_preview: str,
+        sealed_webhook_secret: bytes,
+    ) -> bool:
+        values = (secret_key_hash, secret_key_preview, sealed_webhook_secret, developer_id, project_id)
+        return bool(await self._write(sql.REPLACE_PROJECT_SECRETS, values))
+
+    async def delete_project(self, developer_id: str, project_id: str) -> bool:
+        def write(connection: apsw.Connection) -> bool:
+            if not rows(connection, sql.DELETE_PROJECT, (developer_id, project_id)):
+                return False
+            connection.execute(sql.REMEMBER_DELETED_PROJECT, (project_id, developer_id))
+            return True
+
+        return bool(await self._writer.run(write))
+
+    async def purge_deleted_projects(self, limit: int) -> int:
+        if not self._read(sql.NEXT_DELETED_PROJECT, ()):
+            return 0
+
+        def write(connection: apsw.Connection) -> int:
+            found = rows(connection, sql.NEXT_DELETED_PROJECT)
+            if not found:
+                return 0
+            project_id, developer_id = found[0]
+            erased = len(rows(connection, sql.ERASE_SESSIONS, (project_id, limit)))
+            erased += len(rows(connection, sql.ERASE_EVENTS, (project_id, limit)))
+            erased += user_counts.erase_users(connection, developer_id, project_id, limit // 5 + 1)
+            if erased == 0:
+                connection.execute(sql.ERASE_DAILY_COUNTS, (project_id,))
+                connection.execute(sql.FORGET_DELETED_PROJECT, (project_id,))
+                erased = 1
+            return erased
+
+        return int(await self._writer.run(write))
+
+    # ---- the life of a session
+
+    async def create_session(self, session: NewSession, *, public: bool) -> bool:
+        values = (
+            session.key.day,
+            session.key.token_hash,
+            session.id,
+            session.created_at,
+            session.expires_at,
+            session.project_id,
+            int(public),
+        )
+        count = (session.project_id, session.key.day)
+
+        def write(connection: apsw.Connection) -> bool:
+            if not rows(connection, sql.CREATE_SESSION, values):
+                return False
+            connection.execute(sql.COUNT_REQUESTED, count)
+            return True
+
+        return bool(await self._writer.run(write))
+
+    async def poll_session(self, key: SessionKey) -> PolledSession | None:
+        found = self._read(sql.POLL_SESSION, key)
+        return PolledSession(*found[0]) if found else None
+
+    async def read_session(self, key: SessionKey) -> Session | None:
+        found = self._read(sql.READ_SESSION, key)
+        return _session(found[0]) if found else None
+
+    async def open_session(self, key: SessionKey, opener_id: str, now: int) -> bool:
+        def write(connection: apsw.Connection) -> bool:
+            found = rows(connection, sql.OPEN_SESSION, (now, opener_id, *key))
+            for (project_id,) in found:
+                connection.execute(sql.COUNT_OPENED, (project_id, key.day))
+            return bool(found)
+
+        return bool(await self._writer.run(write))
+
+    async def confirm_session(self, key: SessionKey, identity: Identity, now: int, event: Event) -> bool:
+        values = (now, identity.messenger_id, identity.messenger_name, identity.messenger_username, *key)
+
+        def write(connection: apsw.Connection) -> bool:
+            found = rows(connection, sql.CONFIRM_SESSION, values)
+            for project_id, developer_id in found:
+                connection.execute(sql.COUNT_CONFIRMED, (project_id, key.day))
+                user_counts.count_user(connection, developer_id, project_id, identity.messenger_id, key.day)
+                connection.execute(sql.RECORD_EVENT, _event_values(event))
+            return bool(found)
+
+        return bool(await self._writer.run(write))
+
+    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
+        def write(connection: apsw.Connection) -> bool:
+            found = rows(connection, sql.CANCEL_SESSION, (now, *key, opener_id))
+            for (project_id,) in found:
+                connection.execute(sql.COUNT_CANCELLED, (project_id, key.day))
+                connection.execute(sql.RECORD_EVENT, _event_values(event))
+            return bool(found)
+
+        return bool(await self._writer.run(write))
+
+    async def consume_session(self, key: SessionKey, now: int) -> ConsumedSession | None:
+        def write(connection: apsw.Connection) -> ConsumedSession | None:
+            found = rows(connection, sql.CONSUME_SESSION, (now, *key))
+            if not found:
+                return None
+            project_id, *identity, confirmed_at, sealed_webhook_secret = found[0]
+            connection.execute(sql.COUNT_USED, (project_id, key.day))
+            return ConsumedSession(project_id, Identity(*identity), confirmed_at, sealed_webhook_secret)
+
+        consumed: ConsumedSession | None = await self._writer.run(write)
+        return consumed
+
+    async def expire_sessions(self, now: int, limit: int) -> int:
+        if not self._read(sql.ANY_OVERDUE_SESSION, (now,)):
+            return 0
+
+        def write(connection: apsw.Connection) -> int:
+            found = rows(connection, sql.EXPIRE_SESSIONS, (now, limit))
+            for project_id, day in set(found):
+                connection.execute(sql.COUNT_EXPIRED, (found.count((project_id, day)), project_id, day))
+            return len(found)
+
+        return int(await self._writer.run(write))
+
+    async def list_sessions(
+        self, project_ids: Sequence[str], status: Status | None, before: PageCursor | None, limit: int, now: int
+    ) -> list[Session]:
+        created_at, session_id = before or PageCursor(_FOREVER, "")
+        # The index leads by project and stored status: each pair is one short walk, and the walks are merged.
+        stored: list[tuple[Status, int, int]]
+        if status is None:
+            stored = [(each, 0, _FOREVER) for each in _STATUSES]
+        elif status == "pending":
+            stored = [("pending", now, _FOREVER)]
+        elif status == "expired":
+            stored = [("expired", 0, _FOREVER), ("pending", 0, now)]
+        else:
+            stored = [(status, 0, _FOREVER)]
+        walks = [
+            self._read(sql.LIST_SESSIONS, (project_id, each, created_at, session_id, after, until, limit))
+            for project_id in project_ids
+            for each, after, until in stored
+        ]
+        merged = heapq.merge(
+            *([_session(row, now) for row in walk] for walk in walks),
+            key=lambda session: (session.created_at, session.id),
+            reverse=True,
+        )
+        return [session for session, _ in zip(merged, range(limit), strict=False)]
+
+    # ---- analytics
+
+    async def read_daily_counts(self, project_ids: Sequence[str], first_day: int) -> list[DailyCounts]:
+        return [
+            DailyCounts(*row)
+            for project_id in project_ids
+            for row in self._read(sql.READ_DAILY_COUNTS, (project_id, first_day))
+        ]
+
+    async def read_daily_users(self, developer_id: str, first_day: int) -> list[DailyUsers]:
+        return [DailyUsers(*row) for row in self._read(sql.READ_DAILY_USERS, (developer_id, first_day))]
+
+    # ---- webhook events
+
+    async def claim_deliveries(self, now: int, leased_until: int, limit: int) -> list[Delivery]:
+        if not self._read(sql.ANY_DUE_DELIVERY, (now,)):
+            return []
+        found = await self._write(sql.CLAIM_DELIVERIES, (leased_until, now, limit))
+        return [
+            Delivery(
+                Event(event_id, event_type, project_id, sealed_body, created_at),
+                webhook_url,
+                sealed_webhook_secret,
+                attempt,
+                leased_until,
+            )
+            for (
+                event_id,
+                event_type,
+                project_id,
+                sealed_body,
+                created_at,
+                attempt,
+                webhook_url,
+                sealed_webhook_secret,
+            ) in found
+        ]
+
+    async def finish_delivery(self, delivery: Delivery, outcome: DeliveryOutcome, now: int) -> bool:
+        values = (outcome, now, delivery.event.id, delivery.leased_until)
+        return bool(await self._write(sql.FINISH_DELIVERY, values))
+
+    # ---- bot updates
+
+    async def claim_update(self, bot_id: int, update_id: int, now: int, stale_before: int) -> UpdateClaim:
+        def write(connection: apsw.Connection) -> UpdateClaim:
+            if rows(connection, sql.CLAIM_UPDATE, (bot_id, update_id, now, stale_before)):
+                return "claimed"
+            done = rows(connection, sql.READ_UPDATE, (bot_id, update_id))[0][0]
+            return "done" if done else "in_progress"
+
+        claim: UpdateClaim = await self._writer.run(write)
+        return claim
+
+    async def finish_update(self, bot_id: int, update_id: int) -> None:
+        await self._write(sql.FINISH_UPDATE, (bot_id, update_id))
+
+    async def purge_updates(self, claimed_before: int, limit: int) -> int:
+        if not self._read(sql.ANY_OLD_UPDATE, (claimed_before,)):
+            return 0
+        return len(await self._write(sql.PURGE_UPDATES, (claimed_before, limit)))
+
+    async def _write(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = await self._writer.run(lambda connection: rows(connection, statement, values))
+        return found
+
+
+def _project(row: tuple[Any, ...]) -> Project:
+    return Project(*row[:6], *(bool(flag) for flag in row[6:9]), *row[9:])
+
+
+def _session(row: tuple[Any, ...], now: int | None = None) -> Session:
+    identity = Identity(*row[13:]) if row[13] is not None else None
+    status = row[5] if now is None else visible_status(row[5], row[7], now)
+    values = (SessionKey(row[0], row[1]), *row[2:5], status, *row[6:13], identity)
+    return Session(*values)
+
+
+def _event_values(event: Event) -> tuple[Any, ...]:
+    return (event.id, event.type, event.sealed_body, event.created_at, event.project_id)
+
+
+def _cannot_open(path: Path, error: Exception) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"The database {path} cannot be opened for writing: {error}. Check TAPROOF_DATABASE_URL, and that the "
+        "directory exists, is this user's to write, and has space."
+    )

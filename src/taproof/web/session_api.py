@@ -1,0 +1,166 @@
+"""The four session endpoints, as plain ASGI: polling is nine tenths of all traffic, and nothing stands in its way.
+
+Source: service-spec.md, Public and Server-side session endpoints; contract.md, Session endpoints.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final
+
+import structlog
+
+from taproof.core.clock import iso8601
+from taproof.core.errors import InternalError, InvalidRequest, MethodNotAllowed, TaproofError
+from taproof.service.projects import Projects
+from taproof.service.signin import CreatedSession, SignIn, Verification
+from taproof.web.errors import bearer_token, error_response
+from taproof.web.json_body import ClientGone, Receive, Scope, read_json_object
+from taproof.web.metrics import Metrics
+
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+_log = structlog.get_logger(__name__)
+
+_HEADERS: Final[Headers] = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+_ANY_ORIGIN: Final[Headers] = [
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-expose-headers", b"X-Error-Code, Retry-After"),
+]
+_PREFLIGHT: Final[Headers] = [
+    (b"access-control-allow-origin", b"*"),
+    (b"access-control-allow-methods", b"POST"),
+    (b"access-control-allow-headers", b"Content-Type"),
+    (b"access-control-max-age", b"86400"),
+    (b"cache-control", b"no-store"),
+    (b"content-length", b"0"),
+]
+
+
+class SessionApi:
+    """Answers generate and verify, public and server-side. Each public method is an ASGI application."""
+
+    def __init__(self, signin: SignIn, projects: Projects, metrics: Metrics) -> None:
+        self._signin = signin
+        self._projects = projects
+        self._metrics = metrics
+
+    async def generate_public(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """POST /api/v1/generate/public."""
+        await self._answer(self._generate_public, scope, receive, send, public=True)
+
+    async def verify_public(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """POST /api/v1/verify/public."""
+        await self._answer(self._verify_public, scope, receive, send, public=True)
+
+    async def generate(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """POST /api/v1/generate."""
+        await self._answer(self._generate, scope, receive, send, public=False)
+
+    async def verify(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """POST /api/v1/verify."""
+        await self._answer(self._verify, scope, receive, send, public=False)
+
+    async def _generate_public(self, scope: Scope, receive: Receive) -> bytes:
+        body = await read_json_object(scope, receive)
+        return self._created(await self._signin.create_session(_text(body, "project_id"), public=True))
+
+    async def _verify_public(self, scope: Scope, receive: Receive) -> bytes:
+        body = await read_json_object(scope, receive)
+        project_id, session_token = _text(body, "project_id"), _text(body, "session_token")
+        return self._verified(await self._signin.verify_session(project_id, session_token, public=True))
+
+    async def _generate(self, scope: Scope, receive: Receive) -> bytes:
+        project_id, _ = await self._read_keyed(scope, receive)
+        return self._created(await self._signin.create_session(project_id, public=False))
+
+    async def _verify(self, scope: Scope, receive: Receive) -> bytes:
+        project_id, body = await self._read_keyed(scope, receive)
+        session_token = _text(body, "session_token")
+        return self._verified(await self._signin.verify_session(project_id, session_token, public=False))
+
+    async def _read_keyed(self, scope: Scope, receive: Receive) -> tuple[str, dict[str, Any]]:
+        """Return the id of the project that the secret key names, and the body."""
+        project = await self._projects.authenticate(bearer_token(scope))
+        body = await read_json_object(scope, receive)
+        if "project_id" in body and _text(body, "project_id") != project.id:
+            raise InvalidRequest(
+                "project_id is not the project of this secret key. Leave it out, or send the right one."
+            )
+        return project.id, body
+
+    def _created(self, session: CreatedSession) -> bytes:
+        self._metrics.sessions_created.inc()
+        answer = {
+            "session_token": session.session_token,
+            "deeplink": session.deeplink,
+            "expires_at": iso8601(session.expires_at),
+        }
+        return json.dumps(answer).encode()
+
+    def _verified(self, verification: Verification) -> bytes:
+        self._metrics.polls[verification.status].inc()
+        identity = verification.identity
+        if identity is None or verification.confirmed_at is None:
+            return _STATUS_ONLY[verification.status]
+        answer = {
+            "status": verification.status,
+            "messenger_id": identity.messenger_id,
+            "messenger_name": identity.messenger_name,
+            "messenger_username": identity.messenger_username or None,
+            "confirmed_at": iso8601(verification.confirmed_at),
+            "proof": verification.proof,
+        }
+        return json.dumps(answer).encode()
+
+    async def _answer(
+        self,
+        handler: Callable[[Scope, Receive], Awaitable[bytes]],
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        *,
+        public: bool,
+    ) -> None:
+        status, headers = 200, _PUBLIC_HEADERS if public else _HEADERS
+        try:
+            if scope["method"] != "POST":
+                if public and scope["method"] == "OPTIONS":
+                    await _send(send, 200, _PREFLIGHT, b"")
+                    return
+                raise MethodNotAllowed  # noqa: TRY301 — the one map of errors below answers it.
+            body = await handler(scope, receive)
+            headers = [*headers, (b"content-length", b"%d" % len(body))]
+        except ClientGone:
+            return
+        except TaproofError as error:
+            status, headers, body = error_response(error)
+            if status == 405:
+                headers.append((b"allow", b"POST, OPTIONS" if public else b"POST"))
+            if public:
+                headers += _ANY_ORIGIN
+        except Exception as error:  # noqa: BLE001 — a bug must become a 500 in the one error shape, and be logged.
+            _log.exception("session_api.bug", path=scope["path"], error=type(error).__name__)
+            status, headers, body = error_response(InternalError())
+        await _send(send, status, headers, body)
+
+
+_PUBLIC_HEADERS: Final = _HEADERS + _ANY_ORIGIN
+_STATUS_ONLY: Final = {
+    status: json.dumps({"status": status}).encode()
+    for status in ("pending", "confirmed", "cancelled", "expired", "used")
+}
+
+
+async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _text(body: dict[str, Any], field: str) -> str:
+    value = body.get(field)
+    if isinstance(value, str) and value:
+        return value
+    if field not in body or value == "":
+        raise InvalidRequest(f"{field} is missing.")
+    raise InvalidRequest(f"{field} must be a string.")
