@@ -80,6 +80,10 @@ class StoreUnavailable(TaproofError):
     """The store cannot be reached just now. Try again in a moment."""
 
 
+class MessengerUnavailable(TaproofError):
+    """The messenger cannot be reached just now, so no sign-in can be started. Try again in a moment."""
+
+
 class InternalError(TaproofError):
     """Internal error."""
 

@@ -4,6 +4,7 @@ Source: service-spec.md, States and transitions and Public session endpoints; co
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -76,12 +77,15 @@ class SignIn:
     Args:
         storage: the store.
         sealer: opens webhook secrets and seals webhook bodies.
-        link_base: the address that a session token is appended to, such as `https://t.me/my_bot`.
+        link_base: returns the address that a session token is appended to, such as `https://t.me/my_bot`; raises
+            MessengerUnavailable as long as it is not known.
         clock: returns the time in ms.
         entropy: returns random bytes.
     """
 
-    def __init__(self, storage: Storage, sealer: Sealer, link_base: str, clock: Clock, entropy: Entropy) -> None:
+    def __init__(
+        self, storage: Storage, sealer: Sealer, link_base: Callable[[], str], clock: Clock, entropy: Entropy
+    ) -> None:
         self._storage = storage
         self._sealer = sealer
         self._link_base = link_base
@@ -92,9 +96,11 @@ class SignIn:
         """Start a sign-in (POST generate/public when `public`, else POST generate).
 
         Raises:
-            InvalidRequest, ProjectNotFound, PublicAccessDisabled, ProjectPaused: and nothing is stored.
+            InvalidRequest, ProjectNotFound, PublicAccessDisabled, ProjectPaused, MessengerUnavailable: and nothing is
+                stored.
         """
         _require_project_id(project_id)
+        link_base = self._link_base()
         now = self._clock()
         session_token = new_session_token(now, self._entropy)
         key = session_key(session_token)
@@ -102,7 +108,7 @@ class SignIn:
         session = NewSession(key, new_id("sess", self._entropy), project_id, now, now + SESSION_LIFETIME)
         if not await self._storage.create_session(session, public=public):
             raise await self._refusal(project_id, ProjectPaused(), public=public)
-        return CreatedSession(session_token, f"{self._link_base}?start={session_token}", session.expires_at)
+        return CreatedSession(session_token, f"{link_base}?start={session_token}", session.expires_at)
 
     async def verify_session(self, project_id: str, session_token: str, *, public: bool) -> Verification:
         """Return the status of a session; on the first read of a confirmed one also identity and proof.

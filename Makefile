@@ -1,0 +1,44 @@
+# The two commands are `make run` and `make test`. Both do all of their own set-up; see scripts/setup.sh.
+SHELL := /bin/bash
+BIN := .venv/bin
+SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
+
+.PHONY: run test check fmt soak bench lock screenshots clean
+
+run: .venv/.run ## Run the service with the sandbox messenger and the demo.
+	$(BIN)/taproof serve --sandbox $(ARGS)
+
+test: check ## Check everything and run all tests, on the built wheel.
+	$(BIN)/python -m pytest $(ARGS)
+
+check: .venv/.test ## Style, types, imports.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+soak: .venv/.test ## The long forms of the property and fault tests.
+	$(BIN)/python -m pytest --hypothesis-profile=soak $(ARGS)
+
+bench: .venv/.test ## Measure, side by side in one run: see benchmarks/README.md.
+	scripts/setup.sh wrk
+	$(BIN)/python benchmarks/load.py $(ARGS)
+
+screenshots: .venv/.test ## Take the pictures of the README anew.
+	$(BIN)/python scripts/screenshots.py
+
+fmt: .venv/.test ## Format, and mend what can be mended.
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: .venv/.test ## Lock the newest versions that fit, with hashes and without any index.
+	scripts/lock.sh
+
+clean: ## Forget the environment and every cache.
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.venv/.run: requirements/run.txt $(SOURCES) scripts/setup.sh
+	scripts/setup.sh run
+
+.venv/.test: requirements/test.txt $(SOURCES) scripts/setup.sh
+	scripts/setup.sh test

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Locks requirements/*.txt: the newest versions that fit pyproject.toml, every file by its hash, no index named.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+compile=(.venv/bin/uv pip compile pyproject.toml --quiet --upgrade --generate-hashes --no-emit-index-url --no-annotate
+  --python-version 3.11 --custom-compile-command "make lock")
+"${compile[@]}" --extra server --group build -o requirements/run.txt
+"${compile[@]}" --extra server --group build --group test -c requirements/run.txt -o requirements/test.txt

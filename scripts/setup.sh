@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Makes what the Makefile's commands need. Usage: setup.sh run | test | wrk
+# `run`: a virtual environment in .venv with the locked requirements, and Taproof in it, from the built wheel.
+# `test`: the same with the tools of the tests, and Chromium. `wrk`: the load generator of the benchmarks.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
+
+# Install Debian packages, as root or through sudo; say what is missing when neither can be had.
+debian() {
+  local as_root=()
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || { say "Please install these Debian packages first: $*"; exit 1; }
+    as_root=(sudo)
+  fi
+  say "Installing from Debian's packages: $*"
+  "${as_root[@]}" apt-get update -q >&2
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@" >&2
+}
+
+python_of_choice() {
+  local candidate
+  for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11; do
+    if [ -n "$candidate" ] && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      echo "$candidate"; return
+    fi
+  done
+  say "Taproof needs Python 3.11 or newer. Install it, or name it: PYTHON=/path/to/python3.11 make run"
+  exit 1
+}
+
+environment() { # environment run|test
+  local python
+  if ! .venv/bin/python -c '' 2>/dev/null || ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+    python=$(python_of_choice)
+    rm -rf .venv
+    "$python" -c 'import ensurepip' 2>/dev/null || debian python3-venv
+    say "Making a virtual environment in .venv"
+    "$python" -m venv .venv
+  fi
+  if ! cmp -s "requirements/$1.txt" ".venv/requirements-$1.txt"; then
+    say "Installing the locked requirements (requirements/$1.txt)"
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r "requirements/$1.txt"
+    cp "requirements/$1.txt" ".venv/requirements-$1.txt"
+  fi
+  rm -rf build/wheel
+  .venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w build/wheel .
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall build/wheel/*.whl
+  touch ".venv/.$1"
+}
+
+case "${1:-}" in
+  run) environment run ;;
+  test)
+    [ -x /usr/bin/chromium ] || debian chromium
+    environment test
+    ;;
+  wrk) command -v wrk >/dev/null || debian wrk ;;
+  *) say "usage: scripts/setup.sh run|test|wrk"; exit 2 ;;
+esac

@@ -1,0 +1,302 @@
+// What the page of an application does to sign a user in: ask the service for a session, show its link, poll until it
+// is decided, and hand the proof to the application's own backend. The rest is showing it.
+
+const POLL_INTERVAL = 2_000;
+const POLLING_DEADLINE = 10 * 60_000;
+const REQUEST_TIMEOUT = 10_000;
+
+const TEXTS = {
+  pending: "Waiting for you to confirm in the messenger.",
+  cancelled: "You cancelled this sign-in in the messenger. Nothing was shared.",
+  expired: "Ten minutes went by without a decision, so this sign-in has expired.",
+  used: "This sign-in was used already, perhaps in another window. Start a new one.",
+};
+
+const projectId = document.body.dataset.projectId;
+const element = (id) => document.getElementById(id);
+
+/** The sign-in that is waited for, or null. Whatever comes in for an older one is dropped. */
+let attempt = null;
+
+// ---- talking to the service and to the application's backend
+
+/** A request that brought no good answer. `temporary`: the same request may succeed in a moment. */
+class RequestFailed extends Error {
+  constructor(sentence, { temporary = false, wait = 0 } = {}) {
+    super(sentence);
+    this.temporary = temporary;
+    this.wait = wait;
+  }
+}
+
+async function request(method, path, body, signal) {
+  const timeout = AbortSignal.timeout(REQUEST_TIMEOUT);
+  let response;
+  try {
+    response = await fetch(path, {
+      method,
+      headers: body ? { "Content-Type": "application/json" } : {},
+      body: body ? JSON.stringify(body) : undefined,
+      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+    });
+    if (response.ok) {
+      return response.headers.get("Content-Type").startsWith("image/") ? await response.blob() : await response.json();
+    }
+  } catch {
+    throw new RequestFailed("The service cannot be reached. Check the connection.", { temporary: true });
+  }
+  const { error } = await response.json().catch(() => ({}));
+  throw new RequestFailed(error ?? `The service answered with status ${response.status}.`, {
+    temporary: response.status === 429 || response.status >= 500,
+    wait: 1_000 * (Number(response.headers.get("Retry-After")) || 0),
+  });
+}
+
+// ---- the sign-in
+
+async function signIn() {
+  // A tab opened after an await counts as a pop-up and is blocked, so it is opened now and gets its address later.
+  const tab = window.open("", "_blank");
+  if (tab) {
+    tab.opener = null;
+    tab.document.title = "Opening your messenger…";
+  }
+  stopWaiting();
+  const controller = new AbortController();
+  const current = { controller, sessionToken: "", deadline: performance.now() + POLLING_DEADLINE, polls: 0 };
+  attempt = current;
+  showStarting();
+  try {
+    const created = await request("POST", "/api/v1/generate/public", { project_id: projectId }, controller.signal);
+    if (!/^(https?|tg):\/\//.test(created.deeplink)) {
+      throw new RequestFailed("The service gave out a link that this page does not open.");
+    }
+    if (current !== attempt) {
+      tab?.close();
+      return;
+    }
+    current.sessionToken = created.session_token;
+    addStep("The page asked the service for a session and got its token and link.", "POST /api/v1/generate/public");
+    showWaiting(created.deeplink);
+    if (tab && !tab.closed) {
+      tab.location.replace(created.deeplink);
+    }
+    addStep("You open the link in the messenger, and the bot there asks you.", "…?start=<session_token>");
+    current.pollStep = addStep("The page asks the service every 2 seconds.", "POST /api/v1/verify/public");
+    poll(current);
+    showQrCode(current, created.deeplink);
+  } catch (error) {
+    tab?.close();
+    if (current === attempt) {
+      stop("error", error.message);
+    }
+  }
+}
+
+async function poll(current) {
+  clearTimeout(current.timer);
+  if (current !== attempt || current.polling || !current.sessionToken) {
+    return;
+  }
+  current.polling = true;
+  let wait = POLL_INTERVAL;
+  try {
+    const body = { project_id: projectId, session_token: current.sessionToken };
+    const answer = await request("POST", "/api/v1/verify/public", body, current.controller.signal);
+    if (current !== attempt) {
+      return;
+    }
+    current.polls += 1;
+    current.pollStep.textContent = `POST /api/v1/verify/public → ${answer.status} (asked ${times(current.polls)})`;
+    if (answer.status === "confirmed") {
+      await handOver(answer);
+      return;
+    }
+    if (answer.status !== "pending") {
+      if (!(answer.status in TEXTS)) {
+        throw new RequestFailed("The service answered with a status that this page does not know.");
+      }
+      stop(answer.status, TEXTS[answer.status]);
+      return;
+    }
+    showStatus("pending", TEXTS.pending);
+  } catch (error) {
+    if (current !== attempt) {
+      return;
+    }
+    if (!error.temporary) {
+      stop("error", error.message);
+      return;
+    }
+    showStatus("pending", `${error.message} Trying again…`);
+    wait = Math.max(wait, error.wait);
+  } finally {
+    current.polling = false;
+  }
+  if (performance.now() >= current.deadline) {
+    stop("expired", TEXTS.expired);
+    return;
+  }
+  current.timer = setTimeout(poll, wait, current);
+}
+
+/** The one confirmed answer: what it says of the user is only believed after the backend has checked the proof. */
+async function handOver({ proof }) {
+  stopWaiting();
+  showOnly(null);
+  showStatus("confirmed", "Confirmed. Checking the proof…");
+  addStep("You confirmed. This one answer carried your identity and the proof.", "status: confirmed, proof: eyJ…");
+  showClaims(proof);
+  try {
+    const identity = await request("POST", "/demo/session", { proof });
+    addStep(
+      "The application's own backend checked the proof with its webhook secret, asking nobody, and set its own cookie.",
+      "POST /demo/session → verify_proof(proof, webhook_secret, project_id=…)",
+    );
+    showStatus("confirmed", "You are signed in.");
+    showSignedIn(identity);
+    element("who").focus();
+  } catch (error) {
+    stop("error", error.message);
+  }
+}
+
+async function signOut() {
+  try {
+    await request("DELETE", "/demo/session");
+  } catch (error) {
+    showStatus("error", error.message);
+    return;
+  }
+  clearSteps();
+  showSignInButton("Sign in");
+  showStatus("idle", "You are signed out.");
+}
+
+function stopWaiting() {
+  clearTimeout(attempt?.timer);
+  clearInterval(attempt?.countdown);
+  attempt?.controller.abort();
+  attempt = null;
+}
+
+function stop(status, text) {
+  stopWaiting();
+  showSignInButton("Try again");
+  showStatus(status, text);
+}
+
+// ---- showing it; text that somebody else wrote only ever becomes textContent
+
+function showStatus(status, text) {
+  const line = element("status");
+  line.dataset.status = status;
+  // Writing the same text again would make a screen reader say it again, every 2 seconds.
+  if (line.textContent !== text) {
+    line.textContent = text;
+  }
+}
+
+function showOnly(id) {
+  for (const part of ["sign-in", "waiting", "signed-in"]) {
+    element(part).hidden = part !== id;
+  }
+}
+
+function showStarting() {
+  clearSteps();
+  showOnly("sign-in");
+  element("sign-in").disabled = true;
+  showStatus("starting", "Starting…");
+}
+
+function showSignInButton(label) {
+  const button = element("sign-in");
+  button.textContent = label;
+  button.disabled = false;
+  showOnly("sign-in");
+  button.focus();
+}
+
+function showWaiting(deeplink) {
+  const current = attempt;
+  element("deeplink").href = deeplink;
+  element("qr").closest("figure").hidden = true;
+  showOnly("waiting");
+  showStatus("pending", TEXTS.pending);
+  showRemaining(current);
+  current.countdown = setInterval(showRemaining, 1_000, current);
+  element("deeplink").focus();
+}
+
+function showRemaining({ deadline }) {
+  const seconds = Math.max(0, Math.ceil((deadline - performance.now()) / 1_000));
+  element("remaining").textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")} left`;
+}
+
+async function showQrCode(current, deeplink) {
+  // Without the picture the link still works, so its failure is not worth a word.
+  const picture = await request("POST", "/demo/qr", { deeplink }, current.controller.signal).catch(() => null);
+  if (picture && current === attempt) {
+    const image = element("qr");
+    URL.revokeObjectURL(image.src);
+    image.src = URL.createObjectURL(picture);
+    image.closest("figure").hidden = false;
+  }
+}
+
+function showSignedIn({ messenger_id, messenger_name, messenger_username }) {
+  element("who-name").textContent = messenger_name;
+  element("who-username").textContent = messenger_username ? `@${messenger_username}` : "";
+  element("who-id").textContent = messenger_id;
+  showOnly("signed-in");
+}
+
+function addStep(text, code) {
+  const item = document.createElement("li");
+  const detail = document.createElement("code");
+  detail.textContent = code;
+  item.append(text, detail);
+  element("steps").append(item);
+  element("nothing-yet").hidden = true;
+  return detail;
+}
+
+function clearSteps() {
+  element("steps").replaceChildren();
+  element("nothing-yet").hidden = false;
+  element("proof").hidden = true;
+}
+
+function showClaims(proof) {
+  try {
+    const payload = proof.split(".")[1].replaceAll("-", "+").replaceAll("_", "/");
+    const bytes = Uint8Array.from(atob(payload), (character) => character.charCodeAt(0));
+    element("claims").textContent = JSON.stringify(JSON.parse(new TextDecoder().decode(bytes)), null, 2);
+    element("proof").hidden = false;
+  } catch {
+    // Only the backend's word on the proof counts, and it is asked next.
+  }
+}
+
+const times = (count) => (count === 1 ? "once" : `${count} times`);
+
+// ---- start
+
+element("sign-in").addEventListener("click", signIn);
+element("start-again").addEventListener("click", signIn);
+element("sign-out").addEventListener("click", signOut);
+document.addEventListener("visibilitychange", () => {
+  // Timers of a hidden tab are slowed down: someone who comes back from the messenger should not wait for them.
+  if (document.visibilityState === "visible" && attempt) {
+    poll(attempt);
+  }
+});
+if (document.body.dataset.signedIn === "yes") {
+  try {
+    showSignedIn(await request("GET", "/demo/session"));
+    showStatus("idle", "You are signed in.");
+  } catch (error) {
+    showStatus("error", error.message);
+  }
+}

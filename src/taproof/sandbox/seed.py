@@ -1,0 +1,40 @@
+"""What a sandbox starts with: a developer with a fresh access token, and a project for the demo."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from taproof.core.errors import DeveloperExists
+from taproof.core.model import Developer, Project
+from taproof.service.developers import Developers
+from taproof.service.projects import Projects
+
+EMAIL: Final = "sandbox@localhost"
+_PROJECT_NAME: Final = "Demo"
+_TOKEN_NAME: Final = "sandbox"  # noqa: S105 — the label of a token, not a token.
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """The sandbox's developer, its project, and an access token in plaintext."""
+
+    developer: Developer
+    project: Project
+    access_token: str
+
+
+async def seed(developers: Developers, projects: Projects) -> Seed:
+    """Find or make the developer and the project; replace the access token of the last start by a new one."""
+    try:
+        developer = await developers.create_developer(EMAIL, "business")
+    except DeveloperExists:
+        developer = await developers.read_developer(EMAIL)
+    for token in await developers.list_access_tokens(developer.id):
+        if token.name == _TOKEN_NAME:
+            await developers.delete_access_token(developer.id, token.id)
+    access_token = await developers.create_access_token(developer.id, _TOKEN_NAME)
+    project = next((each for each in await projects.list_projects(developer) if each.name == _PROJECT_NAME), None)
+    if project is None:
+        project, _ = await projects.create_project(
+            developer, _PROJECT_NAME, webhook_url="", public_access=True, collect_phone=False
+        )
+    return Seed(developer, project, access_token.plaintext)

@@ -1,0 +1,168 @@
+"""Checking a proof on the application's own server (service-spec.md, Proof; RFC 7519; RFC 8725)."""
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import jwt
+
+_ISSUER: Final = "taproof"
+_ALGORITHMS: Final = ["HS256"]
+"""Fixed here and never read from the proof: its header is the attacker's to write (RFC 8725, 3.1)."""
+_LONGEST_PROOF: Final = 16_384
+_COMPACT_FORM: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
+_WEBHOOK_SECRET: Final = re.compile(r"whsec_[A-Za-z0-9+/_=-]+")
+_FUTURE_TOLERANCE: Final = 60
+"""Seconds that `iat` may lie ahead: the two servers' clocks never agree exactly."""
+_NAMES: Final = ("messenger_name", "messenger_username")
+_IDENTIFIERS: Final = ("messenger_id", "project_id", "session_token")
+_TIMES: Final = ("iat", "exp")
+
+
+class ProofError(Exception):
+    """The proof does not show who the user is: do not sign them in. No message holds the proof or a secret."""
+
+
+class ProofMalformed(ProofError):
+    """It is not a Taproof proof: not a JWT, another issuer, or a claim that is missing or of the wrong type."""
+
+
+class ProofSignatureInvalid(ProofError):
+    """It was not signed with HS256 and any of the secrets given: forged, altered, or signed before a rotation."""
+
+
+class ProofWrongProject(ProofError):
+    """It was signed for another project."""
+
+
+class ProofExpired(ProofError):
+    """Its five minutes are over."""
+
+
+class ProofNotYetValid(ProofError):
+    """It was issued in the future: one of the two servers' clocks is wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who signed in: the claims of a proof that holds (service-spec.md, Proof).
+
+    Attributes:
+        messenger_id: the user's account in the messenger, digits; the one thing that never changes, so the key to
+            store a user under.
+        messenger_name: the display name that the user chose. Anybody may choose any: escape it, trust it in nothing.
+        messenger_username: the user's handle, without "@"; "" when there is none. It may pass to somebody else.
+        project_id: the project that the sign-in was made for.
+        session_token: the one sign-in that this proof stands for. Left out of `repr`, to keep it out of logs.
+        issuer: always "taproof" (the claim `iss`).
+        issued_at: when the proof was issued, in seconds since the epoch (the claim `iat`).
+        expires_at: when it ends, in seconds since the epoch (the claim `exp`).
+    """
+
+    messenger_id: str
+    messenger_name: str
+    messenger_username: str
+    project_id: str
+    session_token: str = field(repr=False)
+    issuer: str
+    issued_at: int
+    expires_at: int
+
+
+def verify_proof(
+    proof: str,
+    secret: str | Sequence[str],
+    *,
+    project_id: str | None = None,
+    leeway: float = 0,
+    now: float | None = None,
+) -> Identity:
+    """Check a proof and return who it speaks of. Nothing is asked of the service: the check is local.
+
+    Two things stay with the caller. A proof holds for five minutes, so one that was copied could be sent again:
+    remember `session_token` until `expires_at` and take each only once, for all of your servers together. And a proof
+    made for another application must not open yours: give `project_id`, above all when `secret` holds the secrets of
+    several projects.
+
+    Args:
+        proof: the JWT that the client read from the verify endpoint. It may be anything: it comes from outside.
+        secret: the project's webhook secret, the whole `whsec_…` string. Several are tried in turn, for a rotation.
+        project_id: the only project whose proofs are accepted; None accepts any that the secret has signed.
+        leeway: seconds that a proof is accepted beyond its end, for a clock that runs ahead.
+        now: the time in seconds since the epoch; the machine's clock unless given, as a test would.
+
+    Raises:
+        ProofMalformed, ProofSignatureInvalid, ProofWrongProject, ProofExpired, ProofNotYetValid: each a ProofError.
+        ValueError: `secret` is not a webhook secret. A mistake in the application's settings, so not a ProofError.
+    """
+    secrets = _webhook_secrets(secret)
+    if not isinstance(proof, str) or len(proof) > _LONGEST_PROOF or _COMPACT_FORM.fullmatch(proof) is None:
+        raise ProofMalformed("The proof is not a JWT. Send the value of `proof` from the verify answer, unchanged.")
+    claims = _signed_claims(proof, secrets)
+    _require_form(claims)
+    if project_id is not None and claims["project_id"] != project_id:
+        raise ProofWrongProject("The proof was made for another project than this application's.")
+    instant = time.time() if now is None else now  # noqa: TID251 — the SDK stands alone; `now` is the way in for tests.
+    # Written so that a leeway of NaN refuses: every comparison with it is false.
+    if not instant < claims["exp"] + leeway:
+        raise ProofExpired("The proof has expired. Start a new sign-in; a proof holds for five minutes.")
+    if not claims["iat"] <= instant + _FUTURE_TOLERANCE + leeway:
+        raise ProofNotYetValid("The proof was issued in the future. Compare this server's clock with the service's.")
+    return Identity(
+        messenger_id=claims["messenger_id"],
+        messenger_name=claims["messenger_name"],
+        messenger_username=claims["messenger_username"],
+        project_id=claims["project_id"],
+        session_token=claims["session_token"],
+        issuer=_ISSUER,
+        issued_at=claims["iat"],
+        expires_at=claims["exp"],
+    )
+
+
+def _webhook_secrets(secret: str | Sequence[str]) -> tuple[str, ...]:
+    secrets = (secret,) if isinstance(secret, str) else tuple(secret)
+    if not secrets:
+        raise ValueError("Give at least one webhook secret (whsec_…).")
+    for candidate in secrets:
+        if isinstance(candidate, str) and candidate.startswith("sk_"):
+            raise ValueError("This is the secret key (sk_…). Proofs are signed with the webhook secret (whsec_…).")
+        if not isinstance(candidate, str) or _WEBHOOK_SECRET.fullmatch(candidate) is None:
+            raise ValueError(
+                "The secret must be the project's webhook secret: the whole whsec_… string, nothing around it."
+            )
+    return secrets
+
+
+def _signed_claims(proof: str, secrets: tuple[str, ...]) -> dict[str, Any]:
+    """Return the payload if any of the secrets signed it. Who issued it, for whom and when is not looked at yet."""
+    for secret in secrets:
+        try:
+            # `iat` and `exp` are checked by the caller, with its `now` and by their exact type.
+            return jwt.decode(proof, secret, _ALGORITHMS, {"verify_exp": False, "verify_iat": False})
+        except jwt.InvalidSignatureError:
+            continue
+        except jwt.InvalidAlgorithmError:
+            # `from None` here and below: PyJWT's error may quote the proof.
+            raise ProofSignatureInvalid("The proof is not signed with HS256.") from None
+        except (jwt.InvalidTokenError, RecursionError):
+            raise ProofMalformed("The proof is not a JWT that Taproof makes.") from None
+    raise ProofSignatureInvalid("The proof's signature fits no secret given. Use the project's current webhook secret.")
+
+
+def _require_form(claims: dict[str, Any]) -> None:
+    """Raise ProofMalformed unless all eight claims are there, each of its exact type, and Taproof issued them."""
+    for name in (*_NAMES, *_IDENTIFIERS):
+        if not isinstance(claims.get(name), str):
+            raise ProofMalformed(f"The proof's claim {name} must be there, as a string.")
+    for name in _IDENTIFIERS:
+        if not claims[name]:
+            raise ProofMalformed(f"The proof's claim {name} must not be empty.")
+    for name in _TIMES:
+        # `type`, since a JSON true is an int to isinstance.
+        if type(claims.get(name)) is not int:
+            raise ProofMalformed(f"The proof's claim {name} must be there, as whole seconds since the epoch.")
+    if claims.get("iss") != _ISSUER:
+        raise ProofMalformed("The proof was not issued by Taproof: its claim iss is another.")

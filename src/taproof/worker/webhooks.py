@@ -1,0 +1,82 @@
+"""Posts due webhook events: any 2xx within ten seconds counts, redirects are never followed (contract.md, Webhooks)."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import aiohttp
+import structlog
+
+from taproof.core.errors import SealBroken, StoreUnavailable
+from taproof.core.model import Delivery
+from taproof.service.webhooks import SEND_TIMEOUT, Webhooks
+from taproof.storage.protocol import DeliveryOutcome
+
+_BATCH: Final = 50
+_EVERY: Final = 0.5
+_WHEN_STORE_IS_AWAY: Final = 5.0
+
+_log = structlog.get_logger(__name__)
+
+
+@asynccontextmanager
+async def open_client() -> AsyncIterator[aiohttp.ClientSession]:
+    """Yield the HTTP client for deliveries: no proxy from the environment, no cookies, ten seconds in all."""
+    timeout = aiohttp.ClientTimeout(total=SEND_TIMEOUT)
+    jar = aiohttp.DummyCookieJar()
+    async with aiohttp.ClientSession(timeout=timeout, cookie_jar=jar, trust_env=False) as client:
+        yield client
+
+
+class WebhookSender:
+    """Claims due deliveries in batches and posts each of a batch at the same time."""
+
+    def __init__(self, webhooks: Webhooks, client: aiohttp.ClientSession) -> None:
+        self._webhooks = webhooks
+        self._client = client
+
+    async def run_until(self, stopping: asyncio.Event) -> None:
+        """Send until `stopping` is set; the posts under way are finished, which takes ten seconds at most."""
+        while not stopping.is_set():
+            try:
+                sent = await self.send_due()
+                pause = 0.0 if sent == _BATCH else _EVERY
+            except StoreUnavailable as error:
+                _log.warning("webhooks.store_unavailable", cause=str(error.__cause__))
+                pause = _WHEN_STORE_IS_AWAY
+            except Exception as error:  # noqa: BLE001 — one bad batch must not end all sending; it is logged each time.
+                _log.exception("webhooks.bug", error=type(error).__name__)
+                pause = _WHEN_STORE_IS_AWAY
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stopping.wait(), pause)
+
+    async def send_due(self) -> int:
+        """Send one batch of what is due now; return how many there were."""
+        deliveries = await self._webhooks.claim_deliveries(_BATCH)
+        async with asyncio.TaskGroup() as group:
+            for delivery in deliveries:
+                group.create_task(self._send(delivery))
+        return len(deliveries)
+
+    async def _send(self, delivery: Delivery) -> None:
+        outcome: DeliveryOutcome = "failed"
+        try:
+            request = self._webhooks.sign_delivery(delivery)
+            post = self._client.post(request.url, data=request.body, headers=request.headers, allow_redirects=False)
+            # The answer's body is not read: a hostile receiver could send one without end.
+            async with post as response:
+                reason = str(response.status)
+                if 200 <= response.status < 300:
+                    outcome = "delivered"
+        except TimeoutError:
+            reason = "timeout"
+        except (aiohttp.ClientError, SealBroken, ValueError, OSError) as error:
+            reason = type(error).__name__
+        _log.info("webhooks.attempt", event_id=delivery.event.id, outcome=outcome, reason=reason)
+        try:
+            await self._webhooks.finish_delivery(delivery, outcome)
+        except StoreUnavailable as error:
+            # The lease lapses by itself and the event is sent again: at least once, as promised.
+            _log.warning("webhooks.outcome_not_stored", event_id=delivery.event.id, cause=str(error.__cause__))

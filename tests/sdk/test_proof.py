@@ -1,0 +1,261 @@
+"""verify_proof: which proofs hold, which do not, and that no error gives anything away."""
+
+import base64
+import hashlib
+import hmac
+import json
+import subprocess
+import sys
+import traceback
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from hypothesis import given
+from hypothesis import strategies as st
+
+import taproof
+from taproof.core.model import Identity as Confirmed
+from taproof.core.proof import sign_proof
+from taproof.sdk import (
+    Identity,
+    ProofError,
+    ProofExpired,
+    ProofMalformed,
+    ProofNotYetValid,
+    ProofSignatureInvalid,
+    ProofWrongProject,
+    verify_proof,
+)
+
+SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
+OTHER_SECRET = "whsec_" + base64.b64encode(bytes(range(32, 64))).decode()
+SECRET_KEY = "sk_" + "a" * 49
+PROJECT = "proj_0123456789abcdefABCDEF"
+TOKEN = "T" * 42 + "A"
+NOW = 1_760_000_000
+CLAIMS: dict[str, Any] = {
+    "messenger_id": "1001",
+    "messenger_name": "Ada Lovelace",
+    "messenger_username": "ada",
+    "project_id": PROJECT,
+    "session_token": TOKEN,
+    "iss": "taproof",
+    "iat": NOW,
+    "exp": NOW + 300,
+}
+
+
+def segment(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
+def handmade(payload: bytes, header: bytes = b'{"alg":"HS256","typ":"JWT"}', secret: str = SECRET) -> str:
+    """Sign any bytes, also such as PyJWT refuses to sign."""
+    signed = f"{segment(header)}.{segment(payload)}"
+    return f"{signed}.{segment(hmac.new(secret.encode(), signed.encode(), hashlib.sha256).digest())}"
+
+
+def proof_of(secret: str = SECRET, /, **changes: Any) -> str:
+    """Sign the good claims with changes; `...` leaves a claim out."""
+    claims = {name: value for name, value in (CLAIMS | changes).items() if value is not ...}
+    return handmade(json.dumps(claims).encode(), secret=secret)
+
+
+def verify(proof: Any, secret: Any = SECRET, **options: Any) -> Identity:
+    given_options: dict[str, Any] = {"project_id": PROJECT, "now": NOW, **options}
+    return verify_proof(proof, secret, **given_options)
+
+
+def rs256_proof() -> str:
+    return jwt.encode(CLAIMS, rsa.generate_private_key(65537, 2048), algorithm="RS256")
+
+
+def public_key_proof() -> str:
+    """The classic confusion: an HMAC keyed with a public RSA key, in the hope that the verifier holds that key."""
+    public = rsa.generate_private_key(65537, 2048).public_key()
+    pem = public.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return handmade(json.dumps(CLAIMS).encode(), secret=pem.decode())
+
+
+def tampered(proof: str, **changes: Any) -> str:
+    head, _, signature = proof.split(".")
+    return f"{head}.{segment(json.dumps(CLAIMS | changes).encode())}.{signature}"
+
+
+def test_a_proof_of_the_service_gives_the_identity() -> None:
+    """What core/proof.py signs, the SDK verifies, and all eight claims come out (service-spec.md, Proof)."""
+    proof = sign_proof(Confirmed("1001", "Ada Lovelace", "ada"), PROJECT, TOKEN, SECRET, NOW * 1000 + 999)
+    assert verify(proof) == Identity(
+        messenger_id="1001",
+        messenger_name="Ada Lovelace",
+        messenger_username="ada",
+        project_id=PROJECT,
+        session_token=TOKEN,
+        issuer="taproof",
+        issued_at=NOW,
+        expires_at=NOW + 300,
+    )
+
+
+def test_the_machines_clock_is_the_default() -> None:
+    """Without `now` a fresh proof holds and one of the past does not."""
+    with pytest.raises(ProofExpired):
+        verify_proof(proof_of(), SECRET)
+    assert verify_proof(proof_of(exp=2**40), SECRET).messenger_id == "1001"
+
+
+def test_the_sdk_is_the_packages_face() -> None:
+    """`from taproof import …` and `from taproof.sdk import …` give the same names."""
+    assert taproof.verify_proof is verify_proof
+    assert set(taproof.__all__) == set(taproof.sdk.__all__)
+
+
+def test_the_sdk_stands_alone() -> None:
+    """An application that imports it loads nothing of the server's."""
+    program = "import sys, taproof; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert {name for name in loaded if name.startswith("taproof")} == {"taproof", "taproof.sdk", "taproof.sdk.proof"}
+    assert not {"pydantic", "fastapi", "starlette", "aiogram", "apsw"} & set(loaded)
+
+
+@pytest.mark.parametrize(
+    ("proof", "secret", "options"),
+    [
+        pytest.param(proof_of(), [OTHER_SECRET, SECRET], {}, id="rotation: the new secret first"),
+        pytest.param(proof_of(OTHER_SECRET), (OTHER_SECRET, SECRET), {}, id="rotation: either secret"),
+        pytest.param(proof_of(), SECRET, {"project_id": None}, id="any project that the secret has signed"),
+        pytest.param(proof_of(), SECRET, {"now": NOW + 299.9}, id="until the last moment"),
+        pytest.param(proof_of(), SECRET, {"now": NOW + 309, "leeway": 10}, id="leeway after the end"),
+        pytest.param(proof_of(), SECRET, {"now": NOW - 60}, id="a clock one minute behind"),
+        pytest.param(proof_of(messenger_username=""), SECRET, {}, id="no username"),
+        pytest.param(proof_of(messenger_name="א\u202e<b>🦊\u0000"), SECRET, {}, id="any name, as it is"),
+        pytest.param(proof_of(a_new_claim=[1]), SECRET, {}, id="a claim of a later version"),
+    ],
+)
+def test_proofs_that_hold(proof: str, secret: Any, options: dict[str, Any]) -> None:
+    """A good proof is accepted with the secret before or after a rotation, up to its end."""
+    assert verify(proof, secret, **options).messenger_id == "1001"
+
+
+NO_STRINGS: list[Any] = [None, 1, True, [], {"proof": "x"}]
+BAD: list[Any] = [
+    pytest.param(proof_of(), {"now": NOW + 300}, ProofExpired, id="expired at its last second"),
+    pytest.param(proof_of(exp=-(10**30)), {}, ProofExpired, id="expired long ago"),
+    pytest.param(proof_of(), {"leeway": float("nan")}, ProofExpired, id="a leeway that is no number"),
+    pytest.param(proof_of(iat=NOW + 61), {}, ProofNotYetValid, id="issued in the future"),
+    pytest.param(proof_of(iat=10**400, exp=10**401), {}, ProofNotYetValid, id="issued beyond every float"),
+    pytest.param(tampered(proof_of(), messenger_id="1"), {}, ProofSignatureInvalid, id="tampered payload"),
+    pytest.param(proof_of()[:-2] + "AA", {}, ProofSignatureInvalid, id="tampered signature"),
+    pytest.param(proof_of().rpartition(".")[0] + ".", {}, ProofSignatureInvalid, id="signature cut off"),
+    pytest.param(proof_of(OTHER_SECRET), {}, ProofSignatureInvalid, id="wrong secret"),
+    pytest.param(proof_of(SECRET_KEY), {}, ProofSignatureInvalid, id="signed with the secret key"),
+    pytest.param(proof_of(OTHER_SECRET, exp=0), {}, ProofSignatureInvalid, id="signature before all claims"),
+    pytest.param(jwt.encode(CLAIMS, "", algorithm="none"), {}, ProofSignatureInvalid, id="alg none"),
+    pytest.param(
+        jwt.encode(CLAIMS, SECRET.encode() + b"." * 14, algorithm="HS512"),
+        {},
+        ProofSignatureInvalid,
+        id="alg HS512",
+    ),
+    pytest.param(rs256_proof(), {}, ProofSignatureInvalid, id="alg RS256"),
+    pytest.param(public_key_proof(), {}, ProofSignatureInvalid, id="HMAC with a public key"),
+    pytest.param(handmade(b"{}", b'{"alg":["HS256"]}'), {}, ProofSignatureInvalid, id="alg of another type"),
+    pytest.param(handmade(b"{}", b'{"typ":"JWT"}'), {}, ProofSignatureInvalid, id="no alg"),
+    pytest.param(proof_of(project_id="proj_9999999999999999999999"), {}, ProofWrongProject, id="wrong project"),
+    pytest.param(proof_of(), {"project_id": ""}, ProofWrongProject, id="an empty project id is no wildcard"),
+    pytest.param(proof_of(iss="other"), {}, ProofMalformed, id="wrong iss"),
+    pytest.param(proof_of(iss=["taproof"]), {}, ProofMalformed, id="iss a list"),
+    pytest.param(proof_of(messenger_id=""), {}, ProofMalformed, id="empty messenger_id"),
+    pytest.param(proof_of(exp=True), {}, ProofMalformed, id="exp true"),
+    pytest.param(proof_of(exp=float("inf")), {}, ProofMalformed, id="exp infinite"),
+    pytest.param(proof_of(exp=str(NOW + 300)), {}, ProofMalformed, id="exp a string"),
+    pytest.param(proof_of(iat=NOW + 0.5), {}, ProofMalformed, id="iat a fraction"),
+    *[pytest.param(proof_of(**{name: ...}), {}, ProofMalformed, id=f"no {name}") for name in CLAIMS],
+    *[pytest.param(proof_of(**{name: None}), {}, ProofMalformed, id=f"{name} null") for name in CLAIMS],
+    *[pytest.param(proof_of(**{name: 7}), {}, ProofMalformed, id=f"{name} 7") for name in CLAIMS if len(name) > 3],
+    pytest.param(handmade(b"[1]"), {}, ProofMalformed, id="payload a list"),
+    pytest.param(handmade(b"\xff"), {}, ProofMalformed, id="payload not UTF-8"),
+    pytest.param(handmade(b"[" * 8000), {}, ProofMalformed, id="payload nested deep"),
+    pytest.param(handmade(b"{}", b"[" * 8000), {}, ProofMalformed, id="header nested deep"),
+    pytest.param(handmade(b"{}", b"9" * 5000), {}, ProofMalformed, id="header a huge number"),
+    pytest.param(handmade(b"{}", b'{"alg":"HS256","crit":["x"],"x":1}'), {}, ProofMalformed, id="unknown crit"),
+    pytest.param(handmade(b"{}", b'{"alg":"HS256","b64":false}'), {}, ProofMalformed, id="detached payload"),
+    pytest.param(handmade(b"{}", b'{"alg":"HS256","kid":1}'), {}, ProofMalformed, id="kid of another type"),
+    pytest.param(f"{proof_of()}\n", {}, ProofMalformed, id="line break after it"),
+    pytest.param(f"{proof_of()}=", {}, ProofMalformed, id="padding: a second spelling"),
+    pytest.param(f"{proof_of()}.x", {}, ProofMalformed, id="a fourth part"),
+    pytest.param("", {}, ProofMalformed, id="empty"),
+    pytest.param("..", {}, ProofMalformed, id="empty parts"),
+    pytest.param("not a proof \ud800\0", {}, ProofMalformed, id="garbage"),
+    pytest.param(proof_of(messenger_name="a" * 1_000_000), {}, ProofMalformed, id="huge"),
+    pytest.param(proof_of().encode(), {}, ProofMalformed, id="bytes"),
+    *[pytest.param(value, {}, ProofMalformed, id=f"{value!r}") for value in NO_STRINGS],
+]
+
+
+@pytest.mark.parametrize(("proof", "options", "error"), BAD)
+def test_proofs_that_do_not_hold(proof: Any, options: dict[str, Any], error: type[ProofError]) -> None:
+    """Each way in which a proof can be bad has its own error, whose traceback holds neither proof nor secret."""
+    with pytest.raises(ProofError) as caught:
+        verify(proof, **options)
+    assert type(caught.value) is error
+    told = f"{caught.value!r}" + "".join(traceback.format_exception_only(caught.value))
+    assert SECRET not in told
+    assert TOKEN not in told
+    assert not (isinstance(proof, str) and len(proof) > 20 and proof in told)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "",
+        [],
+        "whsec_",
+        SECRET_KEY,
+        [SECRET, SECRET_KEY],
+        [SECRET, ""],
+        f"{SECRET}\n",
+        f" {SECRET}",
+        SECRET.removeprefix("whsec_"),
+        "-----BEGIN PUBLIC KEY-----",
+        SECRET.encode(),
+        [None],
+    ],
+)
+def test_a_secret_that_is_none_is_the_applications_mistake(secret: Any) -> None:
+    """A wrong setting is told apart from a bad proof, before any proof is looked at, and is not shown."""
+    with pytest.raises(ValueError, match="secret") as caught:
+        verify(proof_of(), secret)
+    assert not isinstance(caught.value, ProofError)
+    assert SECRET.removeprefix("whsec_") not in str(caught.value)
+    assert SECRET_KEY not in str(caught.value)
+
+
+def test_the_session_token_stays_out_of_the_repr() -> None:
+    """An identity may be logged: the token of the session is not in it."""
+    identity = verify(proof_of())
+    assert TOKEN not in repr(identity)
+    assert identity.session_token == TOKEN
+
+
+@given(
+    st.one_of(st.text(), st.binary(), st.from_regex(r"[A-Za-z0-9_-]{0,40}(\.[A-Za-z0-9_-]{0,40}){2}", fullmatch=True))
+)
+def test_whatever_comes_the_answer_is_a_proof_error(proof: Any) -> None:
+    """No input makes the SDK raise anything else: an application catches ProofError and is done."""
+    with pytest.raises(ProofError):
+        verify(proof)
+
+
+@given(st.binary(max_size=60), st.binary(max_size=200))
+def test_whatever_was_signed_the_answer_is_a_proof_error(header: bytes, payload: bytes) -> None:
+    """Also behind a good signature nothing but the spec's claims is taken."""
+    with pytest.raises(ProofError):
+        verify(handmade(payload, header))
+    with pytest.raises(ProofError):
+        verify(handmade(payload))
