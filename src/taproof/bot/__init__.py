@@ -1,0 +1,8 @@
+"""The messenger's side of a sign-in: a Telegram bot that asks a person to Confirm or Cancel.
+
+Owns the connection to the Bot API (`connection.py`), what the bot says (`texts.py`, one object per language) and
+shows (`prompts.py`), what it does (`handlers.py`), and how updates reach it: `polling.py` or `webhook.py`, both
+through `updates.py`. Flow: an update is claimed in the store, handled, answered, written down as finished, and only
+then acknowledged, so that an update that comes twice has one effect and one that failed comes again. Below it stands
+`service/signin.py`, which decides; the bot only shows. It never imports `web`, `worker` or `sandbox`.
+"""

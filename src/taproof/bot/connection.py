@@ -1,0 +1,201 @@
+"""The connection to the Bot API (https://core.telegram.org/bots/api#making-requests).
+
+The bot's token is part of every address that is called, so an HTTP library's errors may carry it. Here every error
+is stripped of it before anybody can log it, and an answer is read through a cap.
+"""
+
+import asyncio
+import re
+import ssl
+from typing import Final, cast
+
+import structlog
+from aiogram import Bot
+from aiogram.client.default import DefaultBotProperties
+from aiogram.client.session.aiohttp import AiohttpSession
+from aiogram.client.telegram import TelegramAPIServer
+from aiogram.enums import ParseMode
+from aiogram.exceptions import (
+    ClientDecodeError,
+    TelegramAPIError,
+    TelegramConflictError,
+    TelegramNetworkError,
+    TelegramNotFound,
+    TelegramRetryAfter,
+    TelegramUnauthorizedError,
+)
+from aiogram.methods import TelegramMethod
+from aiogram.methods.base import TelegramType
+from aiohttp import ClientError, ClientResponse, ClientTimeout
+
+REQUEST_SECONDS: Final = 20
+"""How long a call may take in all; a long poll adds the time that it asks the server to wait."""
+CONNECT_SECONDS: Final = 10
+ANSWER_LIMIT: Final = 16 * 1024 * 1024
+"""Bytes: a hundred updates of the largest kind are far below it."""
+FLOOD_ATTEMPTS: Final = 3
+FLOOD_WAIT_LIMIT: Final = 60
+LONGEST_DELAY: Final = 30
+
+_TOKEN: Final = re.compile(r"[0-9]{1,18}:[A-Za-z0-9_-]+")
+_WAITING_METHODS: Final = {"sendMessage", "editMessageText", "answerCallbackQuery"}
+
+_log = structlog.get_logger(__name__)
+
+
+class BotTokenRefusedError(Exception):
+    """The Bot API does not know this token. The sentence says what to check."""
+
+
+class BotApiUnreachableError(Exception):
+    """The Bot API gave no usable answer. The sentence says why."""
+
+
+class BotApiSession(AiohttpSession):
+    """Calls the Bot API without leaking the token, and waits when a reply to a user meets the flood limit.
+
+    Args:
+        api_url: where `/bot<token>/<method>` hangs, such as `https://api.telegram.org`.
+        tls: what to trust instead of the public certificate authorities; for a Bot API server of one's own.
+    """
+
+    def __init__(self, api_url: str, tls: ssl.SSLContext | None) -> None:
+        super().__init__(api=TelegramAPIServer.from_base(api_url), timeout=REQUEST_SECONDS)
+        if tls is not None:
+            self._connector_init["ssl"] = tls
+
+    async def make_request(
+        self,
+        bot: Bot,
+        method: TelegramMethod[TelegramType],
+        timeout: int | None = None,  # noqa: ASYNC109 — the signature is aiogram's.
+    ) -> TelegramType:
+        """Call a method; a reply that is told to wait is sent again after the wait, at most 60 s each time."""
+        attempts = FLOOD_ATTEMPTS if method.__api_method__ in _WAITING_METHODS else 1
+        for _ in range(attempts - 1):
+            try:
+                return await self._request(bot, method, timeout)
+            except TelegramRetryAfter as flood:
+                wait = min(flood.retry_after, FLOOD_WAIT_LIMIT)
+            _log.info("bot_flood_wait", seconds=wait)
+            await asyncio.sleep(wait)
+        return await self._request(bot, method, timeout)
+
+    async def _request(self, bot: Bot, method: TelegramMethod[TelegramType], seconds: int | None) -> TelegramType:
+        client = await self.create_session()
+        address = self.api.api_url(token=bot.token, method=method.__api_method__)
+        status = 0
+        try:
+            async with client.post(
+                address,
+                data=self.build_form_data(bot=bot, method=method),
+                timeout=ClientTimeout(total=seconds or REQUEST_SECONDS, sock_connect=CONNECT_SECONDS),
+                allow_redirects=False,  # The address holds the token: it is not taken to wherever an answer points.
+            ) as answer:
+                status = answer.status
+                content = await _read_answer(answer)
+            response = self.check_response(bot=bot, method=method, status_code=status, content=content)
+            return cast("TelegramType", response.result)
+        except TelegramAPIError as refusal:
+            refusal.message = _without_token(str(refusal.message), bot)
+            raise
+        except TimeoutError:
+            trouble = "no answer in time"
+        except (ClientError, OSError) as error:
+            trouble = _without_token(f"{type(error).__name__}: {error}", bot)
+        except (ClientDecodeError, TypeError, ValueError):
+            # A proxy's error page, for example. Its text is not repeated: it may quote the address.
+            trouble = f"an answer with HTTP status {status} that is not the Bot API's"
+        # Raised out here so that it does not carry the original error, which may hold the address, as its context.
+        raise TelegramNetworkError(method=method, message=trouble)
+
+
+async def _read_answer(answer: ClientResponse) -> str:
+    content = bytearray()
+    async for chunk in answer.content.iter_any():
+        content += chunk
+        if len(content) > ANSWER_LIMIT:
+            raise ValueError("too long")
+    return content.decode(errors="replace")
+
+
+def _without_token(text: str, bot: Bot) -> str:
+    """Return `text` without the bot's token and without its secret half."""
+    return text.replace(bot.token, "<token>").replace(bot.token.partition(":")[2], "<token>")
+
+
+def create_bot(token: str, api_url: str, *, tls: ssl.SSLContext | None = None) -> Bot:
+    """Return a bot that writes HTML and shows no link previews. Nothing is sent yet; close `bot.session` at the end.
+
+    Raises:
+        ValueError: the token or the address does not have its form. The message does not repeat the token.
+    """
+    if _TOKEN.fullmatch(token) is None:
+        raise ValueError("The bot token must look like 123456789:AbC… Copy it from @BotFather into TAPROOF_BOT_TOKEN.")
+    if re.fullmatch(r"https?://[^\s{}?#]+", api_url) is None:
+        raise ValueError("The Bot API address must look like https://api.telegram.org. Check TAPROOF_BOT_API_URL.")
+    return Bot(
+        token,
+        session=BotApiSession(api_url, tls),
+        default=DefaultBotProperties(parse_mode=ParseMode.HTML, link_preview_is_disabled=True),
+    )
+
+
+async def fetch_username(bot: Bot) -> str:
+    """Ask the Bot API once for the bot's username, which its links are made of: `https://t.me/<username>`.
+
+    Raises:
+        BotTokenRefusedError: no bot has this token.
+        BotApiUnreachableError: there is no usable answer just now.
+    """
+    try:
+        me = await bot.get_me()
+    except (TelegramUnauthorizedError, TelegramNotFound):
+        raise BotTokenRefusedError(
+            "The Bot API does not know this bot token. Check TAPROOF_BOT_TOKEN; @BotFather shows the right one.",
+        ) from None
+    except TelegramAPIError as trouble:
+        raise BotApiUnreachableError(
+            f"The Bot API cannot be asked ({trouble.message}). Check the network and TAPROOF_BOT_API_URL.",
+        ) from None
+    if not me.username:
+        raise BotTokenRefusedError("TAPROOF_BOT_TOKEN belongs to an account that is not a bot.")
+    return me.username
+
+
+class Reconnection:
+    """Waits between attempts to reach the Bot API, and says once what is wrong and once that it is over."""
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._told = ""
+
+    async def wait(self, trouble: TelegramAPIError) -> None:
+        """Wait as long as this trouble calls for: what the Bot API asks for, or 1 to 30 s, longer each time."""
+        delay = min(2**self._failures, LONGEST_DELAY)
+        self._failures = min(self._failures + 1, 10)
+        if isinstance(trouble, TelegramUnauthorizedError | TelegramNotFound):
+            delay = LONGEST_DELAY
+            self._tell("bot_token_refused", trouble, "Check TAPROOF_BOT_TOKEN: the Bot API does not know this token.")
+        elif isinstance(trouble, TelegramConflictError):
+            self._tell("bot_conflict", trouble, "Another program receives this bot's updates. Stop it.")
+        elif isinstance(trouble, TelegramRetryAfter):
+            delay = trouble.retry_after
+            self._tell("bot_flood_wait", trouble, f"The Bot API asks for {delay} s of silence.")
+        elif isinstance(trouble, TelegramNetworkError):
+            self._tell("bot_api_unreachable", trouble, "Check the network and TAPROOF_BOT_API_URL. Still trying.")
+        else:
+            self._tell("bot_api_error", trouble, "The Bot API refuses the call. Still trying.")
+        await asyncio.sleep(delay)
+
+    def succeeded(self) -> None:
+        """Note that the Bot API answered."""
+        if self._told:
+            _log.info("bot_api_reached")
+        self._failures = 0
+        self._told = ""
+
+    def _tell(self, event: str, trouble: TelegramAPIError, advice: str) -> None:
+        if self._told != event:
+            _log.error(event, reason=trouble.message, advice=advice)
+        self._told = event

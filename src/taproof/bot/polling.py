@@ -1,0 +1,177 @@
+"""Long polling: updates are fetched, handled, and acknowledged by asking for what comes after them.
+
+aiogram's own polling acknowledges an update when the next ones are fetched, handled or not, so this loop is our own
+(https://core.telegram.org/bots/api#getupdates).
+"""
+
+import asyncio
+from typing import Any, Final
+
+import structlog
+from aiogram import Bot
+from aiogram.exceptions import TelegramAPIError, TelegramConflictError
+from aiogram.methods import TelegramMethod
+
+from taproof.bot.connection import LONGEST_DELAY, Reconnection
+from taproof.bot.updates import ALLOWED_UPDATES, UpdateIntake
+
+POLL_SECONDS: Final = 25
+ANSWER_SECONDS: Final = 15
+"""How long the answer to a poll may take beyond the time that it was asked to wait."""
+PATIENCE_SECONDS: Final = 1
+"""How long the next poll is put off for updates in hand, so that one user's slow update does not delay the others."""
+GIVE_UP_SECONDS: Final = 15 * 60
+"""An update that cannot be handled for so long is dropped: the session that it is about has expired, and the Bot API
+gives out only the first hundred that are not acknowledged, so that a few such updates would keep all others away."""
+FINISH_SECONDS: Final = 10
+ACKNOWLEDGE_SECONDS: Final = 3
+
+_log = structlog.get_logger(__name__)
+
+
+class GetRawUpdates(TelegramMethod[list[dict[str, Any]]]):
+    """`getUpdates` that leaves each update as JSON, so that one that cannot be read does not spoil the others."""
+
+    __returning__ = list[dict[str, Any]]
+    __api_method__ = "getUpdates"
+
+    offset: int | None = None
+    limit: int | None = None
+    timeout: int = 0
+    allowed_updates: list[str] = ALLOWED_UPDATES
+
+
+class LongPolling:
+    """Receives the updates of a bot that no other program receives.
+
+    Updates of different users are handled side by side, those of one user in order. An update is acknowledged when
+    it and all before it are done; after a crash the others come again.
+    """
+
+    def __init__(self, bot: Bot, intake: UpdateIntake) -> None:
+        self._bot = bot
+        self._intake = intake
+        self._offset: int | None = None
+        self._in_hand: dict[int, asyncio.Task[bool]] = {}
+        self._last_of_user: dict[int, asyncio.Task[bool]] = {}
+        self._stopping = asyncio.Event()
+        self._reconnection = Reconnection()
+
+    async def run(self) -> None:
+        """Receive updates until cancelled; then bring those in hand to their end and acknowledge them."""
+        self._stopping.clear()
+        try:
+            while True:
+                await self._poll()
+        finally:
+            self._stopping.set()
+            try:
+                await self._finish()
+            finally:
+                for task in self._in_hand.values():
+                    task.cancel()
+
+    async def _poll(self) -> None:
+        if self._in_hand:
+            await asyncio.wait(self._in_hand.values(), timeout=PATIENCE_SECONDS)
+            self._settle()
+        # While an update is in hand, the server has something to give at once and would not wait anyway.
+        seconds = 0 if self._in_hand else POLL_SECONDS
+        method = GetRawUpdates(offset=self._offset, timeout=seconds)
+        try:
+            updates = await self._bot(method, request_timeout=seconds + ANSWER_SECONDS)
+        except TelegramConflictError as conflict:
+            await self._resolve(conflict)
+            return
+        except TelegramAPIError as trouble:
+            await self._reconnection.wait(trouble)
+            return
+        self._reconnection.succeeded()
+        started = [self._start(update) for update in updates]
+        if not updates and not self._in_hand:
+            # All is acknowledged. Update ids may start anew, lower, after a quiet week: ask for whatever is next.
+            self._offset = None
+        elif not any(started) and not self._in_hand:
+            await asyncio.sleep(PATIENCE_SECONDS)
+
+    def _start(self, update: dict[str, Any]) -> bool:
+        """Begin to handle an update unless that has happened; tell whether it was begun."""
+        update_id = update.get("update_id")
+        if not isinstance(update_id, int) or update_id in self._in_hand:
+            return False
+        user = _user_of(update)
+        before = None if user is None else self._last_of_user.get(user)
+        task = asyncio.create_task(self._handle(update, before))
+        self._in_hand[update_id] = task
+        if user is not None:
+            self._last_of_user[user] = task
+            task.add_done_callback(lambda done: self._forget(user, done))
+        return True
+
+    async def _handle(self, update: dict[str, Any], before: asyncio.Task[bool] | None) -> bool:
+        """Handle an update until it is done; False when there is no more time for that."""
+        if before is not None:
+            await asyncio.wait([before])
+        delay = min(1, LONGEST_DELAY)
+        clock = asyncio.get_running_loop().time
+        give_up_at = clock() + GIVE_UP_SECONDS
+        while not self._stopping.is_set():
+            if await self._intake.handle(update, sole_consumer=True) == "done":
+                return True
+            if clock() > give_up_at:
+                _log.error("bot_update_given_up", update_id=update["update_id"])
+                return True
+            try:
+                async with asyncio.timeout(delay):
+                    await self._stopping.wait()
+            except TimeoutError:
+                delay = min(2 * delay, LONGEST_DELAY)
+        return False
+
+    def _forget(self, user: int, task: asyncio.Task[bool]) -> None:
+        if self._last_of_user.get(user) is task:
+            del self._last_of_user[user]
+
+    def _settle(self) -> None:
+        """Move the offset past every update that is done, up to the first that is not."""
+        for update_id in sorted(self._in_hand):
+            task = self._in_hand[update_id]
+            if not task.done() or task.cancelled() or not task.result():
+                return
+            del self._in_hand[update_id]
+            self._offset = update_id + 1
+
+    async def _resolve(self, conflict: TelegramConflictError) -> None:
+        """Take the updates back from a webhook that is still set; wait if another program is polling."""
+        if "webhook" not in conflict.message.lower():
+            await self._reconnection.wait(conflict)
+            return
+        try:
+            await self._bot.delete_webhook(drop_pending_updates=False)
+        except TelegramAPIError as trouble:
+            await self._reconnection.wait(trouble)
+            return
+        _log.warning("bot_webhook_removed", advice="This bot is polled now: its updates no longer go to a webhook.")
+        await asyncio.sleep(PATIENCE_SECONDS)
+
+    async def _finish(self) -> None:
+        if self._in_hand:
+            await asyncio.wait(self._in_hand.values(), timeout=FINISH_SECONDS)
+            self._settle()
+        if self._offset is None:
+            return
+        try:
+            await self._bot(GetRawUpdates(offset=self._offset, limit=1), request_timeout=ACKNOWLEDGE_SECONDS)
+        except TelegramAPIError:
+            _log.info("bot_updates_not_acknowledged")
+
+
+def _user_of(update: dict[str, Any]) -> int | None:
+    """Return the id of the user who caused an update, for keeping one user's updates in order."""
+    for kind in ALLOWED_UPDATES:
+        event = update.get(kind)
+        sender = event.get("from") if isinstance(event, dict) else None
+        user = sender.get("id") if isinstance(sender, dict) else None
+        if isinstance(user, int):
+            return user
+    return None

@@ -1,0 +1,154 @@
+"""How one update is taken in, whichever way it came: claimed, handled, finished, and only then acknowledged."""
+
+import asyncio
+import traceback
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import structlog
+from aiogram import Bot, Dispatcher
+from aiogram.exceptions import (
+    TelegramForbiddenError,
+    TelegramNetworkError,
+    TelegramNotFound,
+    TelegramRetryAfter,
+    TelegramServerError,
+    TelegramUnauthorizedError,
+)
+from aiogram.types import Update
+from aiogram.types.update import UpdateTypeLookupError
+from pydantic import ValidationError
+
+from taproof.core.clock import SECOND, Clock
+from taproof.core.errors import StoreUnavailable
+from taproof.storage.protocol import Storage
+
+Handling = Literal["done", "retry"]
+"""Whether an update may be acknowledged, or must be delivered again."""
+
+ALLOWED_UPDATES: Final = ["message", "callback_query", "my_chat_member"]
+
+LEASE: Final = 30 * SECOND
+"""How long a claim keeps other processes from the update (ms)."""
+HANDLING_SECONDS: Final = 25
+"""Handling is broken off before the lease is over, so that two processes never answer the same update."""
+_BUG_PAUSES: Final = (0.2, 1.0, None)
+
+_TROUBLE: Final = (
+    TelegramNetworkError,
+    TelegramServerError,
+    TelegramRetryAfter,
+    TelegramUnauthorizedError,
+    TelegramNotFound,
+    TimeoutError,
+)
+
+_log = structlog.get_logger(__name__)
+
+
+class UpdateIntake:
+    """Takes in the updates of one bot.
+
+    Args:
+        bot: whose updates these are; it also sends the answers.
+        dispatcher: what handles them.
+        storage: where claims are kept.
+        clock: returns the time in ms.
+    """
+
+    def __init__(self, bot: Bot, dispatcher: Dispatcher, storage: Storage, clock: Clock) -> None:
+        self._bot = bot
+        self._dispatcher = dispatcher
+        self._storage = storage
+        self._clock = clock
+        self._in_hand: set[int] = set()
+        self._handled: set[int] = set()
+
+    async def handle(self, update: dict[str, Any] | Update, *, sole_consumer: bool = False) -> Handling:
+        """Handle an update once, however often it is delivered. Never raises but when cancelled.
+
+        "retry" means that the store or the Bot API could not be reached, or that someone else has the update in hand.
+        With `sole_consumer` a claim that was left behind is taken over at once, else when its lease is over.
+        """
+        parsed = self._parse(update)
+        if parsed is None:
+            return "done"
+        if parsed.update_id in self._in_hand:
+            return "retry"
+        self._in_hand.add(parsed.update_id)
+        try:
+            return await self._handle_claimed(parsed, sole_consumer=sole_consumer)
+        except StoreUnavailable:
+            _log.warning("bot_update_deferred", update_id=parsed.update_id, reason="store_unavailable")
+            return "retry"
+        except Exception as error:  # noqa: BLE001 — the loop that calls this must survive any bug.
+            _log_bug(parsed.update_id, error)
+            return "retry"
+        finally:
+            self._in_hand.discard(parsed.update_id)
+
+    def _parse(self, update: dict[str, Any] | Update) -> Update | None:
+        try:
+            parsed = update
+            if not isinstance(parsed, Update):
+                parsed = Update.model_validate(parsed, context={"bot": self._bot})
+            _ = parsed.event_type
+        except UpdateTypeLookupError:
+            # Looked up here since aiogram's dispatcher would print the whole update in a warning.
+            return None
+        except (ValidationError, RecursionError) as error:
+            # Not the error's text: it quotes the update.
+            _log.warning("bot_update_malformed", problem=type(error).__name__)
+            return None
+        if not 0 <= parsed.update_id < 2**63:
+            _log.warning("bot_update_malformed", problem="update_id")
+            return None
+        return parsed
+
+    async def _handle_claimed(self, update: Update, *, sole_consumer: bool) -> Handling:
+        # An update that was handled but could not be written down as finished is not handled again.
+        if update.update_id not in self._handled:
+            now = self._clock()
+            stale_before = now if sole_consumer else now - LEASE
+            claim = await self._storage.claim_update(self._bot.id, update.update_id, now, stale_before)
+            if claim == "done":
+                return "done"
+            if claim == "in_progress":
+                return "retry"
+            if not await self._react(update, None if sole_consumer else HANDLING_SECONDS):
+                return "retry"
+            self._handled.add(update.update_id)
+        await self._storage.finish_update(self._bot.id, update.update_id)
+        self._handled.discard(update.update_id)
+        return "done"
+
+    async def _react(self, update: Update, seconds: float | None) -> bool:
+        """Let the dispatcher handle the update; tell whether that came to an end, good or bad."""
+        try:
+            async with asyncio.timeout(seconds):
+                for pause in _BUG_PAUSES:
+                    try:
+                        await self._dispatcher.feed_update(self._bot, update)
+                    except (StoreUnavailable, TelegramForbiddenError, *_TROUBLE):
+                        raise
+                    except Exception as error:  # noqa: BLE001 — one poison update must not stop the bot.
+                        _log_bug(update.update_id, error)
+                        if pause is None:
+                            _log.error("bot_update_given_up", update_id=update.update_id)
+                        else:
+                            await asyncio.sleep(pause)
+                    else:
+                        return True
+        except TelegramForbiddenError as refusal:
+            _log.info("bot_blocked", update_id=update.update_id, reason=refusal.message)
+        except _TROUBLE as trouble:
+            _log.warning("bot_update_deferred", update_id=update.update_id, reason=type(trouble).__name__)
+            return False
+        return True
+
+
+def _log_bug(update_id: int, error: Exception) -> None:
+    """Log where it happened, not the error's text: that may quote names, tokens and updates."""
+    frames = traceback.extract_tb(error.__traceback__)[-6:]
+    where = [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
+    _log.error("bot_update_failed", update_id=update_id, error=type(error).__name__, where=where)
