@@ -5,4 +5,7 @@ shows (`prompts.py`), what it does (`handlers.py`), and how updates reach it: `p
 through `updates.py`. Flow: an update is claimed in the store, handled, answered, written down as finished, and only
 then acknowledged, so that an update that comes twice has one effect and one that failed comes again. Below it stands
 `service/signin.py`, which decides; the bot only shows. It never imports `web`, `worker` or `sandbox`.
+`lazy_models.py` imports aiogram in a way that does not take seconds.
 """
+
+from taproof.bot import lazy_models as lazy_models  # Before any other import of aiogram: see there.

@@ -7,10 +7,8 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
-import structlog
-
 from taproof.core.clock import iso8601
-from taproof.core.errors import InternalError, InvalidRequest, MethodNotAllowed, TaproofError
+from taproof.core.errors import InvalidRequest, MethodNotAllowed
 from taproof.service.projects import Projects
 from taproof.service.signin import CreatedSession, SignIn, Verification
 from taproof.web.errors import bearer_token, error_response
@@ -19,8 +17,6 @@ from taproof.web.metrics import Metrics
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
-
-_log = structlog.get_logger(__name__)
 
 _HEADERS: Final[Headers] = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
 _ANY_ORIGIN: Final[Headers] = [
@@ -133,15 +129,10 @@ class SessionApi:
             headers = [*headers, (b"content-length", b"%d" % len(body))]
         except ClientGone:
             return
-        except TaproofError as error:
-            status, headers, body = error_response(error)
+        except Exception as error:  # noqa: BLE001 — a bug must become a 500 in the one error shape, and be logged.
+            status, headers, body = error_response(error, _ANY_ORIGIN if public else ())
             if status == 405:
                 headers.append((b"allow", b"POST, OPTIONS" if public else b"POST"))
-            if public:
-                headers += _ANY_ORIGIN
-        except Exception as error:  # noqa: BLE001 — a bug must become a 500 in the one error shape, and be logged.
-            _log.exception("session_api.bug", path=scope["path"], error=type(error).__name__)
-            status, headers, body = error_response(InternalError())
         await _send(send, status, headers, body)
 
 

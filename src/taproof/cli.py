@@ -1,0 +1,332 @@
+"""The command line: what an operator can do, each command a few lines over the same use cases as the HTTP API.
+
+The heavy parts are imported by the command that needs them, so that `--help` and `version` are quick.
+"""
+# ruff: noqa: PLC0415 — see above.
+
+import asyncio
+import os
+import platform
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from taproof.command import Given, command, load, with_developers, with_projects
+from taproof.core.clock import DAY, iso8601, system_clock
+from taproof.core.errors import AccessTokenNotFound, DeveloperExists
+from taproof.core.model import Plan
+from taproof.core.names import visible_name
+from taproof.options import NO_MESSENGER, OPTIONS, called, unknown_variables
+from taproof.printing import print_finding, print_json, print_once, print_table
+
+if TYPE_CHECKING:
+    from taproof.service.developers import Developers
+    from taproof.service.projects import Projects
+
+Email = Annotated[str, typer.Argument(metavar="EMAIL", help="The developer's e-mail address.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+_EVERY: Final = tuple(OPTIONS)
+_STORE: Final = ("database_url", "sandbox")
+"""What a command needs to find the database: the sandbox has another default."""
+
+
+def _group(name: str, text: str) -> typer.Typer:
+    # Rich's tracebacks show local variables, and so secrets.
+    return typer.Typer(name=name, help=text, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+commands = _group("taproof", "Sign users in with their messenger account. To try it out: taproof serve --sandbox")
+developers = _group("developers", "Developers: who may use the API.")
+tokens = _group("tokens", "The access tokens of developers.")
+projects = _group("projects", "Projects: what users sign in to.")
+
+
+# ---- the service
+
+
+@command(commands, "serve", *_EVERY)
+def serve(given: Given) -> None:
+    """Run the service until Ctrl+C or SIGTERM.
+
+    To try it out: taproof serve --sandbox
+
+    With a real bot: TAPROOF_BOT_TOKEN=… taproof serve
+
+    Every option can be given as the environment variable beside it; the option wins.
+    """
+    from taproof.settings import InvalidSettings
+
+    settings = load(given)
+    if settings.bot_token is None and not settings.sandbox:
+        raise InvalidSettings([NO_MESSENGER])
+
+    import structlog
+
+    from taproof import app
+
+    log = structlog.get_logger(__name__)
+    for sentence in unknown_variables(os.environ):
+        log.warning("unknown_setting", advice=sentence)
+    if settings.bot_token is not None and settings.sandbox:
+        log.warning("bot_token_unused", advice=f"{called('sandbox')} has a messenger of its own.")
+    asyncio.run(app.serve(settings))
+
+
+@command(commands, "doctor", *_EVERY)
+def doctor(given: Given, *, as_json: AsJson = False) -> None:
+    """Check everything that sign-in depends on, and say what to do.
+
+    Takes what serve takes and changes nothing. The exit code is 1 when there is a problem.
+    """
+    from taproof.doctor.examine import examine
+    from taproof.doctor.finding import Finding
+    from taproof.settings import InvalidSettings
+
+    try:
+        findings = asyncio.run(examine(load(given), os.environ, system_clock))
+    except InvalidSettings as error:
+        # Nothing else can be looked at without them.
+        findings = [Finding("settings", "problem", sentence) for sentence in error.sentences]
+    problems = sum(finding.status == "problem" for finding in findings)
+    if as_json:
+        checks = [
+            {"name": found.name, "status": found.status, "detail": found.detail, "advice": found.advice}
+            for found in findings
+        ]
+        print_json({"ok": problems == 0, "checks": checks})
+    else:
+        for finding in findings:
+            print_finding(finding.status, finding.name, finding.detail, finding.advice)
+        typer.echo("\nNothing stands in the way." if problems == 0 else f"\n{problems} to mend.")
+    if problems:
+        raise typer.Exit(1)
+
+
+@command(commands, "migrate", *_STORE)
+def migrate(given: Given, *, as_json: AsJson = False) -> None:
+    """Make the database or bring it up to date, as serve does by itself."""
+    settings = load(given)
+
+    from taproof import store
+    from taproof.settings import database_file
+
+    before, after = asyncio.run(store.migrate(settings.database_url))
+    path = str(database_file(settings.database_url).absolute())
+    if as_json:
+        print_json({"database": path, "from_version": before, "to_version": after})
+    elif before == after:
+        typer.echo(f"{path} is up to date: schema version {after}.")
+    else:
+        typer.echo(f"{path} went from schema version {before} to {after}.")
+
+
+@commands.command("version")
+def version(*, as_json: AsJson = False) -> None:
+    """Print the version, for a bug report."""
+    try:
+        release = installed_version("taproof")
+    except PackageNotFoundError:
+        release = "not installed"
+    if as_json:
+        import apsw
+
+        print_json({"taproof": release, "python": platform.python_version(), "sqlite": apsw.sqlite_lib_version()})
+    else:
+        typer.echo(f"taproof {release}")
+
+
+# ---- developers and their access tokens
+
+
+@command(developers, "add", *_STORE)
+def add_developer(
+    given: Given,
+    email: Email,
+    *,
+    plan: Annotated[Plan, typer.Option(help="pro and business may collect phone numbers.")] = "free",
+    as_json: AsJson = False,
+) -> None:
+    """Add a developer and print an access token, once."""
+
+    async def work(found: "Developers") -> tuple[Any, Any]:
+        try:
+            developer = await found.create_developer(email, plan)
+        except DeveloperExists as error:
+            raise DeveloperExists(f"{error.sentence} For another access token: taproof tokens create {email}") from None
+        return developer, await found.create_access_token(developer.id, "command line")
+
+    developer, created = with_developers(given, work, may_make=True)
+
+    from taproof.web import showing
+
+    if as_json:
+        print_json({**showing.account(developer).model_dump(), "access_token": created.plaintext})
+    else:
+        typer.echo(f"Added {developer.email}, plan {developer.plan}.")
+        print_once([("Access token", created.plaintext)])
+
+
+@command(developers, "list", *_STORE)
+def list_developers(given: Given, *, as_json: AsJson = False) -> None:
+    """List all developers, oldest first."""
+    found = with_developers(given, lambda developers: developers.list_developers())
+
+    from taproof.web import showing
+
+    if as_json:
+        print_json({"developers": [showing.account(developer).model_dump() for developer in found]})
+    else:
+        rows = [(each.email, each.plan, iso8601(each.created_at), each.id) for each in found]
+        empty = "There are none. Add one with: taproof developers add EMAIL"
+        print_table(("email", "plan", "created_at", "id"), rows, empty=empty)
+
+
+@command(tokens, "create", *_STORE)
+def create_token(
+    given: Given,
+    email: Email,
+    *,
+    name: Annotated[str, typer.Option(help="What it is for.")] = "command line",
+    expires_days: Annotated[
+        int | None, typer.Option(min=1, max=3650, metavar="DAYS", show_default="never", help="Valid for so many days.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make another access token for a developer and print it, once."""
+
+    async def work(found: "Developers") -> Any:
+        developer = await found.read_developer(email)
+        expires_at = None if expires_days is None else system_clock() + expires_days * DAY
+        return await found.create_access_token(developer.id, name, expires_at=expires_at)
+
+    created = with_developers(given, work)
+
+    from taproof.web import showing
+
+    if as_json:
+        print_json(showing.created_access_token(created).model_dump())
+    else:
+        expires_at = created.token.expires_at
+        until = "until it is revoked" if expires_at is None else f"until {iso8601(expires_at)}"
+        typer.echo(f"Made {created.token.id} for {email}, valid {until}.")
+        print_once([("Access token", created.plaintext)])
+
+
+@command(tokens, "list", *_STORE)
+def list_tokens(given: Given, email: Email, *, as_json: AsJson = False) -> None:
+    """List a developer's access tokens, newest first; a token itself cannot be shown again."""
+
+    async def work(found: "Developers") -> list[Any]:
+        return await found.list_access_tokens((await found.read_developer(email)).id)
+
+    found = with_developers(given, work)
+
+    from taproof.web import showing
+
+    shown = [showing.access_token(token).model_dump() for token in found]
+    if as_json:
+        print_json({"tokens": shown})
+    else:
+        columns = ("id", "name", "preview", "created_at", "last_used_at", "expires_at")
+        rows = [[visible_name(token[column] or "never") for column in columns] for token in shown]
+        print_table(columns, rows, empty=f"There are none. Make one with: taproof tokens create {email}")
+
+
+@command(tokens, "revoke", *_STORE)
+def revoke_token(
+    given: Given,
+    email: Email,
+    token_id: Annotated[str, typer.Argument(metavar="TOKEN_ID", help="As `tokens list` shows it: tok_…")],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Revoke an access token at once and for good."""
+
+    async def work(found: "Developers") -> None:
+        developer = await found.read_developer(email)
+        try:
+            await found.delete_access_token(developer.id, token_id)
+        except AccessTokenNotFound:
+            raise AccessTokenNotFound(
+                f"{developer.email} has no such access token. List them with: taproof tokens list {developer.email}"
+            ) from None
+
+    with_developers(given, work)
+    if as_json:
+        print_json({"deleted": True})
+    else:
+        typer.echo(f"Revoked {token_id}.")
+
+
+# ---- projects
+
+
+@command(projects, "create", *_STORE)
+def create_project(
+    given: Given,
+    email: Email,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What users see when they are asked to confirm.")],
+    *,
+    webhook_url: Annotated[str, typer.Option(metavar="URL", show_default=False, help="Gets the decisions.")] = "",
+    public_access: Annotated[
+        bool,
+        typer.Option(
+            " /--no-public-access", show_default=False, help="Answer server-side calls with the secret key only."
+        ),
+    ] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Create a project and print its secrets, once."""
+
+    async def work(developers: "Developers", projects: "Projects") -> tuple[Any, Any]:
+        developer = await developers.read_developer(email)
+        return await projects.create_project(
+            developer, name, webhook_url=webhook_url, public_access=public_access, collect_phone=False
+        )
+
+    project, secrets = with_projects(given, work)
+
+    from taproof.web import showing
+
+    if as_json:
+        print_json(showing.created_project(project, secrets).model_dump())
+    else:
+        typer.echo(f"Created {project.id} ({visible_name(project.name)}) for {email}.")
+        print_once([("Secret key", secrets.secret_key), ("Webhook secret", secrets.webhook_secret)])
+
+
+@command(projects, "list", *_STORE)
+def list_projects(given: Given, email: Email, *, as_json: AsJson = False) -> None:
+    """List a developer's projects, oldest first."""
+
+    async def work(developers: "Developers", projects: "Projects") -> list[Any]:
+        return await projects.list_projects(await developers.read_developer(email))
+
+    found = with_projects(given, work)
+
+    from taproof.web import showing
+
+    if as_json:
+        print_json({"projects": [showing.project(project).model_dump() for project in found]})
+    else:
+        columns = ("id", "name", "state", "public", "sessions", "confirmed", "created_at")
+        rows = [
+            (
+                project.id,
+                visible_name(project.name),
+                "active" if project.is_active else "paused",
+                "yes" if project.public_access else "no",
+                str(project.sessions_count),
+                str(project.confirmed_count),
+                iso8601(project.created_at),
+            )
+            for project in found
+        ]
+        print_table(columns, rows, empty=f"There are none. Create one with: taproof projects create {email} NAME")
+
+
+for _each in (developers, tokens, projects):
+    commands.add_typer(_each)

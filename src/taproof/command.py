@@ -1,0 +1,169 @@
+"""How a command is declared and run: settings become options, errors become sentences, use cases get their store."""
+# ruff: noqa: PLC0415 — the heavy parts are imported by the command that needs them, so that `--help` is quick.
+
+import asyncio
+import inspect
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+
+import typer
+
+from taproof.core.clock import system_clock
+from taproof.core.entropy import system_entropy
+from taproof.core.errors import TaproofError
+from taproof.options import OPTIONS, called, variable
+
+if TYPE_CHECKING:
+    from taproof.service.developers import Developers
+    from taproof.service.projects import Projects
+    from taproof.settings import Settings
+
+T = TypeVar("T")
+Given = Mapping[str, Any]
+"""The settings that were given as options or in the environment, by field name."""
+
+_ENDS: Final = {"invalid_settings": 2}
+"""Exit codes by error code; every other error ends with 1."""
+
+
+class NoDatabase(TaproofError):
+    """There is no database yet."""
+
+
+def command(group: typer.Typer, name: str, *settings: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add a command that also takes these settings as options; its function gets them as its first argument.
+
+    An error ends it with one sentence on stderr, never a traceback, which could hold a secret.
+    """
+
+    def add(work: Callable[..., None]) -> Callable[..., None]:
+        own = list(inspect.signature(work).parameters.values())[1:]
+        parameters = [*own, *map(_option, settings)]
+
+        def run(**values: Any) -> None:
+            options = {setting: values.pop(setting) for setting in settings}
+            try:
+                work({setting: value for setting, value in options.items() if value not in (None, False, [])}, **values)
+            except TaproofError as error:
+                typer.echo(error.sentence, err=True)
+                raise typer.Exit(_ENDS.get(error.code, 1)) from None
+            except (BrokenPipeError, typer.Exit):
+                raise
+            except Exception as error:  # noqa: BLE001 — a traceback may hold a secret.
+                _print_bug(error)
+                raise typer.Exit(1) from None
+
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # What typer reads.
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        run.__doc__ = work.__doc__
+        group.command(name)(run)
+        return work
+
+    return add
+
+
+def _option(setting: str) -> inspect.Parameter:
+    """Return the option of a setting, as a parameter of a command."""
+    option = OPTIONS[setting]
+    details: dict[str, Any] = {
+        "envvar": variable(setting),
+        "help": f"{option.help} Default: {option.default}." if option.default else option.help,
+        "rich_help_panel": option.panel,
+    }
+    kind: Any = bool if not option.metavar else list[str] if setting == "trusted_proxy" else str
+    default = False if kind is bool else None
+    if kind is not bool:
+        details["metavar"] = option.metavar
+        kind = kind | None
+    return inspect.Parameter(
+        setting,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[kind, typer.Option(option.flag, **details)],
+    )
+
+
+def _print_bug(error: Exception) -> None:
+    """Name an error that nobody foresaw; with TAPROOF_LOG_LEVEL=debug show where it came from, without secrets."""
+    if isinstance(error, OSError) and error.strerror:
+        typer.echo(f"{error.filename or 'The system'}: {error.strerror}.", err=True)
+    else:
+        typer.echo(
+            f"Internal error ({type(error).__name__}). Please report it, with what this says after setting "
+            f"{variable('log_level')}=debug.",
+            err=True,
+        )
+    if os.environ.get(variable("log_level"), "").lower() == "debug":
+        import traceback
+
+        from taproof.logs import redact_text
+
+        typer.echo(redact_text("".join(traceback.format_exception(error))), err=True)
+
+
+def load(given: Given) -> "Settings":
+    """Read the settings and let the log go to stderr from here on, so that stdout stays the answer."""
+    from taproof.logs import configure_logging
+    from taproof.settings import load_settings
+
+    networks = given.get("trusted_proxy")
+    settings = load_settings({**given, **({"trusted_proxy": ",".join(networks)} if networks else {})})
+    configure_logging(settings.log_level, settings.log_format)
+    return settings
+
+
+def _require_database(settings: "Settings") -> None:
+    """Refuse to make an empty database where one was expected, such as in the wrong directory."""
+    from taproof.settings import database_file
+
+    path = database_file(settings.database_url).absolute()
+    if not path.exists():
+        raise NoDatabase(
+            f"There is no database at {path}. Say where it is with {called('database_url')}, add --sandbox for the "
+            "sandbox's, or make a new one with: taproof migrate"
+        )
+
+
+def with_developers(given: Given, work: Callable[["Developers"], Awaitable[T]], *, may_make: bool = False) -> T:
+    """Run a use case that needs the store only; `may_make`: there need not be one yet."""
+    settings = load(given)
+    if not may_make:
+        _require_database(settings)
+
+    from taproof.service.developers import Developers
+    from taproof.store import open_storage
+
+    async def run() -> T:
+        storage = await open_storage(settings.database_url)
+        try:
+            return await work(Developers(storage, system_clock, system_entropy))
+        finally:
+            await storage.close()
+
+    return asyncio.run(run())
+
+
+def with_projects(given: Given, work: Callable[["Developers", "Projects"], Awaitable[T]]) -> T:
+    """Run a use case that needs the master key too."""
+    settings = load(given)
+    _require_database(settings)
+
+    from taproof.service.developers import Developers
+    from taproof.service.installation import check_mode
+    from taproof.service.projects import Projects
+    from taproof.store import open_sealer, open_storage
+
+    async def run() -> T:
+        storage = await open_storage(settings.database_url)
+        try:
+            await check_mode(storage, sandbox=settings.sandbox)
+            sealer = await open_sealer(settings, storage)
+            developers = Developers(storage, system_clock, system_entropy)
+            # The sandbox alone takes webhook URLs on plain HTTP, to loopback.
+            projects = Projects(storage, sealer, system_clock, system_entropy, allow_loopback_http=settings.sandbox)
+            return await work(developers, projects)
+        finally:
+            await storage.close()
+
+    return asyncio.run(run())

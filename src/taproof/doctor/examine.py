@@ -1,0 +1,36 @@
+"""Goes through everything, in the order in which one thing needs another."""
+
+from collections.abc import Iterable
+
+from taproof.core.clock import Clock
+from taproof.doctor.address import check_address, check_certificate, check_port
+from taproof.doctor.finding import Finding, from_sentences
+from taproof.doctor.messenger import check_messenger
+from taproof.doctor.store import check_disk, check_sqlite_version, check_store
+from taproof.options import unknown_variables
+from taproof.settings import Settings
+
+
+async def examine(settings: Settings, environment: Iterable[str], clock: Clock) -> list[Finding]:
+    """Look at everything.
+
+    Args:
+        settings: what `serve` would run with, valid already.
+        environment: the names of the environment variables.
+        clock: returns the time in ms.
+    """
+    return [
+        *_check_settings(environment),
+        check_sqlite_version(),
+        *await check_store(settings),
+        check_disk(settings),
+        *await check_messenger(settings, clock),
+        check_address(settings),
+        *check_certificate(settings, clock()),
+        await check_port(settings),
+    ]
+
+
+def _check_settings(environment: Iterable[str]) -> list[Finding]:
+    unknown = [from_sentences("settings", "warning", sentence) for sentence in unknown_variables(environment)]
+    return unknown or [Finding("settings", "ok", "all of them can be used")]

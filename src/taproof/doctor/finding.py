@@ -1,0 +1,22 @@
+"""One finding of the doctor."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Status = Literal["ok", "warning", "problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report; `advice` says what to do, unless all is well."""
+
+    name: str
+    status: Status
+    detail: str
+    advice: str = ""
+
+
+def from_sentences(name: str, status: Status, sentences: str) -> Finding:
+    """Make a finding of an error's text: first what is wrong, then what to do."""
+    detail, _, advice = sentences.partition(". ")
+    return Finding(name, status, detail.removesuffix("."), advice)

@@ -1,0 +1,188 @@
+"""What each setting is called, means and must be: the table that settings, `--help` and error sentences are made from.
+
+Nothing heavy is imported here, so that `taproof --help` is quick.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
+
+PREFIX: Final = "TAPROOF_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One setting, as a person meets it.
+
+    `help` completes a line of `--help`; `must` completes "--port (TAPROOF_PORT) …" when the value cannot be used.
+    Without a `metavar` it is a switch; `default` says in words what holds when it is not given.
+    """
+
+    flag: str
+    panel: str
+    metavar: str = ""
+    default: str = ""
+    help: str
+    must: str
+
+
+_LISTEN: Final = "Where it listens"
+_MESSENGER: Final = "The messenger"
+_STORE: Final = "The store"
+_LOGS: Final = "Logs"
+_SWITCH: Final = "must be 1 or 0"
+
+OPTIONS: Final[dict[str, Option]] = {
+    "sandbox": Option(
+        flag="--sandbox",
+        panel="Trying it out",
+        help="Bring a pretend messenger and a demo application: sign-in works with no account, bot or network.",
+        must=_SWITCH,
+    ),
+    "sandbox_allow_remote": Option(
+        flag="--sandbox-allow-remote",
+        panel="Trying it out",
+        help="Let other machines reach the sandbox. Whoever reaches it can sign in as anybody.",
+        must=_SWITCH,
+    ),
+    "host": Option(
+        flag="--host",
+        panel=_LISTEN,
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        help="Address to listen on; 0.0.0.0 is every one of this machine.",
+        must="must be an IP address of this machine or localhost",
+    ),
+    "port": Option(
+        flag="--port",
+        panel=_LISTEN,
+        metavar="NUMBER",
+        default="8080",
+        help="Port to listen on.",
+        must="must be a whole number from 1 to 65535",
+    ),
+    "base_url": Option(
+        flag="--base-url",
+        panel=_LISTEN,
+        metavar="URL",
+        default="http(s)://HOST:PORT on loopback",
+        help="The address that clients use.",
+        must="must be the https:// address that clients use, with no path, such as https://signin.example.com"
+        " (http:// only for this machine itself)",
+    ),
+    "tls_cert": Option(
+        flag="--tls-cert",
+        panel=_LISTEN,
+        metavar="FILE",
+        help="Certificate chain (PEM) to serve HTTPS with; needs --tls-key.",
+        must="must name a file that can be read: the certificate chain in PEM form",
+    ),
+    "tls_key": Option(
+        flag="--tls-key",
+        panel=_LISTEN,
+        metavar="FILE",
+        help="Private key (PEM) of the certificate.",
+        must="must name a file that can be read: the private key in PEM form",
+    ),
+    "trusted_proxy": Option(
+        flag="--trusted-proxy",
+        panel=_LISTEN,
+        metavar="CIDR",
+        help="Network of a proxy whose X-Forwarded-* headers are believed. Repeat it, or separate with commas.",
+        must="must be networks such as 10.0.0.0/8, separated by commas, with no bits set behind the slash",
+    ),
+    "bot_token": Option(
+        flag="--bot-token",
+        panel=_MESSENGER,
+        metavar="TOKEN",
+        help="The bot's token from @BotFather. Better in the environment: command lines can be seen by others.",
+        must="must be the whole token from @BotFather: digits, a colon, letters",
+    ),
+    "bot_updates": Option(
+        flag="--bot-updates",
+        panel=_MESSENGER,
+        metavar="polling|webhook",
+        default="polling",
+        help="How the bot hears from the messenger; webhook needs a public https address.",
+        must="must be polling or webhook",
+    ),
+    "bot_api_url": Option(
+        flag="--bot-api-url",
+        panel=_MESSENGER,
+        metavar="URL",
+        default="https://api.telegram.org",
+        help="Bot API server.",
+        must="must be the http:// or https:// address of a Bot API server",
+    ),
+    "messenger_link_base": Option(
+        flag="--messenger-link-base",
+        panel=_MESSENGER,
+        metavar="URL",
+        default="https://t.me/ and the bot's user name",
+        help="Address that sign-in links begin with.",
+        must="must be an https:// address without ? or #, such as https://t.me/my_bot",
+    ),
+    "database_url": Option(
+        flag="--database",
+        panel=_STORE,
+        metavar="URL",
+        default="sqlite:///taproof.db, in sandbox mode sqlite:///taproof-sandbox.db",
+        help="Where everything is kept.",
+        must="must be sqlite:/// and a file name, such as sqlite:///taproof.db or sqlite:////var/lib/taproof/taproof.db",
+    ),
+    "master_key": Option(
+        flag="--master-key",
+        panel=_STORE,
+        metavar="KEY",
+        default="made once, kept beside the database",
+        help="Base64 of 32 bytes that stored secrets are encrypted with.",
+        must="must be the base64 of exactly 32 bytes; make one with: openssl rand -base64 32",
+    ),
+    "log_level": Option(
+        flag="--log-level",
+        panel=_LOGS,
+        metavar="debug|info|warning|error",
+        default="info",
+        help="How much is logged.",
+        must="must be debug, info, warning or error",
+    ),
+    "log_format": Option(
+        flag="--log-format",
+        panel=_LOGS,
+        metavar="console|json",
+        default="console on a terminal, else json",
+        help="How log lines are written, to stderr.",
+        must="must be console or json",
+    ),
+}
+"""By the name of the field of `Settings`, in the order of `--help`."""
+
+
+def variable(name: str) -> str:
+    """Return the environment variable of a setting, such as `TAPROOF_PORT`."""
+    return PREFIX + name.upper()
+
+
+def called(name: str) -> str:
+    """Return how a sentence names a setting: `--port (TAPROOF_PORT)`."""
+    return f"{OPTIONS[name].flag} ({variable(name)})"
+
+
+def unknown_variables(environment: Iterable[str]) -> list[str]:
+    """Return a sentence for every TAPROOF_ variable that no setting reads: most likely a typing error."""
+    known = {variable(name): name for name in OPTIONS}
+    sentences = []
+    for given in sorted(environment):
+        if given.upper().startswith(PREFIX) and given.upper() not in known:
+            near = get_close_matches(given.upper(), known, n=1)
+            advice = f"Did you mean {near[0]}?" if near else "Remove it, or see: taproof serve --help"
+            sentences.append(f"{given} is not a setting of Taproof and has no effect. {advice}")
+    return sentences
+
+
+NO_MESSENGER: Final = (
+    f"There is no messenger to sign in with. Give {called('bot_token')}, the token of a bot from @BotFather, or try "
+    f"everything out with {called('sandbox')}."
+)
+"""Why `serve` refuses to start without either."""

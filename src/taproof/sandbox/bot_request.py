@@ -1,0 +1,154 @@
+"""Reads the parameters of a Bot API call (https://core.telegram.org/bots/api#making-requests).
+
+They come in the query string, as a form (URL-encoded or multipart) or as JSON. The Bot API turns all of them into
+strings first, numbers and objects too, and so does this: every method then reads one kind of thing.
+"""
+
+import email.message
+import email.parser
+import email.policy
+import json
+import re
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+BODY_LIMIT: Final = 1024 * 1024
+"""Bytes of a call's body at most: no method here takes files."""
+FIELD_LIMIT: Final = 100
+
+_LEADING_INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
+
+
+class ApiError(Exception):
+    """A call is refused: `error_code` is also the HTTP status, `retry_after` in seconds."""
+
+    def __init__(self, error_code: int, description: str, retry_after: int | None = None) -> None:
+        self.error_code = error_code
+        self.description = description
+        self.retry_after = retry_after
+        super().__init__(description)
+
+    def answer(self) -> dict[str, Any]:
+        """Return the body that says so."""
+        body: dict[str, Any] = {"ok": False, "error_code": self.error_code, "description": self.description}
+        if self.retry_after is not None:
+            body["parameters"] = {"retry_after": self.retry_after}
+        return body
+
+
+def bad_request(description: str) -> ApiError:
+    """Return a refusal with code 400; the description begins as the Bot API's do."""
+    return ApiError(400, f"Bad Request: {description}")
+
+
+def too_many_requests(retry_after: int) -> ApiError:
+    """Return the refusal of a call that meets a flood limit; `retry_after` in seconds."""
+    return ApiError(429, f"Too Many Requests: retry after {retry_after}", retry_after)
+
+
+class Parameters:
+    """The parameters of one call. Like the Bot API, an empty one counts as one that is not there."""
+
+    def __init__(self, values: dict[str, str]) -> None:
+        self._values = values
+
+    def text(self, name: str) -> str:
+        """Return a string, "" when there is none."""
+        return self._values.get(name, "")
+
+    def integer(self, name: str, default: int = 0) -> int:
+        """Return an integer as leniently as the Bot API: digits up to the first other character, else 0."""
+        value = self.text(name).strip()
+        if not value:
+            return default
+        found = _LEADING_INTEGER.match(value)
+        return int(found[0]) if found else 0
+
+    def boolean(self, name: str) -> bool:
+        """Return whether a flag is set."""
+        return self.text(name).strip().lower() in {"true", "yes", "1"}
+
+
+def read_json(text: str) -> Any:
+    """Return what JSON says.
+
+    Raises:
+        ValueError: it is not JSON, or holds half of a surrogate pair, which no UTF-8 can carry.
+    """
+    try:
+        value = json.loads(text)
+        json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    return value
+
+
+async def read_parameters(request: Request) -> Parameters:
+    """Return the parameters of a call, wherever they stand; those of the body win.
+
+    Raises:
+        ApiError: the body is too large or cannot be read.
+    """
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_LIMIT:
+            raise ApiError(413, "Request Entity Too Large")
+    content_type = request.headers.get("content-type", "")
+    media_type = content_type.partition(";")[0].strip().lower()
+    try:
+        values = _form(request.scope["query_string"])
+        if media_type == "application/json":
+            values |= _json(bytes(body))
+        elif media_type == "multipart/form-data":
+            values |= _multipart(content_type, bytes(body))
+        elif media_type == "application/x-www-form-urlencoded":
+            values |= _form(bytes(body))
+    except UnicodeError:
+        raise bad_request("strings must be encoded in UTF-8") from None
+    return Parameters(values)
+
+
+def _form(encoded: bytes) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(encoded.decode("ascii"), errors="strict", max_num_fields=FIELD_LIMIT)
+    except UnicodeError:
+        raise
+    except ValueError:
+        raise bad_request("too many parameters") from None
+    return dict(pairs)
+
+
+def _json(body: bytes) -> dict[str, str]:
+    text = body.decode()
+    if not text.strip():
+        return {}
+    try:
+        value = read_json(text)
+    except UnicodeError:
+        raise
+    except ValueError:
+        raise bad_request("can't parse JSON object") from None
+    if not isinstance(value, dict):
+        raise bad_request("object expected as JSON body")
+    return {name: _as_text(item) for name, item in value.items() if item is not None}
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _multipart(content_type: str, body: bytes) -> dict[str, str]:
+    head = f"Content-Type: {content_type}\r\n\r\n".encode("latin-1", "replace")
+    parts = email.parser.BytesParser(policy=email.policy.HTTP).parsebytes(head + body)
+    if not parts.is_multipart():
+        raise bad_request("can't parse multipart body")
+    values = {}
+    for part in parts.iter_parts():
+        name = part.get_param("name", header="content-disposition")
+        content = part.get_payload(decode=True)
+        if isinstance(name, str) and isinstance(content, bytes) and part.get_filename() is None:
+            values[name] = content.decode()
+    return values

@@ -1,0 +1,26 @@
+"""Which host names are this sandbox itself: no other may name it, or be called by it over plain HTTP."""
+
+from urllib.parse import urlsplit
+
+from taproof.core.webhook_url import is_loopback
+
+
+class OwnHosts:
+    """This machine's loopback, and the host of the address that clients use."""
+
+    def __init__(self, base_url: str) -> None:
+        self._host = (urlsplit(base_url).hostname or "").lower()
+
+    def include(self, host: str) -> bool:
+        """Tell whether `host`, without a port, is one of them."""
+        host = host.lower().rstrip(".")
+        return host == self._host or host.endswith(".localhost") or is_loopback(host)
+
+    def include_authority(self, authority: str) -> bool:
+        """Tell the same of a Host header's value, which may have a port."""
+        try:
+            parts = urlsplit(f"//{authority}")
+            _ = parts.port
+        except ValueError:
+            return False
+        return parts.netloc == authority and "@" not in authority and self.include(parts.hostname or "")

@@ -1,0 +1,123 @@
+"""Puts the sandbox messenger together: one ASGI application for everything below /sandbox."""
+
+import traceback
+from typing import Final
+
+import structlog
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from taproof.core.clock import Clock
+from taproof.core.entropy import Entropy
+from taproof.sandbox.bot_api import PREFIX, BotApi
+from taproof.sandbox.bot_methods import BotMethods
+from taproof.sandbox.control_api import ControlApi
+from taproof.sandbox.control_errors import (
+    HostNotAllowed,
+    SandboxError,
+    SandboxMethodNotAllowed,
+    SandboxPathNotFound,
+    error_response,
+)
+from taproof.sandbox.faults import Faults
+from taproof.sandbox.messenger import Messenger
+from taproof.sandbox.own_hosts import OwnHosts
+from taproof.sandbox.phone import phone_routes
+from taproof.sandbox.webhook import WebhookSender
+
+_log = structlog.get_logger(__name__)
+
+
+class Sandbox:
+    """The pretend messenger of one bot.
+
+    `app` answers full paths: /sandbox, /sandbox/phone, /sandbox/users, /sandbox/faults, /sandbox/bot<token>/<method>.
+
+    Args:
+        bot_token: what the bot calls the Bot API with; the number before its colon is the bot's id.
+        bot_username: the bot's name, without the `@`.
+        clock: returns the time in ms.
+        entropy: returns random bytes.
+        base_url: the address that clients use; only its host and this machine's loopback are answered.
+    """
+
+    def __init__(self, bot_token: str, bot_username: str, clock: Clock, entropy: Entropy, base_url: str) -> None:
+        own_hosts = OwnHosts(base_url)
+        self._faults = Faults()
+        self._messenger = Messenger(int(bot_token.partition(":")[0]), bot_username, clock, entropy)
+        self._webhook = WebhookSender(self._messenger.updates, own_hosts, clock)
+        methods = BotMethods(self._messenger, self._webhook, own_hosts, clock)
+        self.app: Final = Starlette(
+            routes=[
+                *phone_routes(),
+                *ControlApi(self._messenger, self._faults, own_hosts).routes,
+                Route(PREFIX + "{call:path}", BotApi(bot_token, methods, self._faults)),
+            ],
+            middleware=[Middleware(_Gate, own_hosts=own_hosts)],
+            exception_handlers={SandboxError: _on_error, HTTPException: _on_http_exception},
+        )
+
+    def stop_waiting(self) -> None:
+        """End every long poll at once, and let no new one begin: a server that drains need not wait for them."""
+        self._messenger.close()
+
+    async def close(self) -> None:
+        """End what waits, and send no more updates."""
+        self.stop_waiting()
+        await self._webhook.set(None)
+
+
+class _Gate:
+    """Middleware: refuses hosts that are not the sandbox's own, and answers for what fails unexpectedly.
+
+    A page of another site can let its own name point to this machine (DNS rebinding) and would then be of the same
+    origin as the sandbox; the Host header gives it away. The Bot API asks for a token instead.
+    """
+
+    def __init__(self, app: ASGIApp, own_hosts: OwnHosts) -> None:
+        self._app = app
+        self._own_hosts = own_hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+        is_own = len(hosts) == 1 and self._own_hosts.include_authority(hosts[0])
+        if not is_own and not scope["path"].startswith(PREFIX):
+            await error_response(HostNotAllowed())(scope, receive, send)
+            return
+        started = False
+
+        async def noting_send(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting_send)
+        except ClientDisconnect:
+            return
+        except Exception as error:  # noqa: BLE001 — raised further, the server would log its message.
+            stack = "".join(traceback.format_tb(error.__traceback__))
+            _log.error("sandbox_failed", error=type(error).__name__, stack=stack)
+            if not started:
+                headers = {"X-Error-Code": "internal_error"}
+                await JSONResponse({"error": "Internal error."}, 500, headers)(scope, receive, send)
+
+
+async def _on_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, SandboxError)  # noqa: S101 — it is registered for nothing else.
+    return error_response(error)
+
+
+async def _on_http_exception(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 — it is registered for nothing else.
+    if error.status_code == 405:
+        return error_response(SandboxMethodNotAllowed(), dict(error.headers or {}))
+    return error_response(SandboxPathNotFound())

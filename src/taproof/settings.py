@@ -1,0 +1,233 @@
+"""The settings: read from the options of the command line, then from the environment, checked once.
+
+Only `cli.py`, `doctor.py` and `app.py` read them; everything else gets values as arguments.
+"""
+
+import sys
+from collections.abc import Callable, Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings.sources import NoDecode
+
+from taproof.core.errors import TaproofError
+from taproof.core.sealing import Sealer
+from taproof.core.webhook_url import is_loopback
+from taproof.options import OPTIONS, PREFIX, called
+
+BOT_API: Final = "https://api.telegram.org"
+WEBHOOK_PATH: Final = "/bot/webhook"
+"""Where below the base URL the messenger posts updates. It is here so that `doctor` need not import the service."""
+_SQLITE: Final = "sqlite:///"
+
+
+class InvalidSettings(TaproofError):
+    """A setting cannot be used."""
+
+    def __init__(self, sentences: list[str]) -> None:
+        self.sentences = sentences
+        super().__init__("\n".join(sentences))
+
+
+def database_file(database_url: str) -> Path:
+    """Return the file that `sqlite:///relative.db` or `sqlite:////absolute.db` names.
+
+    Raises:
+        ValueError: it has neither form.
+    """
+    name = database_url.removeprefix(_SQLITE)
+    if name in {"", database_url} or name.endswith("/") or "?" in name or not name.isprintable():
+        raise ValueError("not a SQLite URL")
+    return Path(name)
+
+
+# ---- one check for each setting that its type says too little about; each raises ValueError
+
+
+def _host(value: str) -> str:
+    if value != "localhost":
+        ip_address(value)
+    return value
+
+
+def _server(value: str) -> str:
+    """Return an http(s) address without the slash at its end."""
+    parts = urlsplit(value)
+    odd = "@" in parts.netloc or any(mark in value for mark in " ?#\\") or not (value.isascii() and value.isprintable())
+    if parts.scheme not in {"https", "http"} or not parts.hostname or parts.port == 0 or odd:
+        raise ValueError("not an address")
+    return value.rstrip("/")
+
+
+def _link_base(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise ValueError("not https")
+    return _server(value)
+
+
+def _base_url(value: str) -> str:
+    if value == "":  # Not known; `_check_together` asks for it.
+        return value
+    value = _link_base(value)
+    if urlsplit(value).path:
+        raise ValueError("has a path")
+    return value
+
+
+def _readable(value: str) -> str:
+    try:
+        with Path(value).open("rb"):
+            return value
+    except OSError as error:
+        raise ValueError("cannot be read") from error
+
+
+def _bot_token(value: str) -> str:
+    number, _, rest = value.partition(":")
+    if not (value.isascii() and number.isdigit() and rest.replace("-", "").replace("_", "").isalnum()):
+        raise ValueError("not a bot token")
+    return value
+
+
+def _master_key(value: str) -> str:
+    Sealer(value)
+    return value
+
+
+def _database_url(value: str) -> str:
+    database_file(value)
+    return value
+
+
+def _networks(value: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    return tuple(ip_network(part.strip()) for part in value.split(",") if part.strip())
+
+
+_CHECKS: Final[dict[str, Callable[[str], object]]] = {
+    "host": _host,
+    "base_url": _base_url,
+    "tls_cert": _readable,
+    "tls_key": _readable,
+    "trusted_proxy": _networks,
+    "bot_token": _bot_token,
+    "bot_updates": str.lower,
+    # A Bot API server in one's own network speaks plain HTTP only, so that is allowed; `doctor` warns of it.
+    "bot_api_url": _server,
+    "messenger_link_base": _link_base,
+    "database_url": _database_url,
+    "master_key": _master_key,
+    "log_level": str.lower,
+    "log_format": str.lower,
+}
+
+
+# ---- defaults that follow from other settings
+
+
+def _default_database_url(known: dict[str, Any]) -> str:
+    return f"{_SQLITE}taproof-sandbox.db" if known["sandbox"] else f"{_SQLITE}taproof.db"
+
+
+def _default_base_url(known: dict[str, Any]) -> str:
+    """Return this machine's own address; "" when it listens further, where only the operator knows it."""
+    host = known["host"]
+    if not is_loopback(host):
+        return ""
+    scheme = "https" if known["tls_cert"] else "http"
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{known['port']}"
+
+
+def _default_log_format() -> Literal["console", "json"]:
+    return "console" if sys.stderr.isatty() else "json"
+
+
+class Settings(BaseSettings):
+    """Every setting, checked, with its default filled in; `options.OPTIONS` says what each means."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True, hide_input_in_errors=True
+    )
+
+    sandbox: bool = Field(default=False, description=OPTIONS["sandbox"].help)
+    sandbox_allow_remote: bool = Field(default=False, description=OPTIONS["sandbox_allow_remote"].help)
+    host: str = Field(default="127.0.0.1", description=OPTIONS["host"].help)
+    port: int = Field(default=8080, ge=1, le=65535, description=OPTIONS["port"].help)
+    tls_cert: Path | None = Field(default=None, description=OPTIONS["tls_cert"].help)
+    tls_key: Path | None = Field(default=None, description=OPTIONS["tls_key"].help)
+    base_url: str = Field(default_factory=_default_base_url, description=OPTIONS["base_url"].help)
+    trusted_proxy: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode] = Field(
+        default=(), description=OPTIONS["trusted_proxy"].help
+    )
+    bot_token: SecretStr | None = Field(default=None, description=OPTIONS["bot_token"].help)
+    bot_updates: Literal["polling", "webhook"] = Field(default="polling", description=OPTIONS["bot_updates"].help)
+    bot_api_url: str = Field(default=BOT_API, description=OPTIONS["bot_api_url"].help)
+    messenger_link_base: str | None = Field(default=None, description=OPTIONS["messenger_link_base"].help)
+    database_url: str = Field(default_factory=_default_database_url, description=OPTIONS["database_url"].help)
+    master_key: SecretStr | None = Field(default=None, description=OPTIONS["master_key"].help)
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description=OPTIONS["log_level"].help
+    )
+    log_format: Literal["console", "json"] = Field(
+        default_factory=_default_log_format, description=OPTIONS["log_format"].help
+    )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _check_each(cls, value: object, info: ValidationInfo) -> object:
+        if isinstance(value, SecretStr):
+            value = value.get_secret_value()
+        if not isinstance(value, str):
+            return value
+        check = _CHECKS.get(info.field_name or "")
+        return check(value.strip()) if check else value.strip()
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        problems = []
+        if (self.tls_cert is None) != (self.tls_key is None):
+            problems.append(f"{called('tls_cert')} and {called('tls_key')} belong together: give both or neither.")
+        if self.sandbox and not self.sandbox_allow_remote:
+            # A proxy in front makes a loopback listener public, which the base URL gives away.
+            for name, host in (("host", self.host), ("base_url", urlsplit(self.base_url).hostname)):
+                if host and not is_loopback(host):
+                    problems.append(
+                        f"{called(name)} must stay on this machine in sandbox mode, where anybody can sign in as "
+                        f"anybody: leave it out, or add {called('sandbox_allow_remote')} if that is meant."
+                    )
+        if not self.base_url and not problems:
+            problems.append(
+                f"{called('base_url')} is needed, since {called('host')} listens beyond this machine: "
+                "give the https:// address that clients use."
+            )
+        elif self.bot_updates == "webhook" and self.bot_api_url == BOT_API and not self.base_url.startswith("https:"):
+            problems.append(
+                f"{called('bot_updates')} can be webhook only when {called('base_url')} is an https:// address that "
+                "the messenger can reach: set that, or use polling."
+            )
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self
+
+
+def load_settings(given: Mapping[str, object]) -> Settings:
+    """Read the settings: `given` (from options, by field name) first, then the environment, then the defaults.
+
+    Raises:
+        InvalidSettings: with one sentence for each problem, which never holds the value.
+    """
+    try:
+        return Settings(**dict(given))  # type: ignore[arg-type]  # pydantic checks them.
+    except ValidationError as error:
+        sentences: list[str] = []
+        for problem in error.errors(include_url=False, include_input=False):
+            name = str(problem["loc"][0]) if problem["loc"] else ""
+            if not name:
+                sentences += str(problem["ctx"]["error"]).split("\n")
+            elif problem["type"] != "default_factory_not_called":
+                sentences.append(f"{called(name)} {OPTIONS[name].must}.")
+        raise InvalidSettings(list(dict.fromkeys(sentences))) from None

@@ -1,0 +1,242 @@
+"""The developer endpoints, `/api/v1/dev/*` (contract.md, Developer endpoints).
+
+The caller is recognised before anything else of a request is looked at, so that a stranger learns nothing but 401.
+An unknown path is 404 and a wrong method 405, HEAD among them, whoever asks. The docstrings of the endpoints are
+their descriptions in the API reference.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Final, TypeVar, cast
+
+from fastapi import Depends, FastAPI, Query, Request, Response
+from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
+
+from taproof.core.errors import AccessTokenNotFound, InvalidRequest
+from taproof.core.model import Developer, Status
+from taproof.service.analytics import AnalyticsReader, Window
+from taproof.service.developers import Developers
+from taproof.service.projects import Projects
+from taproof.service.sessions import Sessions
+from taproof.web import schemas, showing
+from taproof.web.errors import bearer_token, install_error_handlers
+from taproof.web.json_body import read_json_object
+from taproof.web.metrics import CountRequests, Metrics
+from taproof.web.validation import validation_sentence
+
+PREFIX: Final = "/api/v1/dev"
+PAGE_LIMIT: Final = 200
+"""Sessions on a page at most."""
+
+_ACCESS_TOKEN_ID: Final = re.compile(r"tok_[A-Za-z0-9]{1,40}")
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def build_developer_api(
+    developers: Developers, projects: Projects, sessions: Sessions, analytics: AnalyticsReader, metrics: Metrics
+) -> FastAPI:
+    """Return the application that answers `/api/v1/dev/*`; requests must come with their whole path."""
+    api = DeveloperApi(developers, projects, sessions, analytics)
+    app = FastAPI(
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        dependencies=[Depends(api.authenticate)],
+    )
+    install_error_handlers(app)
+    app.add_middleware(CountRequests, metrics=metrics)
+    api.add_routes(app)
+    return app
+
+
+async def _caller(request: Request) -> Developer:
+    return cast("Developer", request.state.developer)
+
+
+def _body(model: type[Model]) -> Any:
+    """Make a dependency that reads the body as `model`; FastAPI's own reading would come before authentication."""
+
+    async def read(request: Request) -> Model:
+        document = await read_json_object(request.scope, request.receive)
+        try:
+            return model.model_validate(document)
+        except ValidationError as error:
+            raise InvalidRequest(validation_sentence(error.errors(include_url=False))) from None
+
+    return Depends(read)
+
+
+def _page_size(value: Any) -> Any:
+    if isinstance(value, str):
+        number = int(value) if value.isascii() and value.isdigit() and len(value) <= len(str(PAGE_LIMIT)) else 0
+        if not 1 <= number <= PAGE_LIMIT:
+            raise InvalidRequest(f"limit must be a whole number from 1 to {PAGE_LIMIT}.")
+        return number
+    return value
+
+
+def _window(value: Any) -> Any:
+    return {"7": 7, "30": 30, "90": 90}.get(value, value) if isinstance(value, str) else value
+
+
+Caller = Annotated[Developer, Depends(_caller)]
+Limit = Annotated[
+    int,
+    BeforeValidator(_page_size),
+    WithJsonSchema({"type": "integer", "minimum": 1, "maximum": PAGE_LIMIT, "default": 50}),
+    Query(description="How many sessions a page holds."),
+]
+Days = Annotated[
+    Window,
+    BeforeValidator(_window),
+    WithJsonSchema({"type": "integer", "enum": [7, 30, 90], "default": 30}),
+    Query(description="The window: so many UTC days, today last."),
+]
+OneProject = Annotated[schemas.ProjectId | None, Query(description="One project only. Left out: all of your projects.")]
+Cursor = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,100}$"}),
+    Query(description="The next_cursor of the page before; opaque."),
+]
+
+
+class DeveloperApi:
+    """The endpoints. Each method answers one; what services raise becomes an answer in `errors.py`."""
+
+    def __init__(
+        self, developers: Developers, projects: Projects, sessions: Sessions, analytics: AnalyticsReader
+    ) -> None:
+        self._developers = developers
+        self._projects = projects
+        self._sessions = sessions
+        self._analytics = analytics
+
+    async def authenticate(self, request: Request, response: Response) -> None:
+        """Recognise the caller of any endpoint. What it then answers may hold secrets and is not to be cached."""
+        request.state.developer = await self._developers.authenticate(bearer_token(request.scope))
+        response.headers["Cache-Control"] = "no-store"
+
+    async def read_account(self, caller: Caller) -> schemas.AccountAnswer:
+        """Return the account that the access token belongs to: a way to check that the token is valid."""
+        return showing.account(caller)
+
+    async def list_projects(self, caller: Caller) -> schemas.ProjectListAnswer:
+        """Return all of your projects, oldest first."""
+        found = await self._projects.list_projects(caller)
+        return schemas.ProjectListAnswer(projects=[showing.project(project) for project in found])
+
+    async def create_project(
+        self, caller: Caller, body: Annotated[schemas.CreateProject, _body(schemas.CreateProject)]
+    ) -> schemas.CreatedProjectAnswer:
+        """Create a project. Keep its secret_key: it is shown this once."""
+        project, secrets = await self._projects.create_project(
+            caller,
+            body.name,
+            webhook_url=body.webhook_url,
+            public_access=body.public_access,
+            collect_phone=body.collect_phone,
+        )
+        return showing.created_project(project, secrets)
+
+    async def read_project(self, caller: Caller, project_id: schemas.ProjectId) -> schemas.ProjectAnswer:
+        """Return one project."""
+        return showing.project(await self._projects.read_project(caller, project_id))
+
+    async def update_project(
+        self,
+        caller: Caller,
+        project_id: schemas.ProjectId,
+        body: Annotated[schemas.UpdateProject, _body(schemas.UpdateProject)],
+    ) -> schemas.ProjectAnswer:
+        """Change a project. Fields that are left out stay as they are."""
+        return showing.project(await self._projects.update_project(caller, project_id, body.as_changes()))
+
+    async def delete_project(self, caller: Caller, project_id: schemas.ProjectId) -> schemas.DeletedAnswer:
+        """Delete a project with its sessions and analytics. This cannot be undone."""
+        await self._projects.delete_project(caller, project_id)
+        return schemas.DeletedAnswer(deleted=True)
+
+    async def regenerate_secrets(self, caller: Caller, project_id: schemas.ProjectId) -> schemas.SecretsAnswer:
+        """Replace the secret key and the webhook secret. The old ones stop working at once. Takes no body."""
+        return showing.secrets(await self._projects.regenerate_secrets(caller, project_id))
+
+    async def read_webhook_secret(self, caller: Caller, project_id: schemas.ProjectId) -> schemas.WebhookSecretAnswer:
+        """Return the webhook secret, which proofs and webhooks are checked with."""
+        return schemas.WebhookSecretAnswer(webhook_secret=await self._projects.read_webhook_secret(caller, project_id))
+
+    async def list_sessions(
+        self,
+        caller: Caller,
+        project_id: OneProject = None,
+        status: Annotated[Status | None, Query(description="Sessions in this status only.")] = None,
+        limit: Limit = 50,
+        cursor: Cursor | None = None,
+    ) -> schemas.SessionPageAnswer:
+        """Return sessions across your projects, newest first, page by page."""
+        page = await self._sessions.list_sessions(
+            caller, project_id=project_id, status=status, limit=limit, cursor=cursor
+        )
+        return schemas.SessionPageAnswer(
+            sessions=[showing.session(session) for session in page.sessions], next_cursor=page.next_cursor
+        )
+
+    async def read_analytics(
+        self, caller: Caller, days: Days = 30, project_id: OneProject = None
+    ) -> schemas.AnalyticsAnswer:
+        """Return what became of the sessions of the last days: totals, conversion, day by day, and the funnel."""
+        return showing.analytics(await self._analytics.read_analytics(caller, days=days, project_id=project_id))
+
+    async def list_access_tokens(self, caller: Caller) -> schemas.AccessTokenListAnswer:
+        """Return your access tokens, newest first. Their plaintext is not kept, so it is not shown."""
+        found = await self._developers.list_access_tokens(caller.id)
+        return schemas.AccessTokenListAnswer(tokens=[showing.access_token(token) for token in found])
+
+    async def create_access_token(
+        self, caller: Caller, body: Annotated[schemas.CreateAccessToken, _body(schemas.CreateAccessToken)]
+    ) -> schemas.CreatedAccessTokenAnswer:
+        """Make another access token for your account. Keep it: it is shown this once."""
+        created = await self._developers.create_access_token(caller.id, body.name, expires_at=body.expiry())
+        return showing.created_access_token(created)
+
+    async def delete_access_token(self, caller: Caller, token_id: schemas.AccessTokenId) -> schemas.DeletedAnswer:
+        """Revoke an access token, at once and for good. It may be the one that this request is made with."""
+        # Any id that was not given out is unknown; one with a NUL or a lone surrogate must not reach the store.
+        if _ACCESS_TOKEN_ID.fullmatch(token_id) is None:
+            raise AccessTokenNotFound
+        await self._developers.delete_access_token(caller.id, token_id)
+        return schemas.DeletedAnswer(deleted=True)
+
+    def add_routes(self, app: FastAPI) -> None:
+        """Put every endpoint at its address."""
+
+        def add(
+            tag: str, method: str, path: str, endpoint: Callable[..., Any], body: type[BaseModel] | None = None
+        ) -> None:
+            app.add_api_route(
+                PREFIX + path,
+                endpoint,
+                methods=[method],
+                tags=[tag],
+                operation_id=endpoint.__name__,
+                summary=endpoint.__name__.replace("_", " ").capitalize(),
+                openapi_extra=None if body is None else _documented_body(body),
+            )
+
+        add("Account", "GET", "/me", self.read_account)
+        add("Projects", "GET", "/projects", self.list_projects)
+        add("Projects", "POST", "/projects", self.create_project, schemas.CreateProject)
+        add("Projects", "GET", "/projects/{project_id}", self.read_project)
+        add("Projects", "PATCH", "/projects/{project_id}", self.update_project, schemas.UpdateProject)
+        add("Projects", "DELETE", "/projects/{project_id}", self.delete_project)
+        add("Projects", "POST", "/projects/{project_id}/regenerate", self.regenerate_secrets)
+        add("Projects", "GET", "/projects/{project_id}/webhook-secret", self.read_webhook_secret)
+        add("Sessions and analytics", "GET", "/sessions", self.list_sessions)
+        add("Sessions and analytics", "GET", "/analytics", self.read_analytics)
+        add("Access tokens", "GET", "/tokens", self.list_access_tokens)
+        add("Access tokens", "POST", "/tokens", self.create_access_token, schemas.CreateAccessToken)
+        add("Access tokens", "DELETE", "/tokens/{token_id}", self.delete_access_token)
+
+
+def _documented_body(model: type[BaseModel]) -> dict[str, Any]:
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": model.model_json_schema()}}}}

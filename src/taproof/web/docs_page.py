@@ -1,0 +1,211 @@
+"""The API reference at /docs: one page, made at start from the OpenAPI document, without script and network."""
+
+import json
+import re
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from taproof.web.errors import STATUSES
+from taproof.web.fixed_answer import FixedAnswer
+
+STYLESHEET_PATH: Final = "/docs/docs.css"
+_HEADERS: Final = (
+    (b"cache-control", b"no-cache"),
+    (
+        b"content-security-policy",
+        b"default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (b"referrer-policy", b"no-referrer"),
+)
+_PLACEHOLDERS: Final = {"accessToken": "$ACCESS_TOKEN", "secretKey": "$SECRET_KEY"}
+_SAMPLES: Final[dict[Any, Any]] = {
+    "date-time": "2026-11-20T22:44:03.127Z",
+    "integer": 0,
+    "number": 0,
+    "boolean": True,
+    "string": "…",
+}
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A parameter, or a field of a body or of an answer."""
+
+    name: str
+    type: str
+    required: bool
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a JSON object looks like."""
+
+    description: str
+    fields: list[Field]
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One operation of the document."""
+
+    anchor: str
+    method: str
+    path: str
+    description: str
+    credential: str
+    parameters: list[Field]
+    body: Shape | None
+    answers: list[Shape]
+    failures: list[tuple[str, str]]
+    curl: str
+
+
+def stylesheet() -> FixedAnswer:
+    """Return the application that answers the page's stylesheet."""
+    css = files("taproof.web").joinpath("static/docs.css").read_bytes()
+    return FixedAnswer(css, "text/css; charset=utf-8", _HEADERS)
+
+
+def docs_page(document: Json) -> FixedAnswer:
+    """Render the page of an OpenAPI document and return the application that answers it."""
+    environment = Environment(
+        loader=PackageLoader("taproof.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["prose"] = _prose
+    endpoints: dict[str, list[Endpoint]] = {tag["name"]: [] for tag in document["tags"]}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            endpoints[operation["tags"][0]].append(_Reader(document).endpoint(method.upper(), path, operation))
+    html = environment.get_template("docs.html").render(
+        info=document["info"],
+        stylesheet=STYLESHEET_PATH,
+        groups=[(tag, endpoints[tag["name"]]) for tag in document["tags"]],
+        errors=sorted((status.value, error.code, error().sentence) for error, status in STATUSES.items()),
+    )
+    return FixedAnswer(html.encode(), "text/html; charset=utf-8", _HEADERS)
+
+
+class _Reader:
+    """Reads what the page shows out of the document."""
+
+    def __init__(self, document: Json) -> None:
+        self._document = document
+
+    def endpoint(self, method: str, path: str, operation: Json) -> Endpoint:
+        schemes = [name for each in operation["security"] for name in each]
+        body = None
+        if "requestBody" in operation:
+            body = self._shape(operation["requestBody"]["content"]["application/json"]["schema"])
+        answers: list[Shape] = []
+        failures: list[tuple[str, str]] = []
+        for status, found in operation["responses"].items():
+            response = self._resolve(found)
+            if status == "200":
+                schema = response["content"].get("application/json", {"schema": {}})["schema"]
+                answers = [self._shape(each) for each in self._resolve(schema).get("oneOf", [schema])]
+            else:
+                failures.append((status, response["description"]))
+        return Endpoint(
+            anchor=operation["operationId"],
+            method=method,
+            path=path,
+            description=operation["description"],
+            credential={"accessToken": "access token", "secretKey": "secret key"}[schemes[0]] if schemes else "none",
+            parameters=[self._parameter(each) for each in operation.get("parameters", [])],
+            body=body,
+            answers=answers,
+            failures=failures,
+            curl=self._curl(method, path, operation, schemes, body),
+        )
+
+    def _resolve(self, node: Json) -> Json:
+        while "$ref" in node:
+            target: Any = self._document
+            for key in node["$ref"].removeprefix("#/").split("/"):
+                target = target[key]
+            node = target
+        return node
+
+    def _parameter(self, parameter: Json) -> Field:
+        kind = f"{self._type(parameter['schema'])}, in the {parameter['in']}"
+        return Field(parameter["name"], kind, parameter["required"], parameter.get("description", ""))
+
+    def _shape(self, schema: Json) -> Shape:
+        schema = self._resolve(schema)
+        required = schema.get("required", [])
+        fields = [
+            Field(name, self._type(each), name in required, self._resolve(each).get("description", ""))
+            for name, each in schema.get("properties", {}).items()
+        ]
+        example = json.dumps(self._example(schema), indent=2, ensure_ascii=False) if fields else ""
+        return Shape(schema.get("description", ""), fields, example)
+
+    def _type(self, schema: Json) -> str:
+        schema = self._resolve(schema)
+        if "const" in schema:
+            return json.dumps(schema["const"])
+        if "enum" in schema:
+            return " | ".join(json.dumps(value) for value in schema["enum"])
+        if "anyOf" in schema:
+            return " or ".join(self._type(each) for each in schema["anyOf"])
+        if schema.get("type") == "array":
+            return f"list of {self._type(schema['items'])}"
+        kind = schema.get("type", "")
+        if isinstance(kind, list):
+            return " or ".join(kind)
+        if "maximum" in schema:
+            return f"{kind}, {schema['minimum']}–{schema['maximum']}"
+        return {"date-time": "time", "date": "date"}.get(schema.get("format", ""), str(kind))
+
+    def _example(self, schema: Json) -> Any:
+        schema = self._resolve(schema)
+        for key in ("const", "default"):
+            if key in schema:
+                return schema[key]
+        for key in ("examples", "enum"):
+            if key in schema:
+                return schema[key][0]
+        if "anyOf" in schema:
+            return self._example(schema["anyOf"][0])
+        if schema.get("type") == "object":
+            return {name: self._example(each) for name, each in schema["properties"].items()}
+        if schema.get("type") == "array":
+            return [self._example(schema["items"])]
+        return _SAMPLES.get(schema.get("format"), _SAMPLES[schema["type"]])
+
+    def _curl(self, method: str, path: str, operation: Json, schemes: list[str], body: Shape | None) -> str:
+        for parameter in operation.get("parameters", []):
+            if parameter["in"] == "path":
+                path = path.replace(f"{{{parameter['name']}}}", self._example(parameter["schema"]))
+        lines = [f'curl "$BASE_URL{path}"' if method == "GET" else f'curl -X {method} "$BASE_URL{path}"']
+        if schemes:
+            lines.append(f'-H "Authorization: Bearer {_PLACEHOLDERS[schemes[0]]}"')
+        if body is not None:
+            lines.append('-H "Content-Type: application/json"')
+            lines.append(f"-d '{body.example}'")
+        return " \\\n  ".join(lines)
+
+
+def _prose(text: str) -> Markup:
+    """Turn the document's few marks into HTML: paragraphs, a numbered list, and code between backticks."""
+    blocks = []
+    for block in text.strip().split("\n\n"):
+        html = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(block)))
+        if re.match(r"\d+\. ", html):
+            items = re.split(r"(?:^|\n)\d+\. ", html)[1:]
+            blocks.append(f"<ol>{''.join(f'<li>{item}</li>' for item in items)}</ol>")
+        else:
+            blocks.append(f"<p>{html}</p>")
+    return Markup("\n".join(blocks))  # noqa: S704 — everything but the tags above was escaped.

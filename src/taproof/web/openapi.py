@@ -1,0 +1,318 @@
+"""The OpenAPI 3.1 document: the developer API as FastAPI describes it, the plain ASGI endpoints written by hand.
+
+Every answer that a route can give is listed, failures too, so that a client, or a fuzzer, can hold it to that.
+"""
+
+from importlib.metadata import version
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from taproof.core.errors import (
+    InternalError,
+    InvalidAccessToken,
+    InvalidRequest,
+    InvalidSecretKey,
+    MethodNotAllowed,
+    PayloadTooLarge,
+    ProjectNotFound,
+    PublicAccessDisabled,
+    StoreUnavailable,
+    TaproofError,
+)
+from taproof.web.errors import STATUSES
+
+_DESCRIPTION: Final = """\
+Sign users in with their messenger account.
+
+1. Your client starts a session (`POST /api/v1/generate/public`) and shows the deeplink that it gets.
+2. The user opens the link in the messenger and taps Confirm or Cancel.
+3. Your client polls `POST /api/v1/verify/public` every 2 seconds, until the status is no longer pending, for at most
+   10 minutes. The first answer that says confirmed carries the user's identity and a signed proof; every later one
+   says used.
+4. Your server checks the proof (a JWT, HS256) with the project's webhook secret and starts its own session.
+
+Everything is JSON in UTF-8 over HTTPS. A request body needs `Content-Type: application/json` and is at most 16 KiB.
+Times are ISO 8601 in UTC. A failed request answers `{"error": "a sentence that says what to do"}`; the header
+`X-Error-Code` has a stable code. The JSON endpoints answer HEAD with 405; /docs, /openapi.json, /healthz, /readyz and
+/metrics answer it as GET without the body. Session endpoints ignore unknown fields, the developer API refuses them.
+"""
+_TAGS: Final = [
+    {"name": "Sign-in", "description": "Start a session and read what became of it."},
+    {"name": "Account", "description": "Who the access token belongs to."},
+    {"name": "Projects", "description": "A project is what sessions are started under, with its own secrets."},
+    {"name": "Sessions and analytics", "description": "What happened."},
+    {"name": "Access tokens", "description": "The Bearer tokens of the developer API."},
+    {"name": "Operations", "description": "For those who run the service."},
+]
+_SECURITY_SCHEMES: Final = {
+    "accessToken": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A developer's access token, `tap_…`. `taproof developers add EMAIL` prints one.",
+    },
+    "secretKey": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A project's secret key, `sk_…`, shown once when the project is created. Server side only.",
+    },
+}
+
+_ANYWHERE: Final = (InvalidRequest, MethodNotAllowed, InternalError)
+"""400 on every route: HTTPS is required everywhere."""
+_SHARED: Final = (*_ANYWHERE, StoreUnavailable)
+_WITH_BODY: Final = (*_SHARED, ProjectNotFound, PayloadTooLarge)
+
+_PROJECT_ID: Final = {
+    "type": "string",
+    "pattern": "^proj_[A-Za-z0-9]{16,40}$",
+    "description": "The project's id.",
+    "examples": ["proj_4KsdT0aQm2vXc81LpZwEyB"],
+}
+_OPTIONAL_PROJECT_ID: Final = {
+    **_PROJECT_ID,
+    "description": "May be left out, since the secret key names the project; if sent, it must be that project's.",
+}
+_SESSION_TOKEN: Final = {
+    "type": "string",
+    "pattern": "^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$",
+    "description": "What generate returned.",
+    "examples": ["UHbqfTr3m0h7xYk2Vw9cLr5sZ8dA1eB4gJ6nP0tQ3vE"],
+}
+_TIME: Final = {"type": "string", "format": "date-time", "examples": ["2026-11-20T22:44:03.127Z"]}
+
+_SCHEMAS: Final[dict[str, Any]] = {
+    "Error": {
+        "type": "object",
+        "description": "Every failed request answers this.",
+        "properties": {
+            "error": {"type": "string", "minLength": 1, "description": "What is wrong, and what to do about it."}
+        },
+        "required": ["error"],
+        "additionalProperties": False,
+    },
+    "CreatedSession": {
+        "type": "object",
+        "description": "A new sign-in session.",
+        "properties": {
+            "session_token": _SESSION_TOKEN,
+            "deeplink": {
+                "type": "string",
+                "description": "Show it to the user, as a link or a QR code. It works for 10 minutes, and once.",
+                "examples": ["https://t.me/acme_sign_in_bot?start=UHbqfTr3m0h7xYk2Vw9cLr5sZ8dA1eB4gJ6nP0tQ3vE"],
+            },
+            "expires_at": {**_TIME, "description": "From then on a pending session is expired."},
+        },
+        "required": ["session_token", "deeplink", "expires_at"],
+    },
+    "UndecidedOrOver": {
+        "type": "object",
+        "description": "pending: ask again in 2 seconds. cancelled, expired, used: stop, and start a new session.",
+        "properties": {"status": {"enum": ["pending", "cancelled", "expired", "used"]}},
+        "required": ["status"],
+        "additionalProperties": False,
+    },
+    "Confirmed": {
+        "type": "object",
+        "description": "The one answer that carries identity and proof. Every later one says used.",
+        "properties": {
+            "status": {"const": "confirmed"},
+            "messenger_id": {"type": "string", "examples": ["123456789"]},
+            "messenger_name": {"type": "string", "examples": ["Ada Lovelace"]},
+            "messenger_username": {
+                "type": ["string", "null"],
+                "description": "null when the user has none.",
+                "examples": ["ada"],
+            },
+            "confirmed_at": _TIME,
+            "proof": {
+                "type": "string",
+                "description": "A JWT, HS256, valid for 5 minutes. Check it on your server with the webhook secret.",
+                "examples": ["eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.…"],
+            },
+        },
+        "required": ["status", "messenger_id", "messenger_name", "messenger_username", "confirmed_at", "proof"],
+    },
+    "Verification": {
+        "description": "The status of a session.",
+        "oneOf": [{"$ref": "#/components/schemas/UndecidedOrOver"}, {"$ref": "#/components/schemas/Confirmed"}],
+    },
+    "Health": {
+        "type": "object",
+        "properties": {"status": {"const": "ok"}},
+        "required": ["status"],
+    },
+}
+
+
+def build_openapi(app: FastAPI) -> dict[str, Any]:
+    """Return the document of the whole HTTP API, given the developer API's application."""
+    document = get_openapi(title="Taproof", version=version("taproof"), description=_DESCRIPTION, routes=app.routes)
+    developer_paths = document.pop("paths")
+    for operations in developer_paths.values():
+        for operation in operations.values():
+            _complete(operation)
+    document["info"]["license"] = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
+    document["servers"] = [{"url": "/"}]
+    document["tags"] = _TAGS
+    document["paths"] = _SESSION_PATHS | developer_paths | _OPERATION_PATHS
+    components = document["components"]
+    for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own error shape, which nothing answers.
+        components["schemas"].pop(name, None)
+    components["schemas"] |= _SCHEMAS
+    components["responses"] = {error.__name__: _failure(error) for error in _FAILURES}
+    components["securitySchemes"] = _SECURITY_SCHEMES
+    return document
+
+
+def _complete(operation: dict[str, Any]) -> None:
+    """Add to FastAPI's description of a developer endpoint what it does not know."""
+    parameters = operation.get("parameters", [])
+    errors: list[type[TaproofError]] = [*_SHARED, InvalidAccessToken]
+    if "requestBody" in operation:
+        errors.append(PayloadTooLarge)
+    if any(parameter["name"] in {"project_id", "token_id"} for parameter in parameters):
+        errors.append(ProjectNotFound)
+    operation["responses"].pop("422", None)
+    operation["responses"] |= _failures(*errors)
+    operation["security"] = [{"accessToken": []}]
+    for parameter in parameters:
+        schema = parameter["schema"]
+        if "anyOf" in schema:  # A parameter may be left out, but there is no way to send null in a query.
+            del parameter["schema"]
+            parameter["schema"] = {k: v for k, v in schema.items() if k != "anyOf"} | schema["anyOf"][0]
+
+
+def _failures(*errors: type[TaproofError]) -> dict[str, Any]:
+    """Return the `responses` of these errors, in the order of their status."""
+    numbered = sorted((str(STATUSES[error].value), error.__name__) for error in errors)
+    return {status: {"$ref": f"#/components/responses/{name}"} for status, name in numbered}
+
+
+def _failure(error: type[TaproofError]) -> dict[str, Any]:
+    status = STATUSES[error]
+    headers: dict[str, Any] = {
+        "X-Error-Code": {
+            "description": "A stable code of what is wrong.",
+            "required": True,
+            "schema": {"type": "string", "pattern": "^[a-z_]+$"},
+            "example": error.code,
+        }
+    }
+    extra = {401: "WWW-Authenticate", 405: "Allow", 503: "Retry-After"}.get(status)
+    if extra is not None:
+        headers[extra] = {"required": True, "schema": {"type": "string"}}
+    return {
+        "description": _MEANINGS[error],
+        "headers": headers,
+        "content": {
+            "application/json": {
+                "schema": {"$ref": "#/components/schemas/Error"},
+                "example": {"error": error().sentence},
+            }
+        },
+    }
+
+
+_MEANINGS: Final[dict[type[TaproofError], str]] = {
+    InvalidRequest: "The request is not valid; the sentence names what is wrong. Also: HTTPS is required, or, when "
+    "starting a session, the project is paused.",
+    InvalidAccessToken: "The access token is missing, malformed, expired or revoked.",
+    InvalidSecretKey: "The secret key is missing, malformed or replaced.",
+    PublicAccessDisabled: "Public access is off for this project.",
+    ProjectNotFound: "There is no such thing, or it is not yours: project, session or access token.",
+    MethodNotAllowed: "The address does not answer this method.",
+    PayloadTooLarge: "The body is larger than 16 KiB.",
+    InternalError: "A bug in the service.",
+    StoreUnavailable: "The store cannot be reached just now.",
+}
+_FAILURES: Final = tuple(_MEANINGS)
+
+
+def _session_operation(verb: str, summary: str, description: str, fields: dict[str, Any]) -> dict[str, Any]:
+    public = verb.endswith("_public")
+    example = {name: field["examples"][0] for name, field in fields.items() if field is not _OPTIONAL_PROJECT_ID}
+    schema: dict[str, Any] = {"type": "object", "properties": fields}
+    if example:
+        schema["required"] = list(example)
+    answer = "CreatedSession" if verb.startswith("generate") else "Verification"
+    return {
+        "post": {
+            "tags": ["Sign-in"],
+            "summary": summary,
+            "description": f"{summary}. {description}",
+            "operationId": verb,
+            "security": [] if public else [{"secretKey": []}],
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": schema, "example": example}},
+            },
+            "responses": {
+                "200": {
+                    "description": "Successful Response",
+                    "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{answer}"}}},
+                },
+                **_failures(*_WITH_BODY, PublicAccessDisabled if public else InvalidSecretKey),
+            },
+        }
+    }
+
+
+_SESSION_PATHS: Final = {
+    "/api/v1/generate/public": _session_operation(
+        "generate_public",
+        "Start a session from a browser or an app",
+        "Needs no Authorization header, only the project's id. Answers any origin (CORS).",
+        {"project_id": _PROJECT_ID},
+    ),
+    "/api/v1/verify/public": _session_operation(
+        "verify_public",
+        "Read a session from a browser or an app",
+        "Poll every 2 seconds, until the status is no longer pending. The first answer that says confirmed is the only "
+        "one with identity and proof: however many ask at once, one gets it. Answers any origin (CORS).",
+        {"project_id": _PROJECT_ID, "session_token": _SESSION_TOKEN},
+    ),
+    "/api/v1/generate": _session_operation(
+        "generate",
+        "Start a session from your server",
+        "As generate/public, with the project's secret key instead of its id; public access may be off.",
+        {"project_id": _OPTIONAL_PROJECT_ID},
+    ),
+    "/api/v1/verify": _session_operation(
+        "verify",
+        "Read a session from your server",
+        "As verify/public, with the project's secret key; public access may be off.",
+        {"session_token": _SESSION_TOKEN, "project_id": _OPTIONAL_PROJECT_ID},
+    ),
+}
+
+
+def _operation(verb: str, summary: str, description: str, content: dict[str, Any], *, store: bool) -> dict[str, Any]:
+    return {
+        "get": {
+            "tags": ["Operations"],
+            "summary": summary,
+            "description": description,
+            "operationId": verb,
+            "security": [],
+            "responses": {
+                "200": {"description": "Successful Response", "content": content},
+                **_failures(*(_SHARED if store else _ANYWHERE)),
+            },
+        }
+    }
+
+
+_HEALTHY: Final = {"application/json": {"schema": {"$ref": "#/components/schemas/Health"}, "example": {"status": "ok"}}}
+_OPERATION_PATHS: Final = {
+    "/healthz": _operation("healthz", "Alive?", "The process answers.", _HEALTHY, store=False),
+    "/readyz": _operation("readyz", "Ready?", "The store answers, so requests may come.", _HEALTHY, store=True),
+    "/metrics": _operation(
+        "metrics",
+        "Metrics",
+        "The counters of this process, in Prometheus' text format.",
+        {"text/plain": {"schema": {"type": "string"}}},
+        store=False,
+    ),
+}

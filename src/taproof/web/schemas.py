@@ -1,0 +1,262 @@
+"""What the developer API takes and gives (contract.md, Developer endpoints).
+
+Requests are strict: no unknown field, no conversion, no null. A field that may be left out has a default only
+so that it may; whether it was sent is what `model_fields_set` says. The rules of names and URLs are those of `core/`,
+applied by the services; here they stand in the JSON Schema, as far as that can say them.
+"""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+from taproof.core.errors import InvalidRequest
+from taproof.core.model import Plan, ProjectChanges, Status
+from taproof.core.names import NAME_LIMIT
+from taproof.core.webhook_url import WEBHOOK_URL_LIMIT
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_PRINTED: Final = r"[^\u0000-\u001f\u007f-\u009f\u2028\u2029]"
+"""Any character but control characters and line breaks, as a regular expression of ECMA 262."""
+_WEBHOOK_URL: Final = (
+    r"^$|^(https://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)|http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\]))"
+    r"(:[0-9]{1,5})?([/?#][!-\[\]-~]*)?$"
+)
+_RFC3339: Final = re.compile(
+    r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})", flags=re.ASCII
+)
+
+Time = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+    Field(description="UTC, with milliseconds.", examples=["2026-11-20T22:44:03.127Z"]),
+]
+ProjectId = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "pattern": "^proj_[A-Za-z0-9]{16,40}$"}),
+    Field(description="The project's id.", examples=["proj_4KsdT0aQm2vXc81LpZwEyB"]),
+]
+AccessTokenId = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "pattern": "^tok_[A-Za-z0-9]{1,40}$"}),
+    Field(description="The access token's id.", examples=["tok_5Nc8RjXw1ZaQe07UbKyLvT"]),
+]
+Name = Annotated[
+    str,
+    WithJsonSchema(
+        {"type": "string", "minLength": 1, "maxLength": NAME_LIMIT, "pattern": rf"^{_PRINTED}*\S{_PRINTED}*$"}
+    ),
+]
+WebhookUrl = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "maxLength": WEBHOOK_URL_LIMIT, "pattern": _WEBHOOK_URL}),
+    Field(
+        description="Receives auth.confirmed and auth.cancelled: an https:// address with a host and without user "
+        'name and password, or "" for none. http:// only to a loopback address in sandbox mode.',
+        examples=["https://example.com/hooks/taproof"],
+    ),
+]
+PublicAccess = Annotated[bool, Field(description="Whether the public session endpoints answer for this project.")]
+CollectPhone = Annotated[
+    bool, Field(description="Whether users are asked for their phone number. On the pro and business plans only.")
+]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class CreateProject(_Request):
+    """A new project."""
+
+    name: Name = Field(description="What users see in the messenger, up to 100 characters.", examples=["Acme Shop"])
+    webhook_url: WebhookUrl = Field(default_factory=str)
+    public_access: PublicAccess = True
+    collect_phone: CollectPhone = False
+
+
+class UpdateProject(_Request):
+    """Changes to a project. Fields that are left out stay as they are."""
+
+    name: Name = Field(default_factory=str, description="What users see in the messenger.", examples=["Acme Shop"])
+    webhook_url: WebhookUrl = Field(default_factory=str)
+    is_active: bool = Field(default_factory=bool, description="false pauses the project: it starts no new sign-ins.")
+    public_access: PublicAccess = Field(default_factory=bool)
+    collect_phone: CollectPhone = Field(default_factory=bool)
+
+    def as_changes(self) -> ProjectChanges:
+        """Return the fields that were sent."""
+        return ProjectChanges(**self.model_dump(exclude_unset=True))
+
+
+class CreateAccessToken(_Request):
+    """A new access token."""
+
+    name: Name = Field(description="What the token is for.", examples=["deploy script"])
+    expires_at: Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})] = Field(
+        default_factory=str,
+        description="From when on the token is no longer valid (RFC 3339, in the future). Left out: never.",
+        examples=["2030-01-01T00:00:00Z"],
+    )
+
+    def expiry(self) -> int | None:
+        """Return `expires_at` in ms since the epoch, None when it was not sent.
+
+        Raises:
+            InvalidRequest: it is not a time with its offset.
+        """
+        if "expires_at" not in self.model_fields_set:
+            return None
+        # The form is checked first: fromisoformat also takes bare dates, week dates and times without an offset.
+        # Beyond the year 9999, which an offset can reach, no answer could be written.
+        try:
+            if _RFC3339.fullmatch(self.expires_at) is not None:
+                moment = datetime.fromisoformat(self.expires_at.upper()).astimezone(UTC)
+                return (moment - _EPOCH) // timedelta(milliseconds=1)
+        except (ValueError, OverflowError):
+            pass
+        raise InvalidRequest("expires_at must be a time with its offset, such as 2030-01-01T00:00:00Z.")
+
+
+class AccountAnswer(BaseModel):
+    """A developer account."""
+
+    id: str = Field(examples=["dev_7Yh2kP0sVd93mQxAeRtU1c"])
+    email: str = Field(examples=["ada@example.com"])
+    created_at: Time
+    plan: Plan = Field(examples=["free"])
+
+
+class ProjectAnswer(BaseModel):
+    """A project. Its secret key is only hinted at."""
+
+    id: ProjectId
+    name: str = Field(examples=["Acme Shop"])
+    secret_key_preview: str = Field(examples=["sk_a1B2…Wx9z"])
+    webhook_url: str = Field(description='"" when there is none.', examples=["https://example.com/hooks/taproof"])
+    is_active: bool = Field(description="false: the project is paused.", examples=[True])
+    public_access: PublicAccess
+    collect_phone: CollectPhone
+    created_at: Time
+    sessions_count: int = Field(description="Sessions ever started.", examples=[1200])
+    confirmed_count: int = Field(description="Sessions that were confirmed.", examples=[1050])
+
+
+class ProjectListAnswer(BaseModel):
+    """All projects of a developer, oldest first."""
+
+    projects: list[ProjectAnswer]
+
+
+class WebhookSecretAnswer(BaseModel):
+    """The secret that proofs and webhooks are signed with."""
+
+    webhook_secret: str = Field(
+        description="Checks proofs and webhook signatures. Keep it on your server.",
+        examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw3Rk0vWq7n1c="],
+    )
+
+
+class SecretsAnswer(WebhookSecretAnswer):
+    """Both secrets of a project. The secret key is shown this once."""
+
+    secret_key: str = Field(description="Shown this once. Keep it on your server.", examples=["sk_" + "a1B2c3D" * 7])
+
+
+class CreatedProjectAnswer(SecretsAnswer, ProjectAnswer):
+    """A new project with its secrets. The secret key is shown this once."""
+
+
+class DeletedAnswer(BaseModel):
+    """It is gone."""
+
+    deleted: Literal[True]
+
+
+class SessionAnswer(BaseModel):
+    """One sign-in session. The session token is not kept, so it is not shown."""
+
+    id: str = Field(examples=["sess_0Bv7TqLm29XcYdKpRfWzHs"])
+    project_id: ProjectId
+    project_name: str = Field(examples=["Acme Shop"])
+    messenger_id: str = Field(description='"" until the user confirms.', examples=["123456789"])
+    messenger_name: str = Field(description='"" until the user confirms.', examples=["Ada Lovelace"])
+    messenger_username: str | None = Field(
+        description='null until the user confirms; "" when the user has none.', examples=["ada"]
+    )
+    status: Status = Field(examples=["used"])
+    created_at: Time
+    confirmed_at: Time | None = Field(description="null until the user confirms.")
+
+
+class SessionPageAnswer(BaseModel):
+    """A page of sessions, newest first."""
+
+    sessions: list[SessionAnswer]
+    next_cursor: str | None = Field(description="Send it as cursor for the next page; null on the last.")
+
+
+class DayAnswer(BaseModel):
+    """What became of the sessions that were started on one UTC day."""
+
+    date: Annotated[str, WithJsonSchema({"type": "string", "format": "date"})] = Field(examples=["2026-11-20"])
+    sessions: int
+    opened: int
+    confirmed: int
+    cancelled: int
+    expired: int
+    unique_users: int = Field(description="Distinct users who confirmed.")
+
+
+class FunnelAnswer(BaseModel):
+    """How far the sessions of the window came; `confirmed` counts every session that was confirmed."""
+
+    requested: int
+    opened: int
+    confirmed: int
+    used: int
+    cancelled: int
+    expired: int
+
+
+class ProjectNameAnswer(BaseModel):
+    """A project's id and name."""
+
+    id: ProjectId
+    name: str = Field(examples=["Acme Shop"])
+
+
+class AnalyticsAnswer(BaseModel):
+    """The numbers of the sessions that were started in the window."""
+
+    total_sessions: int
+    confirmed_sessions: int
+    unique_users: int = Field(description="Distinct users who confirmed in the window.")
+    conversion_rate: float = Field(description="Confirmed sessions in percent, one decimal.", examples=[87.5])
+    daily: list[DayAnswer] = Field(description="Every UTC day of the window, today last.")
+    funnel: FunnelAnswer
+    projects: list[ProjectNameAnswer] = Field(description="All projects of the developer.")
+
+
+class AccessTokenAnswer(BaseModel):
+    """An access token, without its plaintext."""
+
+    id: str = Field(examples=["tok_5Nc8RjXw1ZaQe07UbKyLvT"])
+    name: str = Field(examples=["deploy script"])
+    preview: str = Field(examples=["tap_a1B2…Wx9z"])
+    created_at: Time
+    last_used_at: Time | None = Field(description="To the minute; null when it was never used.")
+    expires_at: Time | None = Field(description="null: it is valid until it is revoked.")
+
+
+class AccessTokenListAnswer(BaseModel):
+    """All access tokens of a developer, newest first."""
+
+    tokens: list[AccessTokenAnswer]
+
+
+class CreatedAccessTokenAnswer(AccessTokenAnswer):
+    """A new access token with its plaintext."""
+
+    access_token: str = Field(description="Shown this once.", examples=["tap_" + "a1B2c3D" * 7])

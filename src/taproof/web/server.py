@@ -1,0 +1,60 @@
+"""Every route, on one screen. Around all of it stands `transport.HttpsOnly`."""
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+
+from taproof.core.errors import NotFound
+from taproof.web.errors import send_error
+from taproof.web.json_body import Receive, Scope
+from taproof.web.session_api import SessionApi
+
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Router:
+    """Hands each request to the application of its path; what has none gets 404 in the one error shape.
+
+    Args:
+        session_api: the four session endpoints.
+        developer_api: answers everything below /api/v1/dev/.
+        operations: answers /healthz, /readyz, /metrics, /openapi.json and /docs.
+        others: further applications by the path they answer; those that end in `/*` answer everything below it too.
+    """
+
+    def __init__(
+        self,
+        session_api: SessionApi,
+        developer_api: AsgiApp,
+        operations: AsgiApp,
+        others: Mapping[str, AsgiApp],
+    ) -> None:
+        self._exact: dict[str, AsgiApp] = {
+            "/api/v1/verify/public": session_api.verify_public,
+            "/api/v1/generate/public": session_api.generate_public,
+            "/api/v1/verify": session_api.verify,
+            "/api/v1/generate": session_api.generate,
+            "/healthz": operations,
+            "/readyz": operations,
+            "/metrics": operations,
+            "/openapi.json": operations,
+            "/docs": operations,
+            "/docs/docs.css": operations,
+        }
+        self._below: list[tuple[str, AsgiApp]] = [("/api/v1/dev/", developer_api)]
+        for path, app in others.items():
+            stem = path.removesuffix("/*")
+            self._exact[stem] = app
+            if stem != path:
+                self._below.append((f"{stem}/", app))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        path = scope["path"]
+        app = self._exact.get(path)
+        if app is None:
+            app = next((each for stem, each in self._below if path.startswith(stem)), None)
+        if app is None:
+            await send_error(send, NotFound())
+            return
+        await app(scope, receive, send)

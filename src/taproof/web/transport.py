@@ -1,0 +1,169 @@
+"""HTTPS only (service-spec.md, opening; HSTS: RFC 6797), and who the client is behind a trusted proxy.
+
+A plain request is answered only when it comes from this machine's loopback, or from a trusted proxy that says that
+the client itself came over HTTPS. It is refused, not redirected: a redirect would teach clients to send secrets
+in the clear first.
+"""
+
+from collections.abc import Iterable
+from enum import Enum
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from taproof.core.errors import HttpsRequired
+from taproof.web.errors import send_error
+
+_FORWARDED: Final = frozenset({b"x-forwarded-for", b"x-forwarded-proto", b"forwarded"})
+_KNOWN_HOSTS: Final = 4096
+_UNTRUSTED_PROXY: Final = (
+    "A proxy forwarded this request, but no proxy on this machine is trusted. If you run one, start Taproof with "
+    "--trusted-proxy 127.0.0.1/32 (TAPROOF_TRUSTED_PROXY)."
+)
+_UNSAID_PROTOCOL: Final = (
+    "Use https://. If you did, the trusted proxy must be set to send X-Forwarded-Proto: https with every such request."
+)
+
+
+class Peer(Enum):
+    """What the other end of a connection is."""
+
+    PROXY = 1
+    LOOPBACK = 2
+    OTHER = 3
+
+
+class HttpsOnly:
+    """ASGI middleware around everything.
+
+    Behind a trusted proxy it sets the scope's `client` to the address that the proxy saw, with port 0, and `scheme`.
+
+    Args:
+        app: the application.
+        trusted_proxies: networks whose X-Forwarded-For and X-Forwarded-Proto are believed.
+        include_subdomains: let HSTS cover subdomains too.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        trusted_proxies: Iterable[IPv4Network | IPv6Network] = (),
+        *,
+        include_subdomains: bool = False,
+    ) -> None:
+        self._app = app
+        self._networks = tuple(trusted_proxies)
+        self._peers: dict[str, Peer] = {}
+        self._hsts = (
+            b"strict-transport-security",
+            b"max-age=31536000" + (b"; includeSubDomains" if include_subdomains else b""),
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] == "http":
+            client = scope["client"]
+            host = client[0] if client else ""
+            peer = self._peers.get(host) or self._classify(host)
+            if peer is Peer.PROXY:
+                await self._answer_proxied(scope, receive, send)
+            elif scope["scheme"] == "https":
+                await self._app(scope, receive, self._with_hsts(send))
+            elif peer is Peer.LOOPBACK:
+                if _is_forwarded(scope) and not _is_forwarded_from_loopback(scope):
+                    await send_error(send, HttpsRequired(_UNTRUSTED_PROXY))
+                else:
+                    await self._app(scope, receive, send)
+            else:
+                await send_error(send, HttpsRequired())
+        elif scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        else:
+            await receive()
+            await send({"type": "websocket.close", "code": 1003, "reason": ""})
+
+    async def _answer_proxied(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Several values, or one with commas, come from a chain of proxies: every link must have been HTTPS. A peer that
+        # says nothing but is itself connected over HTTPS is safe, whether it is the proxy or one of its neighbours.
+        protocols = _values(scope, b"x-forwarded-proto") or [scope["scheme"]]
+        if any(protocol.lower() != "https" for protocol in protocols):
+            await send_error(send, HttpsRequired(_UNSAID_PROTOCOL))
+            return
+        scope["scheme"] = "https"
+        scope["client"] = (self._forwarded_client(scope), 0)
+        await self._app(scope, receive, self._with_hsts(send))
+
+    def _forwarded_client(self, scope: Scope) -> str:
+        """Return the rightmost address that no trusted proxy has: what stands further left anybody can have sent."""
+        client: str = scope["client"][0]
+        for entry in reversed(_values(scope, b"x-forwarded-for")):
+            address = _parse(entry)
+            if address is None:
+                break
+            client = str(address)
+            if not self._is_trusted(address):
+                break
+        return client
+
+    def _classify(self, host: str) -> Peer:
+        address = _parse(host)
+        if address is None:
+            peer = Peer.OTHER
+        elif self._is_trusted(address):
+            peer = Peer.PROXY
+        else:
+            peer = Peer.LOOPBACK if address.is_loopback else Peer.OTHER
+        if len(self._peers) >= _KNOWN_HOSTS:
+            self._peers.clear()
+        self._peers[host] = peer
+        return peer
+
+    def _is_trusted(self, address: IPv4Address | IPv6Address) -> bool:
+        return any(address in network for network in self._networks)
+
+    def _with_hsts(self, send: Send) -> Send:
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], self._hsts]
+            await send(message)
+
+        return sending
+
+
+def _values(scope: Scope, wanted: bytes) -> list[str]:
+    """Return the comma-separated entries of all headers of this name, in order."""
+    joined = b",".join(value for name, value in scope["headers"] if name == wanted).decode("latin-1")
+    return [entry.strip() for entry in joined.split(",") if entry.strip()]
+
+
+def _is_forwarded(scope: Scope) -> bool:
+    for name, _ in scope["headers"]:  # noqa: SIM110 — any() would make a generator for every request.
+        if name in _FORWARDED:
+            return True
+    return False
+
+
+def _is_forwarded_from_loopback(scope: Scope) -> bool:
+    """Tell whether the forwarding headers name clients, and only on this machine, as a development proxy's do."""
+    clients = _values(scope, b"x-forwarded-for")
+    for element in _values(scope, b"forwarded"):
+        for pair in element.split(";"):
+            name, _, value = pair.partition("=")
+            if name.strip().lower() == "for":
+                clients.append(value.strip().strip('"'))
+    addresses = [_parse(client) for client in clients]
+    return bool(addresses) and all(address is not None and address.is_loopback for address in addresses)
+
+
+def _parse(text: str) -> IPv4Address | IPv6Address | None:
+    """Read an address, with or without a port, as proxies write it; an IPv4 address inside IPv6 as the IPv4 it is."""
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address

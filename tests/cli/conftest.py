@@ -1,0 +1,98 @@
+"""Each test runs in a directory and an environment of its own, and leaves the log as it found it."""
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from typer.testing import CliRunner, Result
+
+from taproof.cli import commands
+
+BOT_TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
+Run = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in os.environ:
+        if name.upper().startswith("TAPROOF_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    logging.captureWarnings(capture=False)
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+def run() -> Run:
+    """Run a command as its shell would, and return what it printed and its exit code."""
+
+    def run(*arguments: str, **environment: str) -> Result:
+        return CliRunner().invoke(commands, list(arguments), env=environment or None, prog_name="taproof")
+
+    return run
+
+
+@pytest.fixture
+def run_json(run: Run) -> Callable[..., Any]:
+    """Run a command that must succeed, with --json, and return its answer."""
+
+    def run_json(*arguments: str) -> Any:
+        result = run(*arguments, "--json")
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    return run_json
+
+
+class BotApi:
+    """A Bot API server over real HTTP with just what the doctor asks for."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.webhook: dict[str, Any] = {"url": "", "pending_update_count": 0}
+        self.date: str | None = None
+        self.page: bytes | None = None
+        self.delay = 0.0
+
+    async def answer(self, request: web.Request) -> web.Response:
+        await asyncio.sleep(self.delay)
+        headers = {} if self.date is None else {"Date": self.date}
+        if self.page is not None:
+            return web.Response(body=self.page, headers=headers)
+        if request.match_info["token"] != BOT_TOKEN:
+            refusal = {"ok": False, "error_code": 401, "description": "Unauthorized"}
+            return web.json_response(refusal, status=401, headers=headers)
+        results: dict[str, Any] = {
+            "getMe": {"id": 123456789, "is_bot": True, "first_name": "Bot", "username": "shop_bot"},
+            "getWebhookInfo": self.webhook,
+        }
+        return web.json_response({"ok": True, "result": results[request.match_info["method"]]}, headers=headers)
+
+
+@pytest.fixture
+async def bot_api() -> Any:
+    api = BotApi()
+    application = web.Application()
+    application.router.add_get("/bot{token}/{method}", api.answer)
+    async with TestServer(application) as server:
+        api.url = str(server.make_url("")).rstrip("/")
+        yield api
+
+
+@pytest.fixture
+def until_answered() -> Callable[[Callable[[], Result]], Awaitable[Result]]:
+    """Run a command beside the test's own servers."""
+    return asyncio.to_thread

@@ -1,0 +1,277 @@
+"""What each command does, prints and ends with, on a real SQLite file."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from taproof.core.identifiers import is_key, is_project_id
+
+Run = Callable[..., Result]
+RunJson = Callable[..., Any]
+COMMAND = [sys.executable, "-m", "taproof"]
+
+
+def test_a_new_developer_gets_one_access_token_once(run: Run, run_json: RunJson) -> None:
+    """`developers add` prints the token; no later command shows more of it than a preview."""
+    added = run_json("developers", "add", "ada@example.com", "--plan", "pro")
+    assert added.keys() == {"id", "email", "created_at", "plan", "access_token"}
+    assert added["plan"] == "pro"
+    assert is_key(added["access_token"], "tap")
+    listed = run_json("developers", "list")
+    assert listed == {"developers": [{name: added[name] for name in ("id", "email", "created_at", "plan")}]}
+    (token,) = run_json("tokens", "list", "ada@example.com")["tokens"]
+    assert token["name"] == "command line"
+    assert added["access_token"] not in json.dumps([listed, token])
+    assert run("developers", "add", "ada@example.com").exit_code == 1
+    assert len(run_json("tokens", "list", "ada@example.com")["tokens"]) == 1
+
+
+def test_people_get_the_token_on_a_line_of_its_own(run: Run) -> None:
+    """Without --json the token stands alone on a line, to be copied, below a word that it will not come again."""
+    result = run("developers", "add", "ada@example.com")
+    assert result.exit_code == 0
+    assert "never again" in result.stdout
+    assert [line for line in result.stdout.split("\n") if is_key(line.strip(), "tap")]
+    assert result.stderr == ""
+
+
+def test_tokens_are_made_listed_and_revoked(run: Run, run_json: RunJson) -> None:
+    """A developer who lost a token gets another, with a name and an end, and the old one can be revoked for good."""
+    run_json("developers", "add", "ada@example.com")
+    created = run_json("tokens", "create", "ada@example.com", "--name", "CI", "--expires-days", "30")
+    assert is_key(created["access_token"], "tap")
+    assert created["expires_at"] > created["created_at"]
+    tokens = run_json("tokens", "list", "ADA@example.com")["tokens"]
+    assert [token["name"] for token in tokens] == ["CI", "command line"]
+    assert run_json("tokens", "revoke", "ada@example.com", created["id"]) == {"deleted": True}
+    again = run("tokens", "revoke", "ada@example.com", created["id"])
+    assert again.exit_code == 1
+    assert "taproof tokens list ada@example.com" in again.stderr
+    assert [token["name"] for token in run_json("tokens", "list", "ada@example.com")["tokens"]] == ["command line"]
+
+
+def test_one_developer_cannot_revoke_anothers_token(run: Run, run_json: RunJson) -> None:
+    """A token is found under its own developer only."""
+    run_json("developers", "add", "ada@example.com")
+    run_json("developers", "add", "bob@example.com")
+    (token,) = run_json("tokens", "list", "bob@example.com")["tokens"]
+    assert run("tokens", "revoke", "ada@example.com", token["id"]).exit_code == 1
+    assert len(run_json("tokens", "list", "bob@example.com")["tokens"]) == 1
+
+
+def test_a_project_shows_its_secrets_once(run_json: RunJson) -> None:
+    """`projects create` answers like the HTTP API, secrets included; `projects list` has the masked preview only."""
+    run_json("developers", "add", "ada@example.com")
+    created = run_json(
+        "projects", "create", "ada@example.com", "Shop [red]", "--no-public-access", "--webhook-url", "https://a.b/c"
+    )
+    assert is_project_id(created["id"])
+    assert is_key(created.pop("secret_key"), "sk")
+    assert created.pop("webhook_secret").startswith("whsec_")
+    assert created["public_access"] is False
+    assert created["webhook_url"] == "https://a.b/c"
+    assert run_json("projects", "list", "ada@example.com") == {"projects": [created]}
+
+
+def test_the_master_key_is_made_once_beside_the_database(tmp_path: Path, run: Run, run_json: RunJson) -> None:
+    """The first project makes the key file, mode 0600; another key is refused with a sentence that says so."""
+    run_json("developers", "add", "ada@example.com")
+    run_json("projects", "create", "ada@example.com", "Shop")
+    key = tmp_path / "taproof.db.key"
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "taproof.db").stat().st_mode & 0o777 == 0o600
+    before = key.read_text()
+    run_json("projects", "create", "ada@example.com", "Other")
+    assert key.read_text() == before
+    wrong = run("projects", "list", "ada@example.com", TAPROOF_MASTER_KEY="A" * 43 + "=")
+    assert wrong.exit_code == 1
+    assert "does not fit this database" in wrong.stderr
+    key.unlink()
+    assert "is missing" in run("projects", "list", "ada@example.com").stderr
+    assert not key.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["developers", "add", "not-an-address"], "e-mail address"),
+        (["tokens", "list", "bob@example.com"], "taproof developers add"),
+        (["tokens", "create", "ada@example.com", "--name", " "], "name must have"),
+        (["projects", "create", "ada@example.com", ""], "name must have"),
+        (["projects", "create", "ada@example.com", "Shop", "--webhook-url", "http://127.0.0.1/"], "https://"),
+        (["projects", "create", "bob@example.com", "Shop"], "taproof developers add"),
+    ],
+)
+def test_a_mistake_gets_one_sentence_on_stderr(run: Run, run_json: RunJson, arguments: list[str], says: str) -> None:
+    """What cannot be done ends with 1, one sentence and nothing on stdout, so that a script notices."""
+    run_json("developers", "add", "ada@example.com")
+    result = run(*arguments, "--json")
+    assert result.exit_code == 1
+    assert says in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["developers", "list"], ["tokens", "create", "a@b.c"], ["projects", "list", "a@b.c"]],
+)
+def test_no_empty_database_is_made_by_accident(tmp_path: Path, run: Run, arguments: list[str]) -> None:
+    """In the wrong directory a command says so instead of making a new database and finding it empty."""
+    result = run(*arguments)
+    assert result.exit_code == 1
+    assert "TAPROOF_DATABASE_URL" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_migrate_says_from_where_to_where(tmp_path: Path, run: Run, run_json: RunJson) -> None:
+    """`migrate` makes the database, and does nothing the second time."""
+    first = run_json("migrate", "--database", "sqlite:///other.db")
+    assert first["database"] == str(tmp_path / "other.db")
+    assert first["from_version"] == 0
+    assert first["to_version"] >= 1
+    second = run_json("migrate", "--database", "sqlite:///other.db")
+    assert second["from_version"] == second["to_version"] == first["to_version"]
+    assert "up to date" in run("migrate", TAPROOF_DATABASE_URL="sqlite:///other.db").stdout
+
+
+def test_the_sandbox_keeps_to_its_own_database(tmp_path: Path, run: Run, run_json: RunJson) -> None:
+    """--sandbox reads the sandbox's database, also for these commands, and takes loopback webhooks there only."""
+    run_json("developers", "add", "ada@example.com", "--sandbox")
+    assert (tmp_path / "taproof-sandbox.db").exists()
+    assert not (tmp_path / "taproof.db").exists()
+    webhook = ["--webhook-url", "http://127.0.0.1:9/hook"]
+    assert run_json("projects", "create", "ada@example.com", "Shop", "--sandbox", *webhook)["webhook_url"]
+    mixed = run("projects", "list", "ada@example.com", "--database", "sqlite:///taproof-sandbox.db")
+    assert mixed.exit_code == 1
+    assert "other mode" in mixed.stderr
+
+
+@pytest.mark.parametrize("place", ["directory", "not a database", "no directory"])
+def test_an_unusable_database_gets_a_sentence(tmp_path: Path, run: Run, place: str) -> None:
+    """A file that cannot be opened ends with 1 and says what is wrong with it."""
+    path = tmp_path / "x.db"
+    if place == "directory":
+        path.mkdir()
+    elif place == "not a database":
+        path.write_text("not a database, " * 100)
+    else:
+        path = tmp_path / "nowhere" / "x.db"
+    result = run("developers", "add", "ada@example.com", "--database", f"sqlite:///{path}")
+    assert result.exit_code == 1
+    assert "x.db" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_serve_without_a_messenger_is_refused(run: Run) -> None:
+    """`serve` needs a bot token or the sandbox, and says so about both before it opens anything."""
+    result = run("serve")
+    assert result.exit_code == 2
+    assert "TAPROOF_BOT_TOKEN" in result.stderr
+    assert "--sandbox" in result.stderr
+    assert list(Path.cwd().iterdir()) == []
+
+
+def test_bad_settings_end_with_2_and_a_sentence_each(run: Run) -> None:
+    """Every command that reads settings refuses bad ones alike, and without the value."""
+    for command in (["serve"], ["migrate"], ["developers", "list"]):
+        environment = {"TAPROOF_PORT": "canary", "TAPROOF_MASTER_KEY": "canary", "TAPROOF_LOG_LEVEL": "canary"}
+        result = run(*command, **environment)
+        assert result.exit_code == 2
+        assert len(result.stderr.splitlines()) == 3
+        assert "canary" not in result.stderr
+
+
+def test_a_bug_shows_no_traceback_and_with_debug_a_redacted_one(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unforeseen error is named by its type; with TAPROOF_LOG_LEVEL=debug also by its place, without secrets."""
+    token = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
+
+    async def fail(_database_url: str) -> None:
+        raise KeyError(token)
+
+    monkeypatch.setattr("taproof.store.migrate", fail)
+    result = run("migrate")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Internal error (KeyError).")
+    assert result.stderr.count("\n") == 1
+    debug = run("migrate", TAPROOF_LOG_LEVEL="debug")
+    assert "Traceback" in debug.stderr
+    assert token not in result.stderr + debug.stderr
+
+
+# ---- as a real process
+
+
+def _start(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+def test_the_process_runs_and_answers() -> None:
+    """`python -m taproof` is the same program: answers on stdout, errors on stderr, exit codes as documented."""
+    version = _start("version", "--json")
+    assert version.returncode == 0
+    assert json.loads(version.stdout).keys() == {"taproof", "python", "sqlite"}
+    added = _start("developers", "add", "ada@example.com", "--json", TAPROOF_DATABASE_URL="sqlite:///here.db")
+    assert is_key(json.loads(added.stdout)["access_token"], "tap")
+    refused = _start("serve", TAPROOF_PORT="x", TAPROOF_TLS_CERT="/nowhere")
+    assert refused.returncode == 2
+    assert refused.stdout == ""
+    assert len(refused.stderr.splitlines()) == 2
+
+
+def test_a_narrow_character_set_costs_no_secret() -> None:
+    """A terminal that cannot show a name still gets the token, which comes only once."""
+    environment = {"PYTHONIOENCODING": "ascii", "TAPROOF_DATABASE_URL": "sqlite:///here.db"}
+    assert _start("developers", "add", "ada@example.com", **environment).returncode == 0
+    created = _start("projects", "create", "ada@example.com", "Лавка", **environment)
+    assert created.returncode == 0
+    assert "sk_" in created.stdout
+
+
+def test_piped_tables_are_whole_lines_and_terminal_tables_are_drawn() -> None:
+    """In a pipe a row is one line with tabs, never cut; on a terminal it is a table, and [brackets] stay text."""
+    environment = {"TAPROOF_DATABASE_URL": "sqlite:///here.db", "COLUMNS": "60", "TERM": "xterm"}
+    _start("developers", "add", "ada@example.com", **environment)
+    _start("projects", "create", "ada@example.com", "[red]Shop[/red] " + "x" * 80, **environment)
+    piped = _start("projects", "list", "ada@example.com", **environment)
+    header, row = piped.stdout.splitlines()
+    assert header.split("\t")[:2] == ["id", "name"]
+    assert row.split("\t")[1] == "[red]Shop[/red] " + "x" * 80
+    ours, theirs = pty.openpty()
+    subprocess.run(
+        [*COMMAND, "developers", "list"], stdout=theirs, timeout=60, check=True, env={**os.environ, **environment}
+    )
+    os.close(theirs)
+    drawn = os.read(ours, 65536).decode()
+    os.close(ours)
+    assert "ada@" in drawn
+    assert "─" in drawn or "━" in drawn
+
+
+def test_help_and_version_do_not_load_the_service() -> None:
+    """Whoever only asks for help does not wait for the server, the bot and the store to be imported."""
+    heavy = "{'aiogram', 'aiohttp', 'apsw', 'fastapi', 'granian', 'pydantic_settings', 'rich.table'}"
+    program = f"import sys, taproof.__main__; assert not {heavy} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_administration_does_not_load_the_bot() -> None:
+    """A command that needs the store only does not wait for the bot and the server, which take seconds."""
+    heavy = "{'aiogram', 'fastapi', 'granian'}"
+    program = f"import sys, taproof.store, taproof.web.showing; assert not {heavy} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -1,0 +1,165 @@
+"""Settings: what is taken, what is refused, and how the refusal reads."""
+# ruff: noqa: S104 — addresses are read here, nothing listens on them.
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taproof.options import OPTIONS, called, unknown_variables, variable
+from taproof.settings import InvalidSettings, Settings, database_file, load_settings
+
+KEY = base64.b64encode(bytes(range(32))).decode()
+TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
+CANARY = "canary-5c1b"
+REFUSED: dict[str, list[Any]] = {
+    "sandbox": ["maybe", CANARY],
+    "sandbox_allow_remote": [CANARY],
+    "host": [CANARY, "example.com", "127.0.0.1:80", "1.2.3"],
+    "port": ["0", "65536", "-1", "8080.5", CANARY],
+    "base_url": [
+        CANARY,
+        "ftp://example.com",
+        "http://example.com",
+        "https://",
+        "https://example.com/canary-5c1b",
+        "https://example.com?x",
+        "https://ada:canary-5c1b@example.com",
+        "https://example.com:99999",
+        "https://exa mple.com",
+    ],
+    "tls_cert": ["/nowhere/canary-5c1b", "."],
+    "tls_key": ["/nowhere/canary-5c1b", "."],
+    "trusted_proxy": ["10.0.0.1/8", CANARY, "10.0.0.0/8;10.1.0.0/16", "10.0.0.0/40"],
+    "bot_token": [CANARY, "123456789", "123456789:", ":AAcanary", "12 34:AAcanary", "123456789:AA\ncanary"],
+    "bot_updates": [CANARY, "push"],
+    "bot_api_url": [CANARY, "ftp://example.com", "https://ada:canary-5c1b@example.com"],
+    "messenger_link_base": ["http://t.me/bot", "https://t.me/bot?canary-5c1b", CANARY],
+    "database_url": [CANARY, "sqlite://", "sqlite:///", "sqlite:///data/", "mysql://canary-5c1b", "taproof.db"],
+    "master_key": [CANARY, base64.b64encode(b"canary").decode(), KEY[:-4], KEY + "AAAA"],
+    "log_level": [CANARY, "trace"],
+    "log_format": [CANARY, "xml"],
+}
+
+
+@pytest.mark.parametrize("source", ["option", "environment"])
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in REFUSED.items() for value in values])
+def test_a_refusal_names_option_and_variable_and_never_the_value(
+    name: str, value: str, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sentence per bad setting: the option, its variable, what it must be; not what it was, which may be secret."""
+    given = {name: value} if source == "option" else {}
+    if source == "environment":
+        monkeypatch.setenv(variable(name), value)
+    with pytest.raises(InvalidSettings) as caught:
+        load_settings(given)
+    (sentence,) = caught.value.sentences
+    assert sentence == f"{OPTIONS[name].flag} ({variable(name)}) {OPTIONS[name].must}."
+    assert "canary" not in str(caught.value)
+
+
+def test_every_setting_is_refused_in_some_form() -> None:
+    """No setting takes anything at all."""
+    assert REFUSED.keys() == Settings.model_fields.keys()
+
+
+def test_all_problems_are_told_at_once() -> None:
+    """Whoever mends settings sees all that is wrong, not one thing after the other."""
+    with pytest.raises(InvalidSettings) as caught:
+        load_settings({"port": "x", "bot_token": "x", "host": "127.0.0.1", "log_level": "x"})
+    assert [sentence.split(" ")[0] for sentence in caught.value.sentences] == ["--port", "--bot-token", "--log-level"]
+
+
+def test_options_win_over_the_environment_and_that_over_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nearer word counts; an empty variable counts as not set."""
+    monkeypatch.setenv("TAPROOF_PORT", "9001")
+    monkeypatch.setenv("TAPROOF_HOST", "")
+    assert load_settings({}).port == 9001
+    assert load_settings({"port": "9002"}).port == 9002
+    assert load_settings({}).host == "127.0.0.1"
+
+
+def test_defaults_follow_from_each_other(tmp_path: Path) -> None:
+    """The base URL follows host, port and TLS on loopback; the sandbox has a database of its own."""
+    pem = tmp_path / "x.pem"
+    pem.write_text("x")
+    assert load_settings({}).base_url == "http://127.0.0.1:8080"
+    assert load_settings({"host": "::1", "port": 9000}).base_url == "http://[::1]:9000"
+    assert load_settings({"host": "localhost", "tls_cert": pem, "tls_key": pem}).base_url == "https://localhost:8080"
+    assert load_settings({}).database_url == "sqlite:///taproof.db"
+    assert load_settings({"sandbox": True}).database_url == "sqlite:///taproof-sandbox.db"
+    assert load_settings({"sandbox": True, "database_url": "sqlite:///own.db"}).database_url == "sqlite:///own.db"
+
+
+def test_values_are_read_as_people_write_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spaces around, a slash behind, capital letters and comma lists are understood."""
+    for name, value in {
+        "TAPROOF_BASE_URL": " https://signin.example.com/ ",
+        "TAPROOF_TRUSTED_PROXY": "10.0.0.0/8, fd00::/8,127.0.0.1",
+        "TAPROOF_BOT_TOKEN": f"{TOKEN}\n",
+        "TAPROOF_BOT_UPDATES": "Webhook",
+        "TAPROOF_LOG_LEVEL": "WARNING",
+        "TAPROOF_SANDBOX": "yes",
+        "TAPROOF_SANDBOX_ALLOW_REMOTE": "1",
+        "TAPROOF_MASTER_KEY": f"{KEY}\n",
+    }.items():
+        monkeypatch.setenv(name, value)
+    settings = load_settings({})
+    assert settings.base_url == "https://signin.example.com"
+    assert [str(network) for network in settings.trusted_proxy] == ["10.0.0.0/8", "fd00::/8", "127.0.0.1/32"]
+    assert settings.bot_token is not None
+    assert settings.bot_token.get_secret_value() == TOKEN
+    assert settings.bot_updates == "webhook"
+    assert settings.log_level == "warning"
+    assert settings.sandbox
+    assert settings.sandbox_allow_remote
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ({"tls_cert": __file__}, ["tls_cert", "tls_key"]),
+        ({"tls_key": __file__}, ["tls_cert", "tls_key"]),
+        ({"host": "0.0.0.0"}, ["base_url", "host"]),
+        ({"sandbox": True, "host": "0.0.0.0"}, ["host", "sandbox_allow_remote"]),
+        ({"sandbox": True, "host": "::"}, ["host", "sandbox_allow_remote"]),
+        ({"sandbox": True, "base_url": "https://try.example.com"}, ["base_url", "sandbox_allow_remote"]),
+        ({"sandbox": True, "sandbox_allow_remote": True, "host": "0.0.0.0"}, ["base_url", "host"]),
+        ({"bot_updates": "webhook"}, ["bot_updates", "base_url"]),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(given: dict[str, Any], names: list[str]) -> None:
+    """Half of TLS, a sandbox that others can reach, an unknown own address, a webhook without https: one sentence."""
+    with pytest.raises(InvalidSettings) as caught:
+        load_settings(given)
+    (sentence,) = caught.value.sentences
+    assert all(called(name) in sentence for name in names)
+
+
+def test_the_sandbox_opens_up_only_when_told_so() -> None:
+    """The second, plainly named option lets the sandbox listen beyond loopback."""
+    given = {"sandbox": True, "host": "0.0.0.0", "base_url": "https://try.example.com", "sandbox_allow_remote": True}
+    assert load_settings(given).host == "0.0.0.0"
+
+
+def test_secrets_do_not_show_in_a_printed_settings_object() -> None:
+    """Printing or logging the settings shows neither the bot token nor the master key."""
+    text = repr(load_settings({"bot_token": TOKEN, "master_key": KEY}))
+    assert TOKEN not in text
+    assert KEY not in text
+
+
+def test_misspelt_variables_are_told_with_the_nearest_name() -> None:
+    """A variable that nothing reads is most likely a typing error; its value is not shown."""
+    sentences = unknown_variables(["TAPROOF_BOT_TOKNE", "TAPROOF_PORT", "taproof_host", "TAPROOF_XYZZY", "PATH"])
+    assert len(sentences) == 2
+    assert "TAPROOF_BOT_TOKNE" in sentences[0]
+    assert "TAPROOF_BOT_TOKEN?" in sentences[0]
+    assert "TAPROOF_XYZZY" in sentences[1]
+
+
+def test_a_database_url_names_a_file() -> None:
+    """Three slashes are a path from here, four one from the root."""
+    assert database_file("sqlite:///data/taproof.db") == Path("data/taproof.db")
+    assert database_file("sqlite:////var/lib/taproof.db") == Path("/var/lib/taproof.db")

@@ -1,0 +1,61 @@
+"""Every error: a stable code and a sentence that a person can act on."""
+
+import importlib
+import pkgutil
+import re
+
+import pytest
+
+import taproof
+from taproof.core import errors
+from taproof.core.errors import TaproofError
+
+
+def every_error() -> list[type[TaproofError]]:
+    """Return all error classes of the server's own layers, wherever they are defined."""
+    for package in ("core", "service", "storage"):
+        home = importlib.import_module(f"taproof.{package}")
+        for module in pkgutil.iter_modules(home.__path__):
+            importlib.import_module(f"taproof.{package}.{module.name}")
+    found, waiting = set(), [TaproofError]
+    while waiting:
+        for child in waiting.pop().__subclasses__():
+            if child.__module__.startswith(f"{taproof.__name__}."):
+                found.add(child)
+                waiting.append(child)
+    return sorted(found, key=lambda error: error.__name__)
+
+
+@pytest.mark.parametrize("error", every_error(), ids=lambda error: error.code)
+def test_each_error_has_a_code_and_a_full_sentence(error: type[TaproofError]) -> None:
+    """The code is snake case, the sentence one line that ends like a sentence."""
+    sentence = error().sentence
+    assert re.fullmatch(r"[a-z]+(_[a-z]+)*", error.code)
+    assert error.code != "error"
+    assert len(sentence) > 10
+    assert sentence[0].isupper()
+    assert re.search(r"[.)]$", sentence)
+    assert "  " not in sentence
+    assert "\n" not in sentence
+    assert str(error()) == sentence
+
+
+def test_codes_are_unique() -> None:
+    """Two errors with one code could not be told apart by a client."""
+    codes = [error.code for error in every_error()]
+    assert len(codes) == len(set(codes))
+
+
+def test_codes_that_clients_already_know_stay() -> None:
+    """contract.md names these; renaming a class must not change them unnoticed."""
+    assert errors.ProjectNotFound.code == "project_not_found"
+    assert errors.PublicAccessDisabled.code == "public_access_disabled"
+    assert errors.ProjectPaused.code == "project_paused"
+    assert errors.InvalidAccessToken.code == "invalid_access_token"
+    assert errors.HttpsRequired.code == "https_required"
+
+
+def test_a_raiser_may_be_more_exact() -> None:
+    """A sentence of the raiser's own takes the place of the class's; the code stays."""
+    error = errors.InvalidRequest("name must be text.")
+    assert (error.sentence, str(error), error.code) == ("name must be text.", "name must be text.", "invalid_request")

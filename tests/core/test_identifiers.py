@@ -1,0 +1,175 @@
+"""The form of identifiers, tokens and keys (contract.md, Identifiers and secrets)."""
+
+import base64
+import hashlib
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taproof.core.clock import DAY
+from taproof.core.entropy import system_entropy
+from taproof.core.identifiers import (
+    ALPHABET,
+    is_key,
+    is_project_id,
+    key_hash,
+    key_preview,
+    new_id,
+    new_key,
+    new_session_token,
+    new_webhook_secret,
+    session_key,
+)
+
+NOW = 1_795_214_643_127
+BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+PREFIXES = st.sampled_from(["sk", "tap"])
+
+
+@given(st.integers(0, 65_536 * DAY - 1), st.binary(min_size=30, max_size=30))
+def test_a_session_token_carries_its_utc_day_and_thirty_random_bytes(now: int, noise: bytes) -> None:
+    """The first two bytes are the day of creation, so that a read touches one daily partition."""
+    token = new_session_token(now, lambda size: noise[:size])
+    raw = base64.urlsafe_b64decode(token + "=")
+    assert re.fullmatch(r"[A-Za-z0-9_-]{43}", token)
+    assert int.from_bytes(raw[:2]) == now // DAY
+    assert raw[2:] == noise
+    key = session_key(token)
+    assert key is not None
+    assert key == (now // DAY, hashlib.sha256(token.encode()).digest())
+
+
+def test_the_day_changes_at_utc_midnight_exactly() -> None:
+    """The last millisecond of a day still belongs to it."""
+    days = [session_key(new_session_token(instant, system_entropy)) for instant in (DAY - 1, DAY, DAY + 1)]
+    assert [key and key.day for key in days] == [0, 1, 1]
+
+
+@given(st.binary(min_size=32, max_size=32), st.sampled_from(BASE64URL))
+def test_only_one_spelling_of_a_token_leads_to_a_session(raw: bytes, last: str) -> None:
+    """The last character has two unused bits; a spelling that sets them is no token."""
+    token = base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+    other = token[:-1] + last
+    canonical = BASE64URL.index(last) % 4 == 0
+    assert (session_key(other) is not None) == canonical
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "A" * 42,
+        "A" * 44,
+        "A" * 43 + "\n",
+        "A" * 43 + "=",
+        "A" * 42 + "+",
+        "A" * 42 + "/",
+        " " + "A" * 42,
+        "A" * 42 + "\0",
+        "À" + "A" * 42,
+        "\ud800" + "A" * 42,
+        "\u0660" * 43,  # Digits, but not ASCII ones.
+        "A" * 1_000_000,
+    ],
+)
+def test_what_has_not_the_form_of_a_token_is_refused(text: str) -> None:
+    """Whatever a stranger sends instead of a token ends in None, never in an exception."""
+    assert session_key(text) is None
+
+
+@given(st.text())
+def test_no_text_makes_the_token_parser_fail(text: str) -> None:
+    """Any text at all is either a token or not."""
+    assert session_key(text) is None or len(text) == 43
+
+
+@given(st.binary(min_size=16, max_size=16))
+def test_ids_have_prefix_and_128_bits(noise: bytes) -> None:
+    """Two different draws give two different ids, all of the same length."""
+    made = new_id("proj", lambda size: noise[:size])
+    assert is_project_id(made)
+    assert len(made) == 27
+    value = 0
+    for character in made.removeprefix("proj_"):
+        value = value * 62 + ALPHABET.index(character)
+    assert value == int.from_bytes(noise)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("proj_" + "a" * 22, True),
+        ("proj_" + "a" * 16, True),
+        ("proj_" + "a" * 15, False),
+        ("proj_" + "a" * 41, False),
+        ("PROJ_" + "a" * 22, False),
+        ("sess_" + "a" * 22, False),
+        ("proj_" + "a" * 22 + "\n", False),
+        ("proj_" + "a" * 21 + "-", False),
+        ("proj_" + "é" * 22, False),
+        ("proj_" + "a" * 21 + "\0", False),
+        ("proj_" + "a" * 21 + "\ud800", False),
+        ("", False),
+    ],
+)
+def test_project_ids_are_told_by_their_form(text: str, is_one: bool) -> None:  # noqa: FBT001 — a table's column.
+    """A malformed id is refused before the store is asked."""
+    assert is_project_id(text) is is_one
+
+
+@given(PREFIXES, st.binary(min_size=32, max_size=32))
+def test_a_new_key_is_a_key_of_its_kind_only(prefix: str, noise: bytes) -> None:
+    """The checksum covers the prefix: a secret key cannot pass for an access token."""
+    key = new_key(prefix, lambda size: noise[:size])
+    other = {"sk": "tap", "tap": "sk"}[prefix]
+    assert re.fullmatch(rf"{prefix}_[A-Za-z0-9]{{49}}", key)
+    assert is_key(key, prefix)
+    assert not is_key(key, other)
+    assert not is_key(key.replace(prefix, other, 1), other)
+
+
+@given(PREFIXES, st.binary(min_size=32, max_size=32), st.data())
+def test_every_corruption_of_one_character_is_noticed(prefix: str, noise: bytes, data: st.DataObject) -> None:
+    """A mistyped key is refused by its checksum, at every place and for every other letter."""
+    key = new_key(prefix, lambda size: noise[:size])
+    place = data.draw(st.integers(0, len(key) - 1))
+    for letter in (*ALPHABET, "_", "-", " ", "\0", "é"):
+        if letter != key[place]:
+            assert not is_key(key[:place] + letter + key[place + 1 :], prefix)
+
+
+@given(PREFIXES, st.binary(min_size=32, max_size=32), st.integers(0, 50))
+def test_dropping_and_swapping_characters_is_noticed(prefix: str, noise: bytes, place: int) -> None:
+    """The two commonest slips of a hand: a character left out, two neighbours exchanged."""
+    key = new_key(prefix, lambda size: noise[:size])
+    assert not is_key(key[:place] + key[place + 1 :], prefix)
+    swapped = key[:place] + key[place : place + 2][::-1] + key[place + 2 :]
+    assert swapped == key or not is_key(swapped, prefix)
+
+
+def test_a_preview_shows_eight_characters_at_most() -> None:
+    """What may be shown again gives the rest of the key away to nobody."""
+    key = new_key("sk", system_entropy)
+    preview = key_preview(key)
+    assert preview == f"sk_{key[3:7]}…{key[-4:]}"
+    assert key[7:-4] not in preview
+
+
+def test_a_key_is_stored_as_its_sha256() -> None:
+    """The hash covers the whole key, prefix included."""
+    assert key_hash("sk_abc") == hashlib.sha256(b"sk_abc").digest()
+
+
+def test_a_webhook_secret_has_the_standard_webhooks_form() -> None:
+    """`whsec_` and the base64 of exactly 32 bytes."""
+    secret = new_webhook_secret(lambda size: bytes(range(size)))
+    assert base64.b64decode(secret.removeprefix("whsec_"), validate=True) == bytes(range(32))
+
+
+def test_real_entropy_never_repeats_itself() -> None:
+    """A slip that froze the generator would show here."""
+    assert len({new_session_token(NOW, system_entropy) for _ in range(100)}) == 100
+    assert len({new_id("sess", system_entropy) for _ in range(100)}) == 100
+    assert len({new_key("sk", system_entropy) for _ in range(100)}) == 100

@@ -1,0 +1,127 @@
+"""Names that other people choose cannot pose as more than a name."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taproof.core.names import isolated_name, name_problem, stored_text, visible_name
+
+GOOD = [
+    "A",
+    "Acme & Söhne <shop>",
+    "Кафе «Мир»",
+    "مقهى السلام",
+    "בית קפה",
+    "喫茶店",
+    "می\u200cخواهم",  # Persian needs its zero-width non-joiner.
+    "👩\u200d💻 Studio",
+    "❤\ufe0f",
+    "a" * 100,
+    "👍🏽" * 50,
+]
+
+CONTROLS = ["\0", "\x01", "\n", "\r", "\t", "\x1b", "\x7f", "\x85", "\u2028", "\u2029", "\ud800", "\udfff"]
+
+BIDI = ["\u061c", "\u200e", "\u200f", *map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))]
+ZERO_WIDTH = ["\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad", "\u180e", "\U000e0041"]
+BLANK_LETTERS = ["\u3164", "\u2800", "\u115f", "\u1160", "\uffa0"]
+BLANK_MARKS = ["\u034f", "\u17b4", "\u17b5", "\ufe0f"]
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_names_of_the_world_are_accepted(name: str) -> None:
+    """Scripts, emoji and punctuation of people's real names and shops."""
+    assert name_problem(name) is None
+
+
+@pytest.mark.parametrize("name", ["", "a" * 101, "x" * 1_000_000])
+def test_names_have_one_to_a_hundred_characters(name: str) -> None:
+    """contract.md, Developer endpoints."""
+    assert name_problem(name) == "must have 1 to 100 characters"
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_control_characters_and_surrogates_are_refused(control: str) -> None:
+    """They could break a log line, a header, a prompt or the store."""
+    assert name_problem(f"Ac{control}me") == "must not contain control characters or line breaks"
+
+
+BLANK_NAME_ACCEPTED = pytest.mark.xfail(
+    strict=True,
+    reason="core/names.py: `visible_name` judges by category alone: fillers (Lo, So) and blank marks pass",
+)
+
+
+@pytest.mark.parametrize(
+    "invisible",
+    [*BIDI, *ZERO_WIDTH, *(pytest.param(blank, marks=BLANK_NAME_ACCEPTED) for blank in (*BLANK_LETTERS, *BLANK_MARKS))],
+)
+def test_a_name_of_only_invisible_characters_is_refused(invisible: str) -> None:
+    """A prompt that names nobody would be a prompt that names anybody."""
+    for name in (invisible, invisible * 7, f"{invisible} {invisible}"):
+        assert name_problem(name) == "must contain something visible"
+
+
+@pytest.mark.parametrize("control", BIDI)
+def test_direction_controls_are_not_shown(control: str) -> None:
+    """A name must not read as something else by turning part of itself around."""
+    assert visible_name(f"Ba{control}nk{control}") == "Bank"
+    assert isolated_name(f"{control}Bank") == "\u2068Bank\u2069"
+
+
+@pytest.mark.parametrize("character", [*CONTROLS, "\u200b", "\u2060", "\ufeff", "\u00ad"])
+def test_controls_and_zero_width_spaces_are_not_shown(character: str) -> None:
+    """What is shown has one line and no hidden parts, even if it was stored by an older release."""
+    assert visible_name(f"Ba{character}nk") in {"Bank", "Ba nk"}
+    assert visible_name(f"{character}Bank{character}") == "Bank"
+
+
+def test_joined_emoji_and_persian_words_stay_whole() -> None:
+    """The joiners are kept where they join, and dropped where they hang on an end."""
+    assert visible_name("👩\u200d💻") == "👩\u200d💻"
+    assert visible_name("می\u200cخواهم") == "می\u200cخواهم"
+    assert visible_name("\u200dA\u200d\u200c") == "A"
+
+
+def test_white_space_becomes_single_spaces() -> None:
+    """Padding cannot push the end of a prompt out of sight."""
+    assert visible_name(" a\u3000\u3000 b\u00a0\n\nc ") == "a b c"
+
+
+@given(st.text())
+def test_whatever_is_shown_is_tame(text: str) -> None:
+    """For any text: one line, no controls, no unbalanced isolates, and showing it twice changes nothing."""
+    shown = visible_name(text)
+    dangerous = {"Cc", "Cs", "Zl", "Zp", "Co", "Cn"}
+    assert not any(unicodedata.category(character) in dangerous for character in shown)
+    assert not set(shown) & set(BIDI)
+    assert shown == shown.strip()
+    assert visible_name(shown) == shown
+    isolated = isolated_name(text)
+    assert (isolated[0], isolated[-1]) == ("\u2068", "\u2069")
+    assert isolated[1:-1] == shown
+
+
+@given(st.text())
+def test_an_accepted_name_shows_something(text: str) -> None:
+    """Whatever `name_problem` accepts leaves something in the prompt and can be stored as UTF-8."""
+    name = text.strip()
+    if name_problem(name) is None:
+        assert visible_name(name)
+        assert name.encode()
+
+
+@given(st.text())
+def test_stored_text_can_always_be_stored(text: str) -> None:
+    """NUL and lone surrogates go, all else stays as the messenger sent it."""
+    kept = stored_text(text)
+    assert kept.encode().decode() == kept
+    assert "\0" not in kept
+    assert kept == text or "\0" in text or any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def test_stored_text_keeps_the_rest() -> None:
+    """Only the two kinds of characters that no store or JSON reader bears are dropped."""
+    assert stored_text("a\0b\ud800c\udfff👩\u200d💻\u202e") == "abc👩\u200d💻\u202e"

@@ -1,0 +1,72 @@
+"""The proof: a JWT that any library can check (service-spec.md, Proof)."""
+
+import jwt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taproof.core.entropy import system_entropy
+from taproof.core.identifiers import new_webhook_secret
+from taproof.core.model import Identity
+from taproof.core.proof import sign_proof
+
+NOW = 1_795_214_643_999
+SECRET = "whsec_" + "A" * 43 + "="
+ADA = Identity("1001", "Ada Lovelace", "ada")
+
+
+def claims_of(proof: str, key: str) -> dict[str, object]:
+    """Check a proof as an application would, but for the time, which these tests choose."""
+    options = {"verify_exp": False, "verify_iat": False}
+    claims: dict[str, object] = jwt.decode(proof, key, algorithms=["HS256"], issuer="taproof", options=options)  # type: ignore[arg-type]
+    return claims
+
+
+def test_the_claims_are_exactly_the_eight_of_the_spec() -> None:
+    """Nothing more leaves the service than what the spec lists, with the spec's types."""
+    claims = claims_of(sign_proof(ADA, "proj_1", "token", SECRET, NOW), SECRET)
+    assert claims == {
+        "messenger_id": "1001",
+        "messenger_name": "Ada Lovelace",
+        "messenger_username": "ada",
+        "project_id": "proj_1",
+        "session_token": "token",
+        "iss": "taproof",
+        "iat": NOW // 1000,
+        "exp": NOW // 1000 + 300,
+    }
+
+
+def test_the_header_names_hs256_and_nothing_else() -> None:
+    """No key id, no URL: nothing in the header for a receiver to be led astray by."""
+    assert jwt.get_unverified_header(sign_proof(ADA, "p", "t", SECRET, NOW)) == {"alg": "HS256", "typ": "JWT"}
+
+
+def test_the_key_is_the_whole_secret_with_its_prefix() -> None:
+    """contract.md: HS256 uses the whole `whsec_…` string as bytes, not what it decodes to."""
+    proof = sign_proof(ADA, "p", "t", SECRET, NOW)
+    for wrong in (SECRET.removeprefix("whsec_"), SECRET + " ", new_webhook_secret(system_entropy)):
+        with pytest.raises(jwt.InvalidSignatureError):
+            claims_of(proof, wrong)
+
+
+def test_a_proof_of_a_user_without_a_handle_has_an_empty_string() -> None:
+    """contract.md: "" in the proof, null in the verify answer only."""
+    proof = sign_proof(Identity("1", "N", ""), "p", "t", SECRET, NOW)
+    assert claims_of(proof, SECRET)["messenger_username"] == ""
+
+
+@given(st.text(st.characters(codec="utf-8")), st.integers(0, 2**43))
+def test_any_name_and_any_instant_survive(name: str, now: int) -> None:
+    """Right-to-left names, emoji, quotes and control characters come out as they went in; seconds are rounded down."""
+    claims = claims_of(sign_proof(Identity("1", name, ""), "p", "t", SECRET, now), SECRET)
+    assert claims["messenger_name"] == name
+    assert claims["iat"] == now // 1000
+    assert claims["exp"] == now // 1000 + 300
+
+
+def test_a_proof_is_refused_five_minutes_later() -> None:
+    """`exp` does what the spec says when a library checks it."""
+    proof = sign_proof(ADA, "p", "t", SECRET, 1_000_000)
+    with pytest.raises(jwt.ExpiredSignatureError):
+        jwt.decode(proof, SECRET, algorithms=["HS256"])

@@ -1,0 +1,98 @@
+"""The life of a session as a table (service-spec.md, States and transitions)."""
+
+import itertools
+from typing import get_args
+
+import pytest
+
+from taproof.core.model import Status
+from taproof.core.session_state import (
+    SESSION_LIFETIME,
+    TRANSITIONS,
+    IllegalTransition,
+    SessionEvent,
+    next_status,
+    visible_status,
+)
+
+EDGE = 1_795_214_643_127
+"""The instant at which the sessions of these tests expire."""
+
+IN_TIME: dict[tuple[Status, SessionEvent], Status | None] = {
+    ("pending", "open"): "pending",
+    ("pending", "confirm"): "confirmed",
+    ("pending", "cancel"): "cancelled",
+    ("pending", "expire"): None,
+    ("pending", "consume"): None,
+    ("confirmed", "open"): None,
+    ("confirmed", "confirm"): None,
+    ("confirmed", "cancel"): None,
+    ("confirmed", "expire"): None,
+    ("confirmed", "consume"): "used",
+    ("cancelled", "open"): None,
+    ("cancelled", "confirm"): None,
+    ("cancelled", "cancel"): None,
+    ("cancelled", "expire"): None,
+    ("cancelled", "consume"): None,
+    ("expired", "open"): None,
+    ("expired", "confirm"): None,
+    ("expired", "cancel"): None,
+    ("expired", "expire"): None,
+    ("expired", "consume"): None,
+    ("used", "open"): None,
+    ("used", "confirm"): None,
+    ("used", "cancel"): None,
+    ("used", "expire"): None,
+    ("used", "consume"): None,
+}
+"""Every state and every event before the edge, written out by hand; None is a refusal."""
+
+TOO_LATE: dict[tuple[Status, SessionEvent], Status | None] = IN_TIME | {
+    ("pending", "open"): None,
+    ("pending", "confirm"): None,
+    ("pending", "cancel"): None,
+    ("pending", "expire"): "expired",
+}
+"""The same from the edge on: whatever is still pending can only expire."""
+
+CASES = [
+    (stored, event, EDGE + offset, table[stored, event])
+    for table, offsets in ((IN_TIME, (-SESSION_LIFETIME, -1)), (TOO_LATE, (0, 1, SESSION_LIFETIME)))
+    for (stored, event) in table
+    for offset in offsets
+]
+
+
+def test_the_tables_have_every_state_and_every_event() -> None:
+    """A state or an event that is added later must be added here, with what it does everywhere."""
+    pairs = set(itertools.product(get_args(Status), get_args(SessionEvent)))
+    assert set(IN_TIME) == set(TOO_LATE) == pairs
+    assert set(TRANSITIONS) <= pairs
+
+
+@pytest.mark.parametrize(("stored", "event", "now", "after"), CASES)
+def test_each_event_in_each_state(stored: Status, event: SessionEvent, now: int, after: Status | None) -> None:
+    """The spec's table row by row; what it does not have is refused."""
+    if after is None:
+        with pytest.raises(IllegalTransition):
+            next_status(stored, event, EDGE, now)
+    else:
+        assert next_status(stored, event, EDGE, now) == after
+
+
+@pytest.mark.parametrize("stored", get_args(Status))
+@pytest.mark.parametrize("offset", [-SESSION_LIFETIME, -1, 0, 1, SESSION_LIFETIME])
+def test_only_a_pending_session_is_seen_to_expire(stored: Status, offset: int) -> None:
+    """A pending session is expired from the instant its time is over; every other state is what it is."""
+    seen = visible_status(stored, EDGE, EDGE + offset)
+    assert seen == ("expired" if stored == "pending" and offset >= 0 else stored)
+
+
+def test_a_session_may_be_pending_for_ten_minutes() -> None:
+    """service-spec.md, Limits."""
+    assert SESSION_LIFETIME == 600_000
+
+
+def test_terminal_states_stay() -> None:
+    """cancelled, expired and used lead nowhere: a new attempt needs a new session."""
+    assert {stored for stored, _ in TRANSITIONS} == {"pending", "confirmed"}

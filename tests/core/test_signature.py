@@ -1,0 +1,60 @@
+"""Webhook signatures, checked by other people's code and by hand."""
+
+import base64
+import hashlib
+import hmac
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from taproof.core.entropy import system_entropy
+from taproof.core.identifiers import new_webhook_secret
+from taproof.core.signature import signature_headers
+
+SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
+
+
+@given(st.binary(max_size=200))
+def test_the_service_signature_is_hex_hmac_of_the_raw_body_with_the_whole_secret(body: bytes) -> None:
+    """service-spec.md, Authentication: hex HMAC-SHA256 of the raw body; contract.md: the whole string is the key."""
+    headers = signature_headers("evt_1", body, SECRET, 0)
+    assert headers["X-Service-Signature"] == hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
+
+
+def test_standard_webhooks_library_accepts_the_headers() -> None:
+    """A receiver that uses the standard's own library needs nothing of ours."""
+    body = '{"event": "auth.confirmed", "messenger_name": "Зоя 👩‍💻"}'.encode()
+    secret = new_webhook_secret(system_entropy)
+    headers = signature_headers("evt_1", body, secret, time.time_ns() // 1_000_000)
+    assert Webhook(secret).verify(body, headers)["event"] == "auth.confirmed"
+
+
+@pytest.mark.parametrize("changed", ["body", "webhook-id", "webhook-timestamp", "secret"])
+def test_standard_webhooks_library_refuses_what_was_changed(changed: str) -> None:
+    """Body, id, time and secret are all covered by the signature."""
+    now = time.time_ns() // 1_000_000
+    body = b'{"event": "auth.confirmed"}'
+    headers = signature_headers("evt_1", body, SECRET, now)
+    secret = SECRET
+    if changed == "body":
+        body = b'{"event": "auth.cancelled"}'
+    elif changed == "webhook-id":
+        headers["webhook-id"] = "evt_2"
+    elif changed == "webhook-timestamp":
+        headers["webhook-timestamp"] = str(now // 1000 + 1)
+    else:
+        secret = new_webhook_secret(system_entropy)
+    with pytest.raises(WebhookVerificationError):
+        Webhook(secret).verify(body, headers)
+
+
+def test_the_headers_are_these_four() -> None:
+    """contract.md, Webhooks: the spec's own header and the three of the standard, with whole seconds."""
+    headers = signature_headers("evt_1", b"{}", SECRET, 1_795_214_643_999)
+    assert set(headers) == {"X-Service-Signature", "webhook-id", "webhook-timestamp", "webhook-signature"}
+    assert headers["webhook-timestamp"] == "1795214643"
+    assert headers["webhook-id"] == "evt_1"
+    assert headers["webhook-signature"].startswith("v1,")

@@ -1,0 +1,177 @@
+"""The conformance suite's stores: every test that asks for `storage` runs once per driver, on a real database.
+
+A driver is added to `DRIVERS`; no test may then skip it.
+"""
+
+import hashlib
+import itertools
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from taproof.core.clock import DAY, MINUTE
+from taproof.core.model import (
+    AccessToken,
+    Developer,
+    Event,
+    EventType,
+    Identity,
+    NewSession,
+    Plan,
+    Project,
+    SessionKey,
+)
+from taproof.storage.protocol import Storage
+from taproof.storage.sqlite import SqliteStorage
+
+NOW = 1_795_214_643_127  # 2026-11-20T22:44:03.127Z
+
+
+def open_sqlite(directory: Path) -> Storage:
+    return SqliteStorage.open(directory / "taproof.db", NOW)
+
+
+DRIVERS: dict[str, Callable[[Path], Storage]] = {"sqlite": open_sqlite}
+
+
+class Seed:
+    """Puts rows into a store with as few words as a test needs. Every value that is not given is a new one."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self.now = NOW
+        self._numbers = itertools.count(1)
+
+    def name(self, prefix: str) -> str:
+        return f"{prefix}_{next(self._numbers):022d}"
+
+    async def developer(self, email: str | None = None, plan: Plan = "free", created_at: int = NOW) -> Developer:
+        developer_id = self.name("dev")
+        developer = Developer(developer_id, email or f"{developer_id}@example.com", plan, created_at)
+        assert await self.storage.create_developer(developer)
+        return developer
+
+    async def access_token(self, developer: Developer, created_at: int = NOW) -> tuple[AccessToken, bytes]:
+        token = AccessToken(self.name("tok"), developer.id, "laptop", "tap_aaaa…zzzz", created_at)
+        token_hash = hashlib.sha256(token.id.encode()).digest()
+        await self.storage.create_access_token(token, token_hash)
+        return token, token_hash
+
+    async def project(
+        self,
+        developer: Developer | None = None,
+        *,
+        webhook_url: str = "",
+        is_active: bool = True,
+        public_access: bool = True,
+        created_at: int = NOW,
+    ) -> Project:
+        developer = developer or await self.developer()
+        project_id = self.name("proj")
+        project = Project(
+            id=project_id,
+            developer_id=developer.id,
+            name=f"Shop {project_id[-3:]}",
+            secret_key_preview="sk_aaaa…zzzz",
+            sealed_webhook_secret=b"sealed " + project_id.encode(),
+            webhook_url=webhook_url,
+            is_active=is_active,
+            public_access=public_access,
+            collect_phone=False,
+            created_at=created_at,
+        )
+        await self.storage.create_project(project, self.key_hash(project))
+        return project
+
+    @staticmethod
+    def key_hash(project: Project) -> bytes:
+        return hashlib.sha256(project.id.encode()).digest()
+
+    async def session(self, project: Project, at: int | None = None) -> NewSession:
+        session = self.new_session(project, at)
+        assert await self.storage.create_session(session, public=True)
+        return session
+
+    def new_session(self, project: Project, at: int | None = None) -> NewSession:
+        at = self.now if at is None else at
+        session_id = self.name("sess")
+        key = SessionKey(at // DAY, hashlib.sha256(session_id.encode()).digest())
+        return NewSession(key, session_id, project.id, at, at + 10 * MINUTE)
+
+    async def opened(self, project: Project, user: str = "1001", at: int | None = None) -> NewSession:
+        session = await self.session(project, at)
+        assert await self.storage.open_session(session.key, user, session.created_at)
+        return session
+
+    async def confirmed(self, project: Project, user: str = "1001", at: int | None = None) -> NewSession:
+        session = await self.opened(project, user, at)
+        event = self.event(project)
+        assert await self.storage.confirm_session(session.key, self.identity(user), session.created_at, event)
+        return session
+
+    async def due_event(self, project: Project, at: int = NOW) -> Event:
+        """Return the event of a session that was cancelled at `at`; the project must have a webhook."""
+        session = await self.opened(project, at=at)
+        event = self.event(project, "auth.cancelled", at)
+        assert await self.storage.cancel_session(session.key, "1001", at, event)
+        return event
+
+    @staticmethod
+    def identity(user: str) -> Identity:
+        return Identity(user, f"User {user}", f"user_{user}")
+
+    def event(self, project: Project, kind: EventType = "auth.confirmed", at: int = NOW) -> Event:
+        event_id = self.name("evt")
+        return Event(event_id, kind, project.id, b"sealed " + event_id.encode(), at)
+
+
+@pytest.fixture(scope="session", params=sorted(DRIVERS))
+def open_store_at(request: pytest.FixtureRequest) -> Callable[[Path], Storage]:
+    """Opens the one database of a directory, each time as another node would."""
+    return DRIVERS[request.param]
+
+
+@pytest.fixture(scope="session")
+def new_seed() -> Callable[[Storage], Seed]:
+    """Makes the seed of a store that a test opens by itself, as those must that Hypothesis runs many times."""
+    return Seed
+
+
+@pytest.fixture
+def open_store(open_store_at: Callable[[Path], Storage], tmp_path: Path) -> Callable[[], Storage]:
+    """Opens the test's one database, each time as another node would."""
+    return lambda: open_store_at(tmp_path)
+
+
+@pytest.fixture
+async def storage(open_store: Callable[[], Storage]) -> AsyncIterator[Storage]:
+    store = open_store()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def other_node(open_store: Callable[[], Storage], storage: Storage) -> AsyncIterator[Storage]:
+    """A second store on the database of `storage`."""
+    store = open_store()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def seed(storage: Storage) -> Seed:
+    return Seed(storage)
+
+
+@pytest.fixture
+async def sqlite(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
+    """The SQLite driver itself, for what only SQLite does."""
+    store = SqliteStorage.open(tmp_path / "taproof.db", NOW)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def sqlite_seed(sqlite: SqliteStorage) -> Seed:
+    return Seed(sqlite)

@@ -1,0 +1,136 @@
+"""Conformance: the store itself, its marks, developers and access tokens."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from taproof.core.errors import StoreUnavailable
+from taproof.core.model import AccessToken, Developer
+from taproof.storage.protocol import Storage
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+
+async def test_ping_answers_while_the_store_is_open(open_store: Callable[[], Storage]) -> None:
+    """A readiness check must tell a store that answers from one that does not."""
+    store = open_store()
+    await store.ping()
+    await store.close()
+    with pytest.raises(StoreUnavailable):
+        await store.ping()
+
+
+async def test_close_finishes_what_was_asked_before(open_store: Callable[[], Storage]) -> None:
+    """Writes under way are finished first; whoever comes later is told that the store is away."""
+    store = open_store()
+    writes = [asyncio.create_task(store.claim_mark(f"mark {number}", b"x")) for number in range(600)]
+    await asyncio.sleep(0)
+    await store.close()
+    assert await asyncio.gather(*writes) == [b"x"] * 600
+    with pytest.raises(StoreUnavailable):
+        await store.claim_mark("late", b"x")
+    with pytest.raises(StoreUnavailable):
+        await store.read_mark("mark 0")
+    again = open_store()
+    assert [await again.read_mark(f"mark {number}") for number in range(600)] == [b"x"] * 600
+    await again.close()
+
+
+async def test_read_mark_gives_none_for_an_unknown_name(storage: Storage) -> None:
+    """Names are told apart exactly."""
+    await storage.claim_mark("mode", b"real")
+    assert await storage.read_mark("mode") == b"real"
+    assert await storage.read_mark("Mode") is None
+
+
+async def test_claim_mark_keeps_the_first_value(storage: Storage, other_node: Storage) -> None:
+    """Of two nodes that start at once, both work with what the first one kept."""
+    kept = await asyncio.gather(
+        *(store.claim_mark("key", f"{number}".encode()) for number in range(8) for store in (storage, other_node))
+    )
+    assert len(set(kept)) == 1
+    assert await other_node.read_mark("key") == kept[0]
+
+
+async def test_create_developer_refuses_a_taken_address(storage: Storage, seed: "Seed") -> None:
+    """Two spellings of one address are one account, also when both come at once."""
+    results = await asyncio.gather(
+        *(
+            storage.create_developer(Developer(seed.name("dev"), email, "free", seed.now))
+            for email in ("ada@example.com", "Ada@Example.com", "ADA@EXAMPLE.COM")
+        )
+    )
+    assert sorted(results) == [False, False, True]
+    assert len(await storage.list_developers()) == 1
+
+
+async def test_read_developer_compares_without_case(storage: Storage, seed: "Seed") -> None:
+    """The address is given back as it was typed at first."""
+    ada = await seed.developer("Ada@Example.com", plan="pro")
+    assert await storage.read_developer("aDA@exaMPLE.com") == ada
+    assert await storage.read_developer("ada@example.org") is None
+
+
+async def test_list_developers_is_oldest_first(storage: Storage, seed: "Seed") -> None:
+    """Equal times are told apart by id, so that the order never changes."""
+    late = await seed.developer(created_at=seed.now + 1)
+    first = await seed.developer(created_at=seed.now)
+    second = await seed.developer(created_at=seed.now)
+    assert await storage.list_developers() == [first, second, late]
+
+
+async def test_create_access_token_keeps_all_of_it(storage: Storage, seed: "Seed") -> None:
+    """An expiry survives; two tokens cannot share a hash."""
+    ada = await seed.developer()
+    token = AccessToken("tok_1", ada.id, "CI 🤖", "tap_aaaa…zzzz", seed.now, expires_at=seed.now + 5)
+    await storage.create_access_token(token, b"h" * 32)
+    assert await storage.read_access_token(b"h" * 32) == (token, ada)
+    with pytest.raises(Exception, match=r"(?i)unique|constraint"):
+        await storage.create_access_token(replace(token, id="tok_2"), b"h" * 32)
+
+
+async def test_read_access_token_finds_by_hash_only(storage: Storage, seed: "Seed") -> None:
+    """The right developer comes with it, also an expired one; unknown hashes find nothing."""
+    ada, bob = await seed.developer(), await seed.developer()
+    of_ada, of_bob = await seed.access_token(ada), await seed.access_token(bob)
+    assert await storage.read_access_token(of_ada[1]) == (of_ada[0], ada)
+    assert await storage.read_access_token(of_bob[1]) == (of_bob[0], bob)
+    assert await storage.read_access_token(hashlib.sha256(b"?").digest()) is None
+
+
+async def test_touch_access_token_never_goes_back(storage: Storage, seed: "Seed") -> None:
+    """Two nodes may report out of order: the latest use is what is kept."""
+    token, token_hash = await seed.access_token(await seed.developer())
+    for now, kept in ((50, 50), (40, 50), (60, 60)):
+        await storage.touch_access_token(token.id, now)
+        found = await storage.read_access_token(token_hash)
+        assert found is not None
+        assert found[0].last_used_at == kept
+    await storage.touch_access_token("tok_unknown", 70)
+
+
+async def test_list_access_tokens_is_newest_first_and_the_developers_own(storage: Storage, seed: "Seed") -> None:
+    """Nobody sees another developer's tokens."""
+    ada, bob = await seed.developer(), await seed.developer()
+    old, _ = await seed.access_token(ada, seed.now)
+    new, _ = await seed.access_token(ada, seed.now + 1)
+    of_bob, _ = await seed.access_token(bob)
+    assert await storage.list_access_tokens(ada.id) == [new, old]
+    assert await storage.list_access_tokens(bob.id) == [of_bob]
+    assert await storage.list_access_tokens("dev_unknown") == []
+
+
+async def test_delete_access_token_is_for_its_owner(storage: Storage, seed: "Seed") -> None:
+    """Once revoked it is gone for every node; another developer cannot revoke it, nor the owner twice."""
+    ada, bob = await seed.developer(), await seed.developer()
+    token, token_hash = await seed.access_token(ada)
+    assert not await storage.delete_access_token(bob.id, token.id)
+    assert await storage.read_access_token(token_hash) is not None
+    assert await storage.delete_access_token(ada.id, token.id)
+    assert await storage.read_access_token(token_hash) is None
+    assert not await storage.delete_access_token(ada.id, token.id)

@@ -1,0 +1,88 @@
+"""Conformance: the counters that every figure is read from."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from taproof.core.clock import DAY, MINUTE
+from taproof.core.model import DailyCounts, DailyUsers
+from taproof.storage.protocol import Storage
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+
+async def test_read_daily_counts_follows_each_step(storage: Storage, seed: "Seed") -> None:
+    """Each step of a session counts once, on the day of the session's creation, even if it happens on the next."""
+    project = await seed.project()
+    just_before_midnight = (seed.now // DAY + 1) * DAY - 1
+    day = just_before_midnight // DAY
+    await seed.session(project, at=just_before_midnight)
+    opened = await seed.session(project, at=just_before_midnight)
+    cancelled = await seed.session(project, at=just_before_midnight)
+    used = await seed.session(project, at=just_before_midnight)
+    after_midnight = just_before_midnight + MINUTE
+    for session in (opened, cancelled, used):
+        await storage.open_session(session.key, "1001", after_midnight)
+    await storage.cancel_session(cancelled.key, "1001", after_midnight, seed.event(project))
+    await storage.confirm_session(used.key, seed.identity("1001"), after_midnight, seed.event(project))
+    await storage.consume_session(used.key, after_midnight)
+    await storage.expire_sessions(after_midnight + 10 * MINUTE, 10)
+    expected = DailyCounts(
+        project.id,
+        day,
+        requested=4,
+        opened=3,
+        confirmed=1,
+        used=1,
+        cancelled=1,
+        expired=2,
+        unique_users=1,
+        latest_users=1,
+    )
+    assert await storage.read_daily_counts([project.id], day) == [expected]
+
+
+async def test_read_daily_counts_keeps_to_the_window_and_the_projects(storage: Storage, seed: "Seed") -> None:
+    """From the first day on, inclusive; of these projects only."""
+    one, two, foreign = await seed.project(), await seed.project(), await seed.project()
+    today = seed.now // DAY
+    for project in (one, two, foreign):
+        for days_ago in (0, 6, 7):
+            await seed.session(project, at=seed.now - days_ago * DAY)
+    found = await storage.read_daily_counts([one.id, two.id], today - 6)
+    blank = DailyCounts("", 0, requested=1)
+    assert sorted(found, key=lambda row: (row.project_id, row.day)) == [
+        replace(blank, project_id=project.id, day=day) for project in (one, two) for day in (today - 6, today)
+    ]
+    assert await storage.read_daily_counts([], 0) == []
+
+
+async def test_read_daily_users_counts_people_and_not_sign_ins(storage: Storage, seed: "Seed") -> None:
+    """One person in two projects of a developer, many times on many days, is one person of each day and in all."""
+    ada = await seed.developer()
+    shop, forum = await seed.project(ada), await seed.project(ada)
+    today = seed.now // DAY
+    for project, user, days_ago in (
+        (shop, "1", 0),
+        (shop, "1", 0),
+        (forum, "1", 0),
+        (forum, "1", 2),
+        (forum, "2", 2),
+        (shop, "3", 1),
+    ):
+        await seed.confirmed(project, user, at=seed.now - days_ago * DAY)
+    assert await storage.read_daily_users(ada.id, 0) == [
+        DailyUsers(today - 2, unique_users=2, latest_users=1),
+        DailyUsers(today - 1, unique_users=1, latest_users=1),
+        DailyUsers(today, unique_users=1, latest_users=1),
+    ]
+    assert [row.day for row in await storage.read_daily_users(ada.id, today - 1)] == [today - 1, today]
+
+
+async def test_read_daily_users_keeps_developers_apart(storage: Storage, seed: "Seed") -> None:
+    """The same person in another developer's project is none of this developer's."""
+    mine, foreign = await seed.project(), await seed.project()
+    await seed.confirmed(foreign, "1")
+    assert await storage.read_daily_users(mine.developer_id, 0) == []
+    await seed.confirmed(mine, "1")
+    assert [row.unique_users for row in await storage.read_daily_users(mine.developer_id, 0)] == [1]

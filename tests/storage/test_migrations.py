@@ -1,0 +1,172 @@
+"""Migrations: forward only, checksummed, under a lock; and what the driver makes of the file it opens."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+
+from taproof.core.errors import StoreUnavailable
+from taproof.storage import migrate
+from taproof.storage.migrate import Migration, MigrationChanged, migrations
+from taproof.storage.sqlite import SqliteStorage, SqliteTooOld
+
+NOW = 1_795_214_643_127
+LATEST = len(migrations("sqlite"))
+
+
+def with_migrations(monkeypatch: pytest.MonkeyPatch, *steps: Migration) -> None:
+    """Let the code under test find exactly these migrations."""
+    monkeypatch.setattr(migrate, "migrations", lambda _driver: list(steps))
+
+
+def test_the_packaged_migrations_are_found_and_numbered_without_gaps() -> None:
+    """They are package data: an installed wheel must hold them too."""
+    found = migrations("sqlite")
+    assert [migration.version for migration in found] == list(range(1, LATEST + 1))
+    assert all("CREATE" in migration.sql for migration in found[:1])
+    assert migrations("unknown") == []
+
+
+def test_a_new_database_is_made_for_its_owner_only(tmp_path: Path) -> None:
+    """Personal data: mode 0600, whatever the umask, also for the files that SQLite puts beside it."""
+    old = os.umask(0)
+    try:
+        assert SqliteStorage.migrate(tmp_path / "a.db", NOW) == (0, LATEST)
+        keeper = apsw.Connection(str(tmp_path / "a.db"))
+        keeper.execute("CREATE TABLE t (x)")
+        modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
+        keeper.close()
+    finally:
+        os.umask(old)
+    assert modes == {"a.db": 0o600, "a.db-wal": 0o600, "a.db-shm": 0o600}
+
+
+def test_migrating_again_changes_nothing(tmp_path: Path) -> None:
+    """Every start does it."""
+    SqliteStorage.migrate(tmp_path / "a.db", NOW)
+    assert SqliteStorage.migrate(tmp_path / "a.db", NOW + 1) == (LATEST, LATEST)
+
+
+def test_a_missing_step_is_applied_and_written_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older database is brought up to date, each step with its time and checksum."""
+    first, second = Migration(1, "one", "CREATE TABLE one (x)"), Migration(2, "two", "CREATE TABLE two (x)")
+    with_migrations(monkeypatch, first)
+    SqliteStorage.migrate(tmp_path / "a.db", NOW)
+    with_migrations(monkeypatch, first, second)
+    assert SqliteStorage.migrate(tmp_path / "a.db", NOW + 5) == (1, 2)
+    connection = apsw.Connection(str(tmp_path / "a.db"))
+    assert connection.execute("SELECT * FROM schema_migrations").fetchall() == [
+        (1, "one", first.checksum, "2026-11-20T22:44:03.127Z"),
+        (2, "two", second.checksum, "2026-11-20T22:44:03.132Z"),
+    ]
+    connection.close()
+
+
+def test_a_changed_migration_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another history than this release's: nothing is applied, not even a step that is missing."""
+    with_migrations(monkeypatch, Migration(1, "one", "CREATE TABLE one (x)"))
+    SqliteStorage.migrate(tmp_path / "a.db", NOW)
+    changed = Migration(1, "one", "CREATE TABLE one (x, y)")
+    with_migrations(monkeypatch, changed, Migration(2, "two", "CREATE TABLE two (x)"))
+    with pytest.raises(MigrationChanged):
+        SqliteStorage.migrate(tmp_path / "a.db", NOW)
+    with_migrations(monkeypatch, Migration(1, "one", "CREATE TABLE one (x)"))
+    assert SqliteStorage.migrate(tmp_path / "a.db", NOW) == (1, 1)
+
+
+def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step is one transaction: half a step would have to be mended by hand."""
+    with_migrations(monkeypatch, Migration(1, "one", "CREATE TABLE one (x); CREATE TABLE broken ("))
+    with pytest.raises(StoreUnavailable):
+        SqliteStorage.migrate(tmp_path / "a.db", NOW)
+    with_migrations(monkeypatch, Migration(1, "one", "CREATE TABLE one (x)"))
+    assert SqliteStorage.migrate(tmp_path / "a.db", NOW) == (0, 1)
+
+
+async def test_a_newer_schema_is_left_as_it_is(tmp_path: Path) -> None:
+    """Old code runs on the new schema during a rolling deploy."""
+    SqliteStorage.migrate(tmp_path / "a.db", NOW)
+    newer = apsw.Connection(str(tmp_path / "a.db"))
+    newer.execute("INSERT INTO schema_migrations VALUES (9000, 'later', 'checksum', '2030'); CREATE TABLE later (x)")
+    newer.close()
+    assert SqliteStorage.migrate(tmp_path / "a.db", NOW) == (9000, 9000)
+    store = SqliteStorage.open(tmp_path / "a.db", NOW)
+    assert await store.claim_mark("works", b"yes") == b"yes"
+    await store.close()
+
+
+def test_processes_that_start_at_once_migrate_once(tmp_path: Path) -> None:
+    """Four nodes on one new file: one makes the schema, the others wait and find it."""
+    program = (
+        "import sys; from pathlib import Path; from taproof.storage.sqlite import SqliteStorage\n"
+        "sys.stdin.readline(); print(SqliteStorage.migrate(Path(sys.argv[1]), 0))"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "a.db")]
+    nodes = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    for node in nodes:
+        assert node.stdin is not None
+        node.stdin.write("go\n")
+        node.stdin.flush()
+    answers = [node.communicate(timeout=60) for node in nodes]
+    assert [errors for _, errors in answers] == [""] * 4
+    assert sorted(answer for answer, _ in answers) == [f"(0, {LATEST})\n"] + [f"({LATEST}, {LATEST})\n"] * 3
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda path: path.mkdir(),
+        lambda path: path.write_bytes(b"This is no database, but a text that somebody put here." * 100),
+        lambda path: path.symlink_to(path.parent / "nowhere" / "a.db"),
+    ],
+    ids=["directory", "text", "dangling link"],
+)
+def test_what_cannot_be_a_database_is_refused_with_a_sentence(tmp_path: Path, spoil: Callable[[Path], object]) -> None:
+    """The sentence names the file and what to do; what lay there is not touched."""
+    path = tmp_path / "a.db"
+    spoil(path)
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(StoreUnavailable, match=r"a\.db cannot be opened for writing: .*TAPROOF_DATABASE_URL"):
+        SqliteStorage.open(path, NOW)
+    assert before is None or path.read_bytes() == before
+
+
+def test_a_missing_directory_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    """The file is made when needed, its directory is not: a slip in a path should not scatter databases."""
+    with pytest.raises(StoreUnavailable, match="directory"):
+        SqliteStorage.open(tmp_path / "missing" / "a.db", NOW)
+
+
+def test_an_unsound_sqlite_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The WAL-reset bug can corrupt a database: better not to start, and not to make the file."""
+    monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.51.2")
+    with pytest.raises(SqliteTooOld):
+        SqliteStorage.open(tmp_path / "a.db", NOW)
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_the_connections_are_set_up_for_durability(sqlite: SqliteStorage) -> None:
+    """Full synchronisation and WAL on the writer; a reader that can change nothing."""
+    writer, reader = sqlite._writer._connection, sqlite._reader
+    assert writer.pragma("journal_mode") == "wal"
+    assert writer.pragma("synchronous") == 2
+    assert writer.pragma("wal_autocheckpoint") == 2000
+    with pytest.raises(apsw.ReadOnlyError):
+        reader.execute("DELETE FROM sessions")
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="storage/sqlite.py: apsw stops at the first statement of _WRITER_PRAGMAS that returns a row "
+    "(wal_autocheckpoint), so journal_size_limit is never set: fetch all rows, or put that pragma last",
+)
+async def test_the_wal_file_is_cut_back_after_a_burst(sqlite: SqliteStorage) -> None:
+    """Every pragma of the list is in force, the last one too."""
+    assert sqlite._writer._connection.pragma("journal_size_limit") == 64 * 1024 * 1024

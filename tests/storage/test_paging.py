@@ -1,0 +1,79 @@
+"""Walking the pages of sessions: Hypothesis draws the sessions, the limit and the filter."""
+
+import asyncio
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taproof.core.clock import MINUTE
+from taproof.core.model import NewSession, PageCursor, Project, Session, Status
+from taproof.storage.protocol import Storage
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+STATUSES: tuple[Status, ...] = ("pending", "confirmed", "cancelled", "expired", "used")
+EDGE = 10 * MINUTE
+
+
+async def make_session(seed: "Seed", project: Project, created_at: int, status: Status) -> NewSession:
+    """Store a session that is, or at `seed.now` is seen as, `status`."""
+    if status in {"pending", "expired"}:
+        return await seed.session(project, created_at)
+    if status == "cancelled":
+        session = await seed.opened(project, at=created_at)
+        await seed.storage.cancel_session(session.key, "1001", created_at, seed.event(project))
+        return session
+    session = await seed.confirmed(project, at=created_at)
+    if status == "used":
+        await seed.storage.consume_session(session.key, created_at)
+    return session
+
+
+async def walk(storage: Storage, projects: list[str], status: Status | None, limit: int, now: int) -> list[Session]:
+    """Return all pages put together."""
+    found: list[Session] = []
+    before: PageCursor | None = None
+    while page := await storage.list_sessions(projects, status, before, limit, now):
+        assert len(page) <= limit
+        found += page
+        before = PageCursor(page[-1].created_at, page[-1].id)
+    return found
+
+
+@given(
+    drawn=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.sampled_from(STATUSES)), max_size=25),
+    limit=st.integers(1, 7),
+    swept=st.integers(0, 3),
+)
+def test_pages_hold_every_session_exactly_once(
+    open_store_at: Callable[[Path], Storage],
+    new_seed: "Callable[[Storage], Seed]",
+    drawn: list[tuple[int, int, Status]],
+    limit: int,
+    swept: int,
+) -> None:
+    """Any limit, any filter, equal instants, several projects, expiry half written down: newest first, none twice."""
+
+    async def check() -> None:
+        storage = open_store_at(Path(directory))
+        seed = new_seed(storage)
+        projects = [await seed.project() for _ in range(3)]
+        made: list[tuple[int, str, Status]] = []
+        for project_number, minutes, status in drawn:
+            created_at = seed.now - (EDGE if status == "expired" else 0) - minutes * MINUTE
+            session = await make_session(seed, projects[project_number], created_at, status)
+            made.append((created_at, session.id, status))
+        await storage.expire_sessions(seed.now, swept)
+        for asked in (None, *STATUSES):
+            found = await walk(storage, [project.id for project in projects], asked, limit, seed.now)
+            expected = sorted((each for each in made if asked in {None, each[2]}), reverse=True)
+            assert [(session.created_at, session.id, session.status) for session in found] == expected
+        await storage.close()
+
+    with tempfile.TemporaryDirectory() as directory:
+        asyncio.run(check())

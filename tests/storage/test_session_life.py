@@ -1,0 +1,290 @@
+"""The life of sessions, drawn by Hypothesis, on the real store by two nodes; the pure table is the oracle.
+
+`python -m pytest tests/storage/test_session_life.py --hypothesis-profile=soak` looks for longer.
+"""
+
+import asyncio
+import tempfile
+from collections import Counter
+from collections.abc import Coroutine
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import jwt
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
+
+from taproof.core.clock import DAY, MINUTE
+from taproof.core.entropy import system_entropy
+from taproof.core.errors import ProjectNotFound, ProjectPaused, PublicAccessDisabled, TaproofError
+from taproof.core.identifiers import session_key
+from taproof.core.model import Developer, Identity, Project, ProjectChanges, Status
+from taproof.core.sealing import Sealer, new_master_key
+from taproof.core.session_state import (
+    SESSION_LIFETIME,
+    IllegalTransition,
+    SessionEvent,
+    next_status,
+    visible_status,
+)
+from taproof.service.projects import Projects
+from taproof.service.signin import CreatedSession, SeenSession, SignIn, Verification
+from taproof.storage.sqlite import SqliteStorage
+
+T = TypeVar("T")
+START = 1_795_214_643_127
+SEALER = Sealer(new_master_key(system_entropy))
+NODES = st.integers(0, 1)
+USERS = st.sampled_from(["1001", "1002"])
+FLAGS = st.booleans()
+RECOUNT = """
+SELECT project_id, day, COUNT(*), SUM(opened_at IS NOT NULL), SUM(confirmed_at IS NOT NULL), SUM(used_at IS NOT NULL),
+  SUM(cancelled_at IS NOT NULL), SUM(status = 'expired'), COUNT(DISTINCT messenger_id)
+FROM sessions GROUP BY project_id, day"""
+EVENTS = "SELECT project_id, COUNT(*) FROM webhook_events GROUP BY project_id"
+
+
+@dataclass
+class ModelProject:
+    """What the oracle knows of a project."""
+
+    project: Project
+    webhook_secret: str
+    is_active: bool = True
+    public_access: bool = True
+    webhook_url: str = ""
+    exists: bool = True
+    created: int = 0
+    events: int = 0
+
+
+@dataclass
+class ModelSession:
+    """What the oracle knows of a session."""
+
+    token: str
+    owner: ModelProject
+    expires_at: int
+    status: Status = "pending"
+    opener: str | None = None
+
+    def after(self, event: SessionEvent, now: int) -> bool:
+        """Do what the table says; tell whether it has this event in this state."""
+        try:
+            self.status = next_status(self.status, event, self.expires_at, now)
+        except IllegalTransition:
+            return False
+        return True
+
+    def seen(self, now: int) -> Status:
+        return visible_status(self.status, self.expires_at, now)
+
+
+class SessionLife(RuleBasedStateMachine):
+    """Two nodes on one database, a clock that only goes forward, three projects, two users."""
+
+    sessions: "Bundle[ModelSession]" = Bundle("sessions")
+
+    @initialize(target=sessions)
+    def start(self) -> ModelSession:
+        self.now = START
+        self.runner = asyncio.Runner()
+        self.directory = tempfile.TemporaryDirectory()
+        path = Path(self.directory.name) / "taproof.db"
+        self.stores = [SqliteStorage.open(path, START) for _ in range(2)]
+        for store in self.stores:
+            # Thousands of steps, and no power cut among them: what durability costs is not worth waiting for here.
+            store._writer._connection.pragma("synchronous", 0)
+        clock = lambda: self.now  # noqa: E731 — the machine's own hand-set clock.
+        self.nodes = [SignIn(store, SEALER, lambda: "https://t.me/b", clock, system_entropy) for store in self.stores]
+        self.management = Projects(self.stores[0], SEALER, clock, system_entropy, allow_loopback_http=False)
+        self.developer = Developer("dev_1", "ada@example.com", "free", START)
+        self.run(self.stores[0].create_developer(self.developer))
+        self.projects = [self.make_project(url) for url in ("", "https://example.com/", "https://example.com/")]
+        self.all_sessions: list[ModelSession] = []
+        self.proofs: Counter[str] = Counter()
+        owner = self.projects[1]
+        return self.add_session(owner, self.run(self.nodes[0].create_session(owner.project.id, public=True)))
+
+    def teardown(self) -> None:
+        if hasattr(self, "runner"):
+            for store in self.stores:
+                self.run(store.close())
+            self.runner.close()
+            self.directory.cleanup()
+
+    def run(self, step: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(step)
+
+    def make_project(self, webhook_url: str) -> ModelProject:
+        project, secrets = self.run(
+            self.management.create_project(
+                self.developer, "Shop", webhook_url=webhook_url, public_access=True, collect_phone=False
+            )
+        )
+        return ModelProject(project, secrets.webhook_secret, webhook_url=webhook_url)
+
+    def refusal(self, owner: ModelProject, *, public: bool) -> type[TaproofError] | None:
+        """Return why a call for this project is refused, whatever it asks."""
+        if not owner.exists:
+            return ProjectNotFound
+        return PublicAccessDisabled if public and not owner.public_access else None
+
+    # ---- the client's side
+
+    @rule(target=sessions, node=NODES, project=st.integers(0, 2), public=FLAGS)
+    def create_session(self, node: int, project: int, public: bool) -> Any:  # noqa: FBT001 — drawn by Hypothesis.
+        owner = self.projects[project]
+        create = self.nodes[node].create_session(owner.project.id, public=public)
+        refusal = self.refusal(owner, public=public) or (None if owner.is_active else ProjectPaused)
+        if refusal is not None:
+            with pytest.raises(refusal):
+                self.run(create)
+            return multiple()
+        return self.add_session(owner, self.run(create))
+
+    def add_session(self, owner: ModelProject, created: CreatedSession) -> ModelSession:
+        assert created.expires_at == self.now + SESSION_LIFETIME
+        session = ModelSession(created.session_token, owner, created.expires_at)
+        owner.created += 1
+        self.all_sessions.append(session)
+        return session
+
+    @rule(node=NODES, session=sessions, public=FLAGS)
+    def verify_session(self, node: int, session: ModelSession, public: bool) -> None:  # noqa: FBT001 — drawn by Hypothesis.
+        verify = self.nodes[node].verify_session(session.owner.project.id, session.token, public=public)
+        refusal = self.refusal(session.owner, public=public)
+        if refusal is not None:
+            with pytest.raises(refusal):
+                self.run(verify)
+            return
+        answer = self.run(verify)
+        if session.after("consume", self.now):
+            self.check_proof(session, answer)
+        else:
+            assert answer == Verification(session.seen(self.now))
+
+    def check_proof(self, session: ModelSession, answer: Verification) -> None:
+        assert answer.status == "confirmed"
+        assert answer.identity is not None
+        assert answer.proof is not None
+        assert answer.confirmed_at is not None
+        assert answer.identity.messenger_id == session.opener
+        secret = session.owner.webhook_secret
+        claims = jwt.decode(answer.proof, secret, ["HS256"], options={"verify_exp": False, "verify_iat": False})
+        assert claims["messenger_id"] == session.opener
+        assert claims["session_token"] == session.token
+        assert claims["iat"] == self.now // 1000
+        self.proofs[session.token] += 1
+
+    # ---- the messenger's side
+
+    @rule(node=NODES, session=sessions, user=USERS)
+    def open_session(self, node: int, session: ModelSession, user: str) -> None:
+        if session.owner.exists and session.opener is None and session.after("open", self.now):
+            session.opener = user
+        self.check_seen(session, user, self.run(self.nodes[node].open_session(session.token, user)), changed=False)
+
+    @rule(node=NODES, session=sessions, user=USERS)
+    def confirm_session(self, node: int, session: ModelSession, user: str) -> None:
+        changed = session.owner.exists and session.opener == user and session.after("confirm", self.now)
+        seen = self.run(self.nodes[node].confirm_session(session.token, Identity(user, "Name", "")))
+        self.check_decision(session, user, seen, changed=changed)
+
+    @rule(node=NODES, session=sessions, user=USERS)
+    def cancel_session(self, node: int, session: ModelSession, user: str) -> None:
+        changed = session.owner.exists and session.opener == user and session.after("cancel", self.now)
+        seen = self.run(self.nodes[node].cancel_session(session.token, user))
+        self.check_decision(session, user, seen, changed=changed)
+
+    def check_decision(self, session: ModelSession, user: str, seen: SeenSession, *, changed: bool) -> None:
+        if changed:
+            session.owner.events += session.owner.webhook_url != ""
+            assert seen.decided_at == self.now
+        self.check_seen(session, user, seen, changed=changed)
+
+    def check_seen(self, session: ModelSession, user: str, seen: SeenSession, *, changed: bool) -> None:
+        status = session.seen(self.now)
+        if not session.owner.exists:
+            expected = "unknown"
+        elif session.opener not in {None, user}:
+            expected = "foreign"
+        elif status == "pending":
+            expected = "unknown" if session.opener is None else "opened"
+        else:
+            expected = "confirmed" if status == "used" else status
+        assert (seen.outcome, seen.changed) == (expected, changed)
+
+    # ---- what goes on beside them
+
+    @rule(node=NODES, limit=st.integers(1, 5))
+    def sweep(self, node: int, limit: int) -> None:
+        assert self.run(self.stores[node].expire_sessions(self.now, limit)) <= limit
+
+    @rule(milliseconds=st.sampled_from([1, 999, MINUTE, 5 * MINUTE, 10 * MINUTE - 1, 10 * MINUTE, DAY]))
+    def let_time_pass(self, milliseconds: int) -> None:
+        self.now += milliseconds
+
+    @rule(session=sessions, offset=st.integers(-1, 1))
+    def go_to_the_edge(self, session: ModelSession, offset: int) -> None:
+        self.now = max(self.now, session.expires_at + offset)
+
+    @rule(
+        project=st.integers(0, 2), is_active=FLAGS, public_access=FLAGS, url=st.sampled_from(["", "https://a.example/"])
+    )
+    def change_project(self, project: int, is_active: bool, public_access: bool, url: str) -> None:  # noqa: FBT001 — drawn by Hypothesis.
+        owner = self.projects[project]
+        changes = ProjectChanges(None, url, is_active, public_access)
+        try:
+            self.run(self.management.update_project(self.developer, owner.project.id, changes))
+        except ProjectNotFound:
+            assert not owner.exists
+            return
+        owner.is_active, owner.public_access, owner.webhook_url = is_active, public_access, url
+
+    @rule(project=st.integers(0, 2))
+    def regenerate_secrets(self, project: int) -> None:
+        owner = self.projects[project]
+        if owner.exists:
+            secrets = self.run(self.management.regenerate_secrets(self.developer, owner.project.id))
+            owner.webhook_secret = secrets.webhook_secret
+
+    @rule(project=st.integers(0, 2), really=st.integers(0, 4))
+    def delete_project(self, project: int, really: int) -> None:
+        owner = self.projects[project]
+        if owner.exists and really == 0:
+            self.run(self.management.delete_project(self.developer, owner.project.id))
+            owner.exists = False
+
+    @rule(node=NODES, limit=st.integers(1, 20))
+    def purge(self, node: int, limit: int) -> None:
+        self.run(self.stores[node].purge_deleted_projects(limit))
+
+    # ---- what must hold after every step
+
+    @invariant()
+    def all_is_as_the_table_says(self) -> None:
+        assert all(count == 1 for count in self.proofs.values())
+        self.run(self.check())
+
+    async def check(self) -> None:
+        """Compare list, counters and events with the oracle and with a recount, each read by one of the nodes."""
+        living = {owner.project.id: owner for owner in self.projects if owner.exists}
+        mine = [session for session in self.all_sessions if session.owner.exists]
+        listed = await self.stores[0].list_sessions(list(living), None, None, 1_000, self.now)
+        seen = {session.key: (session.status, session.opener_id) for session in listed}
+        assert seen == {session_key(each.token): (each.seen(self.now), each.opener) for each in mine}
+        recounted = self.stores[1]._reader.execute(RECOUNT).fetchall()
+        counted = await self.stores[0].read_daily_counts(list(living), 0)
+        assert sorted(row for row in recounted if row[0] in living) == sorted(astuple(row)[:-1] for row in counted)
+        for project in await self.stores[0].list_projects(self.developer.id):
+            decided = [session.status for session in mine if session.owner.project.id == project.id]
+            assert project.sessions_count == living[project.id].created
+            assert project.confirmed_count == decided.count("confirmed") + decided.count("used")
+        events = {row[0]: row[1] for row in self.stores[1]._reader.execute(EVENTS)}
+        assert all(events.get(project_id, 0) == owner.events for project_id, owner in living.items())
+
+
+TestSessionLife = SessionLife.TestCase

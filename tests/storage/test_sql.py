@@ -1,0 +1,78 @@
+"""Rules for the statements of storage/sql.py: placeholders that both databases understand, plans that use indexes."""
+
+import re
+
+import pytest
+
+from taproof.storage import sql
+from taproof.storage.sqlite import SqliteStorage
+
+STATEMENTS = {name: text for name, text in vars(sql).items() if name.isupper() and not name.startswith("_")}
+PLACEHOLDER = re.compile(r"\$(\d+)")
+
+# Every statement must search by an index, but for these, each with its reason.
+SCANS = {
+    "LIST_DEVELOPERS",  # It lists them all, for the command line.
+    "NEXT_DELETED_PROJECT",  # It takes the first row in the order of the primary key.
+}
+
+
+def placeholders(statement: str) -> list[int]:
+    """Return the numbers of a statement's placeholders in the order of their first appearance."""
+    return list(dict.fromkeys(int(number) for number in PLACEHOLDER.findall(statement)))
+
+
+def plan_of(sqlite: SqliteStorage, statement: str) -> list[str]:
+    """Return the lines of SQLite's plan."""
+    values = (1,) * len(placeholders(statement))
+    return [row[3] for row in sqlite._reader.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+
+
+def test_there_are_statements() -> None:
+    """The tests below would pass on an empty list."""
+    assert len(STATEMENTS) > 40
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_placeholders_first_appear_in_ascending_order(name: str) -> None:
+    """SQLite numbers `$n` by first appearance, PostgreSQL by n: only so do both bind the same value."""
+    numbers = placeholders(STATEMENTS[name])
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert "?" not in STATEMENTS[name]
+    assert "{" not in STATEMENTS[name]
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+async def test_each_statement_fits_the_schema_and_searches_by_an_index(name: str, sqlite: SqliteStorage) -> None:
+    """Prepared against the real tables; none walks a whole table, so that a million sessions cost what ten do."""
+    plan = plan_of(sqlite, STATEMENTS[name])
+    assert name in SCANS or not [line for line in plan if line.startswith("SCAN")]
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("POLL_SESSION", "PRIMARY KEY (day=? AND token_hash=?)"),
+        ("READ_SESSION", "PRIMARY KEY (day=? AND token_hash=?)"),
+        ("OPEN_SESSION", "PRIMARY KEY (day=? AND token_hash=?)"),
+        ("CONFIRM_SESSION", "PRIMARY KEY (day=? AND token_hash=?)"),
+        ("CANCEL_SESSION", "PRIMARY KEY (day=? AND token_hash=?)"),
+        ("CONSUME_SESSION", "PRIMARY KEY (day=? AND token_hash=?)"),
+        ("EXPIRE_SESSIONS", "COVERING INDEX sessions_pending (expires_at<?)"),
+        ("ANY_OVERDUE_SESSION", "COVERING INDEX sessions_pending (expires_at<?)"),
+        ("LIST_SESSIONS", "INDEX sessions_by_project (project_id=? AND status=? AND (created_at,id)<(?,?))"),
+        ("ERASE_SESSIONS", "COVERING INDEX sessions_by_project (project_id=?)"),
+        ("CLAIM_DELIVERIES", "INDEX webhook_events_due (due_at<?)"),
+        ("ANY_DUE_DELIVERY", "INDEX webhook_events_due (due_at<?)"),
+        ("PURGE_UPDATES", "COVERING INDEX bot_updates_by_age (claimed_at<?)"),
+        ("READ_ACCESS_TOKEN", "(token_hash=?)"),
+        ("READ_PROJECT_BY_SECRET_KEY", "(secret_key_hash=?)"),
+    ],
+)
+async def test_hot_statements_use_the_index_that_was_made_for_them(
+    name: str, index: str, sqlite: SqliteStorage
+) -> None:
+    """Each is keyed as design.md says, and none sorts what it found."""
+    plan = plan_of(sqlite, STATEMENTS[name])
+    assert [line for line in plan if index in line]
+    assert not [line for line in plan if "TEMP B-TREE" in line]

@@ -1,0 +1,149 @@
+"""The whole driver in trouble: locked, full, read-only, killed between two statements."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import apsw
+import pytest
+
+from taproof.core.clock import MINUTE
+from taproof.core.errors import StoreUnavailable
+from taproof.core.model import SessionKey
+from taproof.storage import group_commit, sql
+from taproof.storage.sqlite import SqliteStorage
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+EVERYTHING = (
+    "SELECT (SELECT group_concat(quote(id) || status || quote(opener_id) || quote(used_at)) FROM sessions), "
+    "(SELECT group_concat(id || state) FROM webhook_events), (SELECT group_concat(messenger_id) FROM user_days), "
+    "(SELECT group_concat(requested || ',' || opened || ',' || confirmed || ',' || used || ',' || cancelled || ',' "
+    "|| expired || ',' || unique_users) FROM daily_counts), (SELECT group_concat(id || name) FROM projects)"
+)
+
+
+def content(sqlite: SqliteStorage) -> Any:
+    """Return all that the steps of a session can change."""
+    return sqlite._reader.execute(EVERYTHING).fetchall()
+
+
+@pytest.mark.parametrize("trouble", ["locked", "read-only", "full"])
+async def test_a_store_that_cannot_be_written_changes_nothing_and_recovers(
+    trouble: str, sqlite: SqliteStorage, sqlite_seed: "Seed", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every step of a sign-in says that the store is away, reads go on, and later each step works once."""
+    monkeypatch.setattr(group_commit, "_LOCK_PATIENCE", 0.02)
+    seed, writer = sqlite_seed, sqlite._writer._connection
+    project = await seed.project(webhook_url="https://example.com/")
+    fresh, late = await seed.session(project), await seed.session(project, at=seed.now - 20 * MINUTE)
+    opened, to_cancel = await seed.opened(project), await seed.opened(project)
+    confirmed = await seed.confirmed(project)
+    created = seed.new_session(project)
+    steps: list[Callable[[], Coroutine[Any, Any, Any]]] = [
+        lambda: sqlite.create_session(created, public=True),
+        lambda: sqlite.open_session(fresh.key, "1001", seed.now),
+        lambda: sqlite.confirm_session(opened.key, seed.identity("1001"), seed.now, seed.event(project)),
+        lambda: sqlite.cancel_session(to_cancel.key, "1001", seed.now, seed.event(project)),
+        lambda: sqlite.consume_session(confirmed.key, seed.now),
+        lambda: sqlite.expire_sessions(seed.now, 10),
+        lambda: sqlite.claim_deliveries(seed.now, seed.now + 1, 10),
+        lambda: sqlite.delete_project(project.developer_id, project.id),
+    ]
+    before = content(sqlite)
+    other = apsw.Connection(str(tmp_path / "taproof.db"))
+    if trouble == "locked":
+        other.execute("BEGIN IMMEDIATE")
+    elif trouble == "read-only":
+        writer.pragma("query_only", 1)
+    else:
+        # Any statement that must write a page fails as it does on a full disk, even where the file would not grow.
+        real_rows = group_commit.rows
+        monkeypatch.setattr("taproof.storage.sqlite.rows", _full)
+    for step in steps:
+        with pytest.raises(StoreUnavailable):
+            await step()
+    assert content(sqlite) == before
+    assert (await sqlite.poll_session(fresh.key)) is not None
+    await sqlite.ping()
+    if trouble == "locked":
+        other.execute("COMMIT")
+    elif trouble == "read-only":
+        writer.pragma("query_only", 0)
+    else:
+        monkeypatch.setattr("taproof.storage.sqlite.rows", real_rows)
+    other.close()
+    assert all([await step() for step in steps])
+    assert late.created_at < fresh.created_at
+
+
+def _full(_connection: apsw.Connection, _statement: str, _values: Any = ()) -> Any:
+    raise apsw.FullError("database or disk is full")
+
+
+async def test_a_really_full_database_refuses_sessions_and_keeps_those_it_has(
+    sqlite: SqliteStorage, sqlite_seed: "Seed"
+) -> None:
+    """Sessions are created until the file may not grow: each was stored and counted, or neither."""
+    project = await sqlite_seed.project()
+    writer = sqlite._writer._connection
+    writer.pragma("max_page_count", writer.pragma("page_count") + 5)
+    stored = 0
+    with contextlib.suppress(StoreUnavailable):
+        for _ in range(1_000):
+            await sqlite.create_session(sqlite_seed.new_session(project), public=True)
+            stored += 1
+    assert 10 < stored < 1_000
+    assert len(await sqlite.list_sessions([project.id], None, None, 10_000, sqlite_seed.now)) == stored
+    assert (await sqlite.read_daily_counts([project.id], 0))[0].requested == stored
+    writer.pragma("max_page_count", 1_000_000)
+    await sqlite_seed.session(project)
+
+
+@pytest.mark.parametrize("broken", ["COUNT_CONFIRMED", "COUNT_PROJECT_USERS", "COUNT_DEVELOPER_USERS", "RECORD_EVENT"])
+async def test_a_decision_its_counts_and_its_event_are_one_transaction(
+    broken: str, sqlite: SqliteStorage, sqlite_seed: "Seed", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash after the UPDATE and before any of what belongs to it rolls the decision back; a retry works."""
+    project = await sqlite_seed.project(webhook_url="https://example.com/")
+    session = await sqlite_seed.opened(project)
+    identity = sqlite_seed.identity("1001")
+    before = content(sqlite)
+    with monkeypatch.context() as crash:
+        crash.setattr(sql, broken, "INSERT INTO no_such_table VALUES (1)")
+        with pytest.raises(apsw.SQLError):
+            await sqlite.confirm_session(session.key, identity, sqlite_seed.now, sqlite_seed.event(project))
+    assert content(sqlite) == before
+    assert await sqlite.confirm_session(session.key, identity, sqlite_seed.now, sqlite_seed.event(project))
+
+
+async def test_readers_see_no_half_of_a_group(sqlite: SqliteStorage, sqlite_seed: "Seed") -> None:
+    """While a group commits, a reader sees each session and its count together or neither."""
+    project = await sqlite_seed.project()
+    done = asyncio.Event()
+
+    async def watch() -> None:
+        while not done.is_set():
+            ((sessions, requested),) = sqlite._reader.execute(
+                "SELECT (SELECT COUNT(*) FROM sessions), (SELECT COALESCE(SUM(requested), 0) FROM daily_counts)"
+            ).fetchall()
+            assert sessions == requested
+            await asyncio.sleep(0)
+
+    watcher = asyncio.create_task(watch())
+    for _ in range(10):
+        await asyncio.gather(*(sqlite_seed.session(project) for _ in range(10)))
+    done.set()
+    await watcher
+
+
+async def test_a_store_out_of_reach_is_told_by_reads_too(sqlite: SqliteStorage) -> None:
+    """A closed connection is StoreUnavailable, not a driver's error."""
+    sqlite._reader.close()
+    with pytest.raises(StoreUnavailable):
+        await sqlite.poll_session(SessionKey(0, b"?" * 32))
+    with pytest.raises(StoreUnavailable):
+        await sqlite.ping()

@@ -1,0 +1,98 @@
+"""The counts of distinct people against a recount by brute force: Hypothesis draws who signs in where and when."""
+
+import asyncio
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taproof.core.clock import DAY
+from taproof.storage.protocol import Storage
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+FIRST_DAY = 20_000
+LAST_DAY = FIRST_DAY + 4
+
+
+class Step(NamedTuple):
+    """`number` is the user of a confirm and the batch size of a purge."""
+
+    kind: Literal["confirm", "delete", "purge"]
+    project: int
+    number: int
+    day: int
+
+
+STEPS = st.lists(
+    st.builds(
+        Step,
+        st.sampled_from(("confirm", "confirm", "confirm", "confirm", "delete", "purge")),
+        st.integers(0, 3),
+        st.integers(1, 4),
+        st.integers(FIRST_DAY, LAST_DAY),
+    ),
+    max_size=40,
+)
+
+
+def recount(seen: set[tuple[str, int]]) -> dict[int, tuple[int, int]]:
+    """Return, from who was seen on which day, each day's distinct people and those of them never seen later."""
+    by_day: dict[int, set[str]] = defaultdict(set)
+    for user, day in seen:
+        by_day[day].add(user)
+    last = {user: max(day for other, day in seen if other == user) for user, _ in seen}
+    return {day: (len(users), sum(last[user] == day for user in users)) for day, users in by_day.items()}
+
+
+@given(STEPS)
+def test_counts_of_people_equal_a_recount(
+    open_store_at: Callable[[Path], Storage], new_seed: "Callable[[Storage], Seed]", steps: list[Step]
+) -> None:
+    """In any order of days, projects, people and deletions, also while a deletion is half done."""
+
+    async def check() -> None:
+        storage = open_store_at(Path(directory))
+        seed = new_seed(storage)
+        ada, bob = await seed.developer(), await seed.developer()
+        projects = [await seed.project(owner) for owner in (ada, ada, ada, bob)]
+        alive = dict(enumerate(projects))
+        seen: dict[int, set[tuple[str, int]]] = {number: set() for number in alive}
+        for step in steps:
+            project = alive.get(step.project)
+            if step.kind == "purge":
+                await storage.purge_deleted_projects(step.number)
+            elif project is None:
+                continue
+            elif step.kind == "delete":
+                assert await storage.delete_project(project.developer_id, project.id)
+                del alive[step.project]
+            else:
+                await seed.confirmed(project, f"{step.number}", at=step.day * DAY)
+                seen[step.project].add((f"{step.number}", step.day))
+            # A living project's own figures are exact at every moment, whatever is being erased beside it.
+            for number, living in alive.items():
+                rows = await storage.read_daily_counts([living.id], 0)
+                assert {row.day: (row.unique_users, row.latest_users) for row in rows} == recount(seen[number])
+        while await storage.purge_deleted_projects(2):
+            pass
+        for owner in (ada, bob):
+            own = [seen[number] for number, project in alive.items() if project.developer_id == owner.id]
+            people: set[tuple[str, int]] = set().union(*own)
+            figures = await storage.read_daily_users(owner.id, 0)
+            # A day may be left with zeros once the last project that it counted is erased.
+            kept = {row.day: (row.unique_users, row.latest_users) for row in figures if row.unique_users}
+            assert kept == recount(people)
+            assert all(row.latest_users == 0 for row in figures if not row.unique_users)
+            for first in range(FIRST_DAY, LAST_DAY + 1):
+                since = {user for user, day in people if day >= first}
+                assert sum(row.latest_users for row in figures if row.day >= first) == len(since)
+        await storage.close()
+
+    with tempfile.TemporaryDirectory() as directory:
+        asyncio.run(check())

@@ -1,0 +1,144 @@
+"""The HTTP API on the real services and a real SQLite file; only the clock is made up.
+
+Every answer that a test gets from a documented address is held to the OpenAPI document on the way.
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from jsonschema import Draft202012Validator
+from prometheus_client import CollectorRegistry
+
+from taproof.core.entropy import system_entropy
+from taproof.core.model import Developer, Plan
+from taproof.core.sealing import Sealer, new_master_key
+from taproof.service.analytics import AnalyticsReader
+from taproof.service.developers import Developers
+from taproof.service.projects import Projects
+from taproof.service.sessions import Sessions
+from taproof.service.signin import SignIn
+from taproof.storage.sqlite import SqliteStorage
+from taproof.web.developer_api import build_developer_api
+from taproof.web.metrics import Metrics
+from taproof.web.openapi import build_openapi
+
+START = 1_795_000_000_000
+
+
+class ManualClock:
+    """A clock that moves only when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> int:
+        return self.now
+
+
+class DocumentedAnswers:
+    """Holds answers to the OpenAPI document: status, headers and body must be listed there."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self.document = document
+        self._paths = {re.compile(re.sub(r"\{\w+\}", "[^/]+", path)): path for path in document["paths"]}
+
+    def check(self, method: str, path: str, response: httpx.Response) -> None:
+        for pattern, template in self._paths.items():
+            if pattern.fullmatch(path):
+                operation = self.document["paths"][template].get(method.lower())
+                if operation is None:
+                    assert response.status_code == 405
+                else:
+                    self._check(operation, response)
+
+    def _check(self, operation: dict[str, Any], response: httpx.Response) -> None:
+        documented = operation["responses"].get(str(response.status_code))
+        assert documented is not None, f"{response.status_code} is not documented for {operation['operationId']}"
+        if "$ref" in documented:
+            documented = self.document["components"]["responses"][documented["$ref"].rsplit("/", 1)[1]]
+        for name, header in documented.get("headers", {}).items():
+            assert not header["required"] or name in response.headers
+        schema = documented["content"]["application/json"]["schema"]
+        Draft202012Validator({**schema, "components": self.document["components"]}).validate(response.json())
+
+
+@dataclass
+class Api:
+    """The developer API with what a test needs around it."""
+
+    app: FastAPI
+    storage: SqliteStorage
+    clock: ManualClock
+    developers: Developers
+    signin: SignIn
+    metrics: Metrics
+    client: httpx.AsyncClient
+    documented: DocumentedAnswers
+
+    async def sign_up(self, email: str, plan: Plan = "free") -> tuple[Developer, str]:
+        """Add a developer and return them with an access token."""
+        developer = await self.developers.create_developer(email, plan)
+        return developer, (await self.developers.create_access_token(developer.id, "test")).plaintext
+
+    async def call(self, method: str, path: str, token: str | None = None, **request: Any) -> httpx.Response:
+        """Call `/api/v1/dev` + path."""
+        headers = dict(request.pop("headers", {}))
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        path = f"/api/v1/dev{path}"
+        response = await self.client.request(method, path, headers=headers, **request)
+        self.documented.check(method, path.partition("?")[0], response)
+        return response
+
+    async def post(self, path: str, token: str, body: Any) -> Any:
+        """Post and return what a successful answer holds."""
+        response = await self.call("POST", path, token, json=body)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def api(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Api]:
+    storage = SqliteStorage.open(tmp_path / "taproof.db", START)
+    sealer = Sealer(new_master_key(system_entropy))
+    developers = Developers(storage, clock, system_entropy)
+    metrics = Metrics(CollectorRegistry(), "0.1.0")
+    app = build_developer_api(
+        developers,
+        Projects(storage, sealer, clock, system_entropy, allow_loopback_http=False),
+        Sessions(storage, clock),
+        AnalyticsReader(storage, clock),
+        metrics,
+    )
+    signin = SignIn(storage, sealer, lambda: "https://t.me/test_bot", clock, system_entropy)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://taproof.test") as client:
+        yield Api(app, storage, clock, developers, signin, metrics, client, DocumentedAnswers(build_openapi(app)))
+    await storage.close()
+
+
+def assert_error(response: httpx.Response, status: int, code: str) -> str:
+    """Hold an answer to the one error shape and return its sentence."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["x-error-code"] == code
+    body = json.loads(response.content)
+    assert list(body) == ["error"]
+    assert isinstance(body["error"], str)
+    assert body["error"].endswith((".", "…)", ")"))
+    assert ("www-authenticate" in response.headers) == (status == 401)
+    assert ("retry-after" in response.headers) == (status == 503)
+    assert ("allow" in response.headers) == (status == 405)
+    return body["error"]

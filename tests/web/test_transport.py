@@ -1,0 +1,198 @@
+"""HTTPS only, and who the client is behind a proxy (service-spec.md, opening; contract.md)."""
+
+import json
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+
+from taproof.web.transport import HttpsOnly
+
+HSTS = (b"strict-transport-security", b"max-age=31536000")
+REFUSED = "refused"
+INNER_HEADERS = [(b"content-length", b"0")]
+
+
+class Recorder:
+    """The application inside: notes the scope that it gets and answers 200."""
+
+    def __init__(self) -> None:
+        self.scopes: list[Any] = []
+
+    async def __call__(self, scope: Any, _receive: Any, send: Any) -> None:
+        self.scopes.append(scope)
+        await send({"type": "http.response.start", "status": 200, "headers": INNER_HEADERS})
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def request(
+    app: HttpsOnly, scheme: str, host: str | None, headers: list[tuple[bytes, bytes]] | None = None
+) -> tuple[int, dict[bytes, bytes], bytes]:
+    """Send one request as granian does: the port is a string too."""
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        raise AssertionError("The body of a refused request is not read.")
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    client = None if host is None else (host, "40000")
+    scope = {"type": "http", "scheme": scheme, "client": client, "headers": headers or []}
+    await app(scope, receive, send)
+    return sent[0]["status"], dict(sent[0]["headers"]), sent[1]["body"]
+
+
+@pytest.mark.parametrize("host", ["203.0.113.9", "127.0.0.1", "2001:db8::1", "10.0.0.1", "", "unix:", None])
+async def test_https_is_answered_with_hsts(host: str | None) -> None:
+    """Every HTTPS request is answered, and the answer tells the browser to stay with HTTPS."""
+    inner = Recorder()
+    status, headers, _ = await request(HttpsOnly(inner), "https", host)
+    assert (status, headers[HSTS[0]]) == (200, HSTS[1])
+    assert INNER_HEADERS == [(b"content-length", b"0")]
+
+
+async def test_hsts_covers_subdomains_only_when_asked() -> None:
+    """A subdomain may not have HTTPS yet, so it is the operator who decides."""
+    _, headers, _ = await request(HttpsOnly(Recorder(), include_subdomains=True), "https", "203.0.113.9")
+    assert headers[HSTS[0]] == b"max-age=31536000; includeSubDomains"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.1"])
+async def test_plain_http_from_loopback_is_answered_without_hsts(host: str) -> None:
+    """Loopback never leaves the machine; HSTS over plain HTTP is forbidden (RFC 6797, section 7.2)."""
+    inner = Recorder()
+    status, headers, _ = await request(HttpsOnly(inner), "http", host, [(b"host", b"localhost")])
+    assert status == 200
+    assert HSTS[0] not in headers
+    assert inner.scopes[0]["client"] == (host, "40000")
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["203.0.113.9", "10.0.0.1", "192.168.0.1", "2001:db8::1", "::ffff:10.0.0.1", "0.0.0.0", "", "x", None],  # noqa: S104 — compared, never bound.
+)
+@pytest.mark.parametrize("headers", [[], [(b"x-forwarded-proto", b"https"), (b"x-forwarded-for", b"127.0.0.1")]])
+async def test_plain_http_from_elsewhere_is_refused(host: str | None, headers: list[tuple[bytes, bytes]]) -> None:
+    """It is refused with a sentence, not redirected, and no header that anybody can send changes that."""
+    inner = Recorder()
+    status, answer, body = await request(HttpsOnly(inner), "http", host, headers)
+    assert (status, answer[b"x-error-code"]) == (400, b"https_required")
+    assert "https://" in json.loads(body)["error"]
+    assert b"location" not in answer
+    assert HSTS[0] not in answer
+    assert inner.scopes == []
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({b"x-forwarded-for": b"203.0.113.9"}, 400),
+        ({b"x-forwarded-for": b"203.0.113.9", b"x-forwarded-proto": b"https"}, 400),
+        ({b"x-forwarded-for": b"127.0.0.1, 203.0.113.9"}, 400),
+        ({b"x-forwarded-for": b"203.0.113.9, 127.0.0.1"}, 400),
+        ({b"x-forwarded-for": b"unknown"}, 400),
+        ({b"x-forwarded-for": b""}, 400),
+        ({b"x-forwarded-proto": b"https"}, 400),
+        ({b"x-forwarded-proto": b"http"}, 400),
+        ({b"forwarded": b"for=203.0.113.9;proto=https"}, 400),
+        ({b"forwarded": b'for="[2001:db8::1]:4711"'}, 400),
+        ({b"forwarded": b"proto=https"}, 400),
+        ({b"forwarded": b"for=127.0.0.1, for=_hidden"}, 400),
+        ({b"x-forwarded-for": b"127.0.0.1", b"x-forwarded-proto": b"http"}, 200),
+        ({b"x-forwarded-for": b"::1, 127.0.0.1"}, 200),
+        ({b"forwarded": b'For="[::1]:4711";proto=http'}, 200),
+        ({b"x-forwarded-host": b"localhost:5173"}, 200),
+    ],
+)
+async def test_an_untrusted_proxy_on_this_machine_is_noticed(headers: dict[bytes, bytes], status: int) -> None:
+    """A proxy on loopback must be trusted by name, else its plain HTTP from the world would pass as local.
+
+    A development proxy that forwards a browser of this machine is as local as the browser.
+    """
+    found, _, body = await request(HttpsOnly(Recorder()), "http", "127.0.0.1", list(headers.items()))
+    assert found == status
+    if status == 400:
+        assert "--trusted-proxy 127.0.0.1/32 (TAPROOF_TRUSTED_PROXY)" in json.loads(body)["error"]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "host", "forwarded_for", "proto", "expected"),
+    [
+        ("http", "10.0.0.1", [b"203.0.113.9"], [b"https"], "203.0.113.9"),
+        ("http", "10.0.0.1", [b"203.0.113.9"], [b"HTTPS"], "203.0.113.9"),
+        ("http", "10.0.0.1", [b"1.1.1.1, 203.0.113.9"], [b"https"], "203.0.113.9"),
+        ("http", "10.0.0.1", [b"1.1.1.1", b"203.0.113.9"], [b"https"], "203.0.113.9"),
+        ("http", "10.0.0.1", [b"1.1.1.1, 203.0.113.9, 10.0.0.7"], [b"https, https"], "203.0.113.9"),
+        ("http", "10.0.0.1", [b"203.0.113.9:5000"], [b"https"], "203.0.113.9"),
+        ("http", "10.0.0.1", [b"[2001:db8::1]:5000"], [b"https"], "2001:db8::1"),
+        ("http", "10.0.0.1", [b"::ffff:203.0.113.9"], [b"https"], "203.0.113.9"),
+        ("http", "10.0.0.1", [b"203.0.113.9, garbage, 10.0.0.7"], [b"https"], "10.0.0.7"),
+        ("http", "10.0.0.1", [b"garbage"], [b"https"], "10.0.0.1"),
+        ("http", "10.0.0.1", [b"\xff\x00, ,"], [b"https"], "10.0.0.1"),
+        ("http", "10.0.0.1", [], [b"https"], "10.0.0.1"),
+        ("http", "10.0.0.1", [b"10.0.0.9, 10.0.0.8"], [b"https"], "10.0.0.9"),
+        ("http", "::ffff:10.0.0.1", [b"203.0.113.9"], [b"https"], "203.0.113.9"),
+        ("http", "fd00::7", [b"203.0.113.9"], [b"https"], "203.0.113.9"),
+        ("http", "127.0.0.1", [b"203.0.113.9"], [b"https"], "203.0.113.9"),
+        ("https", "10.0.0.1", [b"203.0.113.9"], [b"https"], "203.0.113.9"),
+        ("https", "10.0.0.1", [], [], "10.0.0.1"),
+        ("http", "10.0.0.1", [b"203.0.113.9"], [], REFUSED),
+        ("http", "10.0.0.1", [b"203.0.113.9"], [b"http"], REFUSED),
+        ("http", "10.0.0.1", [b"203.0.113.9"], [b""], REFUSED),
+        ("http", "10.0.0.1", [b"203.0.113.9"], [b"https", b"http"], REFUSED),
+        ("http", "10.0.0.1", [b"203.0.113.9"], [b"http, https"], REFUSED),
+        ("https", "10.0.0.1", [b"203.0.113.9"], [b"http"], REFUSED),
+        ("http", "127.0.0.1", [], [], REFUSED),
+        ("http", "11.0.0.1", [b"203.0.113.9"], [b"https"], REFUSED),
+    ],
+)
+async def test_a_trusted_proxy_names_client_and_protocol(
+    scheme: str, host: str, forwarded_for: list[bytes], proto: list[bytes], expected: str
+) -> None:
+    """Its clients must have come over HTTPS; the client is the rightmost address that is no trusted proxy's.
+
+    Whatever stands further left was sent by the client itself, which could claim any address.
+    """
+    inner = Recorder()
+    networks = [ip_network("10.0.0.0/8"), ip_network("fd00::/8"), ip_network("127.0.0.1/32")]
+    headers = [(b"x-forwarded-for", value) for value in forwarded_for]
+    headers += [(b"x-forwarded-proto", value) for value in proto]
+    status, answer, body = await request(HttpsOnly(inner, networks), scheme, host, headers)
+    if expected is REFUSED:
+        assert (status, answer[b"x-error-code"]) == (400, b"https_required")
+        assert list(json.loads(body)) == ["error"]
+        assert inner.scopes == []
+    else:
+        assert (status, answer[HSTS[0]]) == (200, HSTS[1])
+        assert inner.scopes[0]["client"] == (expected, 0)
+        assert inner.scopes[0]["scheme"] == "https"
+
+
+async def test_what_is_known_of_peers_is_bounded() -> None:
+    """However many addresses connect, the memory of them does not grow on."""
+    app = HttpsOnly(Recorder())
+    for number in range(5000):
+        await request(app, "https", f"10.1.{number // 256}.{number % 256}")
+    assert len(app._peers) <= 4096
+    assert (await request(app, "http", "10.1.0.1"))[0] == 400
+
+
+async def test_lifespan_passes_and_websockets_are_closed() -> None:
+    """The server's start and stop reach the application; a websocket is closed before it is accepted."""
+    passed: list[str] = []
+    sent: list[Any] = []
+
+    async def inner(scope: Any, _receive: Any, _send: Any) -> None:
+        passed.append(scope["type"])
+
+    async def receive() -> Any:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message["type"])
+
+    await HttpsOnly(inner)({"type": "lifespan"}, receive, send)
+    await HttpsOnly(inner)({"type": "websocket", "scheme": "wss"}, receive, send)
+    assert passed == ["lifespan"]
+    assert sent == ["websocket.close"]
