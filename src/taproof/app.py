@@ -98,6 +98,15 @@ class Services:
     metrics: Metrics
 
 
+@dataclass(frozen=True, slots=True)
+class RunningSandbox:
+    """The sandbox messenger, the token of its pretend bot, and what the sandbox starts with."""
+
+    messenger: Sandbox
+    bot_token: str
+    seed: Seed
+
+
 @asynccontextmanager
 async def open_services(settings: Settings) -> AsyncIterator[Services]:
     """Yield the use cases on the store that the settings name."""
@@ -132,8 +141,8 @@ async def serve(settings: Settings) -> None:
     async with AsyncExitStack() as stack:
         services = await stack.enter_async_context(open_services(settings))
         others: dict[str, AsgiApp] = {}
-        seeded = await _add_sandbox(settings, services, others, stack) if settings.sandbox else None
-        bot = _create_bot(settings, seeded)
+        sandbox = await _add_sandbox(settings, services, others, stack) if settings.sandbox else None
+        bot = _create_bot(settings, sandbox)
         stack.push_async_callback(bot.session.close)
         intake = UpdateIntake(bot, build_dispatcher(services.signin, system_clock), services.storage, system_clock)
         webhook_secret = services.sealer.derive(f"telegram webhook secret {bot.id}")
@@ -146,7 +155,7 @@ async def serve(settings: Settings) -> None:
             # Objects made so far live as long as the process: the collector need not look at them again.
             gc.collect()
             gc.freeze()
-            _print_screen(settings, seeded)
+            _print_screen(settings, sandbox)
             client = await stack.enter_async_context(open_client())
             webhooks = Webhooks(services.storage, services.sealer, system_clock, f"Taproof/{version('taproof')}")
             await _run_parts(
@@ -158,6 +167,7 @@ async def serve(settings: Settings) -> None:
                     WebhookSender(webhooks, client).run_until(stopping),
                 ],
                 server,
+                sandbox,
             )
         finally:
             server.stop()  # type: ignore[no-untyped-call]
@@ -165,7 +175,11 @@ async def serve(settings: Settings) -> None:
 
 
 async def _run_parts(
-    stopping: asyncio.Event, serving: asyncio.Task[None], parts: list[Coroutine[Any, Any, None]], server: Server
+    stopping: asyncio.Event,
+    serving: asyncio.Task[None],
+    parts: list[Coroutine[Any, Any, None]],
+    server: Server,
+    sandbox: RunningSandbox | None,
 ) -> None:
     """Run until told to stop or until a part ends by itself, which none should; then wind down in order."""
     tasks = [asyncio.create_task(part) for part in parts]
@@ -179,6 +193,8 @@ async def _run_parts(
     await asyncio.wait(tasks, timeout=_DRAIN)
     for task in tasks:
         task.cancel()
+    if sandbox is not None:
+        sandbox.messenger.stop_waiting()
     server.stop()  # type: ignore[no-untyped-call]
     await asyncio.wait([serving], timeout=_DRAIN)
     results = await asyncio.gather(serving, *tasks, return_exceptions=True)
@@ -191,26 +207,26 @@ async def _run_parts(
 
 async def _add_sandbox(
     settings: Settings, services: Services, others: dict[str, AsgiApp], stack: AsyncExitStack
-) -> tuple[Seed, str]:
-    """Add the sandbox messenger and the demo; return what they start with, and the pretend bot's token."""
+) -> RunningSandbox:
+    """Add the sandbox messenger and the demo."""
     # A new bot each time: update ids of an earlier run mean nothing to this one.
     number = 10**9 + int.from_bytes(system_entropy(4))
     token = f"{number}:{system_entropy(16).hex()}sbx"
-    sandbox = Sandbox(token, "taproof_sandbox_bot", system_clock, system_entropy, settings.base_url)
-    stack.push_async_callback(sandbox.close)
+    messenger = Sandbox(token, "taproof_sandbox_bot", system_clock, system_entropy, settings.base_url)
+    stack.push_async_callback(messenger.close)
     seeded = await seed(services.developers, services.projects)
 
     async def read_webhook_secret() -> str:
         return await services.projects.read_webhook_secret(seeded.developer, seeded.project.id)
 
-    others["/sandbox/*"] = sandbox.app
+    others["/sandbox/*"] = messenger.app
     others["/demo/*"] = Demo(seeded.project.id, read_webhook_secret, system_clock, system_entropy).app
     services.link.base = settings.messenger_link_base or f"{settings.base_url}/sandbox/phone"
-    return seeded, token
+    return RunningSandbox(messenger, token, seeded)
 
 
-def _create_bot(settings: Settings, seeded: tuple[Seed, str] | None) -> "Bot":
-    if seeded is None:
+def _create_bot(settings: Settings, sandbox: RunningSandbox | None) -> "Bot":
+    if sandbox is None:
         token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
         return create_bot(token, settings.bot_api_url)
     tls = None
@@ -218,7 +234,7 @@ def _create_bot(settings: Settings, seeded: tuple[Seed, str] | None) -> "Bot":
         # The sandbox's bot calls this very process over loopback, whatever name the certificate carries.
         tls = ssl.create_default_context(cafile=str(settings.tls_cert))
         tls.check_hostname = False
-    return create_bot(seeded[1], f"{_own_address(settings)}/sandbox", tls=tls)
+    return create_bot(sandbox.bot_token, f"{_own_address(settings)}/sandbox", tls=tls)
 
 
 def _own_address(settings: Settings) -> str:
@@ -302,16 +318,16 @@ async def _until_listening(settings: Settings, serving: asyncio.Task[None]) -> N
     raise ServerStopped
 
 
-def _print_screen(settings: Settings, seeded: tuple[Seed, str] | None) -> None:
+def _print_screen(settings: Settings, sandbox: RunningSandbox | None) -> None:
     """Say in one screen where everything is."""
     base = settings.base_url
     lines = [("API", f"{base}/api/v1"), ("API reference", f"{base}/docs")]
-    if seeded is not None:
+    if sandbox is not None:
         lines += [
             ("Demo", f"{base}/demo   <- open this in a browser"),
             ("Phone", f"{base}/sandbox/phone"),
-            ("Project id", seeded[0].project.id),
-            ("Access token", seeded[0].access_token),
+            ("Project id", sandbox.seed.project.id),
+            ("Access token", sandbox.seed.access_token),
         ]
     lines += [
         ("Health", f"{base}/healthz  {base}/readyz  {base}/metrics"),

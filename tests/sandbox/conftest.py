@@ -1,0 +1,181 @@
+"""The sandbox under a real HTTP server, with a real aiogram bot and a real HTTP client."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+from aiogram import Bot
+from aiogram.client.default import DefaultBotProperties
+from aiogram.client.session.aiohttp import AiohttpSession
+from aiogram.client.telegram import TelegramAPIServer
+from aiogram.types import InlineKeyboardButton, InlineKeyboardMarkup, Update
+from granian.constants import Interfaces
+from granian.server.embed import Server
+
+from taproof.core.entropy import system_entropy
+from taproof.sandbox.server import Sandbox
+
+TOKEN = "7000000001:AAtestTESTtestTESTtestTESTtestTEST-_x"
+USERNAME = "taproof_sandbox_bot"
+ADA, BORIS = 1001, 1002
+TRUST = ssl.create_default_context()
+"""Made once: reading the certificate authorities for every client would take longer than the tests."""
+
+
+class HandClock:
+    """A clock that a test sets by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_795_214_643_127  # 2026-11-20T22:44:03.127Z
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass
+class Running:
+    """A sandbox that listens, and clients of it."""
+
+    sandbox: Sandbox
+    base: str
+    http: httpx.AsyncClient
+    clock: HandClock
+
+    async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Call a method of the Bot API with JSON; return the whole answer."""
+        response = await self.http.post(f"/sandbox/bot{TOKEN}/{method}", json=parameters)
+        answer: dict[str, Any] = response.json()
+        assert response.status_code == answer.get("error_code", 200)
+        return answer
+
+    async def post(self, path: str, body: object, status: int = 200) -> dict[str, Any]:
+        """Call the control API."""
+        response = await self.http.post(f"/sandbox/{path}", json=body)
+        assert response.status_code == status, response.text
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    async def messages(self, user_id: int = ADA) -> list[dict[str, Any]]:
+        response = await self.http.get(f"/sandbox/users/{user_id}/messages")
+        found: list[dict[str, Any]] = response.json()["messages"]
+        return found
+
+
+async def serve(app: Any, port: int) -> Callable[[], Awaitable[None]]:
+    """Start an ASGI application and return what stops it."""
+    server = Server(
+        app,
+        address="127.0.0.1",
+        port=port,
+        interface=Interfaces.ASGINL,
+        websockets=False,
+        log_enabled=False,
+        log_access=False,
+    )
+    serving = asyncio.create_task(server.serve())
+    for _ in range(500):
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.01)
+        else:
+            writer.close()
+            break
+
+    async def stop() -> None:
+        server.stop()  # type: ignore[no-untyped-call]
+        await serving
+
+    return stop
+
+
+@pytest.fixture
+async def running() -> AsyncIterator[Running]:
+    port = free_port()
+    clock = HandClock()
+    base = f"http://127.0.0.1:{port}"
+    sandbox = Sandbox(TOKEN, USERNAME, clock, system_entropy, base)
+    stop = await serve(sandbox.app, port)
+    async with httpx.AsyncClient(base_url=base, timeout=20, verify=TRUST) as http:
+        yield Running(sandbox, base, http, clock)
+    await sandbox.close()
+    await stop()
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until a condition holds that only asking again can tell."""
+    for _ in range(500):
+        if await condition():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("It did not come about in 10 s.")
+
+
+def make_bot(base: str, token: str = TOKEN) -> Bot:
+    session = AiohttpSession(api=TelegramAPIServer.from_base(f"{base}/sandbox"))
+    return Bot(token, session=session, default=DefaultBotProperties(parse_mode="HTML"))
+
+
+@pytest.fixture
+async def bot(running: Running) -> AsyncIterator[Bot]:
+    bot = make_bot(running.base)
+    yield bot
+    await bot.session.close()
+
+
+def buttons(*pairs: tuple[str, str]) -> InlineKeyboardMarkup:
+    row = [InlineKeyboardButton(text=text, callback_data=data) for text, data in pairs]
+    return InlineKeyboardMarkup(inline_keyboard=[row])
+
+
+class EchoBot:
+    """A small bot of the sandbox's own tests: a prompt for /start, an edit and a notice for a tap."""
+
+    def __init__(self, bot: Bot) -> None:
+        self.bot = bot
+        self.labels = ("Confirm", "Cancel")
+        self.updates: list[Update] = []
+        self._task = asyncio.create_task(self._poll())
+
+    async def _poll(self) -> None:
+        offset = 0
+        while True:
+            for update in await self.bot.get_updates(offset, timeout=20):
+                offset = update.update_id + 1
+                self.updates.append(update)
+                await self._react(update)
+
+    async def _react(self, update: Update) -> None:
+        if update.message is not None:
+            text = f"You wrote <b>{len(update.message.text or '')}</b> characters"
+            keyboard = buttons((self.labels[0], "c:token"), (self.labels[1], "x:token"))
+            await self.bot.send_message(update.message.chat.id, text, reply_markup=keyboard)
+        if update.callback_query is not None and update.callback_query.message is not None:
+            prompt = update.callback_query.message
+            await self.bot.edit_message_text(
+                f"You chose {update.callback_query.data}", chat_id=prompt.chat.id, message_id=prompt.message_id
+            )
+            await self.bot.answer_callback_query(update.callback_query.id, text="Done.")
+
+    async def stop(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+
+@pytest.fixture
+async def echo(bot: Bot) -> AsyncIterator[EchoBot]:
+    echo = EchoBot(bot)
+    yield echo
+    await echo.stop()

@@ -1,0 +1,176 @@
+"""The phone in a real browser, with a real bot on the other side."""
+
+import os
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+from aiogram import Bot
+from playwright.async_api import Browser, Page, async_playwright, expect
+from tests.sandbox.conftest import ADA, BORIS, EchoBot, Running, buttons
+
+pytestmark = pytest.mark.browser
+
+CHROMIUM_OPTIONS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=os.environ.get("TAPROOF_TEST_CHROMIUM", "/usr/bin/chromium"), args=CHROMIUM_OPTIONS
+        )
+        yield browser
+        await browser.close()
+
+
+@pytest.fixture
+async def page(browser: Browser, running: Running) -> AsyncIterator[Page]:
+    """Open a page of the size of a phone; whatever it complains about fails the test."""
+    page = await browser.new_page(base_url=running.base, viewport={"width": 390, "height": 844})
+    complaints: list[str] = []
+    # That a request was refused the browser notes by itself: the page has a sentence for it, which a test looks at.
+    page.on(
+        "console",
+        lambda message: (
+            complaints.append(message.text)
+            if message.type == "error" and "Failed to load resource" not in message.text
+            else None
+        ),
+    )
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    yield page
+    assert complaints == []
+
+
+async def test_start_and_confirm_are_two_clicks(page: Page, echo: EchoBot) -> None:
+    """The deeplink's page has one Start; then the bot's prompt with its buttons; then what the bot made of the tap."""
+    await page.goto("/sandbox/phone?start=token_1")
+    await expect(page.locator("#composer")).to_be_hidden()
+    await expect(page.locator("#start")).to_be_focused()
+    await page.click("#start")
+    await page.click("[data-buttons] button:has-text('Confirm')")
+    await expect(page.locator("#toast")).to_have_text("Done.")
+    await expect(page.locator("[data-message]").last).to_contain_text("You chose c:token")
+    await expect(page.locator("[data-buttons] button")).to_have_count(0)
+    # The token is neither in the address bar nor, as in the real messenger, in what the person sees.
+    assert page.url.endswith("/sandbox/phone")
+    await expect(page.locator("[data-from=user] .bubble > div")).to_have_text("/start")
+    await page.reload()
+    await expect(page.locator("[data-message]")).to_have_count(2)
+    await expect(page.locator("#start")).to_be_hidden()
+
+
+async def test_everything_by_keyboard(page: Page, echo: EchoBot) -> None:
+    """Start, the buttons and the message field are reached and used without a mouse."""
+    await page.goto("/sandbox/phone?start=token_1")
+    await expect(page.locator("#start")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#messages")).to_be_focused()
+    await expect(page.locator("[data-buttons] button")).to_have_count(2)
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_role("button", name="Cancel")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(page.locator("[data-message]").last).to_contain_text("You chose x:token")
+    await page.get_by_label("Message", exact=True).fill("hello")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("[data-from=user]").last).to_contain_text("hello")
+
+
+async def test_hostile_text_stays_text(page: Page, running: Running, bot: Bot) -> None:
+    """Markup in a message is shown as written; what the bot formats is formatted, nested and beside emoji."""
+    await running.post(f"users/{ADA}/send", {"text": "<img src=x onerror=alert(1)>"})
+    text = "😀<b>bo<i>th</i></b> &lt;script&gt; <code>c</code> <a href='https://a.example'>l</a>"
+    await bot.send_message(ADA, text, reply_markup=buttons(("<b>&", "c:1")))
+    await page.goto("/sandbox/phone")
+    await expect(page.locator("[data-from=user] .bubble")).to_contain_text("<img src=x onerror=alert(1)>")
+    written = page.locator("[data-from=bot] .bubble > div")
+    assert await written.inner_html() == (
+        '😀<b>bo<i>th</i></b> &lt;script&gt; <code>c</code> <span class="link" title="https://a.example/">l</span>'
+    )
+    await expect(page.locator("[data-buttons] button")).to_have_text("<b>&")
+
+
+async def test_an_alert_is_a_dialog(page: Page, running: Running, bot: Bot) -> None:
+    """A notice with show_alert waits for OK."""
+    await running.post(f"users/{ADA}/send", {"text": "x"})
+    await bot.send_message(ADA, "x", reply_markup=buttons(("Yes", "c:1")))
+    await page.goto("/sandbox/phone")
+    await page.get_by_role("button", name="Yes").click()
+    query = None
+    while query is None:
+        query = (await bot.get_updates(-1, timeout=5))[0].callback_query
+    await expect(page.get_by_role("button", name="Yes")).to_be_disabled()
+    await bot.answer_callback_query(query.id, text="Look <b>here", show_alert=True)
+    await expect(page.locator("#alert-text")).to_have_text("Look <b>here")
+    await page.get_by_role("button", name="OK").click()
+    await expect(page.locator("#alert")).to_be_hidden()
+
+
+async def test_choice_of_users(page: Page, running: Running) -> None:
+    """Each user has a chat of their own; a new one can be made; the choice stays."""
+    await running.post(f"users/{BORIS}/send", {"text": "privet"})
+    await page.goto("/sandbox/phone")
+    await expect(page.locator("#user option")).to_have_text(
+        ["Ada Lovelace (@ada)", "Борис Петров", "سارا احمدی (@sara_ahmadi)"]
+    )
+    await expect(page.locator("#empty")).to_be_visible()
+    await page.select_option("#user", label="Борис Петров")
+    await expect(page.locator("[data-message]")).to_contain_text("privet")
+    await page.get_by_role("button", name="New user").click()
+    await page.get_by_label("First name").fill("Grace")
+    await page.get_by_label("Language code").fill("es")
+    await page.get_by_role("button", name="Add").click()
+    await expect(page.locator("#user")).to_have_value("1004")
+    await expect(page.locator("[data-message]")).to_have_count(0)
+    await page.reload()
+    await expect(page.locator("#user")).to_have_value("1004")
+    users = (await running.http.get("/sandbox/users")).json()["users"]
+    assert (users[-1]["first_name"], users[-1]["language_code"], users[-1]["username"]) == ("Grace", "es", None)
+
+
+async def test_blocking(page: Page, running: Running) -> None:
+    """A person who blocks the bot cannot write to it until they unblock it."""
+    await page.goto("/sandbox/phone")
+    await page.get_by_role("button", name="Block bot").click()
+    await expect(page.locator("#start")).to_be_hidden()
+    await expect(page.locator("#composer")).to_be_hidden()
+    await page.get_by_role("button", name="Unblock bot").click()
+    await page.click("#start")
+    await expect(page.locator("[data-message]")).to_have_count(1)
+    await expect(page.get_by_label("Message", exact=True)).to_be_visible()
+
+
+async def test_a_failure_is_said(page: Page) -> None:
+    """A deeplink that cannot be opened tells why, and Start stays."""
+    await page.goto("/sandbox/phone?start=not%20a%20token")
+    await page.click("#start")
+    await expect(page.locator("#toast")).to_contain_text("The deeplink must be")
+    await expect(page.locator("#start")).to_be_enabled()
+
+
+async def test_headers_and_accessible_names(page: Page, running: Running) -> None:
+    """The page runs only its own files, is framed by nobody, and every control has a name."""
+    response = await page.goto("/sandbox/phone?start=x")
+    assert response is not None
+    policy = await response.header_value("content-security-policy") or ""
+    assert "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert await response.header_value("referrer-policy") == "no-referrer"
+    body = (await running.http.get("/sandbox/phone")).text
+    assert re.search(r"<script(?![^>]*src=)|<style|style=|\son[a-z]+=", body) is None
+    await expect(page.get_by_label("You are")).to_be_visible()
+    await expect(page.get_by_role("log", name="Chat with the bot")).to_be_attached()
+    for control in await page.locator("button:visible, input:visible, select:visible").all():
+        assert await control.evaluate("each => each.innerText || each.labels?.length")
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    redirect = await running.http.get("/sandbox")
+    assert (redirect.status_code, redirect.headers["location"]) == (307, "/sandbox/phone")
