@@ -204,7 +204,12 @@ class Settings(BaseSettings):
                 f"{called('base_url')} is needed, since {called('host')} listens beyond this machine: "
                 "give the https:// address that clients use."
             )
-        elif self.bot_updates == "webhook" and self.bot_api_url == BOT_API and not self.base_url.startswith("https:"):
+        elif (
+            self.bot_updates == "webhook"
+            and not self.sandbox
+            and self.bot_api_url == BOT_API
+            and not self.base_url.startswith("https:")
+        ):
             problems.append(
                 f"{called('bot_updates')} can be webhook only when {called('base_url')} is an https:// address that "
                 "the messenger can reach: set that, or use polling."

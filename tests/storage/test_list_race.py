@@ -3,19 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 import apsw
-import pytest
 
 from taproof.core.clock import MINUTE
 from taproof.storage.sqlite import SqliteStorage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
-
-NOT_ONE_SNAPSHOT = pytest.mark.xfail(
-    strict=True,
-    reason="storage/sqlite.py: list_sessions walks each status in a read of its own, and another process (or the "
-    "commit thread of this one) may commit between two of them: read them inside one BEGIN … COMMIT of the reader",
-)
 
 
 def between_walks(sqlite: SqliteStorage, change: str) -> None:
@@ -32,7 +25,6 @@ def between_walks(sqlite: SqliteStorage, change: str) -> None:
     sqlite._reader.exec_trace = interrupt
 
 
-@NOT_ONE_SNAPSHOT
 async def test_a_session_decided_meanwhile_is_listed_once(sqlite: SqliteStorage, sqlite_seed: "Seed") -> None:
     """Seen as pending or as cancelled, never as both on one page."""
     project = await sqlite_seed.project()
@@ -42,7 +34,6 @@ async def test_a_session_decided_meanwhile_is_listed_once(sqlite: SqliteStorage,
     assert [each.id for each in found] == [session.id]
 
 
-@NOT_ONE_SNAPSHOT
 async def test_a_session_swept_meanwhile_is_not_lost(sqlite: SqliteStorage, sqlite_seed: "Seed") -> None:
     """Asked for the expired ones while housekeeping writes the expiry down: it is there."""
     project = await sqlite_seed.project()

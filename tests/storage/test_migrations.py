@@ -162,11 +162,6 @@ async def test_the_connections_are_set_up_for_durability(sqlite: SqliteStorage) 
         reader.execute("DELETE FROM sessions")
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="storage/sqlite.py: apsw stops at the first statement of _WRITER_PRAGMAS that returns a row "
-    "(wal_autocheckpoint), so journal_size_limit is never set: fetch all rows, or put that pragma last",
-)
 async def test_the_wal_file_is_cut_back_after_a_burst(sqlite: SqliteStorage) -> None:
     """Every pragma of the list is in force, the last one too."""
     assert sqlite._writer._connection.pragma("journal_size_limit") == 64 * 1024 * 1024

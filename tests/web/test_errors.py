@@ -45,7 +45,8 @@ def every_error() -> Iterator[type[TaproofError]]:
     while waiting:
         error = waiting.pop()
         waiting += error.__subclasses__()
-        yield error
+        if not error.__module__.startswith("taproof.sandbox"):  # The sandbox answers its own errors itself.
+            yield error
 
 
 def test_the_map_is_the_contract() -> None:

@@ -143,7 +143,6 @@ async def test_an_untrusted_proxy_on_this_machine_is_noticed(headers: dict[bytes
         ("http", "10.0.0.1", [b"203.0.113.9"], [b"https", b"http"], REFUSED),
         ("http", "10.0.0.1", [b"203.0.113.9"], [b"http, https"], REFUSED),
         ("https", "10.0.0.1", [b"203.0.113.9"], [b"http"], REFUSED),
-        ("http", "127.0.0.1", [], [], REFUSED),
         ("http", "11.0.0.1", [b"203.0.113.9"], [b"https"], REFUSED),
     ],
 )
@@ -167,6 +166,14 @@ async def test_a_trusted_proxy_names_client_and_protocol(
         assert (status, answer[HSTS[0]]) == (200, HSTS[1])
         assert inner.scopes[0]["client"] == (expected, 0)
         assert inner.scopes[0]["scheme"] == "https"
+
+
+async def test_a_local_call_past_a_local_proxy_is_local() -> None:
+    """A health check, or the sandbox's own bot, talks to this machine itself and says nothing of forwarding."""
+    inner = Recorder()
+    status, answer, _ = await request(HttpsOnly(inner, [ip_network("127.0.0.1/32")]), "http", "127.0.0.1", [])
+    assert (status, inner.scopes[0]["scheme"]) == (200, "http")
+    assert HSTS[0] not in answer
 
 
 async def test_what_is_known_of_peers_is_bounded() -> None:

@@ -4,6 +4,10 @@ import unicodedata
 from typing import Final
 
 NAME_LIMIT: Final = 100
+_BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Letters, marks and symbols by category that show nothing: fillers, the grapheme joiner, the empty Braille cell."""
+_JOINERS: Final = frozenset("\u200c\u200d\ufe0e\ufe0f")
+"""What emoji and several scripts need between visible characters: joiner, non-joiner, variation selectors."""
 _FIRST_STRONG_ISOLATE: Final = "\u2068"
 _POP_DIRECTIONAL_ISOLATE: Final = "\u2069"
 
@@ -22,17 +26,18 @@ def name_problem(name: str) -> str | None:
 def visible_name(name: str) -> str:
     """Return `name` on one line without control, direction-changing and invisible characters.
 
-    What is dropped: the categories Cc, Cf (which holds every bidirectional control), Cs, Co and Cn. The two that
-    joined emoji and several scripts need, zero-width joiner and non-joiner, stay where they stand between others.
+    What is dropped: the categories Cc, Cf (which holds every bidirectional control), Cs, Co and Cn, and characters
+    that show nothing. What joins emoji and several scripts stays where it follows something visible.
     """
     kept = "".join(
         " " if character.isspace() else character
         for character in name
         if character.isspace()
-        or character in "\u200c\u200d"
-        or unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Co", "Cn"}
+        or character in _JOINERS
+        or (character not in _BLANK and unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Co", "Cn"})
     )
-    return " ".join(kept.split()).strip("\u200c\u200d ")
+    words = (word.lstrip("".join(_JOINERS)).rstrip("\u200c\u200d") for word in kept.split())
+    return " ".join(word for word in words if word)
 
 
 def isolated_name(name: str) -> str:

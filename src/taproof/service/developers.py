@@ -20,6 +20,7 @@ from taproof.storage.protocol import Storage
 
 EMAIL_LIMIT: Final = 254
 _EMAIL: Final = re.compile(r"[!-?A-~]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
+_TOKEN_ID: Final = re.compile(r"tok_[A-Za-z0-9]{1,40}")
 _TOUCH_EVERY: Final = MINUTE
 """How exact a token's last-used time is: one write a minute at most, however busy the token is."""
 
@@ -61,7 +62,8 @@ class Developers:
         Raises:
             DeveloperNotFound: there is none.
         """
-        developer = await self._storage.read_developer(email.strip())
+        email = email.strip()
+        developer = await self._storage.read_developer(email) if _EMAIL.fullmatch(email) else None
         if developer is None:
             raise DeveloperNotFound
         return developer
@@ -120,5 +122,5 @@ class Developers:
         Raises:
             AccessTokenNotFound: this developer has no such token.
         """
-        if not await self._storage.delete_access_token(developer_id, token_id):
+        if not (_TOKEN_ID.fullmatch(token_id) and await self._storage.delete_access_token(developer_id, token_id)):
             raise AccessTokenNotFound

@@ -106,7 +106,10 @@ class Storage(Protocol):
         """Replace both secrets at once; False when this developer has no such project."""
 
     async def delete_project(self, developer_id: str, project_id: str) -> bool:
-        """Delete a project: from here on nothing of it is found. `purge_deleted_projects` erases what is left."""
+        """Delete a project: from here on nothing of it is found.
+
+        `purge_deleted_projects` erases what is left of it, and takes its people out of `read_daily_users` as it goes.
+        """
 
     async def purge_deleted_projects(self, limit: int) -> int:
         """Erase at most about `limit` rows of deleted projects; return how many were erased (0: all is done)."""

@@ -66,9 +66,9 @@ class SqliteStorage:
         cls.migrate(path, now)
         try:
             writer = apsw.Connection(str(path), statementcachesize=200)
-            writer.execute(_WRITER_PRAGMAS)
+            writer.execute(_WRITER_PRAGMAS).fetchall()  # Read to the end, or the last ones are not carried out.
             reader = apsw.Connection(str(path), statementcachesize=200)
-            reader.execute(_READER_PRAGMAS)
+            reader.execute(_READER_PRAGMAS).fetchall()
             reader.set_busy_timeout(100)
         except apsw.Error as error:
             raise _cannot_open(path, error) from error
@@ -349,11 +349,16 @@ class SqliteStorage:
             stored = [("expired", 0, _FOREVER), ("pending", 0, now)]
         else:
             stored = [(status, 0, _FOREVER)]
-        walks = [
-            self._read(sql.LIST_SESSIONS, (project_id, each, created_at, session_id, after, until, limit))
-            for project_id in project_ids
-            for each, after, until in stored
-        ]
+        # One transaction for all walks: a session decided meanwhile is seen before or after, not twice and not never.
+        self._read("BEGIN", ())
+        try:
+            walks = [
+                self._read(sql.LIST_SESSIONS, (project_id, each, created_at, session_id, after, until, limit))
+                for project_id in project_ids
+                for each, after, until in stored
+            ]
+        finally:
+            self._read("COMMIT", ())
         merged = heapq.merge(
             *([_session(row, now) for row in walk] for walk in walks),
             key=lambda session: (session.created_at, session.id),

@@ -30,8 +30,9 @@ class Peer(Enum):
     """What the other end of a connection is."""
 
     PROXY = 1
-    LOOPBACK = 2
-    OTHER = 3
+    LOCAL_PROXY = 2
+    LOOPBACK = 3
+    OTHER = 4
 
 
 class HttpsOnly:
@@ -66,7 +67,10 @@ class HttpsOnly:
             client = scope["client"]
             host = client[0] if client else ""
             peer = self._peers.get(host) or self._classify(host)
-            if peer is Peer.PROXY:
+            if peer is Peer.LOCAL_PROXY and scope["scheme"] == "http" and not _is_forwarded(scope):
+                # Not by way of the proxy: a health check, or the sandbox's own bot, on this very machine.
+                await self._app(scope, receive, send)
+            elif peer is Peer.PROXY or peer is Peer.LOCAL_PROXY:
                 await self._answer_proxied(scope, receive, send)
             elif scope["scheme"] == "https":
                 await self._app(scope, receive, self._with_hsts(send))
@@ -111,7 +115,7 @@ class HttpsOnly:
         if address is None:
             peer = Peer.OTHER
         elif self._is_trusted(address):
-            peer = Peer.PROXY
+            peer = Peer.LOCAL_PROXY if address.is_loopback else Peer.PROXY
         else:
             peer = Peer.LOOPBACK if address.is_loopback else Peer.OTHER
         if len(self._peers) >= _KNOWN_HOSTS:

@@ -1,0 +1,115 @@
+"""The use cases on the real SQLite store, with a clock that is set by hand."""
+
+import itertools
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from taproof.core.entropy import system_entropy
+from taproof.core.errors import MessengerUnavailable
+from taproof.core.model import Developer, Identity, Plan, Project
+from taproof.core.sealing import Sealer, new_master_key
+from taproof.service.analytics import AnalyticsReader
+from taproof.service.developers import Developers
+from taproof.service.housekeeping import Housekeeping
+from taproof.service.projects import Projects, ProjectSecrets
+from taproof.service.sessions import Sessions
+from taproof.service.signin import SignIn
+from taproof.service.webhooks import Webhooks
+from taproof.storage.sqlite import SqliteStorage
+
+START = 1_795_214_643_127  # 2026-11-20T22:44:03.127Z
+
+
+class HandClock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> int:
+        return self.now
+
+
+@dataclass
+class Link:
+    """Where deeplinks lead; None while the messenger is not known."""
+
+    base: str | None = "https://t.me/Sign_In_Bot"
+
+    def __call__(self) -> str:
+        if self.base is None:
+            raise MessengerUnavailable
+        return self.base
+
+
+class Node:
+    """All use cases of one process, and the few steps that every scenario begins with."""
+
+    def __init__(self, storage: SqliteStorage, sealer: Sealer, clock: HandClock) -> None:
+        self.storage = storage
+        self.sealer = sealer
+        self.clock = clock
+        self.link = Link()
+        self.signin = SignIn(storage, sealer, self.link, clock, system_entropy)
+        self.projects = Projects(storage, sealer, clock, system_entropy, allow_loopback_http=False)
+        self.developers = Developers(storage, clock, system_entropy)
+        self.sessions = Sessions(storage, clock)
+        self.analytics = AnalyticsReader(storage, clock)
+        self.webhooks = Webhooks(storage, sealer, clock, "Taproof/test")
+        self.housekeeping = Housekeeping(storage, clock)
+        self._numbers = itertools.count(1)
+
+    async def developer(self, plan: Plan = "free") -> Developer:
+        return await self.developers.create_developer(f"dev{next(self._numbers)}@example.com", plan)
+
+    async def project(
+        self, developer: Developer | None = None, *, webhook_url: str = "", public_access: bool = True
+    ) -> tuple[Project, ProjectSecrets]:
+        return await self.projects.create_project(
+            developer or await self.developer(),
+            "Shop",
+            webhook_url=webhook_url,
+            public_access=public_access,
+            collect_phone=False,
+        )
+
+    async def pending(self, project: Project) -> str:
+        return (await self.signin.create_session(project.id, public=False)).session_token
+
+    async def opened(self, project: Project, user: str = "1001") -> str:
+        token = await self.pending(project)
+        assert (await self.signin.open_session(token, user)).outcome == "opened"
+        return token
+
+    async def confirmed(self, project: Project, user: str = "1001") -> str:
+        token = await self.opened(project, user)
+        assert (await self.signin.confirm_session(token, Identity(user, f"User {user}", "handle"))).changed
+        return token
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def sealer() -> Sealer:
+    return Sealer(new_master_key(system_entropy))
+
+
+@pytest.fixture
+async def node(tmp_path: Path, sealer: Sealer, clock: HandClock) -> AsyncIterator[Node]:
+    store = SqliteStorage.open(tmp_path / "taproof.db", clock())
+    yield Node(store, sealer, clock)
+    await store.close()
+
+
+@pytest.fixture
+async def other_node(node: Node, tmp_path: Path, sealer: Sealer, clock: HandClock) -> AsyncIterator[Node]:
+    """A second process on the database of `node`."""
+    store = SqliteStorage.open(tmp_path / "taproof.db", clock())
+    yield Node(store, sealer, clock)
+    await store.close()

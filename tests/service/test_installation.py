@@ -1,0 +1,78 @@
+"""What an installation is held to: its master key and its mode; and what is swept."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from taproof.core.clock import DAY
+from taproof.core.entropy import system_entropy
+from taproof.core.errors import MasterKeyWrong
+from taproof.core.sealing import Sealer, new_master_key
+from taproof.service.housekeeping import BATCH
+from taproof.service.installation import WrongMode, check_master_key, check_mode, has_master_key
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Node
+
+
+async def test_a_database_is_bound_to_its_first_master_key(node: "Node", sealer: Sealer) -> None:
+    """Another key is refused with a sentence that names the setting, and the right one still works."""
+    assert not await has_master_key(node.storage)
+    await check_master_key(node.storage, sealer, system_entropy)
+    assert await has_master_key(node.storage)
+    with pytest.raises(MasterKeyWrong, match="TAPROOF_MASTER_KEY"):
+        await check_master_key(node.storage, Sealer(new_master_key(system_entropy)), system_entropy)
+    await check_master_key(node.storage, sealer, system_entropy)
+
+
+async def test_of_two_keys_at_once_one_wins(node: "Node", other_node: "Node") -> None:
+    """Two nodes that start on a new database with different keys: one is refused, on both stores alike."""
+    keys = [Sealer(new_master_key(system_entropy)) for _ in range(2)]
+    results = await asyncio.gather(
+        *(
+            check_master_key(each.storage, key, system_entropy)
+            for each, key in zip((node, other_node), keys, strict=True)
+        ),
+        return_exceptions=True,
+    )
+    assert sorted(type(result).__name__ for result in results) == ["MasterKeyWrong", "NoneType"]
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_a_database_keeps_its_mode(node: "Node", first: bool) -> None:  # noqa: FBT001 — a table's column.
+    """Pretend users never come into a real database, nor real ones into a sandbox."""
+    await check_mode(node.storage, sandbox=first)
+    await check_mode(node.storage, sandbox=first)
+    with pytest.raises(WrongMode):
+        await check_mode(node.storage, sandbox=not first)
+
+
+async def test_a_sweep_says_whether_there_may_be_more(node: "Node") -> None:
+    """Nothing to do: False. A batch of expiries that was full: True. Deleted projects until they are gone."""
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    assert not await node.housekeeping.sweep()
+    await asyncio.gather(*(node.pending(project) for _ in range(BATCH + 1)))
+    assert not await node.housekeeping.sweep()
+    node.clock.now += 600_000
+    assert await node.housekeeping.sweep()
+    assert not await node.housekeeping.sweep()
+    assert (await node.storage.read_daily_counts([project.id], 0))[0].expired == BATCH + 1
+    await node.projects.delete_project(developer, project.id)
+    rounds = 0
+    while await node.housekeeping.sweep():
+        rounds += 1
+    assert rounds == 3  # Two batches of sessions, then the project itself.
+    assert node.storage._reader.execute("SELECT COUNT(*) FROM sessions").fetchall() == [(0,)]
+
+
+async def test_bot_updates_are_forgotten_when_they_cannot_come_again(node: "Node") -> None:
+    """Telegram keeps an update for a day: after two it is forgotten, before that never."""
+    await node.storage.claim_update(1, 1, node.clock.now, 0)
+    await node.storage.finish_update(1, 1)
+    claimed_at = node.clock.now
+    for age, claim in ((DAY, "done"), (2 * DAY, "done"), (2 * DAY + 1, "claimed")):
+        node.clock.now = claimed_at + age
+        await node.housekeeping.sweep()
+        assert await node.storage.claim_update(1, 1, node.clock.now, 0) == claim
