@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     # Only taproof.bot imports aiogram: the import is costly, and done there with care.
     from aiogram import Bot
 
-_USERNAME_RETRY: Final = 15.0
-_DRAIN: Final = 15.0
+_USERNAME_RETRY: Final = 5.0
+_DRAIN: Final = 12.0
 """Seconds that work under way gets after SIGTERM."""
 
 _log = structlog.get_logger(__name__)
@@ -160,6 +160,7 @@ async def serve(settings: Settings) -> None:
             # Objects made so far live as long as the process: the collector need not look at them again.
             gc.collect()
             gc.freeze()
+            gc.set_threshold(20_000, 20, 50)  # What a request allocates is freed by counting, not by the collector.
             _print_screen(settings, sandbox)
             client = await stack.enter_async_context(open_client())
             webhooks = Webhooks(services.storage, services.sealer, system_clock, f"Taproof/{version('taproof')}")

@@ -60,10 +60,6 @@ def test_a_name_of_only_invisible_characters_is_refused(invisible: str) -> None:
 
 
 @pytest.mark.parametrize("selector", RARE_SELECTORS)
-@pytest.mark.xfail(
-    strict=True,
-    reason="core/names.py: the variation selectors U+FE00–FE0D, U+E0100–E01EF and U+180B–180F (Mn) show nothing alone",
-)
 def test_a_name_of_only_rare_selectors_is_refused(selector: str) -> None:
     """The selectors of CJK and Mongolian choose a form of what stands before them, and here nothing does."""
     assert name_problem(selector * 3) == "must contain something visible"

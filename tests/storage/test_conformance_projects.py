@@ -52,6 +52,14 @@ async def test_read_project_by_secret_key_leaves_counts_at_zero(storage: Storage
     assert await storage.read_project_by_secret_key(b"?" * 32) is None
 
 
+async def test_read_sealed_webhook_secret_as_it_is_stored(storage: Storage, seed: "Seed") -> None:
+    """The sealed bytes of this very project, or None."""
+    project, other = await seed.project(), await seed.project()
+    assert await storage.read_sealed_webhook_secret(project.id) == project.sealed_webhook_secret
+    assert await storage.delete_project(other.developer_id, other.id)
+    assert await storage.read_sealed_webhook_secret(other.id) is None
+
+
 async def test_list_projects_is_oldest_first_and_the_developers_own(storage: Storage, seed: "Seed") -> None:
     """With counts; nobody sees another developer's projects."""
     ada, bob = await seed.developer(), await seed.developer()

@@ -239,11 +239,14 @@ async def test_expire_sessions_takes_only_pending_ones_from_the_edge_on(storage:
     project = await seed.project()
     pending, opened, decided = await seed.session(project), await seed.opened(project), await seed.confirmed(project)
     assert await storage.expire_sessions(pending.expires_at - 1, 10) == 0
+    # One that is overdue makes the sweep look in earnest: it alone is taken a millisecond before the others' edge.
+    await seed.session(project, at=seed.now - 1)
+    assert await storage.expire_sessions(pending.expires_at - 1, 10) == 1
     assert await storage.expire_sessions(pending.expires_at, 10) == 2
     assert await storage.expire_sessions(pending.expires_at, 10) == 0
     states = [await storage.poll_session(session.key) for session in (pending, opened, decided)]
     assert [state and state.status for state in states] == ["expired", "expired", "confirmed"]
-    assert (await storage.read_daily_counts([project.id], 0))[0].expired == 2
+    assert (await storage.read_daily_counts([project.id], 0))[0].expired == 3
 
 
 async def test_expire_sessions_goes_in_steps_oldest_first(storage: Storage, other_node: Storage, seed: "Seed") -> None:

@@ -274,6 +274,17 @@ class SessionLife(RuleBasedStateMachine):
     def go_to_the_edge(self, session: ModelSession, offset: int) -> None:
         self.now = max(self.now, session.expires_at + offset)
 
+    @rule(node=NODES, session=sessions, offset=st.integers(-1, 1), step=st.sampled_from(["confirm", "cancel", "sweep"]))
+    def step_at_the_edge(self, node: int, session: ModelSession, offset: int, step: str) -> None:
+        """Decide or sweep within a millisecond of the expiry: by chance alone this would hardly ever be drawn."""
+        if session.opener is None:
+            self.open_in_store(node, session, "1001")
+        self.go_to_the_edge(session, offset)
+        if step == "sweep":
+            self.sweep(node, 5)
+        elif session.opener is not None:
+            (self.confirm_in_store if step == "confirm" else self.cancel_in_store)(node, session, session.opener)
+
     @rule(
         project=st.integers(0, 2), is_active=FLAGS, public_access=FLAGS, url=st.sampled_from(["", "https://a.example/"])
     )

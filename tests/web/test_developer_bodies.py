@@ -21,7 +21,7 @@ BAD_BODIES: list[tuple[bytes, str]] = [
     (b'{"name":null}', "name must be a string."),
     (b'{"name":7}', "name must be a string."),
     (b'{"name":["a"]}', "name must be a string."),
-    (b'{"name":NaN}', "name must be a string."),
+    (b'{"name":NaN}', "not valid JSON"),
     (b'{"name":""}', "name must have"),
     (b'{"name":"   "}', "name must have"),
     (b'{"name":"' + b"a" * 101 + b'"}', "name must have"),

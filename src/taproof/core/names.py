@@ -6,8 +6,9 @@ from typing import Final
 NAME_LIMIT: Final = 100
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Letters, marks and symbols by category that show nothing: fillers, the grapheme joiner, the empty Braille cell."""
-_JOINERS: Final = frozenset("\u200c\u200d\ufe0e\ufe0f")
-"""What emoji and several scripts need between visible characters: joiner, non-joiner, variation selectors."""
+_JOINERS: Final = "\u200c\u200d"
+_SELECTORS: Final = "".join(map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+"""With the joiner and non-joiner what emoji and several scripts need, but only after something visible."""
 _FIRST_STRONG_ISOLATE: Final = "\u2068"
 _POP_DIRECTIONAL_ISOLATE: Final = "\u2069"
 
@@ -33,10 +34,10 @@ def visible_name(name: str) -> str:
         " " if character.isspace() else character
         for character in name
         if character.isspace()
-        or character in _JOINERS
+        or character in _JOINERS + _SELECTORS
         or (character not in _BLANK and unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Co", "Cn"})
     )
-    words = (word.lstrip("".join(_JOINERS)).rstrip("\u200c\u200d") for word in kept.split())
+    words = (word.lstrip(_JOINERS + _SELECTORS).rstrip(_JOINERS) for word in kept.split())
     return " ".join(word for word in words if word)
 
 

@@ -1,5 +1,6 @@
 """Developer accounts and their access tokens (contract.md, Identifiers and secrets)."""
 
+import contextlib
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -12,6 +13,7 @@ from taproof.core.errors import (
     DeveloperNotFound,
     InvalidAccessToken,
     InvalidRequest,
+    StoreUnavailable,
 )
 from taproof.core.identifiers import is_key, key_hash, key_preview, new_id, new_key
 from taproof.core.model import AccessToken, Developer, Plan
@@ -109,7 +111,9 @@ class Developers:
         if token.expires_at is not None and now >= token.expires_at:
             raise InvalidAccessToken("This access token has expired. Make a new one.")
         if token.last_used_at is None or now - token.last_used_at >= _TOUCH_EVERY:
-            await self._storage.touch_access_token(token.id, now)
+            # A note for the developer's eyes: a store that cannot be written just now must not keep reads from working.
+            with contextlib.suppress(StoreUnavailable):
+                await self._storage.touch_access_token(token.id, now)
         return developer
 
     async def list_access_tokens(self, developer_id: str) -> list[AccessToken]:

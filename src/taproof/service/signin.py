@@ -135,11 +135,11 @@ class SignIn:
     async def _consume_session(self, key: SessionKey, project_id: str, session_token: str, now: int) -> Verification:
         # The secret is opened once before anything is changed: a session must not be used up for a proof that
         # cannot be signed. It is opened again from what the statement returns, since `regenerate` may come between.
-        project = await self._storage.read_project(project_id)
-        if project is None:
+        sealed_webhook_secret = await self._storage.read_sealed_webhook_secret(project_id)
+        if sealed_webhook_secret is None:
             raise ProjectNotFound
         binding = webhook_secret_binding(project_id)
-        self._sealer.unseal(project.sealed_webhook_secret, binding)
+        self._sealer.unseal(sealed_webhook_secret, binding)
         consumed = await self._storage.consume_session(key, now)
         if consumed is None:
             return _SEEN["used"]

@@ -81,6 +81,9 @@ class Storage(Protocol):
     async def read_project(self, project_id: str) -> Project | None:
         """Return a project with its counts."""
 
+    async def read_sealed_webhook_secret(self, project_id: str) -> bytes | None:
+        """Return a project's webhook secret as it is stored."""
+
     async def read_project_by_secret_key(self, secret_key_hash: bytes) -> Project | None:
         """Return the project whose current secret key has this hash; its counts are left at 0."""
 

@@ -44,6 +44,7 @@ _COUNTED_PROJECT: Final = f"""{_PROJECT},
   (SELECT COALESCE(SUM(c.requested), 0) FROM daily_counts c WHERE c.project_id = p.id),
   (SELECT COALESCE(SUM(c.confirmed), 0) FROM daily_counts c WHERE c.project_id = p.id)
 FROM projects p"""
+READ_WEBHOOK_SECRET: Final = "SELECT sealed_webhook_secret FROM projects WHERE id = $1"
 READ_PROJECT: Final = f"{_COUNTED_PROJECT} WHERE p.id = $1"
 LIST_PROJECTS: Final = f"{_COUNTED_PROJECT} WHERE p.developer_id = $1 ORDER BY p.created_at, p.id"
 READ_PROJECT_BY_SECRET_KEY: Final = f"{_PROJECT} FROM projects p WHERE p.secret_key_hash = $1"

@@ -39,7 +39,6 @@ from taproof.core.errors import (
     StoreUnavailable,
     TaproofError,
 )
-from taproof.web.json_body import ClientGone
 from taproof.web.validation import validation_sentence
 
 RawHeaders = list[tuple[bytes, bytes]]
@@ -68,6 +67,8 @@ STATUSES: Final[dict[type[TaproofError], HTTPStatus]] = {
 _EXTRA: Final[dict[HTTPStatus, RawHeaders]] = {
     HTTPStatus.UNAUTHORIZED: [(b"www-authenticate", b"Bearer")],
     HTTPStatus.SERVICE_UNAVAILABLE: [(b"retry-after", b"1")],
+    # The rest of the body is not read, so the connection cannot carry another request.
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: [(b"connection", b"close")],
 }
 _log = structlog.get_logger("taproof.web")
 
@@ -146,8 +147,6 @@ class AnswerFailures:
 
         try:
             await self._app(scope, receive, noting_send)
-        except ClientGone:
-            return
         except Exception as error:  # noqa: BLE001 — this is the last place that can answer.
             if started:
                 error_response(error)  # Only the log line is of use: half an answer is out already.

@@ -12,15 +12,16 @@ from taproof.core.errors import InvalidRequest, MethodNotAllowed
 from taproof.service.projects import Projects
 from taproof.service.signin import CreatedSession, SignIn, Verification
 from taproof.web.errors import bearer_token, error_response
-from taproof.web.json_body import ClientGone, Receive, Scope, read_json_object
+from taproof.web.json_body import Receive, Scope, read_json_object
 from taproof.web.metrics import Metrics
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
 _HEADERS: Final[Headers] = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
-_ANY_ORIGIN: Final[Headers] = [
-    (b"access-control-allow-origin", b"*"),
+_ANY_ORIGIN: Final[Headers] = [(b"access-control-allow-origin", b"*")]
+_ANY_ORIGIN_ERROR: Final[Headers] = [
+    *_ANY_ORIGIN,
     (b"access-control-expose-headers", b"X-Error-Code, Retry-After"),
 ]
 _PREFLIGHT: Final[Headers] = [
@@ -127,10 +128,8 @@ class SessionApi:
                 raise MethodNotAllowed  # noqa: TRY301 — the one map of errors below answers it.
             body = await handler(scope, receive)
             headers = [*headers, (b"content-length", b"%d" % len(body))]
-        except ClientGone:
-            return
         except Exception as error:  # noqa: BLE001 — a bug must become a 500 in the one error shape, and be logged.
-            status, headers, body = error_response(error, _ANY_ORIGIN if public else ())
+            status, headers, body = error_response(error, _ANY_ORIGIN_ERROR if public else ())
             if status == 405:
                 headers.append((b"allow", b"POST, OPTIONS" if public else b"POST"))
         await _send(send, status, headers, body)

@@ -115,7 +115,7 @@ CREATE TABLE webhook_events (
   finished_at INTEGER
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX webhook_events_due ON webhook_events (due_at) WHERE state = 'due';
-CREATE INDEX webhook_events_by_project ON webhook_events (project_id, created_at);
+CREATE INDEX webhook_events_by_project ON webhook_events (project_id, state);
 
 CREATE TABLE bot_updates (
   bot_id INTEGER NOT NULL,

@@ -1,0 +1,23 @@
+"""The yardstick: an ASGI app that reads the body and answers a constant, with nothing else around it.
+
+It runs on the same server with the same settings as the service (see server.py), so what lies between the two figures
+is what the service itself costs.
+"""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final
+
+_BODY: Final = b'{"status": "pending"}'
+_HEADERS: Final = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(_BODY))]
+
+
+async def bare(
+    _scope: MutableMapping[str, Any],
+    receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
+    send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
+) -> None:
+    """Answer one request."""
+    while (await receive()).get("more_body"):
+        pass
+    await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+    await send({"type": "http.response.body", "body": _BODY})

@@ -1,0 +1,325 @@
+"""The real service as a process of its own, called over real HTTP; nothing in it is replaced.
+
+`service` is one sandbox shared by the whole run, so each test makes its own project, or its own developer where it
+counts what a developer has. `start_service` starts further ones. When a test fails, the end of every running service's
+log is shown with it.
+"""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import httpx
+import pytest
+
+READY_WITHIN = 60.0
+STOPPED_WITHIN = 30.0
+_SHOWN_LOG = 6_000
+_running: list["Service"] = []
+
+
+@dataclass
+class Service:
+    """A `taproof serve` process. Its database is `directory / "taproof.db"`, made when it is not there."""
+
+    directory: Path
+    port: int
+    process: subprocess.Popen[bytes]
+    environment: dict[str, str]
+    project_id: str = ""
+    """The demo's project, of the sandbox's own developer; "" without a sandbox."""
+    access_token: str = ""
+    """Of the sandbox's own developer, whose plan is business."""
+
+    @property
+    def base_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def database(self) -> Path:
+        return self.directory / "taproof.db"
+
+    def screen(self) -> str:
+        """What was printed to stdout so far."""
+        return (self.directory / "stdout").read_text("utf-8")
+
+    def log(self) -> str:
+        """What was logged to stderr so far."""
+        return (self.directory / "stderr").read_text("utf-8", errors="replace")
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run another command of the command line on the database of this service."""
+        return subprocess.run(
+            [sys.executable, "-m", "taproof", *arguments, "--database", f"sqlite:///{self.database}"],
+            cwd=self.directory,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def add_developer(self, email: str, plan: str = "free") -> str:
+        """Add a developer beside the running service and return an access token."""
+        done = self.command("developers", "add", email, "--plan", plan, "--json")
+        assert done.returncode == 0, done.stderr
+        token: str = json.loads(done.stdout)["access_token"]
+        return token
+
+    def stop(self) -> int:
+        """Send SIGTERM, wait, kill after a limit; return the exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(STOPPED_WITHIN)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+        finally:
+            if self in _running:
+                _running.remove(self)
+
+
+StartService = Callable[..., Service]
+
+
+def free_port() -> int:
+    """Return a port on loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def launch(directory: Path, *arguments: str, sandbox: bool = True, **environment: str) -> Service:
+    """Start a service on a free port and wait until /readyz says 200.
+
+    Args:
+        directory: where its database, stdout and stderr go.
+        arguments: further options of `taproof serve`.
+        sandbox: whether with the sandbox messenger.
+        environment: such as `TAPROOF_LOG_LEVEL="debug"`.
+    """
+    inherited = {name: value for name, value in os.environ.items() if not name.upper().startswith("TAPROOF_")}
+    port = free_port()
+    command = [sys.executable, "-m", "taproof", "serve", "--port", str(port)]
+    command += ["--database", f"sqlite:///{directory / 'taproof.db'}", *(["--sandbox"] if sandbox else []), *arguments]
+    with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as err:
+        process = subprocess.Popen(command, cwd=directory, env=inherited | environment, stdout=out, stderr=err)
+    service = Service(directory, port, process, inherited | environment)
+    _running.append(service)
+    try:
+        _wait_until_ready(service)
+    except BaseException:
+        service.stop()
+        raise
+    if sandbox:
+        service.project_id = re.findall(r"\bproj_[A-Za-z0-9]+", service.screen())[0]
+        service.access_token = re.findall(r"\btap_[A-Za-z0-9]+", service.screen())[0]
+    return service
+
+
+def _wait_until_ready(service: Service) -> None:
+    deadline = time.monotonic() + READY_WITHIN
+    while time.monotonic() < deadline:
+        if service.process.poll() is not None:
+            break
+        try:
+            # The screen is printed just after the server listens.
+            if httpx.get(f"{service.base_url}/readyz").status_code == 200 and "Ctrl+C" in service.screen():
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.05)
+    pytest.fail(f"The service did not become ready:\n{service.screen()}\n{service.log()[-_SHOWN_LOG:]}")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    """Show the end of each running service's log beside a failure."""
+    outcome: Any = yield
+    report: pytest.TestReport = outcome.get_result()
+    if report.failed:
+        for service in _running:
+            report.sections.append((f"log of the service on port {service.port}", service.log()[-_SHOWN_LOG:]))
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """The shared sandbox."""
+    service = launch(tmp_path_factory.mktemp("service"))
+    yield service
+    service.stop()
+
+
+@pytest.fixture
+def start_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartService]:
+    """A function that starts a service of the test's own; see `launch`. `directory` may be one used before."""
+    started = []
+
+    def start(*arguments: str, directory: Path | None = None, sandbox: bool = True, **environment: str) -> Service:
+        place = directory or tmp_path_factory.mktemp("own_service")
+        started.append(launch(place, *arguments, sandbox=sandbox, **environment))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.stop()
+
+
+@pytest.fixture(scope="session")
+def client(service: Service) -> Iterator[httpx.Client]:
+    """An HTTP client of the shared service without any credentials."""
+    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+        yield client
+
+
+@dataclass
+class Developer:
+    """A developer's access to the API; paths are relative to /api/v1/dev."""
+
+    client: httpx.Client
+    access_token: str
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.access_token}"}
+
+    def call(self, method: str, path: str, **request: Any) -> httpx.Response:
+        return self.client.request(method, f"/api/v1/dev{path}", headers=self.headers, **request)
+
+    def ask(self, method: str, path: str, **request: Any) -> Any:
+        """Make a call that must succeed; return its answer."""
+        response = self.call(method, path, **request)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def create_project(self, name: str = "Shop", **fields: Any) -> "OwnProject":
+        return OwnProject(self, self.ask("POST", "/projects", json={"name": name, **fields}))
+
+
+@dataclass
+class OwnProject:
+    """A project with both secrets, as its creation answered it."""
+
+    developer: Developer
+    created: dict[str, Any]
+    id: str = field(init=False)
+    secret_key: str = field(init=False)
+    webhook_secret: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.id = self.created["id"]
+        self.secret_key = self.created["secret_key"]
+        self.webhook_secret = self.created["webhook_secret"]
+
+    def generate(self) -> dict[str, str]:
+        """Start a session publicly; return `{session_token, deeplink, expires_at}`."""
+        response = self.developer.client.post("/api/v1/generate/public", json={"project_id": self.id})
+        assert response.status_code == 200, response.text
+        answer: dict[str, str] = response.json()
+        return answer
+
+    def verify(self, session_token: str) -> dict[str, Any]:
+        """Poll a session publicly."""
+        body = {"project_id": self.id, "session_token": session_token}
+        response = self.developer.client.post("/api/v1/verify/public", json=body)
+        assert response.status_code == 200, response.text
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    def read(self) -> dict[str, Any]:
+        answer: dict[str, Any] = self.developer.ask("GET", f"/projects/{self.id}")
+        return answer
+
+
+@dataclass
+class Phone:
+    """A pretend user of the sandbox."""
+
+    client: httpx.Client
+    user: dict[str, Any]
+
+    @property
+    def messenger_id(self) -> str:
+        return str(self.user["id"])
+
+    def open(self, deeplink: str) -> list[dict[str, Any]]:
+        """Open a sign-in link; return the chat's messages once the bot has replied."""
+        answer = self._post("open", {"deeplink": deeplink})
+        assert answer["answered"], "the bot did not reply"
+        messages: list[dict[str, Any]] = answer["messages"]
+        return messages
+
+    def tap(self, button: str, message_id: int | None = None) -> str | None:
+        """Tap `Confirm`, `Cancel` or a button by its label, of the newest message with buttons unless one is named.
+
+        Returns:
+            What the bot showed above the chat, or None.
+        """
+        body: dict[str, Any] = {"button": button}
+        answer = self._post("tap", body if message_id is None else body | {"message_id": message_id})
+        assert answer["answered"], "the bot did not answer the tap"
+        alert: str | None = answer["alert"]
+        return alert
+
+    def sign_in(self, session: dict[str, str], button: str = "Confirm") -> None:
+        """Open the link of a session that generate answered, and decide it."""
+        self.open(session["deeplink"])
+        self.tap(button)
+
+    def _post(self, act: str, body: dict[str, Any]) -> dict[str, Any]:
+        response = self.client.post(f"/sandbox/users/{self.messenger_id}/{act}", json=body)
+        assert response.status_code == 200, response.text
+        answer: dict[str, Any] = response.json()
+        return answer
+
+
+NewPhone = Callable[..., Phone]
+
+
+def make_phone(client: httpx.Client, first_name: str = "Ada", **fields: Any) -> Phone:
+    """Make a pretend user; fields are those of POST /sandbox/users."""
+    response = client.post("/sandbox/users", json={"first_name": first_name, **fields})
+    assert response.status_code == 200, response.text
+    return Phone(client, response.json())
+
+
+@pytest.fixture
+def new_phone(client: httpx.Client) -> NewPhone:
+    """A function that makes a pretend user of the shared service; see `make_phone`."""
+    return lambda first_name="Ada", **fields: make_phone(client, first_name, **fields)
+
+
+@pytest.fixture
+def phone(new_phone: NewPhone) -> Phone:
+    """A pretend user with all that an account can have. No two users can have one username."""
+    return new_phone("Ada", last_name="Lovelace", username=f"ada_{token_hex(8)}", language_code="en")
+
+
+@pytest.fixture(scope="session")
+def developer(service: Service, client: httpx.Client) -> Developer:
+    """The sandbox's own developer, on the business plan."""
+    return Developer(client, service.access_token)
+
+
+@pytest.fixture(scope="session")
+def stranger(service: Service, client: httpx.Client) -> Developer:
+    """Another developer of the shared service, on the free plan, added by the command line."""
+    return Developer(client, service.add_developer("stranger@example.com"))
+
+
+@pytest.fixture
+def project(developer: Developer) -> OwnProject:
+    """A new project of the sandbox's own developer."""
+    return developer.create_project()

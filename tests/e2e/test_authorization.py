@@ -1,0 +1,205 @@
+"""Every route of /openapi.json × every kind of wrong credential: nothing of the owner's is told, nothing is changed."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from tests.e2e.conftest import Developer, NewPhone, OwnProject
+from tests.e2e.test_spec_tables import assert_error
+
+MARK = "Wyvern"
+"""Stands in every name that the owner gave."""
+BODIES: dict[str, dict[str, Any]] = {
+    "create_project": {"name": "Taken over"},
+    "update_project": {"name": "Taken over", "webhook_url": "https://evil.example.com/", "is_active": False},
+    "create_access_token": {"name": "Taken over"},
+}
+OF_EVERYBODY = {"read_account", "list_projects", "create_project", "list_sessions", "read_analytics"}
+OF_EVERYBODY |= {"list_access_tokens", "create_access_token"}
+"""Operations that name nothing of the owner's, so that another developer may call them for their own account."""
+
+
+@dataclass
+class Property:
+    """What the owner has, and the strings that nobody else may ever read."""
+
+    owner: Developer
+    project: OwnProject
+    token_id: str
+    secrets: set[str]
+
+    def dump(self) -> Any:
+        """Everything of the owner's that a call could change."""
+        tokens = self.owner.ask("GET", "/tokens")["tokens"]
+        return (
+            self.owner.ask("GET", "/projects"),
+            [{name: value for name, value in token.items() if name != "last_used_at"} for token in tokens],
+            self.owner.ask("GET", f"/sessions?limit=200&project_id={self.project.id}"),
+            self.owner.ask("GET", f"/projects/{self.project.id}/webhook-secret"),
+        )
+
+
+@pytest.fixture(scope="module")
+def owned(developer: Developer) -> Property:
+    project = developer.create_project(f"{MARK} shop", webhook_url=f"https://{MARK.lower()}.example.com/")
+    project.generate()
+    session_id = developer.ask("GET", f"/sessions?project_id={project.id}")["sessions"][0]["id"]
+    token = developer.ask("POST", "/tokens", json={"name": f"{MARK} token"})
+    account = developer.ask("GET", "/me")
+    secrets = {MARK.lower(), project.id, session_id, token["id"], token["access_token"], token["preview"]}
+    secrets |= {project.secret_key, project.webhook_secret, project.created["secret_key_preview"]}
+    secrets |= {account["id"], account["email"], developer.access_token}
+    return Property(developer, project, token["id"], secrets)
+
+
+@pytest.fixture(scope="module")
+def operations(client: httpx.Client) -> list[tuple[str, str, str]]:
+    """Every operation that needs an access token: its id, method and path."""
+    found = [
+        (operation["operationId"], method.upper(), path)
+        for path, methods in client.get("/openapi.json").json()["paths"].items()
+        for method, operation in methods.items()
+        if path.startswith("/api/v1/dev/")
+    ]
+    assert len(found) == 13
+    return found
+
+
+def calls(
+    operations: list[tuple[str, str, str]], owned: Property, headers: dict[str, str], query: str = ""
+) -> Iterator[tuple[str, httpx.Response]]:
+    """Make every call about the owner's things with these credentials."""
+    for name, method, path in operations:
+        address = path.replace("{project_id}", owned.project.id).replace("{token_id}", owned.token_id)
+        about = f"project_id={owned.project.id}" if name in {"list_sessions", "read_analytics"} else ""
+        body = BODIES.get(name)
+        for each in {"", about}:
+            response = owned.owner.client.request(method, f"{address}?{each}&{query}", headers=headers, json=body)
+            yield f"{name} {each}", response
+
+
+def assert_silent(response: httpx.Response, owned: Property) -> None:
+    """Hold an answer, with its headers, to telling nothing of the owner's."""
+    told = (response.text + str(response.headers.raw)).lower()
+    assert not [secret for secret in owned.secrets if secret.lower() in told]
+
+
+def wrong_credentials(owned: Property) -> dict[str, str | None]:
+    """Return Authorization headers that must not be accepted."""
+    token = owned.owner.access_token
+    revoked = owned.owner.ask("POST", "/tokens", json={"name": "revoked"})
+    owned.owner.ask("DELETE", f"/tokens/{revoked['id']}")
+    soon = datetime.now(UTC) + timedelta(seconds=3)
+    expired = owned.owner.ask("POST", "/tokens", json={"name": "expired", "expires_at": soon.isoformat()})
+    while datetime.now(UTC) < soon:
+        time.sleep(0.1)
+    last = "A" if token[-1] != "A" else "B"
+    return {
+        "none": None,
+        "empty": "",
+        "no scheme": token,
+        "another scheme": f"Token {token}",
+        "scheme only": "Bearer",
+        "no token": "Bearer tap_",
+        "wrong checksum": f"Bearer {token[:-1]}{last}",
+        "unknown": "Bearer tap_000000000000000000000000000000000000000000" + "0" * 7,
+        "cut": f"Bearer {token[:-1]}",
+        "too long": f"Bearer {token}{token}",
+        "very long": "Bearer " + "x" * 6_000,
+        "two": f"Bearer {token}, Bearer {token}",
+        "not ASCII": "Bearer tap_\xe9\xff",
+        "other case": f"Bearer {token.upper()}",
+        "SQL": "Bearer ' OR 1=1 --",
+        "revoked": f"Bearer {revoked['access_token']}",
+        "expired": f"Bearer {expired['access_token']}",
+        "secret key": f"Bearer {owned.project.secret_key}",
+        "webhook secret": f"Bearer {owned.project.webhook_secret}",
+        "project id": f"Bearer {owned.project.id}",
+        "token id": f"Bearer {owned.token_id}",
+    }
+
+
+def test_wrong_credentials(operations: list[tuple[str, str, str]], owned: Property) -> None:
+    """Without a valid access token every route says 401 and nothing more (spec, Authentication; issue)."""
+    before = None
+    for kind, value in wrong_credentials(owned).items():
+        before = before or owned.dump()
+        headers: Any = {} if value is None else {"Authorization": value.encode("latin-1")}
+        for call, response in calls(operations, owned, headers):
+            assert response.status_code == 401, f"{call} with {kind}"
+            assert_error(response, 401, "invalid_access_token")
+            assert response.headers["www-authenticate"] == "Bearer"
+            assert_silent(response, owned)
+    assert owned.dump() == before
+
+
+def test_token_in_the_query(operations: list[tuple[str, str, str]], owned: Property) -> None:
+    """A token in the address, in a cookie or in another header is none (spec: Header Authorization, every request)."""
+    before = owned.dump()
+    token = owned.owner.access_token
+    query = f"access_token={token}&token={token}&authorization=Bearer%20{token}"
+    headers = {"Cookie": f"access_token={token}", "X-Access-Token": token, "Proxy-Authorization": f"Bearer {token}"}
+    for _, response in calls(operations, owned, headers, query):
+        assert_error(response, 401, "invalid_access_token")
+        assert_silent(response, owned)
+    assert owned.dump() == before
+
+
+def test_other_developer(operations: list[tuple[str, str, str]], owned: Property, stranger: Developer) -> None:
+    """Another developer's anything is 404, never 403, and lists hold one's own things only (contract, Everywhere)."""
+    before = owned.dump()
+    refused = set()
+    for call, response in calls(operations, owned, stranger.headers):
+        assert_silent(response, owned)
+        name, _, about = call.partition(" ")
+        if name in OF_EVERYBODY and not about:
+            assert response.status_code == 200
+        else:
+            code = "access_token_not_found" if name == "delete_access_token" else "project_not_found"
+            assert_error(response, 404, code)
+            refused.add(name)
+    assert refused == {name for name, _, _ in operations} - OF_EVERYBODY | {"list_sessions", "read_analytics"}
+    assert owned.dump() == before
+    assert owned.owner.ask("GET", "/me")["email"] == "sandbox@localhost"
+
+
+def test_other_developers_cursor(owned: Property, stranger: Developer) -> None:
+    """A cursor is a place, not a permission: the owner's cursor shows a stranger none of the owner's sessions."""
+    owned.project.generate()
+    cursor = owned.owner.ask("GET", f"/sessions?limit=1&project_id={owned.project.id}")["next_cursor"]
+    assert_silent(stranger.call("GET", f"/sessions?cursor={cursor}"), owned)
+
+
+def test_unknown_and_foreign_look_alike(owned: Property, stranger: Developer) -> None:
+    """Whether an id exists cannot be told from the answer to somebody else (contract: 404, never 403)."""
+    for known, unknown in (
+        (f"/projects/{owned.project.id}", "/projects/proj_" + "0" * 22),
+        (f"/sessions?project_id={owned.project.id}", "/sessions?project_id=proj_" + "0" * 22),
+    ):
+        first, second = stranger.call("GET", known), stranger.call("GET", unknown)
+        assert first.content == second.content
+        ignored = {"date"}
+        assert [h for h in first.headers.items() if h[0] not in ignored] == [
+            h for h in second.headers.items() if h[0] not in ignored
+        ]
+
+
+def test_secret_key_of_another_project(owned: Property, stranger: Developer, new_phone: NewPhone) -> None:
+    """A secret key opens its own project only, and a project_id in the body does not change that (contract)."""
+    session = owned.project.generate()
+    new_phone().sign_in(session)
+    other = stranger.create_project()
+    headers = {"Authorization": f"Bearer {other.secret_key}"}
+    body = {"session_token": session["session_token"]}
+    client = owned.owner.client
+    assert_error(client.post("/api/v1/verify", headers=headers, json=body), 404, "session_not_found")
+    body["project_id"] = owned.project.id
+    assert_error(client.post("/api/v1/verify", headers=headers, json=body), 400, "invalid_request")
+    assert_error(client.post("/api/v1/generate", headers=headers, json=body), 400, "invalid_request")
+    body["project_id"] = other.id
+    assert_error(client.post("/api/v1/verify/public", json=body), 404, "session_not_found")
+    assert owned.project.verify(session["session_token"])["status"] == "confirmed"

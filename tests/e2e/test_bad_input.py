@@ -1,0 +1,363 @@
+"""What bad input gets, at every endpoint that takes a body, an id or a query: a clear error, and nothing changed."""
+
+import json
+import socket
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+from tests.e2e.conftest import Developer, OwnProject, Service
+from tests.e2e.test_spec_tables import assert_error
+
+JSON = "application/json"
+ENDPOINTS = ("generate/public", "verify/public", "generate", "verify", "POST project", "PATCH project", "POST token")
+PUBLIC = ("generate/public", "verify/public")
+KEYED = ("generate", "verify")
+DEVELOPERS = ENDPOINTS[4:]
+FIELDS: dict[str, tuple[str, ...]] = {
+    "generate/public": ("project_id",),
+    "verify/public": ("project_id", "session_token"),
+    "generate": ("project_id",),
+    "verify": ("session_token", "project_id"),
+    "POST project": ("name", "webhook_url", "public_access", "collect_phone"),
+    "PATCH project": ("name", "webhook_url", "is_active", "public_access", "collect_phone"),
+    "POST token": ("name", "expires_at"),
+}
+
+PUBLIC_POST = b"POST /api/v1/verify/public HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+KEPT_POST = PUBLIC_POST.replace(b"verify/public", b"dev/projects") + b"Authorization: Bearer TOKEN\r\n"
+
+
+class Endpoints:
+    """Calls each endpoint with the right credentials, so that only the input can be wrong."""
+
+    def __init__(self, project: OwnProject) -> None:
+        self.project = project
+        self.session_token = project.generate()["session_token"]
+
+    def valid(self, endpoint: str) -> dict[str, Any]:
+        """Return a body that the endpoint accepts."""
+        if endpoint in PUBLIC + KEYED:
+            return {"project_id": self.project.id, "session_token": self.session_token}
+        return {"name": "Changed"}
+
+    def send(
+        self,
+        endpoint: str,
+        content: bytes | Iterable[bytes],
+        content_type: str | None = JSON,
+        *,
+        alone: bool = False,
+    ) -> httpx.Response:
+        """Call an endpoint; `alone`: on a connection that is not used again."""
+        developer = self.project.developer
+        headers = {} if content_type is None else {"Content-Type": content_type}
+        if alone:
+            headers["Connection"] = "close"
+        if endpoint in DEVELOPERS:
+            headers |= developer.headers
+            method, _, what = endpoint.partition(" ")
+            path = {"project": "/projects", "token": "/tokens"}[what]
+            path = f"/api/v1/dev{path}" + (f"/{self.project.id}" if method == "PATCH" else "")
+        else:
+            method, path = "POST", f"/api/v1/{endpoint}"
+            if endpoint in KEYED:
+                headers["Authorization"] = f"Bearer {self.project.secret_key}"
+        return developer.client.request(method, path, headers=headers, content=content)
+
+    def dump(self) -> Any:
+        """Everything that a call could change: the developer's projects and tokens, and the project's sessions."""
+        developer = self.project.developer
+        tokens = developer.ask("GET", "/tokens")["tokens"]
+        return (
+            developer.ask("GET", "/projects"),
+            [{name: value for name, value in token.items() if name != "last_used_at"} for token in tokens],
+            developer.ask("GET", f"/sessions?limit=200&project_id={self.project.id}"),
+        )
+
+
+@pytest.fixture(scope="module")
+def unchanged(stranger: Developer) -> Endpoints:
+    """One project for all tests here, of a developer with few others: nothing may change it."""
+    return Endpoints(stranger.create_project("Unchanged"))
+
+
+@pytest.fixture
+def endpoints(unchanged: Endpoints, service: Service) -> Iterator[Endpoints]:
+    """The endpoints, and the rule of every test here: nothing changes, and nothing fails inside the service."""
+    logged = len(service.log())
+    before = unchanged.dump()
+    yield unchanged
+    assert unchanged.dump() == before
+    assert '"error"' not in service.log()[logged:]
+
+
+NOT_JSON = {
+    "nothing": b"",
+    "white space": b"  ",
+    "text": b"project_id",
+    "form": b"project_id=1&name=x",
+    "cut": b'{"name": "x"',
+    "single quotes": b"{'name': 'x'}",
+    "trailing comma": b'{"name": "x",}',
+    "two": b'{"name": "x"}{"name": "y"}',
+    "comment": b'{"name": "x"} // comment',
+    "NUL": b'{"name": "x"}\x00',
+    "raw NUL in a string": b'{"name": "a\x00b"}',
+    "not UTF-8": b'{"name": "\xff\xfe"}',
+    "overlong UTF-8": b'{"name": "\xc0\x80"}',
+    "surrogates in UTF-8": b'{"name": "\xed\xa0\x80"}',
+    "UTF-16": '{"name": "x"}'.encode("utf-16"),
+    "UTF-32": '{"name": "x"}'.encode("utf-32"),
+    "byte order mark": b'\xef\xbb\xbf{"name": "x"}',
+    "deep": b"[" * 16_000,
+    "deep object": b'{"a":' * 3_000,
+    "too many digits": b'{"name": ' + b"9" * 10_000 + b"}",
+}
+NO_OBJECT = {
+    "list": b'[{"name": "x"}]',
+    "string": b'"name"',
+    "null": b"null",
+    "number": b"1",
+    "true": b"true",
+    "huge number": b"1e999999",
+    "closed deep list": b"[" * 900 + b"]" * 900,
+}
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_no_json_object(endpoints: Endpoints, endpoint: str) -> None:
+    """A body that is not JSON in UTF-8, or not an object, is 400 (contract, Everywhere)."""
+    for kind, content in (NOT_JSON | NO_OBJECT).items():
+        response = endpoints.send(endpoint, content)
+        assert response.status_code == 400, f"{kind}: {response.text}"
+        assert "body" in assert_error(response, 400, "invalid_request")
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity"])
+def test_not_a_number(project: OwnProject, number: bytes) -> None:
+    """NaN and Infinity are not JSON, so a body with one is 400, in an unknown field too (contract, Everywhere)."""
+    content = b'{"x": %b, ' % number + json.dumps({"project_id": project.id}).encode()[1:]
+    headers = {"Content-Type": JSON}
+    response = project.developer.client.post("/api/v1/generate/public", headers=headers, content=content)
+    assert_error(response, 400, "invalid_request")
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        None,
+        "",
+        "*/*",
+        "json",
+        "text/json",
+        "text/plain",
+        "application/jsonp",
+        "application/problem+json",
+        "application/json, text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/json; charset=utf-16",
+        "application/json; charset=latin-1",
+        "application/json; charset=",
+    ],
+)
+def test_content_type(endpoints: Endpoints, endpoint: str, content_type: str | None) -> None:
+    """A body must come as application/json in UTF-8; anything else is 400 and says so (contract, Everywhere)."""
+    content = json.dumps(endpoints.valid(endpoint)).encode()
+    assert JSON in assert_error(endpoints.send(endpoint, content, content_type), 400, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    "content_type", ["application/json;charset=UTF-8", 'Application/JSON; charset="utf-8"', JSON + ";"]
+)
+def test_content_type_parameters(project: OwnProject, content_type: str) -> None:
+    """Parameters of application/json are allowed (contract, Everywhere)."""
+    endpoints = Endpoints(project)
+    for endpoint in ENDPOINTS:
+        content = json.dumps(endpoints.valid(endpoint)).encode()
+        assert endpoints.send(endpoint, content, content_type).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "field"), [(endpoint, field) for endpoint in ENDPOINTS for field in FIELDS[endpoint]]
+)
+def test_mistyped_field(endpoints: Endpoints, endpoint: str, field: str) -> None:
+    """A mistyped field is 400, and the sentence names it (contract, Everywhere)."""
+    wrong: list[Any] = [None, 0, -1, 1.5, 10**400, [], ["x"], {}, {"x": 1}]
+    wrong += ["true", 1] if field in {"is_active", "public_access", "collect_phone"} else [True]
+    for value in wrong:
+        content = json.dumps(endpoints.valid(endpoint) | {field: value}).encode()
+        sentence = assert_error(endpoints.send(endpoint, content), 400, "invalid_request")
+        assert field in sentence, (value, sentence)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "field"),
+    [
+        ("generate/public", "project_id"),
+        ("verify/public", "project_id"),
+        ("verify/public", "session_token"),
+        ("verify", "session_token"),
+        ("POST project", "name"),
+        ("POST token", "name"),
+    ],
+)
+def test_missing_field(endpoints: Endpoints, endpoint: str, field: str) -> None:
+    """A missing or empty field is 400, and the sentence names it (contract, Everywhere)."""
+    body = endpoints.valid(endpoint)
+    for content in (body | {field: ""}, {name: value for name, value in body.items() if name != field}):
+        sentence = assert_error(endpoints.send(endpoint, json.dumps(content).encode()), 400, "invalid_request")
+        assert field in sentence
+
+
+STRINGS = {
+    "NUL": "a\0b",
+    "lone high surrogate": "a\ud800b",
+    "lone low surrogate": "\udfff",
+    "surrogates the wrong way round": "\udc00\ud800",
+    "control": "\x1b[31m",
+    "line separator": "a\u2028b",
+    "long": "x" * 15_000,
+    "SQL": "'; DROP TABLE projects; --\0",
+    "wide": "\U0010ffff\0",
+}
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_hostile_strings(endpoints: Endpoints, endpoint: str) -> None:
+    """NUL bytes, lone surrogates, control characters and endless strings are 400 in every text field (issue)."""
+    for field in FIELDS[endpoint]:
+        if field in {"is_active", "public_access", "collect_phone"}:
+            continue
+        for kind, text in STRINGS.items():
+            content = json.dumps(endpoints.valid(endpoint) | {field: text}).encode()
+            response = endpoints.send(endpoint, content)
+            assert response.status_code == 400, f"{field}, {kind}: {response.text}"
+            assert field in assert_error(response, 400, "invalid_request")
+
+
+@pytest.mark.parametrize("endpoint", DEVELOPERS)
+@pytest.mark.parametrize(
+    "field", ["id", "secret_key", "developer_id", "Name", "name ", "", "\0", "\ud800", "x" * 9_000]
+)
+def test_unknown_field(endpoints: Endpoints, endpoint: str, field: str) -> None:
+    """An unknown field in a /dev body is 400 and nothing of the body is taken (contract, Everywhere)."""
+    content = json.dumps(endpoints.valid(endpoint) | {field: "x"}).encode()
+    sentence = assert_error(endpoints.send(endpoint, content), 400, "invalid_request")
+    assert len(sentence) < 300
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_duplicate_keys(endpoints: Endpoints, endpoint: str) -> None:
+    """Of a key that comes twice the last one counts, as in most JSON readers: a bad last one is 400 (RFC 8259, 4)."""
+    field = FIELDS[endpoint][0]
+    good = json.dumps(endpoints.valid(endpoint))[1:-1]
+    content = f'{{{good}, "{field}": 7}}'.encode()
+    assert field in assert_error(endpoints.send(endpoint, content), 400, "invalid_request")
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_large_bodies(endpoints: Endpoints, endpoint: str) -> None:
+    """A name of 1 MB, declared or in chunks, is 413 (contract, Everywhere; issue)."""
+    field = FIELDS[endpoint][0]
+    content = json.dumps(endpoints.valid(endpoint) | {field: "x" * 1_000_000}).encode()
+    chunks = (content[start : start + 4_096] for start in range(0, 40_960, 4_096))
+    for body in (content, chunks):
+        assert_error(endpoints.send(endpoint, body, alone=True), 413, "payload_too_large")
+
+
+def test_large_body_ends_the_connection(service: Service) -> None:
+    """An answer after which the server closes the connection says so (RFC 9112, 9.6)."""
+    body = b"1000\r\n" + b"x" * 4_096 + b"\r\n"
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", service.port), timeout=5) as connection:
+            connection.sendall(PUBLIC_POST + b"Transfer-Encoding: chunked\r\n\r\n" + body * 10 + b"0\r\n\r\n")
+            answer = connection.recv(65_536)
+        assert b" 413 " in answer[:20]
+        assert b"\r\nconnection: close\r\n" in answer.lower()
+
+
+@pytest.mark.parametrize("endpoint", ENDPOINTS)
+def test_chunked_body(project: OwnProject, endpoint: str) -> None:
+    """A small body may come in chunks, of one byte each if need be (RFC 9112, 7.1)."""
+    endpoints = Endpoints(project)
+    content = json.dumps(endpoints.valid(endpoint)).encode()
+    assert endpoints.send(endpoint, (bytes([byte]) for byte in content)).status_code == 200
+
+
+IDS = ["x", "proj_", "proj_short", "PROJ_" + "a" * 22, "proj_" + "a" * 41, "proj_" + "a" * 4_000, "%00", "proj_%00"]
+IDS += ["proj_%ED%A0%80" + "a" * 16, "proj_%FF", "%2e%2e%2fme", "proj_%F0%9F%98%80" * 5, "'%20OR%201=1--", "null", "-1"]
+
+
+@pytest.mark.parametrize("project_id", [*IDS, "proj_" + "0" * 22, "proj_" + "a" * 22 + "%0A"])
+def test_ids_in_the_path(endpoints: Endpoints, project_id: str) -> None:
+    """A malformed id is 400, an unknown one 404, whatever is asked of it (contract, Everywhere)."""
+    developer = endpoints.project.developer
+    path = f"/projects/{project_id}"
+    for method, below in (
+        ("GET", ""),
+        ("PATCH", ""),
+        ("DELETE", ""),
+        ("POST", "/regenerate"),
+        ("GET", "/webhook-secret"),
+    ):
+        response = developer.call(method, path + below, json={"name": "Changed"} if method == "PATCH" else None)
+        assert response.status_code == (404 if project_id == "proj_" + "0" * 22 or "%2f" in project_id else 400)
+        assert_error(response, response.status_code, response.headers["x-error-code"])
+
+
+@pytest.mark.parametrize("token_id", ["x", "tok_", "tok_" + "0" * 22, "tok_%00", "tok_%ED%A0%80", "x" * 4_000, "'--"])
+def test_token_ids(endpoints: Endpoints, token_id: str) -> None:
+    """An access token's id that was not given out is unknown (contract, Everywhere)."""
+    response = endpoints.project.developer.call("DELETE", f"/tokens/{token_id}")
+    assert_error(response, 404, "access_token_not_found")
+
+
+@pytest.mark.parametrize(
+    "session_token", ["x", "A" * 42, "A" * 44, "A" * 42 + "B", "A" * 42 + "=", "A" * 42 + "é", "+" * 43]
+)
+def test_session_tokens(endpoints: Endpoints, session_token: str) -> None:
+    """What does not have the form of a session token is 400, at both verify endpoints (contract, Everywhere)."""
+    for endpoint in ("verify/public", "verify"):
+        content = json.dumps({"project_id": endpoints.project.id, "session_token": session_token}).encode()
+        assert "session_token" in assert_error(endpoints.send(endpoint, content), 400, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    "query", ["a" * 8_000, "%00=%00", "%FF=%FF", "days", "days=7&days=x", "limit=1&limit=0", "&&&=&"]
+)
+def test_queries(endpoints: Endpoints, developer: Developer, query: str) -> None:
+    """Odd query strings are ignored or refused, and never an internal failure (issue)."""
+    for path in ("/sessions", "/analytics", "/me", "/projects"):
+        response = developer.call("GET", f"{path}?{query}")
+        if response.status_code != 200:
+            assert_error(response, 400, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        pytest.param(PUBLIC_POST + b"Content-Length: 99\r\n\r\n{", id="cut"),
+        pytest.param(KEPT_POST + b"Content-Length: 99\r\n\r\n{", id="cut with token"),
+        pytest.param(PUBLIC_POST + b"Content-Length: -1\r\n\r\n", id="negative length"),
+        pytest.param(PUBLIC_POST + b"Content-Length: 9" + b"9" * 40 + b"\r\n\r\n", id="huge length"),
+        pytest.param(PUBLIC_POST + b"X: " + b"x" * 2_000_000 + b"\r\n\r\n", id="huge header"),
+        pytest.param(b"\x16\x03\x01\x00\xa5\x01\x00\x00", id="TLS"),
+        pytest.param(b"GET / HTTP/9.9\r\n\r\n", id="version"),
+        pytest.param(b"\0" * 1_000, id="NUL"),
+    ],
+)
+def test_broken_http(endpoints: Endpoints, service: Service, request_bytes: bytes) -> None:
+    """A client that breaks off or speaks no HTTP costs its own connection only (issue)."""
+    with socket.create_connection(("127.0.0.1", service.port), timeout=5) as connection:
+        try:
+            connection.sendall(request_bytes.replace(b"TOKEN", service.access_token.encode()))
+            connection.shutdown(socket.SHUT_WR)
+            answer = connection.recv(65_536)
+        except OSError:
+            answer = b""
+    assert b" 500 " not in answer[:20]
+    assert endpoints.project.verify(endpoints.session_token) == {"status": "pending"}

@@ -1,0 +1,101 @@
+"""Ten minutes pass. No clock can be moved over HTTP, so the test moves `expires_at` in the service's own database."""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+
+import apsw
+import pytest
+from tests.e2e.conftest import Developer, OwnProject, Phone, Service
+
+PATIENCE = 20.0
+
+
+@pytest.fixture
+def database(service: Service) -> Iterator[apsw.Connection]:
+    connection = apsw.Connection(str(service.database))
+    connection.set_busy_timeout(10_000)
+    yield connection
+    connection.close()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for what housekeeping does once a second."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def stored_status(database: apsw.Connection, session: dict[str, str]) -> str:
+    token_hash = hashlib.sha256(session["session_token"].encode()).digest()
+    [(status,)] = database.execute("SELECT status FROM sessions WHERE token_hash = ?", (token_hash,))
+    return str(status)
+
+
+def let_expire(database: apsw.Connection, session: dict[str, str]) -> None:
+    """Let the ten minutes of a session be over since a second ago."""
+    token_hash = hashlib.sha256(session["session_token"].encode()).digest()
+    database.execute(
+        "UPDATE sessions SET expires_at = ? WHERE token_hash = ?", (time.time_ns() // 1_000_000 - 1_000, token_hash)
+    )
+    assert database.changes() == 1
+
+
+def test_expired_before_it_is_written_down(project: OwnProject, database: apsw.Connection) -> None:
+    """A session is expired from the instant its time is over, whether or not anything wrote that down (contract)."""
+    for _ in range(10):
+        session = project.generate()
+        let_expire(database, session)
+        # While this transaction holds the only write lock, housekeeping cannot write the expiry down.
+        database.execute("BEGIN IMMEDIATE")
+        try:
+            written = stored_status(database, session) != "pending"
+            assert project.verify(session["session_token"]) == {"status": "expired"}
+        finally:
+            database.execute("ROLLBACK")
+        if not written:
+            return
+    pytest.fail("Housekeeping was quicker every time.")
+
+
+def test_open_after_expiry(project: OwnProject, phone: Phone, database: apsw.Connection) -> None:
+    """The deeplink stops working: opening it late gives no buttons and no owner (spec, States)."""
+    session = project.generate()
+    let_expire(database, session)
+    assert not any(message["buttons"] for message in phone.open(session["deeplink"]))
+    assert project.verify(session["session_token"]) == {"status": "expired"}
+
+
+@pytest.mark.parametrize("button", ["Confirm", "Cancel"])
+def test_tap_after_expiry(project: OwnProject, phone: Phone, database: apsw.Connection, button: str) -> None:
+    """A tap at or after the end of the ten minutes decides nothing (contract, Session endpoints)."""
+    session = project.generate()
+    phone.open(session["deeplink"])
+    let_expire(database, session)
+    phone.tap(button)
+    assert project.verify(session["session_token"]) == {"status": "expired"}
+    [listed] = project.developer.ask("GET", f"/sessions?project_id={project.id}")["sessions"]
+    assert listed["status"] == "expired"
+    assert (listed["messenger_id"], listed["messenger_name"], listed["messenger_username"]) == ("", "", None)
+    assert listed["confirmed_at"] is None
+    assert project.read()["confirmed_count"] == 0
+
+
+def test_housekeeping_counts(developer: Developer, project: OwnProject, phone: Phone, service: Service) -> None:
+    """Expiry is written down and counted once; a confirmed session does not expire (spec, States; Analytics)."""
+    sessions = [project.generate() for _ in range(3)]
+    phone.sign_in(sessions[0])
+    connection = apsw.Connection(str(service.database))
+    connection.set_busy_timeout(10_000)
+    try:
+        for session in sessions:
+            let_expire(connection, session)
+        until(lambda: all(stored_status(connection, session) == "expired" for session in sessions[1:]))
+    finally:
+        connection.close()
+    assert project.verify(sessions[0]["session_token"])["status"] == "confirmed"
+    funnel = developer.ask("GET", f"/analytics?project_id={project.id}")["funnel"]
+    assert funnel == {"requested": 3, "opened": 1, "confirmed": 1, "used": 1, "cancelled": 0, "expired": 2}
+    time.sleep(1.5)
+    assert developer.ask("GET", f"/analytics?project_id={project.id}")["funnel"] == funnel

@@ -1,0 +1,199 @@
+"""The life of the process: kill -9 loses nothing that was answered for, SIGTERM finishes what is under way."""
+
+import json
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import apsw
+import httpx
+import pytest
+from tests.e2e.conftest import Developer, OwnProject, Service, launch, make_phone
+
+ENOUGH = 60
+
+
+@dataclass
+class Survivor:
+    """A service that was killed while it worked, and started again on the same database."""
+
+    service: Service
+    project: OwnProject
+    acknowledged: list[str]
+    """Tokens of sessions that generate had answered before the kill."""
+    confirmed: str
+    """The token of the session that was confirmed just before the kill."""
+    first_bots: set[int] = field(default_factory=set)
+    """Ids of the bots that had handled updates before the kill."""
+
+
+def bots(service: Service) -> set[int]:
+    connection = apsw.Connection(str(service.database))
+    try:
+        return {bot_id for (bot_id,) in connection.execute("SELECT DISTINCT bot_id FROM bot_updates")}
+    finally:
+        connection.close()
+
+
+def create_sessions(base_url: str, project_id: str, acknowledged: list[str], enough: threading.Event) -> None:
+    """Create sessions until the service dies, noting each that was answered."""
+    with httpx.Client(base_url=base_url, timeout=30) as client:
+        try:
+            while True:
+                response = client.post("/api/v1/generate/public", json={"project_id": project_id})
+                acknowledged.append(response.json()["session_token"])
+                if len(acknowledged) >= ENOUGH:
+                    enough.set()
+        except (httpx.TransportError, json.JSONDecodeError):
+            return
+
+
+@pytest.fixture(scope="module")
+def survivor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Survivor]:
+    """Start, work, kill -9 amid the work, start again."""
+    directory = tmp_path_factory.mktemp("survivor")
+    service = launch(directory)
+    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+        project = Developer(client, service.access_token).create_project("Survivor")
+        session = project.generate()
+        phone = make_phone(client, "Ada")
+        phone.open(session["deeplink"])
+        acknowledged: list[str] = []
+        enough = threading.Event()
+        with ThreadPoolExecutor(4) as threads:
+            for _ in range(4):
+                threads.submit(create_sessions, service.base_url, project.id, acknowledged, enough)
+            phone.tap("Confirm")
+            assert enough.wait(60)
+            service.process.send_signal(signal.SIGKILL)
+    assert service.stop() == -signal.SIGKILL
+    first_bots = bots(service)
+
+    service = launch(directory)
+    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+        project.developer = Developer(client, service.access_token)
+        yield Survivor(service, project, acknowledged, session["session_token"], first_bots)
+    service.stop()
+
+
+def test_acknowledged_sessions_survive_a_kill(survivor: Survivor) -> None:
+    """A session that generate has answered is durable, whenever the process is killed."""
+    assert len(survivor.acknowledged) >= ENOUGH
+    assert {survivor.project.verify(token)["status"] for token in survivor.acknowledged} == {"pending"}
+    counted = survivor.project.read()["sessions_count"]
+    # Up to one more for each of the four callers may have been stored without anybody hearing of it.
+    assert len(survivor.acknowledged) + 1 <= counted <= len(survivor.acknowledged) + 1 + 4
+
+
+def test_a_confirmation_survives_a_kill(survivor: Survivor) -> None:
+    """What the user was told is true for ever: a confirmed session is confirmed after the crash, and read once."""
+    answer = survivor.project.verify(survivor.confirmed)
+    assert (answer["status"], answer["messenger_name"]) == ("confirmed", "Ada")
+    assert survivor.project.verify(survivor.confirmed) == {"status": "used"}
+
+
+def test_signing_in_after_a_kill(survivor: Survivor) -> None:
+    """The pretend bot is another one at each start, so that old updates are not taken for the new ones."""
+    session = survivor.project.generate()
+    make_phone(survivor.project.developer.client, "Grace").sign_in(session)
+    assert survivor.project.verify(session["session_token"])["messenger_name"] == "Grace"
+    assert survivor.first_bots
+    assert bots(survivor.service) - survivor.first_bots
+
+
+class Receiver:
+    """A webhook receiver that holds its answer back until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.arrived = threading.Event()
+        self.go_on = threading.Event()
+        self.bodies: list[Any] = []
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.arrived.set()
+                receiver.go_on.wait(30)
+                receiver.bodies.append(json.loads(body))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/hook"
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+
+    def close(self) -> None:
+        self.go_on.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+def wait_for(service: Service, event: str) -> None:
+    """Wait until the service has logged an event."""
+    for _ in range(600):
+        if f'"event": "{event}"' in service.log():
+            return
+        threading.Event().wait(0.05)
+    pytest.fail(f"{event} was not logged")
+
+
+def test_sigterm_finishes_what_is_under_way(survivor: Survivor) -> None:
+    """A request that has begun is answered, a webhook that is being posted is finished; then the process ends with 0.
+
+    The last test of this file, since it ends the service of the others.
+    """
+    receiver = Receiver()
+    service = survivor.service
+    client = survivor.project.developer.client
+    project = survivor.project.developer.create_project("Hook", webhook_url=receiver.url)
+    session = project.generate()
+    make_phone(client, "Grace").sign_in(session, "Cancel")
+    assert receiver.arrived.wait(30)
+
+    body = json.dumps({"project_id": project.id}).encode()
+    with socket.create_connection(("127.0.0.1", service.port), timeout=30) as connection:
+        head = (
+            "POST /api/v1/generate/public HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        connection.sendall(head.encode() + body[:5])
+        # Another request on the way back shows that the server has read what came before it.
+        client.get("/healthz")
+        service.process.send_signal(signal.SIGTERM)
+        wait_for(service, "stopping")
+        connection.sendall(body[5:])
+        answer = b""
+        while chunk := connection.recv(65_536):
+            answer += chunk
+    receiver.go_on.set()
+    assert service.process.wait(30) == 0
+    receiver.close()
+
+    assert answer.startswith(b"HTTP/1.1 200 "), answer
+    token = json.loads(answer.partition(b"\r\n\r\n")[2])["session_token"]
+    assert [body["event"] for body in receiver.bodies] == ["auth.cancelled"]
+    connection_to_store = apsw.Connection(str(service.database))
+    try:
+        states = connection_to_store.execute(
+            "SELECT state FROM webhook_events WHERE project_id = ?", (project.id,)
+        ).fetchall()
+        (stored,) = connection_to_store.execute(
+            "SELECT count(*) FROM sessions WHERE project_id = ?", (project.id,)
+        ).fetchone() or (0,)
+    finally:
+        connection_to_store.close()
+    assert states == [("delivered",)]
+    assert token
+    assert stored == 2
+    assert "Traceback" not in service.log()

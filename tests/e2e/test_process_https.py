@@ -1,0 +1,179 @@
+"""HTTPS only: TLS in the process, a trusted proxy in front, and what is said to everybody else."""
+
+import datetime as dt
+import ssl
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+from tests.e2e.conftest import Service, free_port
+
+HSTS = "strict-transport-security"
+PUBLIC = {"X-Forwarded-For": "203.0.113.9"}
+ONE_DAY = dt.timedelta(days=1)
+
+
+def start(directory: Path, *arguments: str, scheme: str = "http") -> Iterator[tuple[Service, str]]:
+    """Start a sandbox that plain HTTP may not reach, wait for its screen and yield it with its address."""
+    port = free_port()
+    command = [sys.executable, "-m", "taproof", "serve", "--sandbox", "--port", str(port), *arguments]
+    with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as err:
+        process = subprocess.Popen(command, cwd=directory, stdout=out, stderr=err)
+    service = Service(directory, port, process, {})
+    try:
+        for _ in range(1_200):
+            if "Ctrl+C" in service.screen():
+                break
+            assert process.poll() is None, service.log()
+            threading.Event().wait(0.05)
+        yield service, f"{scheme}://127.0.0.1:{port}"
+    finally:
+        service.stop()
+
+
+def sign_in(client: httpx.Client, service: Service) -> dict[str, Any]:
+    """Sign a new pretend user in to the demo's project and return the confirmed answer."""
+    project_id = service.screen().partition("Project id")[2].split()[0]
+    session = client.post("/api/v1/generate/public", json={"project_id": project_id}).json()
+    user = client.post("/sandbox/users", json={"first_name": "Grace"}).json()["id"]
+    opened = client.post(f"/sandbox/users/{user}/open", json={"deeplink": session["deeplink"]}).json()
+    assert opened["answered"], "the bot does not hear from the messenger"
+    assert client.post(f"/sandbox/users/{user}/tap", json={"button": "Confirm"}).json()["answered"]
+    body = {"project_id": project_id, "session_token": session["session_token"]}
+    answer: dict[str, Any] = client.post("/api/v1/verify/public", json=body).json()
+    return answer
+
+
+def issue(
+    name: str, issuer: tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None
+) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    """Make a certificate authority, or a certificate that one has issued for this machine."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    authority, authority_key = issuer or (None, key)
+    now = dt.datetime.now(dt.UTC)
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(authority.subject if authority else subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - ONE_DAY)
+        .not_valid_after(now + ONE_DAY)
+        .add_extension(x509.BasicConstraints(ca=authority is None, path_length=None), critical=True)
+    )
+    if authority is not None:
+        names = [x509.IPAddress(ip_address("127.0.0.1")), x509.DNSName("localhost")]
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    return builder.sign(authority_key, SHA256()), key
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, str, Path]]:
+    """A sandbox over TLS with a certificate as an authority issues it, its address, and that authority's own."""
+    directory = tmp_path_factory.mktemp("tls")
+    authority = issue("Test authority", None)
+    certificate, key = issue("localhost", authority)
+    (directory / "ca.pem").write_bytes(authority[0].public_bytes(Encoding.PEM))
+    (directory / "cert.pem").write_bytes(certificate.public_bytes(Encoding.PEM))
+    (directory / "key.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    for service, base_url in start(directory, "--tls-cert", "cert.pem", "--tls-key", "key.pem", scheme="https"):
+        yield service, base_url, directory / "ca.pem"
+
+
+def test_tls_in_the_process(tls: tuple[Service, str, Path]) -> None:
+    """Every HTTPS answer, errors too, tells browsers to stay with HTTPS; the addresses given out are https."""
+    service, base_url, authority = tls
+    assert f"{base_url}/demo" in service.screen()
+    with httpx.Client(base_url=base_url, verify=ssl.create_default_context(cafile=str(authority))) as client:
+        for path, status in (("/healthz", 200), ("/docs", 200), ("/nothing", 404), ("/demo", 200)):
+            response = client.get(path)
+            assert response.status_code == status
+            assert response.headers[HSTS] == "max-age=31536000"
+
+
+def test_old_tls_is_refused(tls: tuple[Service, str, Path]) -> None:
+    """TLS 1.0 and 1.1 are broken (RFC 8996); 1.2 is the oldest that is spoken."""
+    _, base_url, authority = tls
+
+    def shake_hands(version: ssl.TLSVersion) -> None:
+        context = ssl.create_default_context(cafile=str(authority))
+        # Without this the client itself would not speak the old version, and the test would show nothing.
+        context.set_ciphers("ALL:@SECLEVEL=0")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            context.minimum_version = context.maximum_version = version
+        httpx.get(f"{base_url}/healthz", verify=context).raise_for_status()
+
+    shake_hands(ssl.TLSVersion.TLSv1_2)
+    shake_hands(ssl.TLSVersion.TLSv1_3)
+    with pytest.raises(httpx.ConnectError, match="alert"):
+        shake_hands(ssl.TLSVersion.TLSv1_1)
+
+
+def test_plain_http_on_the_tls_port(tls: tuple[Service, str, Path]) -> None:
+    """There is no plain HTTP beside TLS, not even a redirect, which would teach clients to ask in the clear."""
+    _, base_url, _ = tls
+    with pytest.raises(httpx.TransportError):
+        httpx.get(f"{base_url.replace('https', 'http')}/healthz")
+
+
+def test_signing_in_over_tls(tls: tuple[Service, str, Path]) -> None:
+    """The sandbox works over TLS: its bot trusts the certificate that it itself serves with."""
+    service, base_url, authority = tls
+    with httpx.Client(
+        base_url=base_url, verify=ssl.create_default_context(cafile=str(authority)), timeout=30
+    ) as client:
+        assert sign_in(client, service)["messenger_name"] == "Grace"
+
+
+@pytest.mark.parametrize("name", ["X-Forwarded-For", "Forwarded"])
+def test_a_proxy_that_nobody_trusts(client: httpx.Client, project: Any, name: str) -> None:
+    """A forwarded request came from afar over who knows what; without a trusted proxy it is refused, unread."""
+    forwarded = {name: "203.0.113.9" if name.startswith("X") else "for=203.0.113.9;proto=https"}
+    response = client.post(
+        "/api/v1/generate/public", json={"project_id": project.id}, headers=forwarded | {"X-Forwarded-Proto": "https"}
+    )
+    assert response.status_code == 400
+    assert response.headers["x-error-code"] == "https_required"
+    assert "--trusted-proxy" in response.json()["error"]
+    assert project.read()["sessions_count"] == 0
+
+
+@pytest.fixture(scope="module")
+def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, httpx.Client]]:
+    """A sandbox that trusts a proxy on this machine, and a client that plays that proxy for a user far away."""
+    for service, base_url in start(tmp_path_factory.mktemp("proxied"), "--trusted-proxy", "127.0.0.1/32"):
+        with httpx.Client(base_url=base_url, headers=PUBLIC | {"X-Forwarded-Proto": "https"}, timeout=30) as client:
+            yield service, client
+
+
+def test_behind_a_trusted_proxy(proxied: tuple[Service, httpx.Client]) -> None:
+    """What the proxy got over HTTPS is answered with HSTS; what it got over plain HTTP is refused."""
+    _, client = proxied
+    response = client.get("/healthz")
+    assert response.status_code == 200
+    assert response.headers[HSTS] == "max-age=31536000"
+    for protocol in ("http", "https, http"):
+        response = client.get("/healthz", headers={"X-Forwarded-Proto": protocol})
+        assert response.status_code == 400
+        assert response.headers["x-error-code"] == "https_required"
+        assert HSTS not in response.headers
+
+
+def test_the_sandbox_behind_a_trusted_proxy(proxied: tuple[Service, httpx.Client]) -> None:
+    """The sandbox's bot calls its own process directly, without the proxy, and is answered all the same."""
+    service, client = proxied
+    assert sign_in(client, service)["messenger_name"] == "Grace"

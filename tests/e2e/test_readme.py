@@ -1,0 +1,113 @@
+"""The README does what it says: its commands are run as they stand, and whatever it names is there."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from tests.e2e.conftest import Service
+
+from taproof.cli import commands
+
+ROOT = Path(__file__).parent.parent.parent
+README = ROOT / "README.md"
+DOCUMENTS = [README, *sorted(ROOT.glob("docs/*.md"))]
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    """Return the fenced blocks of a language, in order, without the indent of a list that they stand in."""
+    found = re.findall(rf"^( *)```{language}\n(.*?)^ *```$", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    return [re.sub(rf"^{indent}", "", block, flags=re.MULTILINE) for indent, block in found]
+
+
+def test_the_walk_through_the_whole_flow(service: Service, tmp_path: Path) -> None:
+    """The commands of the README, in order in one shell, sign somebody in; its Python then reads who it was."""
+    (python,) = blocks(README, "python")
+    (tmp_path / "check.py").write_text(python, encoding="utf-8")
+    script = "\n".join(
+        [
+            "set -euo pipefail",
+            *blocks(README, "bash"),
+            "export PROOF WEBHOOK_SECRET PROJECT_ID",
+            f"{shlex.quote(sys.executable)} check.py",
+        ]
+    )
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=tmp_path,
+        env=os.environ | {"BASE": service.base_url, "ACCESS_TOKEN": service.access_token},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"status":"confirmed"' in done.stdout.replace(" ", "")
+    messenger_id, name, *_ = done.stdout.splitlines()[-1].split()
+    assert messenger_id.isdecimal()
+    assert f'"first_name": "{name}"' in script
+    assert f'"messenger_id":"{messenger_id}"' in done.stdout.replace(" ", "")
+
+
+def options_of(command: Any, path: str) -> Iterator[tuple[str, set[str]]]:
+    """Yield every command below this one, with its options. Typer brings a click of its own, so no type is named."""
+    if hasattr(command, "commands"):
+        for name, each in command.commands.items():
+            yield from options_of(each, f"{path} {name}")
+    else:
+        yield path, {option for each in command.params for option in (*each.opts, *each.secondary_opts)} | {"--help"}
+
+
+OPTIONS = dict(options_of(typer.main.get_command(commands), "taproof"))
+
+
+def named_commands(path: Path) -> Iterator[list[str]]:
+    """Yield the words of every `taproof …` that a document names, in a console block or between backticks."""
+    text = path.read_text(encoding="utf-8")
+    lines = [line.removeprefix("$ ") for block in blocks(path, "console") for line in block.splitlines()]
+    prose = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    lines += [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", prose)]
+    for line in lines:
+        words = line.removeprefix(".venv/bin/")
+        if words.startswith("taproof "):
+            yield shlex.split(words.partition(" #")[0])
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_command_that_is_named_exists(path: Path) -> None:
+    """A command or an option in a document is one that the command line has, at that place."""
+    for words in named_commands(path):
+        known = [name for name in OPTIONS if " ".join(words).startswith((f"{name} ", name))]
+        groups = {name.rpartition(" ")[0] for name in OPTIONS}
+        options = {word.partition("=")[0] for word in words if word.startswith("--")}
+        if " ".join(words[:2]) == "taproof --help":
+            continue
+        if not known:
+            # Such as `tokens list|revoke`, or a group by its name alone.
+            assert " ".join(words[:2]) in groups, f"{path.name}: {' '.join(words)}"
+            continue
+        assert options <= OPTIONS[max(known, key=len)], f"{path.name}: {' '.join(words)}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_option_that_is_named_exists(path: Path) -> None:
+    """An option between backticks, without its command, is one of `taproof serve`."""
+    named = set(re.findall(r"`(--[a-z-]+)", path.read_text(encoding="utf-8")))
+    assert named <= OPTIONS["taproof serve"]
+
+
+def test_the_two_commands() -> None:
+    """What the README starts with are targets of the Makefile, and each makes its own environment."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = {line.split()[2] for block in blocks(README, "console") for line in block.splitlines() if "make " in line}
+    assert named == {"run", "test"}
+    for target in named:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+    for environment in ("run", "test"):
+        assert f"scripts/setup.sh {environment}\n" in makefile

@@ -1,0 +1,192 @@
+"""Canaries: after a whole sign-in and every management call, no secret lies where it does not belong."""
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.e2e.conftest import Developer, Service, StartService, launch, make_phone
+
+BOT_TOKEN = re.compile(rb"\d{8,}(?::|%3A)[A-Za-z0-9_-]{30,}")
+SECRET = re.compile(rb"(?:sk|tap|whsec)_[A-Za-z0-9+/]{12,}")
+JWT = re.compile(rb"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}")
+
+
+@dataclass
+class Canaries:
+    """Everything that was secret or personal in the run, and every error that was answered."""
+
+    service: Service
+    secrets: set[str] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+    errors: list[httpx.Response] = field(default_factory=list)
+
+
+def collect_errors(client: httpx.Client, canaries: Canaries, developer: Developer, project_id: str) -> None:
+    """Put every secret wherever a caller may put it by mistake; each time the answer is an error."""
+    for secret in sorted(canaries.secrets):
+        headers = {"Authorization": f"Bearer {secret}x"}
+        canaries.errors += [
+            client.post("/api/v1/generate/public", json={"project_id": secret}),
+            client.post("/api/v1/verify/public", json={"project_id": project_id, "session_token": f"{secret}x"}),
+            client.post("/api/v1/verify/public", content=f'{{"session_token": "{secret}", }}'),
+            client.post("/api/v1/verify", headers=headers, json={"session_token": secret}),
+            client.get(f"/api/v1/{secret}"),
+            client.get("/api/v1/dev/me", headers=headers),
+            client.get("/api/v1/dev/me", headers={"Authorization": secret}),
+            client.get(f"/sandbox/{secret}"),
+            client.post(f"/sandbox/users/{secret}/open", json={"deeplink": f"http://elsewhere/{secret}"}),
+            client.post("/sandbox/users/1001/open", json={"deeplink": f"http://elsewhere/{secret}"}),
+            developer.call("GET", f"/projects/{secret}"),
+            developer.call("DELETE", f"/tokens/{secret}"),
+            developer.call("GET", f"/sessions?cursor={secret}&status={secret}&limit={secret}"),
+            developer.call("POST", "/projects", json={"name": "x" * 101, secret: 1}),
+            developer.call("PATCH", f"/projects/{project_id}", json={"webhook_url": f"gopher://{secret}"}),
+            developer.call("POST", "/tokens", json={"name": "n", "expires_at": secret}),
+        ]
+
+
+@pytest.fixture(scope="module")
+def canaries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Canaries]:
+    """A service of its own, at the log level that says most, after everything was done once."""
+    service = launch(tmp_path_factory.mktemp("canaries"), TAPROOF_LOG_LEVEL="debug")
+    found = Canaries(service)
+    try:
+        with httpx.Client(base_url=service.base_url, timeout=30) as client:
+            _use_everything(client, found)
+        yield found
+    finally:
+        service.stop()
+
+
+def _use_everything(client: httpx.Client, found: Canaries) -> None:
+    service = found.service
+    developer = Developer(client, service.access_token)
+    project = developer.create_project("Canary", webhook_url=f"{service.base_url}/healthz")
+    phone = make_phone(client, "Zyxwvutian", last_name="Qpolnmkish", username="zyx_canary", phone="+15559876543")
+    found.names |= {"Zyxwvutian", "Qpolnmkish", "zyx_canary", "15559876543"}
+    other = make_phone(client, "Other")
+    for button in ("Confirm", "Cancel", "Confirm"):
+        session = project.generate()
+        phone.sign_in(session, button)
+        other.open(session["deeplink"])
+        answer = project.verify(session["session_token"])
+        project.verify(session["session_token"])
+        found.secrets |= {session["session_token"], answer.get("proof", session["session_token"])}
+        key = {"Authorization": f"Bearer {project.secret_key}"}
+        keyed = client.post("/api/v1/generate", headers=key, json={}).json()
+        client.post("/api/v1/verify", headers=key, json=keyed)
+        found.secrets |= {keyed["session_token"]}
+    new = developer.ask("POST", f"/projects/{project.id}/regenerate")
+    token = developer.ask("POST", "/tokens", json={"name": "canary"})
+    Developer(client, token["access_token"]).ask("GET", "/me")
+    found.secrets |= {project.secret_key, project.webhook_secret, *new.values()}
+    found.secrets |= {token["access_token"], service.access_token}
+    for path in ("/me", "/projects", f"/projects/{project.id}", f"/projects/{project.id}/webhook-secret", "/sessions"):
+        developer.ask("GET", path)
+    developer.ask("GET", "/analytics")
+    collect_errors(client, found, developer, project.id)
+    doomed = developer.create_project("Doomed")
+    found.secrets |= {doomed.secret_key, doomed.webhook_secret, doomed.generate()["session_token"]}
+    developer.ask("DELETE", f"/projects/{doomed.id}")
+    found.secrets.add(service.add_developer("canary@example.com"))
+
+
+def assert_absent(where: str, content: bytes, wanted: set[str]) -> None:
+    """Look for each string, whole or nearly so, as it is and as JSON, an address or base64 would have it."""
+    for each in wanted:
+        core = each.removeprefix("whsec_")[:40] if len(each) > 44 else each
+        for form in (core, core.replace("+", "%2B").replace("/", "%2F"), core.replace("_", "%5F")):
+            assert form.encode() not in content, f"{core[:8]}… lies in {where}"
+        if len(each) > 30:
+            for shift in range(3):
+                encoded = base64.b64encode(b"x" * shift + each.encode())[4:-4]
+                assert encoded not in content, f"{core[:8]}… lies in {where}, encoded"
+
+
+def database_files(service: Service) -> dict[str, bytes]:
+    found = {path.name: path.read_bytes() for path in Path(service.directory).glob("taproof.db*")}
+    assert set(found) >= {"taproof.db", "taproof.db-wal", "taproof.db.key"}
+    return {name: content for name, content in found.items() if not name.endswith(".key")}
+
+
+def test_database(canaries: Canaries) -> None:
+    """No session token, proof, key or webhook secret lies in the database or its journal (contract, Identifiers)."""
+    for name, content in database_files(canaries.service).items():
+        assert_absent(name, content, canaries.secrets)
+        assert not SECRET.search(content)
+        assert not JWT.search(content)
+        assert not BOT_TOKEN.search(content)
+
+
+def test_database_holds_what_it_may(canaries: Canaries) -> None:
+    """The search would find something: the messenger identity, which the spec has stored, is there."""
+    contents = b"".join(database_files(canaries.service).values())
+    assert b"Zyxwvutian" in contents
+    assert b"zyx_canary" in contents
+    assert b"15559876543" not in contents
+
+
+def test_master_key(canaries: Canaries) -> None:
+    """The master key is readable by its owner only, and lies nowhere else (issue)."""
+    path = canaries.service.directory / "taproof.db.key"
+    assert path.stat().st_mode & 0o777 == 0o600
+    key = path.read_text().strip()
+    assert len(base64.urlsafe_b64decode(key)) == 32
+    places = database_files(canaries.service) | {"log": canaries.service.log().encode()}
+    places["screen"] = canaries.service.screen().encode()
+    for name, content in places.items():
+        assert key.encode() not in content, name
+        assert base64.urlsafe_b64decode(key) not in content, name
+
+
+def test_log(canaries: Canaries) -> None:
+    """At debug level no secret, token or name stands in the log (issue, structured logs)."""
+    log = canaries.service.log().encode()
+    assert b"webhooks.attempt" in log
+    assert b'"debug"' in log
+    assert_absent("the log", log, canaries.secrets | canaries.names)
+    assert not SECRET.search(log)
+    assert not JWT.search(log)
+    assert not BOT_TOKEN.search(log)
+    for line in log.splitlines():
+        assert isinstance(json.loads(line), dict)
+
+
+def test_metrics(canaries: Canaries) -> None:
+    """No secret, name or identifier is a label of a metric (issue)."""
+    metrics = httpx.get(f"{canaries.service.base_url}/metrics").content
+    assert b"taproof_developer_requests_total" in metrics
+    assert_absent("/metrics", metrics, canaries.secrets | canaries.names)
+    for pattern in (SECRET, JWT, BOT_TOKEN, re.compile(rb"(?:proj|sess|dev|tok|evt)_[A-Za-z0-9]{16,}")):
+        assert not pattern.search(metrics)
+
+
+def test_errors(canaries: Canaries) -> None:
+    """No error repeats what the caller sent, wherever a secret was put by mistake (issue)."""
+    assert len(canaries.errors) > 100
+    for response in canaries.errors:
+        assert 400 <= response.status_code < 500, response.text
+        assert list(response.json()) == ["error"]
+        told = response.content + str(response.headers.raw).encode()
+        assert_absent(f"the answer to {response.request.method}", told, canaries.secrets | canaries.names)
+
+
+def test_screen(canaries: Canaries) -> None:
+    """The screen shows the sandbox's access token, and no other secret (issue, the command line)."""
+    screen = canaries.service.screen().encode()
+    assert_absent("the screen", screen, canaries.secrets - {canaries.service.access_token})
+    assert screen.count(canaries.service.access_token.encode()) == 1
+
+
+def test_restart(start_service: StartService, canaries: Canaries) -> None:
+    """What was given out keeps working, and still lies nowhere, after the journal went into the database."""
+    canaries.service.stop()
+    service = start_service(directory=canaries.service.directory)
+    content = service.database.read_bytes()
+    assert b"Zyxwvutian" in content
+    assert_absent("the database", content, canaries.secrets | {service.access_token})

@@ -1,0 +1,151 @@
+"""The documents say what the code does: each is read here beside what it describes."""
+
+import re
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from taproof.options import OPTIONS, variable
+from taproof.web.developer_api import build_developer_api
+from taproof.web.docs_page import docs_page
+from taproof.web.errors import STATUSES
+from taproof.web.metrics import Metrics
+from taproof.web.openapi import build_openapi
+
+ROOT = Path(__file__).parent.parent
+NOT_OURS = {".git", ".venv", "build", "dist", "node_modules", "__pycache__"}
+READERS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/**/*.md"))]
+
+
+def files_of_the_repository() -> Iterator[Path]:
+    """Yield every text file that belongs to the repository; caches are named with a dot or in NOT_OURS."""
+    for path in sorted(ROOT.rglob("*")):
+        parts = path.relative_to(ROOT).parts
+        if NOT_OURS & set(parts) or any(part.startswith(".") and part not in {".ci", ".gitignore"} for part in parts):
+            continue
+        if path.is_file() and path.suffix not in {".pyc", ".png", ".db"}:
+            yield path
+
+
+@pytest.fixture(scope="module")
+def openapi() -> dict[str, Any]:
+    """The document that `/openapi.json` answers. The services are not called to make it."""
+    unused = cast("Any", None)
+    return build_openapi(build_developer_api(unused, unused, unused, unused, Metrics(CollectorRegistry(), "0.1.0")))
+
+
+@pytest.fixture(scope="module")
+def reference(openapi: dict[str, Any]) -> str:
+    """The page that `/docs` answers."""
+    return docs_page(openapi).body.decode()
+
+
+def test_every_setting_is_in_the_table_of_settings() -> None:
+    """The table names each setting with its variable, default and meaning, in the order of --help, and no other."""
+    table = [
+        f"| `{option.flag}` | `{variable(name)}` |{f' {default} ' if default else ' '}| {option.help} |"
+        for name, option in OPTIONS.items()
+        for default in [option.default or ("" if option.metavar else "off")]
+    ]
+    operating = (ROOT / "docs/operating.md").read_text(encoding="utf-8")
+    assert [line for line in operating.splitlines() if line.startswith("| `--")] == table
+
+
+def test_every_variable_that_is_named_is_a_setting() -> None:
+    """A reader who sets what the documents name must not set it in vain."""
+    known = {variable(name) for name in OPTIONS}
+    for path in READERS:
+        named = set(re.findall(r"\bTAPROOF_[A-Z_]+\b", path.read_text(encoding="utf-8")))
+        assert named <= known, path.name
+
+
+def test_every_route_is_on_the_reference_page(openapi: dict[str, Any], reference: str) -> None:
+    """/docs shows each operation of /openapi.json under a heading of its own."""
+    assert len(openapi["paths"]) > 15
+    for path, operations in openapi["paths"].items():
+        for method in operations:
+            heading = f'<h3><b class="{method}">{method.upper()}</b> <code>{escape(path)}</code></h3>'
+            assert heading in reference, f"{method} {path}"
+
+
+def test_every_error_code_is_on_the_reference_page(reference: str) -> None:
+    """A program can be written for every X-Error-Code from the page alone."""
+    for error, status in STATUSES.items():
+        assert f"<tr><td>{status.value}</td><td><code>{error.code}</code></td>" in reference, error.__name__
+
+
+def test_links_lead_somewhere() -> None:
+    """Every relative link, and every picture, is a file of the repository."""
+    links = [
+        (path, target)
+        for path in [*READERS, *sorted(ROOT.glob("benchmarks/*.md"))]
+        for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text(encoding="utf-8"))
+        if not re.match(r"[a-z]+:|#", target)
+    ]
+    assert links
+    broken = [f"{path.name}: {target}" for path, target in links if not (path.parent / target.split("#")[0]).exists()]
+    assert broken == []
+
+
+def test_files_that_are_named_exist() -> None:
+    """Each decision names the test that holds it; whatever else the documents name is there too."""
+    broken = []
+    for path in READERS:
+        named = re.findall(
+            r"`((?:src|tests|docs|scripts|benchmarks|requirements)/[\w./-]+)`", path.read_text(encoding="utf-8")
+        )
+        broken += [f"{path.name}: {each}" for each in named if not (ROOT / each).exists()]
+    assert broken == []
+
+
+def test_every_decision_is_listed_and_names_its_test() -> None:
+    """A decision that nothing enforces is only an opinion."""
+    index = (ROOT / "docs/decisions/README.md").read_text(encoding="utf-8")
+    decisions = sorted(ROOT.glob("docs/decisions/0*.md"))
+    assert decisions
+    for path in decisions:
+        text = path.read_text(encoding="utf-8")
+        title = text.splitlines()[0].removeprefix("# ")
+        assert f"- [{title}]({path.name})" in index
+        assert re.search(r"`tests/[\w./-]+\.py`", text), f"{path.name} names no test"
+
+
+def test_every_make_target_says_what_it_does() -> None:
+    """Each target has its sentence in the Makefile, and the documents name no other target."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)
+    assert targets
+    for target in targets[1].split():
+        assert re.search(rf"^{target}:[^#\n]* ## [A-Z].+\.$", makefile, re.MULTILINE), target
+    for path in READERS:
+        named = set(re.findall(r"(?:`|\$ )make ([a-z]+)", path.read_text(encoding="utf-8")))
+        assert named <= set(targets[1].split()), path.name
+
+
+@pytest.mark.parametrize("name", ["run.txt", "test.txt"])
+def test_requirements_are_locked(name: str) -> None:
+    """Every requirement has a version and a hash, and none says where it comes from: that is the machine's affair."""
+    text = (ROOT / "requirements" / name).read_text(encoding="utf-8")
+    assert "://" not in text
+    assert not re.search(r"^\s*(-i|-f|--(extra-)?index|--find-links|--trusted-host|-e)\b", text, re.MULTILINE)
+    entries = re.sub(r"\s*\\\n\s*", " ", text).splitlines()
+    requirements = [entry for entry in entries if entry.strip() and not entry.startswith("#")]
+    assert len(requirements) > 20
+    for requirement in requirements:
+        assert re.match(r"[a-z0-9._-]+(\[[a-z,]+\])?==\S+ .*--hash=sha256:[0-9a-f]{64}", requirement), requirement
+
+
+def test_no_path_of_one_machine() -> None:
+    """Nothing in the repository depends on, or tells of, the machine that it was written on."""
+    # Written so that this file itself does not match.
+    someones = re.compile(r"(?<![\w.}])/(?:home|Users|root|work)/[\w.]")
+    found = []
+    for path in files_of_the_repository():
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if someones.search(line):
+                found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
+    assert found == []
