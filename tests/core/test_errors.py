@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-import taproof
 from taproof.core import errors
 from taproof.core.errors import TaproofError
 
