@@ -15,6 +15,7 @@ from taproof.service.installation import check_master_key, has_master_key
 from taproof.settings import Settings, database_file
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite import SqliteStorage
+from taproof.storage.sqlite_file import migrate_file
 
 
 async def open_storage(database_url: str) -> Storage:
@@ -24,7 +25,7 @@ async def open_storage(database_url: str) -> Storage:
 
 async def migrate(database_url: str) -> tuple[int, int]:
     """Bring the schema up to date; return its version before and after."""
-    return SqliteStorage.migrate(database_file(database_url), system_clock())
+    return migrate_file(database_file(database_url), system_clock())
 
 
 def master_key_file(database_url: str) -> Path:

@@ -17,6 +17,7 @@ from taproof.core.model import ProjectChanges
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.signin import SignIn, webhook_secret_binding
 from taproof.storage.sqlite import SqliteStorage
+from taproof.storage.sqlite_file import migrate_file
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
@@ -135,4 +136,4 @@ def test_a_database_cut_off_before_its_first_commit_is_begun_again(tmp_path: Pat
     path.touch(mode=0o600)
     if size:
         (tmp_path / "taproof.db-wal").write_bytes(b"\x37\x7f\x06\x82" + b"\0" * size)
-    assert SqliteStorage.migrate(path, 0) == (0, 1)
+    assert migrate_file(path, 0) == (0, 1)

@@ -15,7 +15,7 @@ from taproof.options import called
 from taproof.service.installation import has_master_key
 from taproof.settings import Settings, database_file
 from taproof.storage.migrate import migrations
-from taproof.storage.sqlite import SOUND_VERSION
+from taproof.storage.sqlite_file import SOUND_VERSION
 from taproof.store import master_key_file, open_sealer, open_storage
 
 _LOCK_WAIT: Final = 2 * SECOND

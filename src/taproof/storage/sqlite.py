@@ -1,14 +1,13 @@
 """The store on one machine: a SQLite file in WAL mode, read directly on the event loop, written by one group commit."""
 
 import heapq
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
 import apsw
 
-from taproof.core.errors import StoreUnavailable, TaproofError
+from taproof.core.errors import StoreUnavailable
 from taproof.core.model import (
     AccessToken,
     ConsumedSession,
@@ -30,21 +29,11 @@ from taproof.core.model import (
 from taproof.core.session_state import SESSION_LIFETIME, visible_status
 from taproof.storage import sql, user_counts
 from taproof.storage.group_commit import GroupCommit, rows
-from taproof.storage.migrate import migrate_sqlite
 from taproof.storage.protocol import DeliveryOutcome, UpdateClaim
+from taproof.storage.sqlite_file import migrate_file, open_connections
 
-SOUND_VERSION: Final = (3, 51, 3)
-"""The first SQLite without the WAL-reset bug, which can corrupt a database (sqlite.org/wal.html#walresetbug)."""
 _FOREVER: Final = 2**62
 _STATUSES: Final[tuple[Status, ...]] = ("pending", "confirmed", "cancelled", "expired", "used")
-_READER_PRAGMAS: Final = "PRAGMA cache_size = -32768; PRAGMA query_only = 1"
-_WRITER_PRAGMAS: Final = """
-PRAGMA synchronous = FULL; PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 2000;
-PRAGMA journal_size_limit = 67108864"""
-
-
-class SqliteTooOld(TaproofError):
-    """This SQLite has a bug that can corrupt the database. Install the package apsw 3.51.3 or newer."""
 
 
 class SqliteStorage:
@@ -63,34 +52,8 @@ class SqliteStorage:
             StoreUnavailable: the file cannot be opened or written; the sentence says why.
             MigrationChanged: it was made by a release with another history.
         """
-        cls.migrate(path, now)
-        try:
-            writer = _connect(path)
-            writer.execute(_WRITER_PRAGMAS).fetchall()  # Read to the end, or the last ones are not carried out.
-            reader = _connect(path)
-            reader.execute(_READER_PRAGMAS).fetchall()
-            reader.set_busy_timeout(100)
-        except apsw.Error as error:
-            raise _cannot_open(path, error) from error
-        return cls(reader, writer)
-
-    @staticmethod
-    def migrate(path: Path, now: int) -> tuple[int, int]:
-        """Bring the schema up to date and return its version before and after. Raises as `open`."""
-        if tuple(map(int, apsw.sqlite_lib_version().split("."))) < SOUND_VERSION:
-            raise SqliteTooOld
-        try:
-            # SQLite gives its -wal and -shm files the mode of the database: personal data is the owner's to read.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            connection = apsw.Connection(str(path))
-            try:
-                connection.set_busy_timeout(10_000)
-                connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
-                return migrate_sqlite(connection, now)
-            finally:
-                connection.close()
-        except (OSError, apsw.Error) as error:
-            raise _cannot_open(path, error) from error
+        migrate_file(path, now)
+        return cls(*open_connections(path))
 
     async def close(self) -> None:
         await self._writer.close()
@@ -439,14 +402,6 @@ class SqliteStorage:
         return found
 
 
-def _connect(path: Path) -> apsw.Connection:
-    connection = apsw.Connection(str(path), statementcachesize=200)
-    # Plans must not depend on the values bound: without this, joins are planned anew at each call, which made the
-    # statement of a poll take 22 µs in place of 4 (benchmarks/README.md).
-    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-    return connection
-
-
 def _project(row: tuple[Any, ...]) -> Project:
     return Project(*row[:6], *(bool(flag) for flag in row[6:9]), *row[9:])
 
@@ -460,10 +415,3 @@ def _session(row: tuple[Any, ...], now: int | None = None) -> Session:
 
 def _event_values(event: Event) -> tuple[Any, ...]:
     return (event.id, event.type, event.sealed_body, event.created_at, event.project_id)
-
-
-def _cannot_open(path: Path, error: Exception) -> StoreUnavailable:
-    return StoreUnavailable(
-        f"The database {path} cannot be opened for writing: {error}. Check TAPROOF_DATABASE_URL, and that the "
-        "directory exists, is this user's to write, and has space."
-    )
