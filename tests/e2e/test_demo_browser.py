@@ -5,7 +5,6 @@ Content-Security-Policy, and no request that leaves the service.
 """
 
 import hashlib
-import os
 import re
 from collections.abc import AsyncIterator
 
@@ -19,9 +18,9 @@ from playwright.async_api import (
     Locator,
     Page,
     Request,
-    async_playwright,
     expect,
 )
+from tests.chromium import open_chromium
 from tests.e2e.conftest import NewPhone, OwnProject, Service
 
 from taproof.bot.texts import texts_for
@@ -29,14 +28,6 @@ from taproof.core.names import isolated_name
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
-CHROMIUM_OPTIONS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 DEMO = isolated_name("Demo")
 # The machine that runs the tests may be busy; nothing here measures time.
 expect.set_options(timeout=20_000)
@@ -44,11 +35,8 @@ expect.set_options(timeout=20_000)
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        executable = os.environ.get("TAPROOF_TEST_CHROMIUM", "/usr/bin/chromium")
-        chromium = await playwright.chromium.launch(executable_path=executable, args=CHROMIUM_OPTIONS)
-        yield chromium
-        await chromium.close()
+    async with open_chromium() as browser:
+        yield browser
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -5,7 +5,6 @@ The whole service with bot and phone is driven in `tests/e2e`; here each status 
 
 import asyncio
 import base64
-import os
 import re
 import socket
 from collections.abc import AsyncIterator
@@ -14,11 +13,12 @@ from typing import Any
 import pytest
 from granian.constants import Interfaces
 from granian.server.embed import Server
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, expect
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
+from tests.chromium import open_chromium
 
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
@@ -30,14 +30,6 @@ pytestmark = pytest.mark.browser
 
 SECRET = "whsec_" + base64.b64encode(bytes(32)).decode()
 PROJECT = "proj_0123456789abcdefABCDEF"
-CHROMIUM_OPTIONS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
 
 
 class Service:
@@ -127,11 +119,8 @@ async def service() -> AsyncIterator[Service]:
 
 @pytest.fixture
 async def browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        executable = os.environ.get("TAPROOF_TEST_CHROMIUM", "/usr/bin/chromium")
-        chromium = await playwright.chromium.launch(executable_path=executable, args=CHROMIUM_OPTIONS)
-        yield chromium
-        await chromium.close()
+    async with open_chromium() as browser:
+        yield browser
 
 
 @pytest.fixture

@@ -1,34 +1,21 @@
 """The phone in a real browser, with a real bot on the other side."""
 
-import os
 import re
 from collections.abc import AsyncIterator
 
 import pytest
 from aiogram import Bot
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, expect
+from tests.chromium import open_chromium
 from tests.sandbox.conftest import ADA, BORIS, EchoBot, Running, buttons
 
 pytestmark = pytest.mark.browser
 
-CHROMIUM_OPTIONS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-]
-
 
 @pytest.fixture
 async def browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=os.environ.get("TAPROOF_TEST_CHROMIUM", "/usr/bin/chromium"), args=CHROMIUM_OPTIONS
-        )
+    async with open_chromium() as browser:
         yield browser
-        await browser.close()
 
 
 @pytest.fixture

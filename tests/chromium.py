@@ -1,0 +1,26 @@
+"""Debian's Chromium, as every browser test and the screenshots start it: headless, a fresh profile, no calls home."""
+
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from playwright.async_api import Browser, async_playwright
+
+_EXECUTABLE = os.environ.get("TAPROOF_TEST_CHROMIUM", "/usr/bin/chromium")
+_OPTIONS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+
+
+@asynccontextmanager
+async def open_chromium(options: Sequence[str] = ()) -> AsyncIterator[Browser]:
+    """Yield a browser, with further command-line `options` if any."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=_EXECUTABLE, args=[*_OPTIONS, *options])
+        yield browser
+        await browser.close()
