@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import resource
 import signal
 import socket
 import ssl
@@ -14,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 import typer
-from granian.constants import Interfaces, SSLProtocols
+from granian.constants import HTTPModes, Interfaces, SSLProtocols
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.server.embed import Server
 from prometheus_client import CollectorRegistry
+from starlette.responses import RedirectResponse
 
 from taproof.bot.connection import BotApiUnreachableError, BotTokenRefusedError, create_bot, fetch_username
 from taproof.bot.handlers import build_dispatcher
@@ -138,6 +140,7 @@ async def serve(settings: Settings) -> None:
     Raises:
         TaproofError: what the operator must mend first; the sentence says what.
     """
+    _raise_file_limit()
     _check_address(settings)
     _check_certificate(settings)
     stopping = asyncio.Event()
@@ -161,7 +164,7 @@ async def serve(settings: Settings) -> None:
             gc.collect()
             gc.freeze()
             gc.set_threshold(20_000, 20, 50)  # What a request allocates is freed by counting, not by the collector.
-            _print_screen(settings, sandbox)
+            _print_screen(settings, services.link, sandbox)
             client = await stack.enter_async_context(open_client())
             webhooks = Webhooks(services.storage, services.sealer, system_clock, f"Taproof/{version('taproof')}")
             await _run_parts(
@@ -228,6 +231,7 @@ async def _add_sandbox(
 
     others["/sandbox/*"] = messenger.app
     others["/demo/*"] = Demo(seeded.project.id, read_webhook_secret, system_clock, system_entropy).app
+    others["/"] = RedirectResponse("/demo")
     services.link.base = settings.messenger_link_base or f"{settings.base_url}/sandbox/phone"
     return RunningSandbox(messenger, token, seeded)
 
@@ -272,6 +276,7 @@ def build_server(settings: Settings, services: Services, others: dict[str, AsgiA
         address=settings.host,
         port=settings.port,
         interface=Interfaces.ASGINL,
+        http=HTTPModes.http1,  # With HTTP/2 on offer Granian waits without limit for a first byte: docs/decisions/0001.
         websockets=False,
         backlog=1024,
         http1_settings=HTTP1Settings(header_read_timeout=10_000),
@@ -290,6 +295,7 @@ async def _receive_updates(
     while link.base is None:
         try:
             link.base = f"https://t.me/{await fetch_username(bot)}"
+            _log.info("bot_known", link_base=link.base)
         except (BotApiUnreachableError, BotTokenRefusedError) as error:
             _log.error("bot_username_unknown", reason=str(error), advice="No sign-in can start yet. Still trying.")
             await asyncio.sleep(_USERNAME_RETRY)
@@ -298,6 +304,12 @@ async def _receive_updates(
     else:
         await register_webhook(bot, f"{settings.base_url}{WEBHOOK_PATH}", webhook_secret)
         await asyncio.Event().wait()
+
+
+def _raise_file_limit() -> None:
+    """Use all the file descriptors that may be used: each connection takes one, and the usual soft limit is 1,024."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _check_address(settings: Settings) -> None:
@@ -339,7 +351,7 @@ async def _until_listening(settings: Settings, serving: asyncio.Task[None]) -> N
     raise ServerStopped
 
 
-def _print_screen(settings: Settings, sandbox: RunningSandbox | None) -> None:
+def _print_screen(settings: Settings, link: MessengerLink, sandbox: RunningSandbox | None) -> None:
     """Say in one screen where everything is."""
     base = settings.base_url
     lines = [("API", f"{base}/api/v1"), ("API reference", f"{base}/docs")]
@@ -351,13 +363,16 @@ def _print_screen(settings: Settings, sandbox: RunningSandbox | None) -> None:
             ("Access token", sandbox.seed.access_token),
         ]
     lines += [
+        ("Listens on", f"{settings.host}:{settings.port}"),
         ("Health", f"{base}/healthz  {base}/readyz  {base}/metrics"),
         ("Database", str(database_file(settings.database_url).absolute())),
     ]
     if settings.master_key is None:
         lines.append(("Master key", f"{master_key_file(settings.database_url).absolute()}   <- back this up too"))
-    kind = "the sandbox: pretend users, for development and CI only" if settings.sandbox else "ready"
+    kind = "the sandbox: pretend users, for development and CI only" if settings.sandbox else "listening"
     typer.echo(f"\nTaproof {version('taproof')} — {kind}\n")
     for label, value in lines:
         typer.echo(f"  {label:<14}{value}")
+    if link.base is None:
+        typer.echo("\nSign-ins can start once the bot's name is known: the log says bot_known.")
     typer.echo("\nStop it with Ctrl+C.\n")

@@ -20,7 +20,7 @@ from taproof.storage.sqlite_file import migrate_file
 
 async def open_storage(database_url: str) -> Storage:
     """Open the store, bringing its schema up to date. Raises StoreUnavailable with a sentence that says why not."""
-    return SqliteStorage.open(database_file(database_url), system_clock())
+    return SqliteStorage.open(database_file(database_url), system_clock(), system_clock)
 
 
 async def migrate(database_url: str) -> tuple[int, int]:

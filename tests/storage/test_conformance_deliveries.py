@@ -134,6 +134,19 @@ async def test_finish_update_of_an_unknown_one_is_harmless(storage: Storage, see
     assert await storage.claim_update(BOT, 5, seed.now, seed.now - 60) == "claimed"
 
 
+async def test_release_update_frees_the_claim_at_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """An update whose handling failed can be claimed anew by anyone, once; one that is done stays done."""
+    await storage.claim_update(BOT, 1, seed.now, seed.now - 60)
+    await storage.release_update(BOT, 1)
+    assert await other_node.claim_update(BOT, 1, seed.now, seed.now - 60) == "claimed"
+    assert await storage.claim_update(BOT, 1, seed.now, seed.now - 60) == "in_progress"
+    await storage.finish_update(BOT, 1)
+    await storage.release_update(BOT, 1)
+    await storage.release_update(BOT, 2)
+    assert await storage.claim_update(BOT, 1, seed.now, seed.now - 60) == "done"
+    assert await storage.claim_update(BOT, 2, seed.now, seed.now - 60) == "claimed"
+
+
 async def test_purge_updates_forgets_old_ones_in_steps(storage: Storage, seed: "Seed") -> None:
     """Never more than the limit, and nothing that was claimed at that time or later."""
     for number in range(10):

@@ -147,3 +147,18 @@ async def test_a_store_out_of_reach_is_told_by_reads_too(sqlite: SqliteStorage) 
         await sqlite.poll_session(SessionKey(0, b"?" * 32))
     with pytest.raises(StoreUnavailable):
         await sqlite.ping()
+
+
+async def test_a_decision_that_waited_past_the_deadline_is_none(tmp_path: Path, sqlite_seed: "Seed") -> None:
+    """While a write waits for the lock, a poll may say "expired"; the decision must not come after that."""
+    instant = [sqlite_seed.now]
+    store = SqliteStorage.open(tmp_path / "late.db", sqlite_seed.now, lambda: instant[0])
+    seed = type(sqlite_seed)(store)
+    project = await seed.project()
+    session = await seed.opened(project)
+    instant[0] = session.expires_at
+    assert not await store.confirm_session(session.key, seed.identity("1001"), seed.now, seed.event(project))
+    assert not await store.cancel_session(session.key, "1001", seed.now, seed.event(project))
+    instant[0] = session.expires_at - 1
+    assert await store.confirm_session(session.key, seed.identity("1001"), seed.now, seed.event(project))
+    await store.close()

@@ -109,6 +109,13 @@ class Shop:
     def sender(self, client: aiohttp.ClientSession) -> WebhookSender:
         return WebhookSender(Webhooks(self.storage, self.sealer, self.clock, "Taproof/test"), client)
 
+    async def send_due(self, client: aiohttp.ClientSession) -> int:
+        """Send what is due by a worker of its own, to the end; return how many there were."""
+        sender = self.sender(client)
+        started = await sender.start_due()
+        await sender.finish_posts()
+        return started
+
     def states(self) -> list[str]:
         """Return the states of all events, sorted."""
         rows = self.storage._reader.execute("SELECT state FROM webhook_events ORDER BY state")

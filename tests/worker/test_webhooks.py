@@ -27,7 +27,7 @@ async def test_what_arrives_verifies_both_ways(
     """The raw body under both signatures; JSON, our User-Agent, and no header more that could tell of a user."""
     project, secret = await shop.project(f"{receiver.base}/200")
     token = await shop.sign_in(project)
-    assert await shop.sender(client).send_due() == 1
+    assert await shop.send_due(client) == 1
     ((_, headers, body),) = receiver.arrived
     assert headers["X-Service-Signature"] == hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     assert Webhook(secret).verify(body, headers)["session_token"] == token
@@ -36,7 +36,7 @@ async def test_what_arrives_verifies_both_ways(
     assert json.loads(body)["messenger_name"] == "Зоя"
     assert not {"Cookie", "Authorization"} & set(headers)
     assert shop.states() == ["delivered"]
-    assert await shop.sender(client).send_due() == 0
+    assert await shop.send_due(client) == 0
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ async def test_any_2xx_counts_and_nothing_else(
     """A redirect is never followed: exactly one request is made, to the URL that the developer set."""
     project, _ = await shop.project(f"{receiver.base}/{answer}")
     await shop.sign_in(project)
-    await shop.sender(client).send_due()
+    await shop.send_due(client)
     assert [path for path, _, _ in receiver.arrived] == [f"/{answer}"]
     assert shop.states() == [state]
 
@@ -77,7 +77,7 @@ async def test_a_receiver_that_cannot_be_reached_has_failed(
     """A refused connection, an unknown name, a name that is none."""
     project, _ = await shop.project(url)
     await shop.sign_in(project)
-    assert await shop.sender(client).send_due() == 1
+    assert await shop.send_due(client) == 1
     assert shop.states() == ["failed"]
 
 
@@ -90,7 +90,7 @@ async def test_a_receiver_that_hangs_is_left_and_holds_up_nobody(
         project, _ = await shop.project(f"{receiver.base}/{answer}")
         await shop.sign_in(project)
     async with webhooks.open_client() as client:
-        await shop.sender(client).send_due()
+        await shop.send_due(client)
     assert shop.states() == ["delivered", "delivered", "failed"]
 
 
@@ -100,7 +100,7 @@ async def test_an_answer_without_end_is_not_read(
     """The status is all that counts: a hostile receiver cannot fill memory or hold the sender."""
     project, _ = await shop.project(f"{receiver.base}/endless")
     await shop.sign_in(project)
-    await asyncio.wait_for(shop.sender(client).send_due(), 60)
+    await asyncio.wait_for(shop.send_due(client), 60)
     assert shop.states() == ["delivered"]
 
 
@@ -112,7 +112,7 @@ async def test_an_event_that_does_not_open_has_failed_and_holds_up_nobody(
     await shop.sign_in(broken)
     shop.storage._writer._connection.execute("UPDATE webhook_events SET sealed_body = x'00'")
     await shop.sign_in((await shop.project(f"{receiver.base}/200"))[0])
-    await shop.sender(client).send_due()
+    await shop.send_due(client)
     assert shop.states() == ["delivered", "failed"]
     assert len(receiver.arrived) == 1
 
@@ -125,7 +125,7 @@ async def test_an_emptied_url_ends_due_deliveries(
     await shop.sign_in(project)
     for url in ("", f"{receiver.base}/200"):
         await shop.projects.update_project(shop.developer, project.id, ProjectChanges(webhook_url=url))
-        assert await shop.sender(client).send_due() == 0
+        assert await shop.send_due(client) == 0
     assert shop.states() == ["ended"]
     assert receiver.arrived == []
 
@@ -136,10 +136,10 @@ async def test_a_second_sender_leaves_alone_what_is_leased(
     """While one posts, another finds nothing; and what the first then writes down counts."""
     project, _ = await shop.project(f"{receiver.base}/hang")
     await shop.sign_in(project)
-    first = asyncio.create_task(shop.sender(client).send_due())
+    first = asyncio.create_task(shop.send_due(client))
     await receiver.reached.wait()
     shop.clock.now += LEASE - 1
-    assert await shop.sender(client).send_due() == 0
+    assert await shop.send_due(client) == 0
     receiver.released.set()
     assert await first == 1
     assert shop.states() == ["delivered"]
@@ -150,14 +150,14 @@ async def test_a_lapsed_lease_is_taken_over(shop: "Shop", receiver: "Receiver", 
     """The first sender was killed, or hangs: the event is sent again with the same id, and one outcome is kept."""
     project, secret = await shop.project(f"{receiver.base}/hang")
     await shop.sign_in(project)
-    dead = asyncio.create_task(shop.sender(client).send_due())
+    dead = asyncio.create_task(shop.send_due(client))
     await receiver.reached.wait()
     dead.cancel()
     await asyncio.gather(dead, return_exceptions=True)
     assert shop.states() == ["due"]
     receiver.released.set()
     shop.clock.now += LEASE
-    assert await shop.sender(client).send_due() == 1
+    assert await shop.send_due(client) == 1
     assert shop.states() == ["delivered"]
     one, two = ((headers["webhook-id"], body) for _, headers, body in receiver.arrived)
     assert one == two
@@ -202,10 +202,10 @@ async def test_an_outcome_that_cannot_be_stored_is_tried_again(
 
     with monkeypatch.context() as trouble:
         trouble.setattr(shop.storage, "finish_delivery", away)
-        assert await shop.sender(client).send_due() == 3
+        assert await shop.send_due(client) == 3
     assert shop.states() == ["due"] * 3
     shop.clock.now += LEASE
-    assert await shop.sender(client).send_due() == 3
+    assert await shop.send_due(client) == 3
     assert shop.states() == ["delivered"] * 3
     assert len(receiver.arrived) == 6
     assert len({headers["webhook-id"] for _, headers, _ in receiver.arrived}) == 3
@@ -232,7 +232,7 @@ async def test_more_than_a_batch_is_sent_without_waiting(
     shop: "Shop", receiver: "Receiver", client: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A burst goes out batch after batch: the pause between looks is only for when there is nothing to do."""
-    monkeypatch.setattr(webhooks, "_BATCH", 5)
+    monkeypatch.setattr(webhooks, "_AT_ONCE", 5)
     monkeypatch.setattr(webhooks, "_EVERY", 3_600.0)
     project, _ = await shop.project(f"{receiver.base}/200")
     for _ in range(12):
@@ -254,7 +254,7 @@ async def test_the_log_holds_no_token_and_no_secret(
     project, secret = await shop.project(f"{receiver.base}/500?key=of-the-application")
     token = await shop.sign_in(project)
     with capture_logs() as entries:
-        await shop.sender(client).send_due()
+        await shop.send_due(client)
     assert [entry["event_id"] for entry in entries] == [receiver.arrived[0][1]["webhook-id"]]
     for hidden in (token, secret, "of-the-application", "Зоя"):
         assert hidden not in repr(entries)

@@ -65,6 +65,8 @@ class SeenSession:
     created_at: int = 0
     decided_at: int | None = None
     changed: bool = False
+    project_id: str = ""
+    session_id: str = ""
 
 
 _SEEN = {status: Verification(status) for status in ("pending", "cancelled", "expired", "used")}
@@ -248,4 +250,6 @@ def _seen(session: Session | None, user_id: str, now: int, *, changed: bool = Fa
     else:
         outcome = "expired"
     decided_at = session.confirmed_at if session.confirmed_at is not None else session.cancelled_at
-    return SeenSession(outcome, session.project_name, session.created_at, decided_at, changed)
+    return SeenSession(
+        outcome, session.project_name, session.created_at, decided_at, changed, session.project_id, session.id
+    )

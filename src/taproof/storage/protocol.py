@@ -185,5 +185,8 @@ class Storage(Protocol):
     async def finish_update(self, bot_id: int, update_id: int) -> None:
         """Write down that an update was handled to its end."""
 
+    async def release_update(self, bot_id: int, update_id: int) -> None:
+        """Give up a claim, so that the update can be claimed again at once. One that is finished stays finished."""
+
     async def purge_updates(self, claimed_before: int, limit: int) -> int:
         """Forget at most `limit` updates that were claimed before that time; return how many."""

@@ -86,17 +86,17 @@ FROM sessions s JOIN projects p ON p.id = s.project_id"""
 READ_SESSION: Final = f"{_SESSION} WHERE s.day = $1 AND s.token_hash = $2"
 OPEN_SESSION: Final = """
 UPDATE sessions SET opened_at = $1, opener_id = $2
-WHERE day = $3 AND token_hash = $4 AND status = 'pending' AND opener_id IS NULL AND expires_at > $1
+WHERE day = $3 AND token_hash = $4 AND status = 'pending' AND opener_id IS NULL AND expires_at > $5
 RETURNING project_id"""
 CONFIRM_SESSION: Final = """
 UPDATE sessions SET status = 'confirmed', confirmed_at = $1, messenger_id = $2, messenger_name = $3,
   messenger_username = $4
-WHERE day = $5 AND token_hash = $6 AND status = 'pending' AND opener_id = $2 AND expires_at > $1
+WHERE day = $5 AND token_hash = $6 AND status = 'pending' AND opener_id = $2 AND expires_at > $7
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, (SELECT p.developer_id FROM projects p WHERE p.id = sessions.project_id)"""
 CANCEL_SESSION: Final = """
 UPDATE sessions SET status = 'cancelled', cancelled_at = $1
-WHERE day = $2 AND token_hash = $3 AND status = 'pending' AND opener_id = $4 AND expires_at > $1
+WHERE day = $2 AND token_hash = $3 AND status = 'pending' AND opener_id = $4 AND expires_at > $5
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id"""
 CONSUME_SESSION: Final = """
@@ -173,6 +173,7 @@ ON CONFLICT (bot_id, update_id) DO UPDATE SET claimed_at = excluded.claimed_at
 RETURNING update_id"""
 READ_UPDATE: Final = "SELECT done FROM bot_updates WHERE bot_id = $1 AND update_id = $2"
 FINISH_UPDATE: Final = "UPDATE bot_updates SET done = 1 WHERE bot_id = $1 AND update_id = $2"
+RELEASE_UPDATE: Final = "UPDATE bot_updates SET claimed_at = 0 WHERE bot_id = $1 AND update_id = $2 AND done = 0"
 ANY_OLD_UPDATE: Final = "SELECT 1 FROM bot_updates WHERE claimed_at < $1 LIMIT 1"
 PURGE_UPDATES: Final = """
 DELETE FROM bot_updates WHERE (bot_id, update_id) IN

@@ -1,12 +1,14 @@
 """The store on one machine: a SQLite file in WAL mode, read directly on the event loop, written by one group commit."""
 
 import heapq
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
 import apsw
 
+from taproof.core.clock import Clock
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import (
     AccessToken,
@@ -39,13 +41,20 @@ _STATUSES: Final[tuple[Status, ...]] = ("pending", "confirmed", "cancelled", "ex
 class SqliteStorage:
     """Storage in one SQLite file. See `storage.protocol.Storage` for what each method promises."""
 
-    def __init__(self, reader: apsw.Connection, writer: apsw.Connection) -> None:
+    def __init__(self, reader: apsw.Connection, writer: apsw.Connection, clock: Clock | None) -> None:
         self._reader = reader
+        self._clock = clock
         self._writer = GroupCommit(writer)
 
     @classmethod
-    def open(cls, path: Path, now: int) -> Self:
+    def open(cls, path: Path, now: int, clock: Clock | None = None) -> Self:
         """Open the file, making it (mode 0600) and bringing its schema up to date where needed.
+
+        Args:
+            path: the file.
+            now: when its schema is brought up to date, in ms.
+            clock: read again when a decision's turn to be written comes, which may be seconds later while another
+                process holds the lock; without it a decision counts as of the `now` that it was made with.
 
         Raises:
             SqliteTooOld: the linked SQLite is not sound.
@@ -53,11 +62,15 @@ class SqliteStorage:
             MigrationChanged: it was made by a release with another history.
         """
         migrate_file(path, now)
-        return cls(*open_connections(path))
+        return cls(*open_connections(path), clock)
 
     async def close(self) -> None:
         await self._writer.close()
         self._reader.close()
+
+    def _at_least(self, now: int) -> int:
+        """Return the time that a deadline is held to in a write: nobody may have read "expired" before a decision."""
+        return now if self._clock is None else max(now, self._clock())
 
     async def ping(self) -> None:
         self._read("SELECT 1", ())
@@ -248,7 +261,7 @@ class SqliteStorage:
 
     async def open_session(self, key: SessionKey, opener_id: str, now: int) -> bool:
         def write(connection: apsw.Connection) -> bool:
-            found = rows(connection, sql.OPEN_SESSION, (now, opener_id, *key))
+            found = rows(connection, sql.OPEN_SESSION, (now, opener_id, *key, self._at_least(now)))
             for (project_id,) in found:
                 connection.execute(sql.COUNT_OPENED, (project_id, key.day))
             return bool(found)
@@ -259,7 +272,7 @@ class SqliteStorage:
         values = (now, identity.messenger_id, identity.messenger_name, identity.messenger_username, *key)
 
         def write(connection: apsw.Connection) -> bool:
-            found = rows(connection, sql.CONFIRM_SESSION, values)
+            found = rows(connection, sql.CONFIRM_SESSION, (*values, self._at_least(now)))
             for project_id, developer_id in found:
                 connection.execute(sql.COUNT_CONFIRMED, (project_id, key.day))
                 user_counts.count_user(connection, developer_id, project_id, identity.messenger_id, key.day)
@@ -270,7 +283,7 @@ class SqliteStorage:
 
     async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
         def write(connection: apsw.Connection) -> bool:
-            found = rows(connection, sql.CANCEL_SESSION, (now, *key, opener_id))
+            found = rows(connection, sql.CANCEL_SESSION, (now, *key, opener_id, self._at_least(now)))
             for (project_id,) in found:
                 connection.execute(sql.COUNT_CANCELLED, (project_id, key.day))
                 connection.execute(sql.RECORD_EVENT, _event_values(event))
@@ -322,18 +335,26 @@ class SqliteStorage:
         self._read("BEGIN", ())
         try:
             walks = [
-                self._read(sql.LIST_SESSIONS, (project_id, each, *below, after, until, limit))
+                self._walk(project_id, each, below, after=after, until=until, now=now)
                 for project_id in project_ids
                 for each, below, after, until in stored
             ]
+            newest_first = heapq.merge(*walks, key=lambda session: (session.created_at, session.id), reverse=True)
+            return list(itertools.islice(newest_first, limit))
         finally:
             self._read("COMMIT", ())
-        merged = heapq.merge(
-            *([_session(row, now) for row in walk] for walk in walks),
-            key=lambda session: (session.created_at, session.id),
-            reverse=True,
-        )
-        return [session for session, _ in zip(merged, range(limit), strict=False)]
+
+    def _walk(
+        self, project_id: str, stored: Status, below: PageCursor, *, after: int, until: int, now: int
+    ) -> Iterator[Session]:
+        """Yield the sessions of a project in one stored status, newest first, reading little more than is asked for."""
+        for limit in itertools.chain((1, 8, 64), itertools.repeat(200)):
+            found = self._read(sql.LIST_SESSIONS, (project_id, stored, *below, after, until, limit))
+            for row in found:
+                yield _session(row, now)
+            if len(found) < limit:
+                return
+            below = PageCursor(found[-1][6], found[-1][2])
 
     # ---- analytics
 
@@ -391,6 +412,9 @@ class SqliteStorage:
 
     async def finish_update(self, bot_id: int, update_id: int) -> None:
         await self._write(sql.FINISH_UPDATE, (bot_id, update_id))
+
+    async def release_update(self, bot_id: int, update_id: int) -> None:
+        await self._write(sql.RELEASE_UPDATE, (bot_id, update_id))
 
     async def purge_updates(self, claimed_before: int, limit: int) -> int:
         if not self._read(sql.ANY_OLD_UPDATE, (claimed_before,)):

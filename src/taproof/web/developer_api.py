@@ -7,6 +7,7 @@ their descriptions in the API reference.
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Final, TypeVar, cast
 
 from fastapi import Depends, FastAPI, Query, Request, Response
@@ -59,6 +60,8 @@ def _body(model: type[Model]) -> Any:
 
     async def read(request: Request) -> Model:
         document = await read_json_object(request.scope, request.receive)
+        # Once more: the token may have been revoked while the body was on its way.
+        await request.state.authenticate()
         try:
             return model.model_validate(document)
         except ValidationError as error:
@@ -95,9 +98,8 @@ Days = Annotated[
 ]
 OneProject = Annotated[schemas.ProjectId | None, Query(description="One project only. Left out: all of your projects.")]
 Cursor = Annotated[
-    str,
-    WithJsonSchema({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,100}$"}),
-    Query(description="The next_cursor of the page before; opaque."),
+    Annotated[str, WithJsonSchema({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,100}$"})] | None,
+    Query(description="The next_cursor of the page before. Left out: the first page."),
 ]
 
 
@@ -114,7 +116,8 @@ class DeveloperApi:
 
     async def authenticate(self, request: Request, response: Response) -> None:
         """Recognise the caller of any endpoint. What it then answers may hold secrets and is not to be cached."""
-        request.state.developer = await self._developers.authenticate(bearer_token(request.scope))
+        request.state.authenticate = partial(self._developers.authenticate, bearer_token(request.scope))
+        request.state.developer = await request.state.authenticate()
         response.headers["Cache-Control"] = "no-store"
 
     async def read_account(self, caller: Caller) -> schemas.AccountAnswer:
@@ -171,7 +174,7 @@ class DeveloperApi:
         project_id: OneProject = None,
         status: Annotated[Status | None, Query(description="Sessions in this status only.")] = None,
         limit: Limit = 50,
-        cursor: Cursor | None = None,
+        cursor: Cursor = None,
     ) -> schemas.SessionPageAnswer:
         """Return sessions across your projects, newest first, page by page."""
         page = await self._sessions.list_sessions(

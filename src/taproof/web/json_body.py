@@ -1,5 +1,6 @@
 """Reads a request's JSON body as strictly as the contract has it (contract.md, Everywhere)."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
@@ -9,6 +10,8 @@ from taproof.core.errors import InvalidRequest, PayloadTooLarge
 BODY_LIMIT: Final = 16 * 1024
 """Bytes of a request body at most."""
 
+BODY_SECONDS: Final = 10
+"""How long a body may take to arrive: nobody holds a request open to finish it when it suits them."""
 _CUT_SHORT: Final = "The connection ended before the body was whole. Send the request again."
 
 Scope = MutableMapping[str, Any]
@@ -34,7 +37,12 @@ async def read_json_object(scope: Scope, receive: Receive) -> dict[str, Any]:
         raise PayloadTooLarge
     if content_type != b"application/json":
         check_content_type(content_type)
-    return parse_json_object(await _read_body(receive, length))
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            body = await _read_body(receive, length)
+    except TimeoutError:
+        raise InvalidRequest(f"The body took longer than {BODY_SECONDS} seconds. Send the request again.") from None
+    return parse_json_object(body)
 
 
 def _refuse_constant(name: str) -> None:

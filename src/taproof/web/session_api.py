@@ -77,9 +77,14 @@ class SessionApi:
         return self._verified(await self._signin.verify_session(project_id, session_token, public=False))
 
     async def _read_keyed(self, scope: Scope, receive: Receive) -> tuple[str, dict[str, Any]]:
-        """Return the id of the project that the secret key names, and the body."""
-        project = await self._projects.authenticate(bearer_token(scope))
+        """Return the id of the project that the secret key names, and the body.
+
+        The key is checked before a byte of the body is read, and again after the last: it may have been replaced while
+        the body was on its way, and a replaced key is dead at once.
+        """
+        await self._projects.authenticate(bearer_token(scope))
         body = await read_json_object(scope, receive)
+        project = await self._projects.authenticate(bearer_token(scope))
         if "project_id" in body and _text(body, "project_id") != project.id:
             raise InvalidRequest(
                 "project_id is not the project of this secret key. Leave it out, or send the right one."

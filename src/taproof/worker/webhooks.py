@@ -14,7 +14,8 @@ from taproof.core.model import Delivery
 from taproof.service.webhooks import SEND_TIMEOUT, Webhooks
 from taproof.storage.protocol import DeliveryOutcome
 
-_BATCH: Final = 50
+_AT_ONCE: Final = 50
+_BREATH: Final = 0.02
 _EVERY: Final = 0.5
 _WHEN_STORE_IS_AWAY: Final = 5.0
 
@@ -31,18 +32,19 @@ async def open_client() -> AsyncIterator[aiohttp.ClientSession]:
 
 
 class WebhookSender:
-    """Claims due deliveries in batches and posts each of a batch at the same time."""
+    """Claims due deliveries and posts up to `_AT_ONCE` at the same time; a slow receiver holds only its own place."""
 
     def __init__(self, webhooks: Webhooks, client: aiohttp.ClientSession) -> None:
         self._webhooks = webhooks
         self._client = client
+        self._posts: set[asyncio.Task[None]] = set()
 
     async def run_until(self, stopping: asyncio.Event) -> None:
         """Send until `stopping` is set; the posts under way are finished, which takes ten seconds at most."""
         while not stopping.is_set():
             try:
-                sent = await self.send_due()
-                pause = 0.0 if sent == _BATCH else _EVERY
+                started = await self.start_due()
+                pause = _BREATH if started else _EVERY
             except StoreUnavailable as error:
                 _log.warning("webhooks.store_unavailable", cause=str(error.__cause__))
                 pause = _WHEN_STORE_IS_AWAY
@@ -51,14 +53,27 @@ class WebhookSender:
                 pause = _WHEN_STORE_IS_AWAY
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), pause)
+        await self.finish_posts()
 
-    async def send_due(self) -> int:
-        """Send one batch of what is due now; return how many there were."""
-        deliveries = await self._webhooks.claim_deliveries(_BATCH)
-        async with asyncio.TaskGroup() as group:
-            for delivery in deliveries:
-                group.create_task(self._send(delivery))
+    async def finish_posts(self) -> None:
+        """Wait for the posts under way."""
+        if self._posts:
+            await asyncio.wait(self._posts)
+
+    async def start_due(self) -> int:
+        """Begin to post what is due, as far as there are places; return how many were begun."""
+        places = _AT_ONCE - len(self._posts)
+        deliveries = await self._webhooks.claim_deliveries(places) if places else []
+        for delivery in deliveries:
+            post = asyncio.create_task(self._send(delivery))
+            self._posts.add(post)
+            post.add_done_callback(self._finished)
         return len(deliveries)
+
+    def _finished(self, post: asyncio.Task[None]) -> None:
+        self._posts.discard(post)
+        if not post.cancelled() and (error := post.exception()) is not None:
+            _log.error("webhooks.bug", error=type(error).__name__)
 
     async def _send(self, delivery: Delivery) -> None:
         outcome: DeliveryOutcome = "failed"
@@ -74,7 +89,14 @@ class WebhookSender:
             reason = "timeout"
         except (aiohttp.ClientError, SealBroken, ValueError, OSError) as error:
             reason = type(error).__name__
-        _log.info("webhooks.attempt", event_id=delivery.event.id, outcome=outcome, reason=reason)
+        log = _log.info if outcome == "delivered" else _log.warning
+        log(
+            "webhooks.attempt",
+            event_id=delivery.event.id,
+            project_id=delivery.event.project_id,
+            outcome=outcome,
+            reason=reason,
+        )
         try:
             await self._webhooks.finish_delivery(delivery, outcome)
         except StoreUnavailable as error:

@@ -1,0 +1,54 @@
+"""Requests that are sent slowly: nobody keeps a connection or an old credential alive by not finishing."""
+
+import json
+import socket
+
+import pytest
+from tests.e2e.conftest import Developer, OwnProject, Service
+
+
+def begin(service: Service, path: str, credential: str, body: bytes) -> socket.socket:
+    """Send a request but for the last byte of its body."""
+    connection = socket.create_connection(("127.0.0.1", service.port), timeout=60)
+    connection.sendall(
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Authorization: Bearer {credential}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        + body[:-1]
+    )
+    return connection
+
+
+def test_a_token_revoked_while_the_body_arrives(service: Service, developer: Developer) -> None:
+    """contract.md: a revoked token is dead at once, also for a request that had begun with it."""
+    made = developer.ask("POST", "/tokens", json={"name": "leaked"})
+    body = json.dumps({"name": "backdoor"}).encode()
+    with begin(service, "/api/v1/dev/tokens", made["access_token"], body) as connection:
+        developer.ask("GET", "/me")  # By now the server has read what was sent.
+        developer.ask("DELETE", f"/tokens/{made['id']}")
+        connection.sendall(body[-1:])
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 401 ")
+    assert "backdoor" not in [token["name"] for token in developer.ask("GET", "/tokens")["tokens"]]
+
+
+def test_a_secret_key_replaced_while_the_body_arrives(service: Service, project: OwnProject) -> None:
+    """contract.md: the old secret key is dead at once, also for a request that had begun with it."""
+    body = b'{"x": 1}'
+    with begin(service, "/api/v1/generate", project.secret_key, body) as connection:
+        project.developer.ask("POST", f"/projects/{project.id}/regenerate")
+        connection.sendall(body[-1:])
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 401 ")
+    assert project.read()["sessions_count"] == 0
+
+
+@pytest.mark.parametrize("sent", [b"", b"P", b"POST /api/v1/verify/public HTTP/1.1\r\nHost: x\r\nContent-Type: "])
+def test_a_connection_that_says_too_little_is_closed(service: Service, sent: bytes) -> None:
+    """A thousand silent connections would use up the file descriptors of everybody else."""
+    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
+        connection.sendall(sent)
+        assert b" 200 " not in connection.recv(65_536)
+
+
+def test_a_body_that_never_ends_is_answered(service: Service, project: OwnProject) -> None:
+    """The rest of a body is waited for ten seconds, not for ever."""
+    with begin(service, "/api/v1/generate", project.secret_key, b'{"x": 1}') as connection:
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 400 ")
