@@ -19,7 +19,7 @@ from taproof.core.errors import AccessTokenNotFound, DeveloperExists
 from taproof.core.model import Plan
 from taproof.core.names import visible_name
 from taproof.options import NO_MESSENGER, OPTIONS, called, unknown_variables
-from taproof.printing import print_finding, print_json, print_once, print_table
+from taproof.printing import print_finding, print_json, print_secrets, print_table, to_the_minute
 
 if TYPE_CHECKING:
     from taproof.service.developers import Developers
@@ -31,11 +31,19 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 _EVERY: Final = tuple(OPTIONS)
 _STORE: Final = ("database_url", "sandbox")
 """What a command needs to find the database: the sandbox has another default."""
+_ONCE: Final = "Keep what follows like a password: it is shown this once and never again."
 
 
 def _group(name: str, text: str) -> typer.Typer:
     # Rich's tracebacks show local variables, and so secrets.
-    return typer.Typer(name=name, help=text, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+    return typer.Typer(
+        name=name,
+        help=text,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
 
 
 commands = _group("taproof", "Sign users in with their messenger account. To try it out: taproof serve --sandbox")
@@ -66,12 +74,16 @@ def serve(given: Given) -> None:
     import structlog
 
     from taproof import app
+    from taproof.doctor.address import check_address
 
     log = structlog.get_logger(__name__)
     for sentence in unknown_variables(os.environ):
         log.warning("unknown_setting", advice=sentence)
     if settings.bot_token is not None and settings.sandbox:
         log.warning("bot_token_unused", advice=f"{called('sandbox')} has a messenger of its own.")
+    address = check_address(settings)
+    if address.status == "problem":
+        log.warning("address_unusable", advice=f"{address.detail}. {address.advice}")
     asyncio.run(app.serve(settings))
 
 
@@ -126,16 +138,35 @@ def migrate(given: Given, *, as_json: AsJson = False) -> None:
 @commands.command("version")
 def version(*, as_json: AsJson = False) -> None:
     """Print the version, for a bug report."""
-    try:
-        release = installed_version("taproof")
-    except PackageNotFoundError:
-        release = "not installed"
     if as_json:
         import apsw
 
-        print_json({"taproof": release, "python": platform.python_version(), "sqlite": apsw.sqlite_lib_version()})
+        print_json({"taproof": _release(), "python": platform.python_version(), "sqlite": apsw.sqlite_lib_version()})
     else:
-        typer.echo(f"taproof {release}")
+        typer.echo(f"taproof {_release()}")
+
+
+def _release() -> str:
+    try:
+        return installed_version("taproof")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _print_version(asked: bool) -> None:  # noqa: FBT001 — typer calls it so.
+    if asked:
+        typer.echo(f"taproof {_release()}")
+        raise typer.Exit
+
+
+@commands.callback()
+def _every_command(
+    *,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
 
 
 # ---- developers and their access tokens
@@ -146,7 +177,7 @@ def add_developer(
     given: Given,
     email: Email,
     *,
-    plan: Annotated[Plan, typer.Option(help="pro and business may collect phone numbers.")] = "free",
+    plan: Annotated[Plan, typer.Option(help="The account's plan.")] = "free",
     as_json: AsJson = False,
 ) -> None:
     """Add a developer and print an access token, once."""
@@ -166,7 +197,7 @@ def add_developer(
         print_json({**showing.account(developer).model_dump(), "access_token": created.plaintext})
     else:
         typer.echo(f"Added {developer.email}, plan {developer.plan}.")
-        print_once([("Access token", created.plaintext)])
+        print_secrets(_ONCE, [("Access token", created.plaintext)])
 
 
 @command(developers, "list", *_STORE)
@@ -179,9 +210,9 @@ def list_developers(given: Given, *, as_json: AsJson = False) -> None:
     if as_json:
         print_json({"developers": [showing.account(developer).model_dump() for developer in found]})
     else:
-        rows = [(each.email, each.plan, iso8601(each.created_at), each.id) for each in found]
+        rows = [(each.email, each.plan, to_the_minute(iso8601(each.created_at)), each.id) for each in found]
         empty = "There are none. Add one with: taproof developers add EMAIL"
-        print_table(("email", "plan", "created_at", "id"), rows, empty=empty)
+        print_table(("email", "plan", "created", "id"), rows, empty=empty)
 
 
 @command(tokens, "create", *_STORE)
@@ -212,7 +243,7 @@ def create_token(
         expires_at = created.token.expires_at
         until = "until it is revoked" if expires_at is None else f"until {iso8601(expires_at)}"
         typer.echo(f"Made {created.token.id} for {email}, valid {until}.")
-        print_once([("Access token", created.plaintext)])
+        print_secrets(_ONCE, [("Access token", created.plaintext)])
 
 
 @command(tokens, "list", *_STORE)
@@ -230,8 +261,16 @@ def list_tokens(given: Given, email: Email, *, as_json: AsJson = False) -> None:
     if as_json:
         print_json({"tokens": shown})
     else:
-        columns = ("id", "name", "preview", "created_at", "last_used_at", "expires_at")
-        rows = [[visible_name(token[column] or "never") for column in columns] for token in shown]
+        columns = ("id", "name", "preview", "last used", "expires")
+        rows = [
+            (
+                token["id"],
+                visible_name(token["name"]),
+                token["preview"],
+                *(to_the_minute(token[time]) if token[time] else "never" for time in ("last_used_at", "expires_at")),
+            )
+            for token in shown
+        ]
         print_table(columns, rows, empty=f"There are none. Make one with: taproof tokens create {email}")
 
 
@@ -274,12 +313,14 @@ def create_project(
     public_access: Annotated[
         bool,
         typer.Option(
-            " /--no-public-access", show_default=False, help="Answer server-side calls with the secret key only."
+            " /--no-public-access",
+            show_default=False,
+            help="Only server-side calls with the secret key may start sign-ins.",
         ),
     ] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Create a project and print its secrets, once."""
+    """Create a project and print its secrets."""
 
     async def work(developers: "Developers", projects: "Projects") -> tuple[Any, Any]:
         developer = await developers.read_developer(email)
@@ -295,7 +336,11 @@ def create_project(
         print_json(showing.created_project(project, secrets).model_dump())
     else:
         typer.echo(f"Created {project.id} ({visible_name(project.name)}) for {email}.")
-        print_once([("Secret key", secrets.secret_key), ("Webhook secret", secrets.webhook_secret)])
+        print_secrets(
+            "Keep what follows like passwords. The secret key is shown this once and never again; the webhook secret "
+            f"can be read again: GET /api/v1/dev/projects/{project.id}/webhook-secret",
+            [("Secret key", secrets.secret_key), ("Webhook secret", secrets.webhook_secret)],
+        )
 
 
 @command(projects, "list", *_STORE)
@@ -312,7 +357,7 @@ def list_projects(given: Given, email: Email, *, as_json: AsJson = False) -> Non
     if as_json:
         print_json({"projects": [showing.project(project).model_dump() for project in found]})
     else:
-        columns = ("id", "name", "state", "public", "sessions", "confirmed", "created_at")
+        columns = ("id", "name", "state", "public", "sessions", "confirmed")
         rows = [
             (
                 project.id,
@@ -321,7 +366,6 @@ def list_projects(given: Given, email: Email, *, as_json: AsJson = False) -> Non
                 "yes" if project.public_access else "no",
                 str(project.sessions_count),
                 str(project.confirmed_count),
-                iso8601(project.created_at),
             )
             for project in found
         ]

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
@@ -25,6 +26,26 @@ Given = Mapping[str, Any]
 
 _ENDS: Final = {"invalid_settings": 2}
 """Exit codes by error code; every other error ends with 1."""
+_MUST: Final = {
+    **{name: (called(name), option.must) for name, option in OPTIONS.items()},
+    "plan": ("--plan", "must be free, pro or business"),
+    "expires_days": ("--expires-days", "must be a whole number of days from 1 to 3650"),
+}
+"""By parameter name: what the sentence about an unusable value calls it, and what it must be."""
+
+
+class _Command(TyperCommand):
+    """A command whose options are refused in the same words as in the environment, not in the parser's."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            name = (error.param.name if error.param else None) or ""
+            if name not in _MUST:
+                raise
+            typer.echo(f"{' '.join(_MUST[name])}.", err=True)
+            raise typer.Exit(2) from None
 
 
 class NoDatabase(TaproofError):
@@ -39,7 +60,9 @@ def command(group: typer.Typer, name: str, *settings: str) -> Callable[[Callable
 
     def add(work: Callable[..., None]) -> Callable[..., None]:
         own = list(inspect.signature(work).parameters.values())[1:]
-        parameters = [*own, *map(_option, settings)]
+        # Only the commands that listen bring up the sandbox itself.
+        others = {} if "host" in settings else {"sandbox": "Use the sandbox's database."}
+        parameters = [*own, *(_option(setting, others.get(setting, OPTIONS[setting].help)) for setting in settings)]
 
         def run(**values: Any) -> None:
             options = {setting: values.pop(setting) for setting in settings}
@@ -57,18 +80,18 @@ def command(group: typer.Typer, name: str, *settings: str) -> Callable[[Callable
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # What typer reads.
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         run.__doc__ = work.__doc__
-        group.command(name)(run)
+        group.command(name, cls=_Command)(run)
         return work
 
     return add
 
 
-def _option(setting: str) -> inspect.Parameter:
+def _option(setting: str, meaning: str) -> inspect.Parameter:
     """Return the option of a setting, as a parameter of a command."""
     option = OPTIONS[setting]
     details: dict[str, Any] = {
         "envvar": variable(setting),
-        "help": f"{option.help} Default: {option.default}." if option.default else option.help,
+        "help": f"{meaning} Default: {option.default}." if option.default else meaning,
         "rich_help_panel": option.panel,
     }
     kind: Any = bool if not option.metavar else list[str] if setting == "trusted_proxy" else str

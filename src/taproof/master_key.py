@@ -27,8 +27,9 @@ def read_or_make_master_key(path: Path, entropy: Entropy, *, may_make: bool) -> 
         if not path.exists():
             if not may_make:
                 raise MasterKeyWrong(
-                    f"The master key file {path} is missing, and this database was made with one. Put the file back, "
-                    "or set TAPROOF_MASTER_KEY to its content."
+                    f"This database was made with a master key that is neither in TAPROOF_MASTER_KEY nor in the file "
+                    f"{path}, which is missing. Put back the key file that belongs to this database, or set "
+                    "TAPROOF_MASTER_KEY to that key."
                 )
             _make(path, new_master_key(entropy), entropy(8).hex())
         return path.read_text(encoding="ascii").strip()

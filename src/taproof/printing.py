@@ -15,6 +15,11 @@ def print_json(answer: Any) -> None:
     typer.echo(json.dumps(answer, indent=2))
 
 
+def to_the_minute(time: str) -> str:
+    """Return a time in ISO 8601 as tables show it: `2026-11-20 08:15Z`."""
+    return f"{time[:10]} {time[11:16]}Z"
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str) -> None:
     """Print rows under their column names; `empty` says what to do when there are none.
 
@@ -33,18 +38,25 @@ def _print_rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     from rich.console import Console  # noqa: PLC0415 — only a terminal needs it, and it is slow to import.
     from rich.table import Table  # noqa: PLC0415
 
-    table = Table()
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    table = Table(box=None, pad_edge=False)
+    least = 0
+    for column, *cells in zip(columns, *rows, strict=True):
+        # Ids are copied from here, so no word is broken, even where a line gets wider than the terminal; names are.
+        texts = [column, *cells]
+        width = 8 if column == "name" else max(map(len, " ".join(texts).split()))
+        least += width + 2
+        table.add_column(column, overflow="fold", min_width=width, no_wrap=all(len(text) <= width for text in texts))
     for row in rows:
         table.add_row(*row)
     # A name in square brackets is a name, not markup.
-    Console(markup=False, highlight=False, emoji=False).print(table)
+    console = Console(markup=False, highlight=False, emoji=False)
+    console.width = max(console.width, least)
+    console.print(table, crop=False)
 
 
-def print_once(lines: Sequence[tuple[str, str]]) -> None:
-    """Print secrets that are never shown again, each on a line of its own."""
-    typer.echo("Keep what follows like a password: it is shown this once and never again.")
+def print_secrets(advice: str, lines: Sequence[tuple[str, str]]) -> None:
+    """Print how to keep secrets, and below that each on a line of its own."""
+    typer.echo(advice)
     for label, secret in lines:
         typer.echo(f"\n  {label}\n  {secret}")
     typer.echo()

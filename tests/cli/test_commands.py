@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -152,7 +153,7 @@ def test_the_sandbox_keeps_to_its_own_database(tmp_path: Path, run: Run, run_jso
     assert run_json("projects", "create", "ada@example.com", "Shop", "--sandbox", *webhook)["webhook_url"]
     mixed = run("projects", "list", "ada@example.com", "--database", "sqlite:///taproof-sandbox.db")
     assert mixed.exit_code == 1
-    assert "other mode" in mixed.stderr
+    assert "made in sandbox mode" in mixed.stderr
 
 
 @pytest.mark.parametrize("place", ["directory", "not a database", "no directory"])
@@ -207,6 +208,56 @@ def test_a_bug_shows_no_traceback_and_with_debug_a_redacted_one(run: Run, monkey
     assert token not in result.stderr + debug.stderr
 
 
+def test_webhook_secrets_are_not_said_to_be_lost(run: Run) -> None:
+    """Only the secret key is shown once; where the webhook secret is read again is said."""
+    run("developers", "add", "ada@example.com")
+    created = run("projects", "create", "ada@example.com", "Shop").stdout
+    assert "The secret key is shown this once" in created
+    assert "/webhook-secret" in created
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "sentence"),
+    [
+        (["migrate"], {"TAPROOF_SANDBOX": "maybe"}, "--sandbox (TAPROOF_SANDBOX) must be 1 or 0."),
+        (["developers", "add", "a@b.c", "--plan", "gold"], {}, "--plan must be free, pro or business."),
+        (
+            ["tokens", "create", "a@b.c", "--expires-days", "0"],
+            {},
+            "--expires-days must be a whole number of days from 1 to 3650.",
+        ),
+    ],
+)
+def test_an_option_is_refused_in_plain_words(
+    run: Run, arguments: list[str], environment: dict[str, str], sentence: str
+) -> None:
+    """What the parser refuses reads like any other bad setting: what it is called and what it must be."""
+    result = run(*arguments, **environment)
+    assert result.exit_code == 2
+    assert result.stderr == f"{sentence}\n"
+
+
+def test_the_usual_short_ways_in(run: Run) -> None:
+    """--version and -h do what they do everywhere."""
+    assert run("--version").stdout == run("version").stdout
+    assert run("serve", "-h").stdout == run("serve", "--help").stdout
+
+
+def test_https_that_nobody_speaks_is_warned_of(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`serve` says at its start that an https address needs a certificate here or a trusted proxy in front."""
+
+    async def stop(_settings: object) -> None:
+        pass
+
+    monkeypatch.setattr("taproof.app.serve", stop)
+    arguments = ["serve", "--bot-token", "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"]
+    arguments += ["--base-url", "https://signin.example.com"]
+    warned = run(*arguments).stderr
+    assert "nothing here speaks TLS" in warned
+    assert "--trusted-proxy (TAPROOF_TRUSTED_PROXY)" in warned
+    assert "nothing here" not in run(*arguments, "--trusted-proxy", "127.0.0.1").stderr
+
+
 # ---- as a real process
 
 
@@ -244,8 +295,8 @@ def test_a_narrow_character_set_costs_no_secret() -> None:
 
 
 def test_piped_tables_are_whole_lines_and_terminal_tables_are_drawn() -> None:
-    """In a pipe a row is one line with tabs, never cut; on a terminal it is a table, and [brackets] stay text."""
-    environment = {"TAPROOF_DATABASE_URL": "sqlite:///here.db", "COLUMNS": "60", "TERM": "xterm"}
+    """In a pipe a row is one line with tabs; a terminal gets a table that fits, ids whole; [brackets] stay text."""
+    environment = {"TAPROOF_DATABASE_URL": "sqlite:///here.db", "COLUMNS": "80", "TERM": "xterm"}
     _start("developers", "add", "ada@example.com", **environment)
     _start("projects", "create", "ada@example.com", "[red]Shop[/red] " + "x" * 80, **environment)
     piped = _start("projects", "list", "ada@example.com", **environment)
@@ -254,13 +305,19 @@ def test_piped_tables_are_whole_lines_and_terminal_tables_are_drawn() -> None:
     assert row.split("\t")[1] == "[red]Shop[/red] " + "x" * 80
     ours, theirs = pty.openpty()
     subprocess.run(
-        [*COMMAND, "developers", "list"], stdout=theirs, timeout=60, check=True, env={**os.environ, **environment}
+        [*COMMAND, "projects", "list", "ada@example.com"],
+        stdout=theirs,
+        timeout=60,
+        check=True,
+        env={**os.environ, **environment},
     )
     os.close(theirs)
     drawn = os.read(ours, 65536).decode()
     os.close(ours)
-    assert "ada@" in drawn
-    assert "─" in drawn or "━" in drawn
+    assert row.split("\t")[0] in drawn
+    assert "[red]Shop" in drawn
+    assert "x" * 80 not in drawn
+    assert max(len(re.sub(r"\x1b\[\d+m", "", line)) for line in drawn.splitlines()) <= 80
 
 
 def test_help_and_version_do_not_load_the_service() -> None:

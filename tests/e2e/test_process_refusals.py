@@ -91,7 +91,7 @@ async def test_a_lost_key_file(tmp_path: Path) -> None:
     await make_database(tmp_path, sandbox=True)
     (tmp_path / "taproof.db.key").unlink()
     sentence = refusal(tmp_path, "--sandbox")
-    assert "taproof.db.key is missing" in sentence
+    assert "taproof.db.key, which is missing" in sentence
     assert "TAPROOF_MASTER_KEY" in sentence
     assert not (tmp_path / "taproof.db.key").exists()
 
@@ -101,7 +101,8 @@ async def test_a_database_of_the_other_mode(tmp_path: Path, *, sandbox: bool) ->
     """Pretend users must never be able to sign in to real projects, whichever came first."""
     await make_database(tmp_path, sandbox=sandbox)
     sentence = refusal(tmp_path, TAPROOF_BOT_TOKEN=BOT_TOKEN) if sandbox else refusal(tmp_path, "--sandbox")
-    assert "other mode" in sentence
+    assert ("made in sandbox mode" if sandbox else "belongs to a real service") in sentence
+    assert "--database (TAPROOF_DATABASE_URL)" in sentence
     assert BOT_TOKEN not in sentence
 
 

@@ -89,7 +89,7 @@ class InternalError(TaproofError):
 
 
 class MasterKeyWrong(TaproofError):
-    """The master key does not fit this database. Set TAPROOF_MASTER_KEY to the key that it was made with."""
+    """The master key does not fit this database. Put back its key file, or set TAPROOF_MASTER_KEY to that key."""
 
 
 class SealBroken(TaproofError):

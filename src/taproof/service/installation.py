@@ -10,7 +10,7 @@ _MODE_MARK = "mode"
 
 
 class WrongMode(TaproofError):
-    """This database belongs to the other mode, sandbox or real. Give each its own database."""
+    """This database belongs to the other mode, sandbox or real."""
 
 
 async def has_master_key(storage: Storage) -> bool:
@@ -39,4 +39,10 @@ async def check_mode(storage: Storage, *, sandbox: bool) -> None:
     """
     mode = b"sandbox" if sandbox else b"real"
     if await storage.claim_mark(_MODE_MARK, mode) != mode:
-        raise WrongMode
+        raise WrongMode(
+            "This database belongs to a real service; a sandbox needs one of its own. Choose another with --database "
+            "(TAPROOF_DATABASE_URL), or leave out --sandbox (TAPROOF_SANDBOX)."
+            if sandbox
+            else "This database was made in sandbox mode; a real service needs one of its own. Choose another with "
+            "--database (TAPROOF_DATABASE_URL), or add --sandbox (TAPROOF_SANDBOX) to use it."
+        )
