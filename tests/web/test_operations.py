@@ -217,6 +217,43 @@ async def test_the_page_has_every_endpoint_and_every_error_code(operations: http
         assert f"<code>{error.code}</code>" in text
 
 
+async def test_each_call_says_how_it_can_fail(operations: httpx.AsyncClient) -> None:
+    """A caller finds beside the call what may be missing, and whether the messenger can be in the way."""
+    text = (await operations.get("/docs")).text
+    calls = {call.split('"', 1)[0]: call for call in text.split('<section id="')[1:]}
+    missing = {"project_not_found", "session_not_found", "access_token_not_found"}
+    for name, expected in {
+        "generate": {"project_not_found", "messenger_unavailable", "project_paused"},
+        "generate_public": {"project_not_found", "messenger_unavailable", "project_paused"},
+        "verify": {"project_not_found", "session_not_found"},
+        "verify_public": {"project_not_found", "session_not_found"},
+        "read_account": set[str](),
+        "update_project": {"project_not_found"},
+        "list_sessions": {"project_not_found"},
+        "delete_access_token": {"access_token_not_found"},
+    }.items():
+        codes = set(re.findall(r"<code>([a-z_]+)</code>: ", calls[name]))
+        assert codes & (missing | {"messenger_unavailable", "project_paused"}) == expected, name
+        assert codes >= {"invalid_request", "store_unavailable"}, name
+
+
+async def test_the_page_shows_defaults(operations: httpx.AsyncClient) -> None:
+    """What a field that is left out stands for is on the page; a change has no defaults."""
+    text = (await operations.get("/docs")).text
+    calls = {call.split('"', 1)[0]: call for call in text.split('<section id="')[1:]}
+    shown = {
+        name: dict(re.findall(r"<code>(\w+)</code> <small>optional, default <code>(.*?)</code>", call))
+        for name, call in calls.items()
+    }
+    assert {name: defaults for name, defaults in shown.items() if defaults} == {
+        "create_project": {"webhook_url": "&#34;&#34;", "public_access": "true", "collect_phone": "false"},
+        "list_sessions": {"limit": "50"},
+        "read_analytics": {"days": "30"},
+    }
+    assert "The next_cursor of the page before" in calls["list_sessions"]
+    assert "<code>sessions[].messenger_username</code>" in calls["list_sessions"]
+
+
 def test_the_page_escapes_what_the_document_says(api: Api) -> None:
     """A text in the document is text on the page, also inside the few marks that the page understands."""
     document = json.loads(json.dumps(api.documented.document))

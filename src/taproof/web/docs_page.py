@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any, Final
 
@@ -41,6 +41,8 @@ class Field:
     type: str
     required: bool
     description: str
+    default: str
+    """As JSON; empty when there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ class _Reader:
             body=body,
             answers=answers,
             failures=failures,
-            curl=self._curl(method, path, operation, schemes, body),
+            curl=_curl(method, path, schemes, body),
         )
 
     def _resolve(self, node: Json) -> Json:
@@ -139,16 +141,21 @@ class _Reader:
         return node
 
     def _parameter(self, parameter: Json) -> Field:
-        kind = f"{self._type(parameter['schema'])}, in the {parameter['in']}"
-        return Field(parameter["name"], kind, parameter["required"], parameter.get("description", ""))
+        schema = parameter["schema"]
+        kind = f"{self._type(schema)}, in the {parameter['in']}"
+        return Field(parameter["name"], kind, parameter["required"], parameter.get("description", ""), _default(schema))
 
     def _shape(self, schema: Json) -> Shape:
         schema = self._resolve(schema)
         required = schema.get("required", [])
-        fields = [
-            Field(name, self._type(each), name in required, self._resolve(each).get("description", ""))
-            for name, each in schema.get("properties", {}).items()
-        ]
+        fields = []
+        for name, each in schema.get("properties", {}).items():
+            description = self._resolve(each).get("description", "")
+            fields.append(Field(name, self._type(each), name in required, description, _default(each)))
+            inner = self._resolve(each.get("items", each))
+            if "properties" in inner:
+                prefix = f"{name}[]." if "items" in each else f"{name}."
+                fields += [replace(field, name=prefix + field.name) for field in self._shape(inner).fields]
         example = json.dumps(self._example(schema), indent=2, ensure_ascii=False) if fields else ""
         return Shape(schema.get("description", ""), fields, example)
 
@@ -171,12 +178,9 @@ class _Reader:
 
     def _example(self, schema: Json) -> Any:
         schema = self._resolve(schema)
-        for key in ("const", "default"):
+        for key in ("const", "examples", "default", "enum"):
             if key in schema:
-                return schema[key]
-        for key in ("examples", "enum"):
-            if key in schema:
-                return schema[key][0]
+                return schema[key] if key in {"const", "default"} else schema[key][0]
         if "anyOf" in schema:
             return self._example(schema["anyOf"][0])
         if schema.get("type") == "object":
@@ -185,17 +189,20 @@ class _Reader:
             return [self._example(schema["items"])]
         return _SAMPLES.get(schema.get("format"), _SAMPLES[schema["type"]])
 
-    def _curl(self, method: str, path: str, operation: Json, schemes: list[str], body: Shape | None) -> str:
-        for parameter in operation.get("parameters", []):
-            if parameter["in"] == "path":
-                path = path.replace(f"{{{parameter['name']}}}", self._example(parameter["schema"]))
-        lines = [f'curl "$BASE_URL{path}"' if method == "GET" else f'curl -X {method} "$BASE_URL{path}"']
-        if schemes:
-            lines.append(f'-H "Authorization: Bearer {_PLACEHOLDERS[schemes[0]]}"')
-        if body is not None:
-            lines.append('-H "Content-Type: application/json"')
-            lines.append(f"-d '{body.example}'")
-        return " \\\n  ".join(lines)
+
+def _curl(method: str, path: str, schemes: list[str], body: Shape | None) -> str:
+    path = re.sub(r"\{(\w+)\}", lambda name: f"${name[1].upper()}", path)
+    lines = [f'curl "$BASE{path}"' if method == "GET" else f'curl -X {method} "$BASE{path}"']
+    if schemes:
+        lines.append(f'-H "Authorization: Bearer {_PLACEHOLDERS[schemes[0]]}"')
+    if body is not None:
+        lines.append('-H "Content-Type: application/json"')
+        lines.append(f"-d '{body.example}'")
+    return " \\\n  ".join(lines)
+
+
+def _default(schema: Json) -> str:
+    return json.dumps(schema["default"]) if "default" in schema else ""
 
 
 def _prose(text: str) -> Markup:

@@ -10,14 +10,19 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from taproof.core.errors import (
+    AccessTokenNotFound,
+    HttpsRequired,
     InternalError,
     InvalidAccessToken,
     InvalidRequest,
     InvalidSecretKey,
+    MessengerUnavailable,
     MethodNotAllowed,
     PayloadTooLarge,
     ProjectNotFound,
+    ProjectPaused,
     PublicAccessDisabled,
+    SessionNotFound,
     StoreUnavailable,
     TaproofError,
 )
@@ -59,10 +64,46 @@ _SECURITY_SCHEMES: Final = {
     },
 }
 
-_ANYWHERE: Final = (InvalidRequest, MethodNotAllowed, InternalError)
-"""400 on every route: HTTPS is required everywhere."""
-_SHARED: Final = (*_ANYWHERE, StoreUnavailable)
-_WITH_BODY: Final = (*_SHARED, ProjectNotFound, PayloadTooLarge)
+_MEANINGS: Final[dict[type[TaproofError], str]] = {
+    InvalidRequest: "The request is not valid; the sentence names what is wrong.",
+    ProjectPaused: "The project is paused: its is_active is false.",
+    HttpsRequired: "The request came over plain HTTP, from another machine.",
+    InvalidAccessToken: "The access token is missing, malformed, expired or revoked.",
+    InvalidSecretKey: "The secret key is missing, malformed or replaced.",
+    PublicAccessDisabled: "Public access is off for this project.",
+    ProjectNotFound: "There is no project with this project_id, or it is not yours.",
+    SessionNotFound: "The project has no session with this session_token.",
+    AccessTokenNotFound: "There is no access token with this token_id, or it is not yours.",
+    MethodNotAllowed: "The address does not answer this method.",
+    PayloadTooLarge: "The body is larger than 16 KiB.",
+    InternalError: "A bug in the service.",
+    StoreUnavailable: "The store cannot be reached just now.",
+    MessengerUnavailable: "The messenger cannot be reached just now, so there is no deeplink to show.",
+}
+_FAILURES: Final[dict[str, tuple[type[TaproofError], ...]]] = {
+    "BadRequest": (InvalidRequest, HttpsRequired),
+    "BadStart": (InvalidRequest, ProjectPaused, HttpsRequired),
+    "InvalidAccessToken": (InvalidAccessToken,),
+    "InvalidSecretKey": (InvalidSecretKey,),
+    "PublicAccessDisabled": (PublicAccessDisabled,),
+    "ProjectNotFound": (ProjectNotFound,),
+    "ProjectOrSessionNotFound": (ProjectNotFound, SessionNotFound),
+    "AccessTokenNotFound": (AccessTokenNotFound,),
+    "MethodNotAllowed": (MethodNotAllowed,),
+    "PayloadTooLarge": (PayloadTooLarge,),
+    "InternalError": (InternalError,),
+    "StoreUnavailable": (StoreUnavailable,),
+    "StoreOrMessengerUnavailable": (StoreUnavailable, MessengerUnavailable),
+}
+"""The documented answers to failed requests: by name, the errors, of one status, that such an answer may be."""
+_ANYWHERE: Final = ("BadRequest", "MethodNotAllowed", "InternalError")
+_SHARED: Final = (*_ANYWHERE, "StoreUnavailable")
+_SIGN_IN_FAILURES: Final = {
+    "generate_public": ("BadStart", "PublicAccessDisabled", "ProjectNotFound", "StoreOrMessengerUnavailable"),
+    "verify_public": ("BadRequest", "PublicAccessDisabled", "ProjectOrSessionNotFound", "StoreUnavailable"),
+    "generate": ("BadStart", "InvalidSecretKey", "ProjectNotFound", "StoreOrMessengerUnavailable"),
+    "verify": ("BadRequest", "InvalidSecretKey", "ProjectOrSessionNotFound", "StoreUnavailable"),
+}
 
 _PROJECT_ID: Final = {
     "type": "string",
@@ -77,7 +118,7 @@ _OPTIONAL_PROJECT_ID: Final = {
 _SESSION_TOKEN: Final = {
     "type": "string",
     "pattern": "^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$",
-    "description": "What generate returned.",
+    "description": "What generate returned: 43 characters of A-Z a-z 0-9 _ -.",
     "examples": ["UHbqfTr3m0h7xYk2Vw9cLr5sZ8dA1eB4gJ6nP0tQ3vE"],
 }
 _TIME: Final = {"type": "string", "format": "date-time", "examples": ["2026-11-20T22:44:03.127Z"]}
@@ -122,7 +163,7 @@ _SCHEMAS: Final[dict[str, Any]] = {
             "messenger_name": {"type": "string", "examples": ["Ada Lovelace"]},
             "messenger_username": {
                 "type": ["string", "null"],
-                "description": "null when the user has none.",
+                "description": 'null when the user has none (in the proof, and in GET /dev/sessions, it is "" then).',
                 "examples": ["ada"],
             },
             "confirmed_at": _TIME,
@@ -161,7 +202,7 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
     for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own error shape, which nothing answers.
         components["schemas"].pop(name, None)
     components["schemas"] |= _SCHEMAS
-    components["responses"] = {error.__name__: _failure(error) for error in _FAILURES}
+    components["responses"] = {name: _failure(errors) for name, errors in _FAILURES.items()}
     components["securitySchemes"] = _SECURITY_SCHEMES
     return document
 
@@ -169,13 +210,16 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
 def _complete(operation: dict[str, Any]) -> None:
     """Add to FastAPI's description of a developer endpoint what it does not know."""
     parameters = operation.get("parameters", [])
-    errors: list[type[TaproofError]] = [*_SHARED, InvalidAccessToken]
+    failures = [*_SHARED, "InvalidAccessToken"]
     if "requestBody" in operation:
-        errors.append(PayloadTooLarge)
-    if any(parameter["name"] in {"project_id", "token_id"} for parameter in parameters):
-        errors.append(ProjectNotFound)
+        failures.append("PayloadTooLarge")
+    names = {parameter["name"] for parameter in parameters}
+    if "project_id" in names:
+        failures.append("ProjectNotFound")
+    if "token_id" in names:
+        failures.append("AccessTokenNotFound")
     operation["responses"].pop("422", None)
-    operation["responses"] |= _failures(*errors)
+    operation["responses"] |= _failures(*failures)
     operation["security"] = [{"accessToken": []}]
     for parameter in parameters:
         schema = parameter["schema"]
@@ -184,50 +228,35 @@ def _complete(operation: dict[str, Any]) -> None:
             parameter["schema"] = {k: v for k, v in schema.items() if k != "anyOf"} | schema["anyOf"][0]
 
 
-def _failures(*errors: type[TaproofError]) -> dict[str, Any]:
-    """Return the `responses` of these errors, in the order of their status."""
-    numbered = sorted((str(STATUSES[error].value), error.__name__) for error in errors)
+def _failures(*names: str) -> dict[str, Any]:
+    """Return the `responses` of these failures, in the order of their status."""
+    numbered = sorted((str(STATUSES[_FAILURES[name][0]].value), name) for name in names)
     return {status: {"$ref": f"#/components/responses/{name}"} for status, name in numbered}
 
 
-def _failure(error: type[TaproofError]) -> dict[str, Any]:
-    status = STATUSES[error]
+def _failure(errors: tuple[type[TaproofError], ...]) -> dict[str, Any]:
+    status = STATUSES[errors[0]]
     headers: dict[str, Any] = {
         "X-Error-Code": {
             "description": "A stable code of what is wrong.",
             "required": True,
             "schema": {"type": "string", "pattern": "^[a-z_]+$"},
-            "example": error.code,
+            "example": errors[0].code,
         }
     }
     extra = {401: "WWW-Authenticate", 405: "Allow", 503: "Retry-After"}.get(status)
     if extra is not None:
         headers[extra] = {"required": True, "schema": {"type": "string"}}
     return {
-        "description": _MEANINGS[error],
+        "description": "\n\n".join(f"`{error.code}`: {_MEANINGS[error]}" for error in errors),
         "headers": headers,
         "content": {
             "application/json": {
                 "schema": {"$ref": "#/components/schemas/Error"},
-                "example": {"error": error().sentence},
+                "examples": {error.code: {"value": {"error": error().sentence}} for error in errors},
             }
         },
     }
-
-
-_MEANINGS: Final[dict[type[TaproofError], str]] = {
-    InvalidRequest: "The request is not valid; the sentence names what is wrong. Also: HTTPS is required, or, when "
-    "starting a session, the project is paused.",
-    InvalidAccessToken: "The access token is missing, malformed, expired or revoked.",
-    InvalidSecretKey: "The secret key is missing, malformed or replaced.",
-    PublicAccessDisabled: "Public access is off for this project.",
-    ProjectNotFound: "There is no such thing, or it is not yours: project, session or access token.",
-    MethodNotAllowed: "The address does not answer this method.",
-    PayloadTooLarge: "The body is larger than 16 KiB.",
-    InternalError: "A bug in the service.",
-    StoreUnavailable: "The store cannot be reached just now.",
-}
-_FAILURES: Final = tuple(_MEANINGS)
 
 
 def _session_operation(verb: str, summary: str, description: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -253,7 +282,7 @@ def _session_operation(verb: str, summary: str, description: str, fields: dict[s
                     "description": "Successful Response",
                     "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{answer}"}}},
                 },
-                **_failures(*_WITH_BODY, PublicAccessDisabled if public else InvalidSecretKey),
+                **_failures(*_SIGN_IN_FAILURES[verb], "MethodNotAllowed", "PayloadTooLarge", "InternalError"),
             },
         }
     }
@@ -276,7 +305,8 @@ _SESSION_PATHS: Final = {
     "/api/v1/generate": _session_operation(
         "generate",
         "Start a session from your server",
-        "As generate/public, with the project's secret key instead of its id; public access may be off.",
+        "As generate/public, with the project's secret key instead of its id; public access may be off. The body `{}` "
+        "and its Content-Type are still needed.",
         {"project_id": _OPTIONAL_PROJECT_ID},
     ),
     "/api/v1/verify": _session_operation(

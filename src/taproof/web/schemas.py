@@ -59,7 +59,12 @@ WebhookUrl = Annotated[
 ]
 PublicAccess = Annotated[bool, Field(description="Whether the public session endpoints answer for this project.")]
 CollectPhone = Annotated[
-    bool, Field(description="Whether users are asked for their phone number. On the pro and business plans only.")
+    bool,
+    Field(
+        description="A setting that is stored, and may be true on the pro and business plans only. This version does "
+        "not ask for phone numbers yet.",
+        examples=[False],
+    ),
 ]
 
 
@@ -71,7 +76,7 @@ class CreateProject(_Request):
     """A new project."""
 
     name: Name = Field(description="What users see in the messenger, up to 100 characters.", examples=["Acme Shop"])
-    webhook_url: WebhookUrl = Field(default_factory=str)
+    webhook_url: WebhookUrl = ""
     public_access: PublicAccess = True
     collect_phone: CollectPhone = False
 
@@ -180,10 +185,12 @@ class SessionAnswer(BaseModel):
     id: str = Field(examples=["sess_0Bv7TqLm29XcYdKpRfWzHs"])
     project_id: ProjectId
     project_name: str = Field(examples=["Acme Shop"])
-    messenger_id: str = Field(description='"" until the user confirms.', examples=["123456789"])
-    messenger_name: str = Field(description='"" until the user confirms.', examples=["Ada Lovelace"])
+    messenger_id: str = Field(description='"" until the user confirms; from then on it stays.', examples=["123456789"])
+    messenger_name: str = Field(
+        description='"" until the user confirms; from then on it stays.', examples=["Ada Lovelace"]
+    )
     messenger_username: str | None = Field(
-        description='null until the user confirms; "" when the user has none.', examples=["ada"]
+        description='null until the user confirms; from then on "" when the user has none.', examples=["ada"]
     )
     status: Status = Field(examples=["used"])
     created_at: Time
