@@ -24,6 +24,7 @@ from taproof.bot.connection import (
     Reconnection,
     create_bot,
     fetch_username,
+    waiting_out_floods,
 )
 
 
@@ -85,6 +86,9 @@ async def test_refused_token_is_told_apart(fault: Fault, bot: Bot, api: Scripted
         Fault(502, raw=f"<html>/bot{TOKEN}/getMe could not be reached</html>"),
         Fault(200, raw=f'{{"ok": true, "result": "{TOKEN}"}}'),
         Fault(200, raw="[]"),
+        Fault(200, raw='{"ok": true}'),
+        Fault(200, raw='{"ok": true, "result": null}'),
+        Fault(200, raw="[" * 100_000),
         Fault(500, raw='{"ok": false}'),
         Fault(400, f"Bad Request: no such path /bot{TOKEN}/getMe"),
         Fault(429, "Too Many Requests: retry after 1", {"retry_after": 1}),
@@ -142,18 +146,44 @@ async def test_slow_server_is_given_up(bot: Bot, monkeypatch: pytest.MonkeyPatch
 
 
 async def test_flood_wait_is_bounded(bot: Bot, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reply waits as told, at most 60 s each of a few times; then the update comes again later."""
+    """A call waits as told, at most 60 s in all, in a hurry not at all; then the update comes again later."""
     waits: list[float] = []
 
-    async def sleep(seconds: float) -> None:
+    async def pause(seconds: float, _: asyncio.Event) -> None:
         waits.append(seconds)
 
-    monkeypatch.setattr("taproof.bot.connection.asyncio.sleep", sleep)
-    api.fail("sendMessage", Fault(429, "Too Many Requests: retry after 3600", {"retry_after": 3600}, times=9))
+    monkeypatch.setattr(connection, "_pause", pause)
+    hurry = asyncio.Event()
+    for seconds in [10, 25, 10**400]:
+        api.fail("sendMessage", Fault(429, "Too Many Requests: retry later", {"retry_after": seconds}))
+    with pytest.raises(TelegramRetryAfter), waiting_out_floods(hurry):
+        await bot.send_message(11, "text")
+    assert waits == [10, 25]
+    api.fail("sendMessage", Fault(429, "Too Many Requests: retry later", {"retry_after": 10**400}, times=4))
+    with pytest.raises(TelegramRetryAfter), waiting_out_floods(hurry):
+        await bot.send_message(11, "text")
+    hurry.set()
+    with pytest.raises(TelegramRetryAfter), waiting_out_floods(hurry):
+        await bot.send_message(11, "text")
     with pytest.raises(TelegramRetryAfter):
         await bot.send_message(11, "text")
-    assert waits[:2] == [60, 60]
-    assert len(api.of("sendMessage")) == 3
+    assert waits == [10, 25, 60]
+    assert len(api.of("sendMessage")) == 3 + 2 + 1 + 1
+
+
+async def test_hurry_ends_a_wait(bot: Bot, api: ScriptedApi) -> None:
+    """A call that waits out the flood limit is made once more, and no longer waits, as soon as there is a hurry."""
+    hurry = asyncio.Event()
+    api.fail("sendMessage", Fault(429, "Too Many Requests: retry later", {"retry_after": 3600}, times=9))
+
+    def soon(*_: object) -> None:
+        asyncio.get_running_loop().call_later(0.02, hurry.set)
+
+    api.on_call = soon
+    async with asyncio.timeout(10):
+        with pytest.raises(TelegramRetryAfter), waiting_out_floods(hurry):
+            await bot.send_message(11, "text")
+    assert len(api.of("sendMessage")) == 2
 
 
 async def test_delays_grow_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +204,9 @@ async def test_delays_grow_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
         await reconnection.wait(TelegramUnauthorizedError(GetMe(), "Unauthorized"))
         await reconnection.wait(TelegramRetryAfter(GetMe(), "wait", 45))
         await reconnection.wait(TelegramAPIError(GetMe(), "odd"))
-    assert waits == [1, 2, 4, 8, 16, 30, 30, 30, 1, 30, 45, 8]
+        await reconnection.wait(TelegramRetryAfter(GetMe(), "wait", 10**400))
+        await reconnection.wait(TelegramRetryAfter(GetMe(), "wait", -1))
+    assert waits == [1, 2, 4, 8, 16, 30, 30, 30, 1, 30, 45, 8, 3600, 1]
     assert [entry["event"] for entry in logs] == [
         "bot_api_unreachable",
         "bot_api_reached",
@@ -182,4 +214,5 @@ async def test_delays_grow_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
         "bot_token_refused",
         "bot_flood_wait",
         "bot_api_error",
+        "bot_flood_wait",
     ]

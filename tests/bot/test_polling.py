@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 from aiogram import Bot
@@ -151,13 +152,86 @@ async def test_update_that_never_succeeds_is_dropped_in_the_end(
     phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One chat that the Bot API cannot serve does not hold back the acknowledgement for ever."""
-    monkeypatch.setattr(polling, "GIVE_UP_SECONDS", 0.1)
+    monkeypatch.setattr(polling, "UNANSWERED_SECONDS", 0.1)
     api.fail("sendMessage", Fault(500, "Internal Server Error", times=1000))
     api.updates = [phone.message("/help")]
     with capture_logs() as logs:
         async with running(bot, intake):
             await until(lambda: not api.updates)
     assert [entry["event"] for entry in logs if entry["log_level"] == "error"] == ["bot_update_given_up"]
+
+
+@pytest.mark.parametrize("opens_first", [False, True])
+async def test_one_user_cannot_stop_sign_in_for_others(
+    opens_first: bool,  # noqa: FBT001
+    phone: Phone,
+    bot: Bot,
+    intake: UpdateIntake,
+    api: ScriptedApi,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Hundreds of messages of a user whom the bot may not answer do not keep another's link from being opened.
+
+    That holds also if a reply to them waits already, and what they decide is stored nevertheless.
+    """
+    monkeypatch.setattr(polling, "FINISH_SECONDS", 0.05)
+
+    def refuse_first_user(method: str, parameters: dict[str, str]) -> None:
+        if method == "sendMessage" and parameters["chat_id"] == "11":
+            api.fail("sendMessage", Fault(429, "Too Many Requests: retry after 3600", {"retry_after": 3600}))
+
+    api.on_call = refuse_first_user
+    tokens = [await phone.create_session() for _ in range(3)]
+    if opens_first:
+        api.updates = [phone.message(f"/start {tokens[0]}")]
+    api.updates += [phone.message("hello") for _ in range(150)]
+    api.updates += [phone.message(f"/start {tokens[1]}")]
+    api.updates += [phone.message("hello") for _ in range(149)]
+    api.updates += [phone.message(f"/start {tokens[2]}", 22)]
+    async with running(bot, intake):
+        await until(lambda: "22" in {sent["chat_id"] for sent in api.of("sendMessage")})
+        await until(lambda: not api.updates)
+    assert (await phone.session(tokens[1])).opener_id == "11"
+    assert (await phone.session(tokens[2])).opener_id == "22"
+
+
+@pytest.mark.parametrize(
+    "answer", ['{"ok": true}', '{"ok": true, "result": null}', '{"ok": true, "result": [[]]}', "[" * 100_000]
+)
+async def test_odd_answer_does_not_end_the_loop(
+    answer: str, phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
+) -> None:
+    """An answer that is not the Bot API's counts as no answer."""
+    api.fail("getUpdates", Fault(200, raw=answer, times=2))
+    api.updates = [phone.message("/help")]
+    with capture_logs() as logs:
+        async with running(bot, intake):
+            await until(lambda: not api.updates)
+    assert [entry["event"] for entry in logs] == ["bot_api_unreachable", "bot_api_reached"]
+
+
+async def test_bug_does_not_end_the_loop(
+    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error that nobody foresaw is logged once, by its type and place, and the loop goes on."""
+    bugs = 3
+    user_of = polling._user_of
+
+    def broken(update: dict[str, Any]) -> int | None:
+        nonlocal bugs
+        bugs -= 1
+        if bugs >= 0:
+            raise RuntimeError("a secret in an error's text")
+        return user_of(update)
+
+    monkeypatch.setattr(polling, "_user_of", broken)
+    api.updates = [phone.message("/help")]
+    with capture_logs() as logs:
+        async with running(bot, intake):
+            await until(lambda: not api.updates)
+    assert [entry["event"] for entry in logs] == ["bot_polling_failed"]
+    assert logs[0]["error"] == "RuntimeError"
+    assert "secret" not in str(logs)
 
 
 async def test_unreachable_api_is_said_once(phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:

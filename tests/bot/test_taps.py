@@ -231,10 +231,34 @@ async def test_user_who_cannot_be_reached(fault: Fault, phone: Phone, intake: Up
 
 
 async def test_flood_limit_is_waited_out(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """`retry_after` is honoured, and the reply is sent in the end."""
-    api.fail("sendMessage", Fault(429, "Too Many Requests: retry after 1", {"retry_after": 1}))
-    assert await intake.handle(phone.message("/help")) == "done"
-    assert [sent["text"] for sent in api.of("sendMessage")] == [EN.help] * 2
+    """`retry_after` is honoured for the prompt and for the outcome of a decision, and they are sent in the end."""
+    for method in ["sendMessage", "editMessageText"]:
+        api.fail(method, Fault(429, "Too Many Requests: retry after 1", {"retry_after": 1}))
+    session_token = await opened(phone, intake)
+    assert await intake.handle(phone.tap(f"c:{session_token}")) == "done"
+    assert len(api.of("sendMessage")) == len(api.of("editMessageText")) == 2
+
+
+async def test_reply_that_decides_nothing_does_not_wait(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """Help, refusals and stale taps that meet the flood limit are left out, and the update is done."""
+    session_token = await opened(phone, intake)
+    assert await intake.handle(phone.tap(f"c:{session_token}")) == "done"
+    api.calls.clear()
+    for method in ["sendMessage", "editMessageText", "answerCallbackQuery"]:
+        api.fail(method, Fault(429, "Too Many Requests: retry after 3600", {"retry_after": 3600}, times=99))
+    group = {"id": -1, "title": "G", "type": "group"}
+    for update in [
+        phone.message("hello"),
+        phone.message("/start", chat=group),
+        phone.message("/start nonsense"),
+        phone.message(f"/start {session_token}", 22),
+        phone.tap(f"c:{session_token}"),
+        phone.tap(f"c:{session_token}", 22),
+        phone.tap("x"),
+    ]:
+        assert await intake.handle(update) == "done"
+    methods = [method for method, _ in api.calls]
+    assert [methods.count(name) for name in ("sendMessage", "editMessageText", "answerCallbackQuery")] == [4, 1, 3]
 
 
 async def test_nothing_personal_is_logged(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:

@@ -110,7 +110,7 @@ async def test_decision_survives_a_lost_reply(phone: Phone, intake: UpdateIntake
     await intake.handle(phone.message(f"/start {session_token}"))
     tap = phone.tap(f"c:{session_token}")
     api.fail("editMessageText", Fault(502, raw="<html>Bad Gateway</html>"))
-    assert await intake.handle(tap, sole_consumer=True) == "retry"
+    assert await intake.handle(tap, sole_consumer=True) == "unanswered"
     assert (await phone.session(session_token)).status == "confirmed"
     assert await intake.handle(tap, sole_consumer=True) == "done"
     first, second = api.of("editMessageText")
@@ -134,7 +134,7 @@ async def test_trouble_with_the_bot_api_loses_nothing(
     """Whatever is wrong with the Bot API, the update is not finished before its answer was sent."""
     api.fail("sendMessage", Fault(fault.status, fault.description, raw=fault.raw))
     update = phone.message("/help")
-    assert await intake.handle(update, sole_consumer=True) == "retry"
+    assert await intake.handle(update, sole_consumer=True) == "unanswered"
     assert await intake.handle(update, sole_consumer=True) == "done"
     assert len(api.of("sendMessage")) == 2
 

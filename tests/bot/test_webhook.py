@@ -11,6 +11,7 @@ from tests.bot.conftest import Fault, Phone, ScriptedApi
 from taproof.bot import connection
 from taproof.bot.updates import ALLOWED_UPDATES, UpdateIntake
 from taproof.bot.webhook import BODY_LIMIT, WebhookEndpoint, register_webhook
+from taproof.core.errors import StoreUnavailable
 
 SECRET = "s3cret_-token"
 HEADER = (b"x-telegram-bot-api-secret-token", SECRET.encode())
@@ -117,6 +118,24 @@ async def test_update_that_failed_is_asked_for_again(phone: Phone, endpoint: Web
     status, answer, given = await Exchange(json.dumps(phone.message("/help")).encode()).to(endpoint)
     assert (status, list(answer)) == (503, ["error"])
     assert int(given[b"retry-after"]) > 0
+
+
+async def test_redelivery_after_a_failure_is_taken_at_once(
+    phone: Phone, endpoint: WebhookEndpoint, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claim of an update that failed is given up: the messenger delivers it again before a lease could lapse."""
+    body = json.dumps(phone.message(f"/start {await phone.create_session()}")).encode()
+    api.fail("sendMessage", Fault(502, raw="<html>"))
+    assert (await Exchange(body).to(endpoint))[0] == 503
+    with monkeypatch.context() as away:
+        away.setattr(phone.storage, "open_session", unavailable)
+        assert (await Exchange(body).to(endpoint))[0] == 503
+    assert (await Exchange(body).to(endpoint))[0] == 200
+    assert len(api.of("sendMessage")) == 2
+
+
+async def unavailable(*_: Any) -> None:
+    raise StoreUnavailable
 
 
 async def test_whole_sign_in(phone: Phone, endpoint: WebhookEndpoint) -> None:

@@ -7,7 +7,10 @@ is stripped of it before anybody can log it, and an answer is read through a cap
 import asyncio
 import re
 import ssl
-from typing import Final, cast
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Final
 
 import structlog
 from aiogram import Bot
@@ -35,10 +38,13 @@ ANSWER_LIMIT: Final = 16 * 1024 * 1024
 """Bytes: a hundred updates of the largest kind are far below it."""
 FLOOD_ATTEMPTS: Final = 3
 FLOOD_WAIT_LIMIT: Final = 60
+"""How long one reply is put off in all because of the flood limit."""
 LONGEST_DELAY: Final = 30
+LONGEST_SILENCE: Final = 3600
+"""How long a call that is not a reply is put off at most, whatever the Bot API asks for."""
 
 _TOKEN: Final = re.compile(r"[0-9]{1,18}:[A-Za-z0-9_-]+")
-_WAITING_METHODS: Final = {"sendMessage", "editMessageText", "answerCallbackQuery"}
+_patience: Final[ContextVar[asyncio.Event | None]] = ContextVar("patience", default=None)
 
 _log = structlog.get_logger(__name__)
 
@@ -51,8 +57,21 @@ class BotApiUnreachableError(Exception):
     """The Bot API gave no usable answer. The sentence says why."""
 
 
+@contextmanager
+def waiting_out_floods(hurry: asyncio.Event) -> Iterator[None]:
+    """Let the calls made in this block wait when they meet the flood limit, until `hurry` is set; others fail at once.
+
+    Waiting is the exception: whoever makes the bot answer too often must not keep it from answering others.
+    """
+    before = _patience.set(hurry)
+    try:
+        yield
+    finally:
+        _patience.reset(before)
+
+
 class BotApiSession(AiohttpSession):
-    """Calls the Bot API without leaking the token, and waits when a reply to a user meets the flood limit.
+    """Calls the Bot API without leaking the token, and waits out the flood limit where the caller wants that.
 
     Args:
         api_url: where `/bot<token>/<method>` hangs, such as `https://api.telegram.org`.
@@ -70,15 +89,21 @@ class BotApiSession(AiohttpSession):
         method: TelegramMethod[TelegramType],
         timeout: int | None = None,  # noqa: ASYNC109 — the signature is aiogram's.
     ) -> TelegramType:
-        """Call a method; a reply that is told to wait is sent again after the wait, at most 60 s each time."""
-        attempts = FLOOD_ATTEMPTS if method.__api_method__ in _WAITING_METHODS else 1
-        for _ in range(attempts - 1):
+        """Call a method; within `waiting_out_floods` it is called again after a wait, 60 s in all at most."""
+        hurry = _patience.get()
+        if hurry is None:
+            return await self._request(bot, method, timeout)
+        left = FLOOD_WAIT_LIMIT
+        for _ in range(FLOOD_ATTEMPTS - 1):
             try:
                 return await self._request(bot, method, timeout)
             except TelegramRetryAfter as flood:
-                wait = min(flood.retry_after, FLOOD_WAIT_LIMIT)
+                if left <= 0 or hurry.is_set():
+                    raise
+                wait = min(max(flood.retry_after, 1), left)
+            left -= wait
             _log.info("bot_flood_wait", seconds=wait)
-            await asyncio.sleep(wait)
+            await _pause(wait, hurry)
         return await self._request(bot, method, timeout)
 
     async def _request(self, bot: Bot, method: TelegramMethod[TelegramType], seconds: int | None) -> TelegramType:
@@ -95,7 +120,10 @@ class BotApiSession(AiohttpSession):
                 status = answer.status
                 content = await _read_answer(answer)
             response = self.check_response(bot=bot, method=method, status_code=status, content=content)
-            return cast("TelegramType", response.result)
+            if response.result is not None:
+                return response.result
+            # Every method has a result: without one, aiogram's promise of its type would be broken.
+            trouble = f"an answer with HTTP status {status} that is not the Bot API's"
         except TelegramAPIError as refusal:
             refusal.message = _without_token(str(refusal.message), bot)
             raise
@@ -103,11 +131,17 @@ class BotApiSession(AiohttpSession):
             trouble = "no answer in time"
         except (ClientError, OSError) as error:
             trouble = _without_token(f"{type(error).__name__}: {error}", bot)
-        except (ClientDecodeError, TypeError, ValueError):
+        except (ClientDecodeError, TypeError, ValueError, RecursionError):
             # A proxy's error page, for example. Its text is not repeated: it may quote the address.
             trouble = f"an answer with HTTP status {status} that is not the Bot API's"
         # Raised out here so that it does not carry the original error, which may hold the address, as its context.
         raise TelegramNetworkError(method=method, message=trouble)
+
+
+async def _pause(seconds: float, hurry: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await hurry.wait()
 
 
 async def _read_answer(answer: ClientResponse) -> str:
@@ -171,7 +205,7 @@ class Reconnection:
         self._told = ""
 
     async def wait(self, trouble: TelegramAPIError) -> None:
-        """Wait as long as this trouble calls for: what the Bot API asks for, or 1 to 30 s, longer each time."""
+        """Wait as long as this trouble calls for: what the Bot API asks for, up to an hour; or 1 to 30 s, growing."""
         delay = min(2**self._failures, LONGEST_DELAY)
         self._failures = min(self._failures + 1, 10)
         if isinstance(trouble, TelegramUnauthorizedError | TelegramNotFound):
@@ -180,7 +214,7 @@ class Reconnection:
         elif isinstance(trouble, TelegramConflictError):
             self._tell("bot_conflict", trouble, "Another program receives this bot's updates. Stop it.")
         elif isinstance(trouble, TelegramRetryAfter):
-            delay = trouble.retry_after
+            delay = min(max(trouble.retry_after, 1), LONGEST_SILENCE)
             self._tell("bot_flood_wait", trouble, f"The Bot API asks for {delay} s of silence.")
         elif isinstance(trouble, TelegramNetworkError):
             self._tell("bot_api_unreachable", trouble, "Check the network and TAPROOF_BOT_API_URL. Still trying.")

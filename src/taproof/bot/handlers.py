@@ -1,14 +1,18 @@
 """What the bot does (contract.md, Messenger). It decides nothing: `service/signin.py` does, and is safe to repeat."""
 
+import asyncio
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import structlog
 from aiogram import Bot, Dispatcher
 from aiogram.enums import ChatMemberStatus, ChatType, ContentType
-from aiogram.exceptions import TelegramBadRequest
+from aiogram.exceptions import TelegramBadRequest, TelegramRetryAfter
 from aiogram.types import CallbackQuery, ChatMemberUpdated, InaccessibleMessage, Message, User
 
+from taproof.bot.connection import waiting_out_floods
 from taproof.bot.prompts import CONFIRM, Reply, opened_reply, outcome_notice, outcome_reply
 from taproof.bot.texts import texts_for
 from taproof.core.clock import Clock
@@ -46,13 +50,17 @@ def build_dispatcher(signin: SignIn, clock: Clock) -> Dispatcher:
 
 
 class Conversation:
-    """Answers one update at a time; keeps nothing between them."""
+    """Answers one update at a time; keeps nothing between them.
+
+    Only what a sign-in cannot go on without waits out the Bot API's flood limit: the prompt, and the outcome of a
+    decision just made; and even that only until `hurry` is set. Any other reply that meets the limit is left out.
+    """
 
     def __init__(self, signin: SignIn, clock: Clock) -> None:
         self._signin = signin
         self._clock = clock
 
-    async def on_message(self, message: Message, bot: Bot) -> None:
+    async def on_message(self, message: Message, bot: Bot, hurry: asyncio.Event) -> None:
         """Answer a message: a link that was opened, or anything else that a person writes to the bot."""
         user = message.from_user
         if user is None or user.is_bot:
@@ -64,11 +72,13 @@ class Conversation:
                 await _send_to_group(bot, message.chat.id, texts.private_only)
         elif command == "start" and payload:
             seen = await self._signin.open_session(payload, str(user.id))
-            await _send(bot, message.chat.id, opened_reply(texts, seen, payload, self._clock()))
+            _log_seen("sign_in_opened", seen)
+            reply = opened_reply(texts, seen, payload, self._clock())
+            await _send(bot, message.chat.id, reply, hurry if seen.outcome == "opened" else None)
         elif message.content_type in _WORTH_AN_ANSWER:
-            await _send(bot, message.chat.id, Reply(texts.help))
+            await _send(bot, message.chat.id, Reply(texts.help), None)
 
-    async def on_tap(self, query: CallbackQuery, bot: Bot) -> None:
+    async def on_tap(self, query: CallbackQuery, bot: Bot, hurry: asyncio.Event) -> None:
         """Decide a session for the user who tapped a button of its prompt, then show what became of it."""
         user = query.from_user
         if user.is_bot:
@@ -83,11 +93,13 @@ class Conversation:
             await _answer(bot, query, texts.foreign, alert=True)
             return
         seen = await self._decide(tap[1], tap[2], user)
+        if seen.changed:
+            _log_seen("sign_in_decided", seen)
         notice = outcome_notice(texts, seen)
         if seen.outcome == "foreign":
             await _answer(bot, query, notice, alert=True)
             return
-        await _replace(bot, prompt, outcome_reply(texts, seen), must_arrive=seen.changed)
+        await _replace(bot, prompt, outcome_reply(texts, seen), hurry if seen.changed else None)
         await _answer(bot, query, notice)
 
     async def on_membership(self, change: ChatMemberUpdated) -> None:
@@ -100,6 +112,10 @@ class Conversation:
             identity = Identity(str(user.id), user.full_name, user.username or "")
             return await self._signin.confirm_session(session_token, identity)
         return await self._signin.cancel_session(session_token, str(user.id))
+
+
+def _log_seen(event: str, seen: SeenSession) -> None:
+    _log.info(event, outcome=seen.outcome, project_id=seen.project_id, session_id=seen.session_id)
 
 
 def _parse_command(message: Message) -> tuple[str | None, str | None, str]:
@@ -125,9 +141,25 @@ def _is_own_chat(prompt: Message | InaccessibleMessage, user: User) -> bool:
     return prompt.chat.type == ChatType.PRIVATE and prompt.chat.id == user.id
 
 
-async def _send(bot: Bot, chat_id: int, reply: Reply) -> None:
+@contextmanager
+def _within_flood_limit(hurry: asyncio.Event | None) -> Iterator[None]:
+    """Wait out the flood limit until `hurry` is set; in a hurry, or without it, leave out the reply that meets it."""
     try:
-        await bot.send_message(chat_id, reply.text, reply_markup=reply.buttons)
+        if hurry is None:
+            yield
+        else:
+            with waiting_out_floods(hurry):
+                yield
+    except TelegramRetryAfter:
+        if hurry is not None and not hurry.is_set():
+            raise
+        _log.info("bot_reply_left_out", reason="flood_limit")
+
+
+async def _send(bot: Bot, chat_id: int, reply: Reply, hurry: asyncio.Event | None) -> None:
+    try:
+        with _within_flood_limit(hurry):
+            await bot.send_message(chat_id, reply.text, reply_markup=reply.buttons)
     except TelegramBadRequest as refusal:
         if "chat not found" not in refusal.message:
             raise
@@ -136,27 +168,33 @@ async def _send(bot: Bot, chat_id: int, reply: Reply) -> None:
 
 async def _send_to_group(bot: Bot, chat_id: int, text: str) -> None:
     try:
-        await bot.send_message(chat_id, text)
+        with _within_flood_limit(None):
+            await bot.send_message(chat_id, text)
     except TelegramBadRequest as refusal:
         # A group has many ways to keep a bot from writing, none of which matters here.
         _log.info("bot_group_silent", reason=refusal.message)
 
 
-async def _replace(bot: Bot, prompt: Message | InaccessibleMessage, reply: Reply, *, must_arrive: bool) -> None:
-    """Put the outcome in the prompt's place, without buttons; if it cannot be edited, as a message of its own."""
+async def _replace(bot: Bot, prompt: Message | InaccessibleMessage, reply: Reply, hurry: asyncio.Event | None) -> None:
+    """Put the outcome in the prompt's place, without buttons.
+
+    If that cannot be edited and the outcome is news, which comes with `hurry`, it is sent as a message of its own.
+    """
     try:
-        await bot.edit_message_text(reply.text, chat_id=prompt.chat.id, message_id=prompt.message_id)
+        with _within_flood_limit(hurry):
+            await bot.edit_message_text(reply.text, chat_id=prompt.chat.id, message_id=prompt.message_id)
     except TelegramBadRequest as refusal:
         if "message is not modified" in refusal.message:
             return
         _log.info("bot_prompt_gone", reason=refusal.message)
-        if must_arrive:
-            await _send(bot, prompt.chat.id, reply)
+        if hurry is not None:
+            await _send(bot, prompt.chat.id, reply, hurry)
 
 
 async def _answer(bot: Bot, query: CallbackQuery, notice: str, *, alert: bool = False) -> None:
     try:
-        await bot.answer_callback_query(query.id, text=notice, show_alert=alert)
+        with _within_flood_limit(None):
+            await bot.answer_callback_query(query.id, text=notice, show_alert=alert)
     except TelegramBadRequest as refusal:
         # After some seconds a tap can no longer be answered. The message says the same and stays.
         _log.info("bot_tap_too_old", reason=refusal.message)

@@ -5,6 +5,7 @@ aiogram's own polling acknowledges an update when the next ones are fetched, han
 """
 
 import asyncio
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import structlog
@@ -13,7 +14,7 @@ from aiogram.exceptions import TelegramAPIError, TelegramConflictError
 from aiogram.methods import TelegramMethod
 
 from taproof.bot.connection import LONGEST_DELAY, Reconnection
-from taproof.bot.updates import ALLOWED_UPDATES, UpdateIntake
+from taproof.bot.updates import ALLOWED_UPDATES, UpdateIntake, places
 
 POLL_SECONDS: Final = 25
 ANSWER_SECONDS: Final = 15
@@ -23,6 +24,11 @@ PATIENCE_SECONDS: Final = 1
 GIVE_UP_SECONDS: Final = 15 * 60
 """An update that cannot be handled for so long is dropped: the session that it is about has expired, and the Bot API
 gives out only the first hundred that are not acknowledged, so that a few such updates would keep all others away."""
+UNANSWERED_SECONDS: Final = 2 * 60
+"""The same for an update of which only the reply is missing. In the second half of it no reply waits out the flood
+limit any more, which would take longer than what is left."""
+LINE_LIMIT: Final = 5
+"""So many updates of one user are handled in order. More would use up the hundred that the Bot API gives out."""
 FINISH_SECONDS: Final = 10
 ACKNOWLEDGE_SECONDS: Final = 3
 
@@ -41,11 +47,19 @@ class GetRawUpdates(TelegramMethod[list[dict[str, Any]]]):
     allowed_updates: list[str] = ALLOWED_UPDATES
 
 
+@dataclass(eq=False, slots=True)
+class _Line:
+    """One user's updates in order; `hurry` is set when there are so many that they would hold up others."""
+
+    tasks: list[asyncio.Task[bool]] = field(default_factory=list)
+    hurry: asyncio.Event = field(default_factory=asyncio.Event)
+
+
 class LongPolling:
     """Receives the updates of a bot that no other program receives.
 
-    Updates of different users are handled side by side, those of one user in order. An update is acknowledged when
-    it and all before it are done; after a crash the others come again.
+    Updates of different users are handled side by side, those of one user in order unless there are many. An update
+    is acknowledged when it and all before it are done; after a crash the others come again.
     """
 
     def __init__(self, bot: Bot, intake: UpdateIntake) -> None:
@@ -53,16 +67,17 @@ class LongPolling:
         self._intake = intake
         self._offset: int | None = None
         self._in_hand: dict[int, asyncio.Task[bool]] = {}
-        self._last_of_user: dict[int, asyncio.Task[bool]] = {}
+        self._lines: dict[int, _Line] = {}
         self._stopping = asyncio.Event()
         self._reconnection = Reconnection()
+        self._told = ""
 
     async def run(self) -> None:
         """Receive updates until cancelled; then bring those in hand to their end and acknowledge them."""
         self._stopping.clear()
         try:
             while True:
-                await self._poll()
+                await self._poll_safely()
         finally:
             self._stopping.set()
             try:
@@ -70,6 +85,18 @@ class LongPolling:
             finally:
                 for task in self._in_hand.values():
                     task.cancel()
+
+    async def _poll_safely(self) -> None:
+        """Poll once; a bug is logged once, without the error's text, and the loop goes on."""
+        try:
+            await self._poll()
+        except Exception as error:  # noqa: BLE001 — the service's other tasks would end with this loop.
+            if self._told != type(error).__name__:
+                self._told = type(error).__name__
+                _log.error("bot_polling_failed", error=self._told, where=places(error))
+            await asyncio.sleep(PATIENCE_SECONDS)
+        else:
+            self._told = ""
 
     async def _poll(self) -> None:
         if self._in_hand:
@@ -100,25 +127,32 @@ class LongPolling:
         if not isinstance(update_id, int) or update_id in self._in_hand:
             return False
         user = _user_of(update)
-        before = None if user is None else self._last_of_user.get(user)
-        task = asyncio.create_task(self._handle(update, before))
+        line = _Line() if user is None else self._lines.setdefault(user, _Line())
+        crowded = len(line.tasks) >= LINE_LIMIT
+        if crowded:
+            line.hurry.set()
+        before = line.tasks[-1] if line.tasks and not crowded else None
+        task = asyncio.create_task(self._handle(update, before, line.hurry))
         self._in_hand[update_id] = task
-        if user is not None:
-            self._last_of_user[user] = task
-            task.add_done_callback(lambda done: self._forget(user, done))
+        if user is not None and not crowded:
+            line.tasks.append(task)
+            task.add_done_callback(lambda done: self._leave_line(user, done))
         return True
 
-    async def _handle(self, update: dict[str, Any], before: asyncio.Task[bool] | None) -> bool:
+    async def _handle(self, update: dict[str, Any], before: asyncio.Task[bool] | None, hurry: asyncio.Event) -> bool:
         """Handle an update until it is done; False when there is no more time for that."""
+        clock = asyncio.get_running_loop().time
+        arrived_at = clock()
         if before is not None:
             await asyncio.wait([before])
         delay = min(1, LONGEST_DELAY)
-        clock = asyncio.get_running_loop().time
-        give_up_at = clock() + GIVE_UP_SECONDS
         while not self._stopping.is_set():
-            if await self._intake.handle(update, sole_consumer=True) == "done":
+            if clock() - arrived_at > UNANSWERED_SECONDS / 2:
+                hurry.set()
+            handling = await self._intake.handle(update, sole_consumer=True, hurry=hurry)
+            if handling == "done":
                 return True
-            if clock() > give_up_at:
+            if clock() - arrived_at > (UNANSWERED_SECONDS if handling == "unanswered" else GIVE_UP_SECONDS):
                 _log.error("bot_update_given_up", update_id=update["update_id"])
                 return True
             try:
@@ -128,15 +162,23 @@ class LongPolling:
                 delay = min(2 * delay, LONGEST_DELAY)
         return False
 
-    def _forget(self, user: int, task: asyncio.Task[bool]) -> None:
-        if self._last_of_user.get(user) is task:
-            del self._last_of_user[user]
+    def _leave_line(self, user: int, task: asyncio.Task[bool]) -> None:
+        tasks = self._lines[user].tasks
+        tasks.remove(task)
+        if not tasks:
+            del self._lines[user]
 
     def _settle(self) -> None:
         """Move the offset past every update that is done, up to the first that is not."""
         for update_id in sorted(self._in_hand):
             task = self._in_hand[update_id]
-            if not task.done() or task.cancelled() or not task.result():
+            if not task.done() or task.cancelled():
+                return
+            error = task.exception()
+            if error is not None:
+                # It would fail again in the same way, and hold back the offset for ever.
+                _log.error("bot_update_given_up", update_id=update_id, error=type(error).__name__, where=places(error))
+            elif not task.result():
                 return
             del self._in_hand[update_id]
             self._offset = update_id + 1

@@ -1,6 +1,7 @@
 """How one update is taken in, whichever way it came: claimed, handled, finished, and only then acknowledged."""
 
 import asyncio
+import contextlib
 import traceback
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -23,8 +24,9 @@ from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import StoreUnavailable
 from taproof.storage.protocol import Storage
 
-Handling = Literal["done", "retry"]
-"""Whether an update may be acknowledged, or must be delivered again."""
+Handling = Literal["done", "unanswered", "retry"]
+"""Whether an update may be acknowledged, or must be delivered again: since only its reply could not be sent, what it
+decided being stored, or for another reason."""
 
 ALLOWED_UPDATES: Final = ["message", "callback_query", "my_chat_member"]
 
@@ -40,7 +42,6 @@ _TROUBLE: Final = (
     TelegramRetryAfter,
     TelegramUnauthorizedError,
     TelegramNotFound,
-    TimeoutError,
 )
 
 _log = structlog.get_logger(__name__)
@@ -64,11 +65,15 @@ class UpdateIntake:
         self._in_hand: set[int] = set()
         self._handled: set[int] = set()
 
-    async def handle(self, update: dict[str, Any] | Update, *, sole_consumer: bool = False) -> Handling:
+    async def handle(
+        self, update: dict[str, Any] | Update, *, sole_consumer: bool = False, hurry: asyncio.Event | None = None
+    ) -> Handling:
         """Handle an update once, however often it is delivered. Never raises but when cancelled.
 
-        "retry" means that the store or the Bot API could not be reached, or that someone else has the update in hand.
-        With `sole_consumer` a claim that was left behind is taken over at once, else when its lease is over.
+        "unanswered" means that the Bot API did not take the reply, "retry" that the store could not be reached, that
+        handling took too long, or that someone else has the update in hand. With `sole_consumer` a claim that was
+        left behind is taken over at once, else when its lease is over. Once `hurry` is set, no reply waits out the
+        flood limit.
         """
         parsed = self._parse(update)
         if parsed is None:
@@ -77,7 +82,7 @@ class UpdateIntake:
             return "retry"
         self._in_hand.add(parsed.update_id)
         try:
-            return await self._handle_claimed(parsed, sole_consumer=sole_consumer)
+            return await self._handle_claimed(parsed, hurry or asyncio.Event(), sole_consumer=sole_consumer)
         except StoreUnavailable:
             _log.warning("bot_update_deferred", update_id=parsed.update_id, reason="store_unavailable")
             return "retry"
@@ -105,7 +110,7 @@ class UpdateIntake:
             return None
         return parsed
 
-    async def _handle_claimed(self, update: Update, *, sole_consumer: bool) -> Handling:
+    async def _handle_claimed(self, update: Update, hurry: asyncio.Event, *, sole_consumer: bool) -> Handling:
         # An update that was handled but could not be written down as finished is not handled again.
         if update.update_id not in self._handled:
             now = self._clock()
@@ -115,21 +120,26 @@ class UpdateIntake:
                 return "done"
             if claim == "in_progress":
                 return "retry"
-            if not await self._react(update, None if sole_consumer else HANDLING_SECONDS):
-                return "retry"
+            handling = await self._react(update, hurry, None if sole_consumer else HANDLING_SECONDS)
+            if handling != "done":
+                if not sole_consumer:
+                    # It is delivered again within a second or so, perhaps to another process.
+                    with contextlib.suppress(StoreUnavailable):
+                        await self._storage.release_update(self._bot.id, update.update_id)
+                return handling
             self._handled.add(update.update_id)
         await self._storage.finish_update(self._bot.id, update.update_id)
         self._handled.discard(update.update_id)
         return "done"
 
-    async def _react(self, update: Update, seconds: float | None) -> bool:
-        """Let the dispatcher handle the update; tell whether that came to an end, good or bad."""
+    async def _react(self, update: Update, hurry: asyncio.Event, seconds: float | None) -> Handling:
+        """Let the dispatcher handle the update; "done" when that came to an end, good or bad."""
         try:
             async with asyncio.timeout(seconds):
                 for pause in _BUG_PAUSES:
                     try:
-                        await self._dispatcher.feed_update(self._bot, update)
-                    except (StoreUnavailable, TelegramForbiddenError, *_TROUBLE):
+                        await self._dispatcher.feed_update(self._bot, update, hurry=hurry)
+                    except (StoreUnavailable, TelegramForbiddenError, TimeoutError, *_TROUBLE):
                         raise
                     except Exception as error:  # noqa: BLE001 — one poison update must not stop the bot.
                         _log_bug(update.update_id, error)
@@ -138,17 +148,23 @@ class UpdateIntake:
                         else:
                             await asyncio.sleep(pause)
                     else:
-                        return True
+                        return "done"
         except TelegramForbiddenError as refusal:
             _log.info("bot_blocked", update_id=update.update_id, reason=refusal.message)
         except _TROUBLE as trouble:
             _log.warning("bot_update_deferred", update_id=update.update_id, reason=type(trouble).__name__)
-            return False
-        return True
+            return "unanswered"
+        except (StoreUnavailable, TimeoutError) as trouble:
+            _log.warning("bot_update_deferred", update_id=update.update_id, reason=type(trouble).__name__)
+            return "retry"
+        return "done"
+
+
+def places(error: BaseException) -> list[str]:
+    """Return where an error was raised, for a log. The error's text may quote names, tokens and updates."""
+    frames = traceback.extract_tb(error.__traceback__)[-6:]
+    return [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
 
 
 def _log_bug(update_id: int, error: Exception) -> None:
-    """Log where it happened, not the error's text: that may quote names, tokens and updates."""
-    frames = traceback.extract_tb(error.__traceback__)[-6:]
-    where = [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
-    _log.error("bot_update_failed", update_id=update_id, error=type(error).__name__, where=where)
+    _log.error("bot_update_failed", update_id=update_id, error=type(error).__name__, where=places(error))
