@@ -15,7 +15,6 @@ ORIGIN = {"Origin": "https://shop.example.com"}
 @pytest.mark.parametrize(
     "path",
     [
-        "/",
         "/api",
         "/api/v1",
         "/api/v1/",
@@ -171,3 +170,9 @@ def test_plain_http_from_elsewhere(client: httpx.Client) -> None:
         {"X-Forwarded-For": "203.0.113.7", "X-Forwarded-Proto": "https"},
     ):
         assert_error(client.get("/api/v1/dev/me", headers=headers), 400, "https_required")
+
+
+def test_the_first_page_of_a_sandbox(client: httpx.Client) -> None:
+    """Whoever types the bare address is led to the demo."""
+    response = client.get("/")
+    assert (response.status_code, response.headers["location"]) == (307, "/demo")

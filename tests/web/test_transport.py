@@ -203,3 +203,17 @@ async def test_lifespan_passes_and_websockets_are_closed() -> None:
     await HttpsOnly(inner)({"type": "websocket", "scheme": "wss"}, receive, send)
     assert passed == ["lifespan"]
     assert sent == ["websocket.close"]
+
+
+async def test_what_is_sent_again_and_again_gets_one_hsts_header_each_time() -> None:
+    """The session endpoints send the same message for every poll: adding to it would make it grow."""
+    start = {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]}
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await send(start)
+        await send({"type": "http.response.body", "body": b""})
+
+    for _ in range(3):
+        status, answer, _ = await request(HttpsOnly(app), "https", "203.0.113.9")
+        assert (status, answer[HSTS[0]]) == (200, HSTS[1])
+    assert start["headers"] == [(b"content-type", b"application/json")]

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
 from taproof.core.errors import InvalidRequest, PayloadTooLarge
+from taproof.web.body_deadline import BodyDeadline
 
 BODY_LIMIT: Final = 16 * 1024
 """Bytes of a request body at most."""
@@ -13,6 +14,8 @@ BODY_LIMIT: Final = 16 * 1024
 BODY_SECONDS: Final = 10
 """How long a body may take to arrive: nobody holds a request open to finish it when it suits them."""
 _CUT_SHORT: Final = "The connection ended before the body was whole. Send the request again."
+
+_deadline: Final = BodyDeadline(BODY_SECONDS)
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -37,11 +40,15 @@ async def read_json_object(scope: Scope, receive: Receive) -> dict[str, Any]:
         raise PayloadTooLarge
     if content_type != b"application/json":
         check_content_type(content_type)
+    reading = _deadline.begin()
     try:
-        async with asyncio.timeout(BODY_SECONDS):
-            body = await _read_body(receive, length)
-    except TimeoutError:
-        raise InvalidRequest(f"The body took longer than {BODY_SECONDS} seconds. Send the request again.") from None
+        body = await _read_body(receive, length)
+    except asyncio.CancelledError:
+        if _deadline.end(reading):
+            raise InvalidRequest(f"The body took longer than {BODY_SECONDS} seconds. Send it again.") from None
+        raise
+    finally:
+        _deadline.end(reading)
     return parse_json_object(body)
 
 

@@ -132,6 +132,10 @@ class SessionApi:
                     return
                 raise MethodNotAllowed  # noqa: TRY301 — the one map of errors below answers it.
             body = await handler(scope, receive)
+            if (start := _STATUS_ONLY_STARTS[public].get(body)) is not None:
+                await send(start)
+                await send({"type": "http.response.body", "body": body})
+                return
             headers = [*headers, (b"content-length", b"%d" % len(body))]
         except Exception as error:  # noqa: BLE001 — a bug must become a 500 in the one error shape, and be logged.
             status, headers, body = error_response(error, _ANY_ORIGIN_ERROR if public else ())
@@ -145,6 +149,19 @@ _STATUS_ONLY: Final = {
     status: json.dumps({"status": status}).encode()
     for status in ("pending", "confirmed", "cancelled", "expired", "used")
 }
+
+_STATUS_ONLY_STARTS: Final = {
+    public: {
+        body: {
+            "type": "http.response.start",
+            "status": 200,
+            "headers": [*(_PUBLIC_HEADERS if public else _HEADERS), (b"content-length", b"%d" % len(body))],
+        }
+        for body in _STATUS_ONLY.values()
+    }
+    for public in (True, False)
+}
+"""The beginning of nearly every answer, made once: whoever adds a header sends a copy, as `transport.py` does."""
 
 
 async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:

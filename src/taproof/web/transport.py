@@ -129,7 +129,8 @@ class HttpsOnly:
     def _with_hsts(self, send: Send) -> Send:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], self._hsts]
+                # A message of one's own: the polled path sends the same one again and again.
+                message = {**message, "headers": [*message["headers"], self._hsts]}
             await send(message)
 
         return sending
