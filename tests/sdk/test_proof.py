@@ -143,10 +143,10 @@ def test_proofs_that_hold(proof: str, secret: Any, options: dict[str, Any]) -> N
 NO_STRINGS: list[Any] = [None, 1, True, [], {"proof": "x"}]
 BAD: list[Any] = [
     pytest.param(proof_of(), {"now": NOW + 300}, ProofExpired, id="expired at its last second"),
-    pytest.param(proof_of(exp=-(10**30)), {}, ProofExpired, id="expired long ago"),
+    pytest.param(proof_of(exp=0), {}, ProofExpired, id="expired long ago"),
     pytest.param(proof_of(), {"leeway": float("nan")}, ProofExpired, id="a leeway that is no number"),
     pytest.param(proof_of(iat=NOW + 61), {}, ProofNotYetValid, id="issued in the future"),
-    pytest.param(proof_of(iat=10**400, exp=10**401), {}, ProofNotYetValid, id="issued beyond every float"),
+    pytest.param(proof_of(iat=2**53, exp=2**53), {}, ProofNotYetValid, id="issued in a far future"),
     pytest.param(tampered(proof_of(), messenger_id="1"), {}, ProofSignatureInvalid, id="tampered payload"),
     pytest.param(proof_of()[:-2] + "AA", {}, ProofSignatureInvalid, id="tampered signature"),
     pytest.param(proof_of().rpartition(".")[0] + ".", {}, ProofSignatureInvalid, id="signature cut off"),
@@ -169,6 +169,8 @@ BAD: list[Any] = [
     pytest.param(proof_of(iss="other"), {}, ProofMalformed, id="wrong iss"),
     pytest.param(proof_of(iss=["taproof"]), {}, ProofMalformed, id="iss a list"),
     pytest.param(proof_of(messenger_id=""), {}, ProofMalformed, id="empty messenger_id"),
+    pytest.param(proof_of(exp=10**400), {"leeway": 0.5}, ProofMalformed, id="exp beyond every float"),
+    pytest.param(proof_of(iat=-1), {}, ProofMalformed, id="iat before the epoch"),
     pytest.param(proof_of(exp=True), {}, ProofMalformed, id="exp true"),
     pytest.param(proof_of(exp=float("inf")), {}, ProofMalformed, id="exp infinite"),
     pytest.param(proof_of(exp=str(NOW + 300)), {}, ProofMalformed, id="exp a string"),
@@ -225,6 +227,8 @@ def test_proofs_that_do_not_hold(proof: Any, options: dict[str, Any], error: typ
         "-----BEGIN PUBLIC KEY-----",
         SECRET.encode(),
         [None],
+        None,
+        7,
     ],
 )
 def test_a_secret_that_is_none_is_the_applications_mistake(secret: Any) -> None:

@@ -14,6 +14,8 @@ _ALGORITHMS: Final = ["HS256"]
 _LONGEST_PROOF: Final = 16_384
 _COMPACT_FORM: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
 _WEBHOOK_SECRET: Final = re.compile(r"whsec_[A-Za-z0-9+/_=-]+")
+_LATEST: Final = 2**53
+"""Seconds: far beyond any date, and a number that arithmetic with a float leeway still holds."""
 _FUTURE_TOLERANCE: Final = 60
 """Seconds that `iat` may lie ahead: the two servers' clocks never agree exactly."""
 _NAMES: Final = ("messenger_name", "messenger_username")
@@ -123,7 +125,7 @@ def verify_proof(
 
 
 def _webhook_secrets(secret: str | Sequence[str]) -> tuple[str, ...]:
-    secrets = (secret,) if isinstance(secret, str) else tuple(secret)
+    secrets = (secret,) if isinstance(secret, str) else tuple(secret) if isinstance(secret, Sequence) else ()
     if not secrets:
         raise ValueError("Give at least one webhook secret (whsec_…).")
     for candidate in secrets:
@@ -162,7 +164,7 @@ def _require_form(claims: dict[str, Any]) -> None:
             raise ProofMalformed(f"The proof's claim {name} must not be empty.")
     for name in _TIMES:
         # `type`, since a JSON true is an int to isinstance.
-        if type(claims.get(name)) is not int:
+        if type(claims.get(name)) is not int or not 0 <= claims[name] <= _LATEST:
             raise ProofMalformed(f"The proof's claim {name} must be there, as whole seconds since the epoch.")
     if claims.get("iss") != _ISSUER:
         raise ProofMalformed("The proof was not issued by Taproof: its claim iss is another.")
