@@ -299,6 +299,9 @@ async def _receive_updates(
         except (BotApiUnreachableError, BotTokenRefusedError) as error:
             _log.error("bot_username_unknown", reason=str(error), advice="No sign-in can start yet. Still trying.")
             await asyncio.sleep(_USERNAME_RETRY)
+        except Exception as error:  # noqa: BLE001 — whatever the Bot API answers, the HTTP API keeps serving.
+            _log.error("bot_username_unknown", error=type(error).__name__, advice="This is a bug. Still trying.")
+            await asyncio.sleep(_USERNAME_RETRY)
     if settings.bot_updates == "polling":
         await polling.run()
     else:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from taproof.core.errors import StoreUnavailable
-from taproof.worker import housekeeping
+from taproof.worker import housekeeping, repeat
 from taproof.worker.housekeeping import sweep_until
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ async def test_the_loop_writes_down_what_has_expired(shop: "Shop", monkeypatch: 
 async def test_the_loop_goes_on_when_the_store_was_away(shop: "Shop", monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a locked database nor a bug ends all sweeping."""
     monkeypatch.setattr(housekeeping, "_EVERY", 0.0)
-    monkeypatch.setattr(housekeeping, "_WHEN_STORE_IS_AWAY", 0.0)
+    monkeypatch.setattr(repeat, "_WHEN_STORE_IS_AWAY", 0.0)
     sweep, troubles = shop.housekeeping.sweep, [StoreUnavailable(), LookupError("a bug"), StoreUnavailable()]
     swept = asyncio.Event()
 

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import Delivery, ProjectChanges
-from taproof.worker import webhooks
+from taproof.worker import repeat, webhooks
 
 if TYPE_CHECKING:
     from tests.worker.conftest import Receiver, Shop
@@ -169,7 +169,7 @@ async def test_the_loop_goes_on_when_the_store_was_away(
 ) -> None:
     """A locked database, and even a bug, is survived; then what is due is sent."""
     monkeypatch.setattr(webhooks, "_EVERY", 0.0)
-    monkeypatch.setattr(webhooks, "_WHEN_STORE_IS_AWAY", 0.0)
+    monkeypatch.setattr(repeat, "_WHEN_STORE_IS_AWAY", 0.0)
     project, _ = await shop.project(f"{receiver.base}/200")
     await shop.sign_in(project)
     claim, troubles = shop.storage.claim_deliveries, [StoreUnavailable(), LookupError("a bug"), StoreUnavailable()]

@@ -1,7 +1,6 @@
 """Posts due webhook events: any 2xx within ten seconds counts, redirects are never followed (contract.md, Webhooks)."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -13,11 +12,11 @@ from taproof.core.errors import SealBroken, StoreUnavailable
 from taproof.core.model import Delivery
 from taproof.service.webhooks import SEND_TIMEOUT, Webhooks
 from taproof.storage.protocol import DeliveryOutcome
+from taproof.worker.repeat import repeat_until
 
 _AT_ONCE: Final = 50
 _BREATH: Final = 0.02
 _EVERY: Final = 0.5
-_WHEN_STORE_IS_AWAY: Final = 5.0
 
 _log = structlog.get_logger(__name__)
 
@@ -41,18 +40,11 @@ class WebhookSender:
 
     async def run_until(self, stopping: asyncio.Event) -> None:
         """Send until `stopping` is set; the posts under way are finished, which takes ten seconds at most."""
-        while not stopping.is_set():
-            try:
-                started = await self.start_due()
-                pause = _BREATH if started else _EVERY
-            except StoreUnavailable as error:
-                _log.warning("webhooks.store_unavailable", cause=str(error.__cause__))
-                pause = _WHEN_STORE_IS_AWAY
-            except Exception as error:  # noqa: BLE001 — one bad batch must not end all sending; it is logged each time.
-                _log.exception("webhooks.bug", error=type(error).__name__)
-                pause = _WHEN_STORE_IS_AWAY
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stopping.wait(), pause)
+
+        async def start() -> float:
+            return _BREATH if await self.start_due() else _EVERY
+
+        await repeat_until(stopping, "webhooks", start)
         await self.finish_posts()
 
     async def finish_posts(self) -> None:
