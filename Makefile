@@ -40,5 +40,5 @@ clean: ## Forget the environment and every cache.
 .venv/.run: requirements/run.txt $(SOURCES) scripts/setup.sh
 	scripts/setup.sh run
 
-.venv/.test: requirements/test.txt $(SOURCES) scripts/setup.sh
+.venv/.test: requirements/test.txt tests/npm/package-lock.json $(SOURCES) scripts/setup.sh
 	scripts/setup.sh test

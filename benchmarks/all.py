@@ -27,6 +27,7 @@ from benchmarks.parts.scale import measure_scale
 from benchmarks.parts.speed import measure_postgres, measure_sqlite
 from benchmarks.parts.start import measure_start
 from benchmarks.parts.taps import measure_taps
+from benchmarks.parts.webhooks import measure_webhooks
 from benchmarks.peers.installing import install
 from benchmarks.report import aims_text, plot, run_text, tables_text
 from benchmarks.stores import Postgres, running_postgres
@@ -43,6 +44,7 @@ PARTS: Final[dict[str, Part]] = {
     "bot": lambda plan, _: measure_bot(plan),
     "taps": measure_taps,
     "crowd": measure_crowd,
+    "webhooks": measure_webhooks,
     "scale": measure_scale,
     "start": lambda plan, _: measure_start(plan),
     "race": lambda plan, postgres: measure_race(plan, postgres, with_peers=True),

@@ -37,12 +37,11 @@ from taproof.listening import raise_file_limit, until_listening
 from taproof.logs import configure_logging
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.signin import SignIn
-from taproof.service.webhooks import Webhooks
 from taproof.settings import Settings, load_settings
 from taproof.web.json_body import Receive, Scope, read_json_object
 from taproof.web.session_api import Send
 from taproof.worker.housekeeping import sweep_until
-from taproof.worker.webhooks import WebhookSender, open_client
+from taproof.worker.webhooks import WebhookSender
 
 MASTER_KEY: Final = base64.b64encode(b"a key for made-up sessions only!").decode()
 DEVELOPER: Final = "benchmark@localhost"
@@ -107,7 +106,7 @@ async def serve(database_url: str, *, is_bare: bool) -> None:
     raise_file_limit()
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), stopping.set)
-    async with open_services(settings) as services, open_client() as client:
+    async with open_services(settings) as services:
         signin = services.signin
         server: Any = build_server(
             settings,
@@ -130,12 +129,13 @@ async def serve(database_url: str, *, is_bare: bool) -> None:
         gc.set_threshold(20_000, 20, 50)  # All three as `taproof serve` does.
         projects = await _project_ids(services)
         print(json.dumps({"port": settings.port, "projects": projects, "versions": versions()}), flush=True)
-        webhooks = Webhooks(services.storage, services.sealer, system_clock, "Taproof/benchmark")
+        post = services.webhook_client.post
+        sender = WebhookSender(services.webhooks, post, services.recorded, services.metrics)
         await asyncio.gather(
             _stop_when(stopping, server),
             signin.waiting.run_until(stopping),
             sweep_until(stopping, housekeeping),
-            WebhookSender(webhooks, client).run_until(stopping),
+            sender.run_until(stopping),
             serving,
         )
 

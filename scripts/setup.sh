@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes what the Makefile's commands need. Usage: setup.sh run | test | bench
 # `run`: a virtual environment in .venv with the locked requirements, and Taproof in it, from the built wheel.
-# `test`: the same with the tools of the tests, Chromium and PgBouncer. `bench`: what `make bench` needs beside `test`;
-# the peers are installed by the benchmarks themselves.
+# `test`: the same with the tools of the tests, Chromium, PgBouncer, and the npm package of tests/npm.
+# `bench`: what `make bench` needs beside `test`; the peers are installed by the benchmarks themselves.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -51,13 +51,26 @@ environment() { # environment run|test
   touch ".venv/.$1"
 }
 
+# Install what tests/npm/package-lock.json names, when it has changed.
+npm_packages() {
+  local home=tests/npm
+  cmp -s "$home/package-lock.json" "$home/node_modules/.installed-package-lock.json" && return
+  say "Installing the locked npm packages (tests/npm/package-lock.json)"
+  (cd "$home" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2)
+  # Last, so that an interrupted installation is made again.
+  cp "$home/package-lock.json" "$home/node_modules/.installed-package-lock.json"
+}
+
 case "${1:-}" in
   run) environment run ;;
   test)
     missing=()
     [ -x /usr/bin/chromium ] || missing+=(chromium)
     [ -x /usr/sbin/pgbouncer ] || missing+=(pgbouncer)
+    command -v node >/dev/null || missing+=(nodejs)
+    for program in npm openssl; do command -v "$program" >/dev/null || missing+=("$program"); done
     [ ${#missing[@]} = 0 ] || debian "${missing[@]}"
+    npm_packages
     environment test
     ;;
   bench)

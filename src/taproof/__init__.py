@@ -8,7 +8,14 @@ from taproof.sdk import (
     ProofNotYetValid,
     ProofSignatureInvalid,
     ProofWrongProject,
+    WebhookError,
+    WebhookEvent,
+    WebhookFromFuture,
+    WebhookMalformed,
+    WebhookSignatureInvalid,
+    WebhookTooOld,
     verify_proof,
+    verify_webhook,
 )
 
 __all__ = [
@@ -19,5 +26,12 @@ __all__ = [
     "ProofNotYetValid",
     "ProofSignatureInvalid",
     "ProofWrongProject",
+    "WebhookError",
+    "WebhookEvent",
+    "WebhookFromFuture",
+    "WebhookMalformed",
+    "WebhookSignatureInvalid",
+    "WebhookTooOld",
     "verify_proof",
+    "verify_webhook",
 ]

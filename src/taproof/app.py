@@ -30,6 +30,7 @@ from taproof.link import MessengerLink
 from taproof.listening import ServerStopped, create_server, raise_file_limit, until_listening
 from taproof.sandbox_mode import RunningSandbox, start_sandbox
 from taproof.service.analytics import AnalyticsReader
+from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.installation import check_mode
@@ -40,7 +41,7 @@ from taproof.service.webhooks import Webhooks
 from taproof.settings import WEBHOOK_PATH, Settings
 from taproof.start_screen import print_screen
 from taproof.storage.protocol import Storage
-from taproof.store import open_sealer, open_storage
+from taproof.store import open_projects, open_sealer, open_storage
 from taproof.web.developer_api import build_developer_api
 from taproof.web.metrics import Metrics
 from taproof.web.operations import build_operations, build_watching
@@ -48,7 +49,8 @@ from taproof.web.server import AsgiApp, LateApp, Router
 from taproof.web.session_api import SessionApi
 from taproof.worker.housekeeping import sweep_until
 from taproof.worker.lead import Lead, Work
-from taproof.worker.webhooks import WebhookSender, open_client
+from taproof.worker.webhook_client import WebhookClient, open_webhook_client
+from taproof.worker.webhooks import WebhookSender
 
 if TYPE_CHECKING:
     from taproof.messenger import Messenger
@@ -70,6 +72,10 @@ class Services:
     signin: SignIn
     developers: Developers
     projects: Projects
+    webhooks: Webhooks
+    webhook_client: WebhookClient
+    recorded: asyncio.Event
+    """Set when an event may be due: the sender of this process looks at once."""
     metrics: Metrics
 
 
@@ -95,22 +101,26 @@ class _Parts:
 @asynccontextmanager
 async def open_services(settings: Settings, shared_metrics: Path | None = None) -> AsyncIterator[Services]:
     """Yield the use cases on the store that the settings name."""
-    storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
-    try:
+    async with AsyncExitStack() as stack:
+        storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
+        stack.push_async_callback(storage.close)
         await check_mode(storage, sandbox=settings.sandbox)
         sealer = await open_sealer(settings, storage)
         link = MessengerLink(settings.messenger_link_base)
+        recorded = asyncio.Event()
+        client = open_webhook_client(settings.address_rules, settings.webhook_ports, allow_http=settings.sandbox)
         yield Services(
             storage=storage,
             sealer=sealer,
             link=link,
-            signin=SignIn(storage, sealer, link, system_clock, system_entropy),
+            signin=SignIn(storage, sealer, link, system_clock, system_entropy, recorded=recorded.set),
             developers=Developers(storage, system_clock, system_entropy),
-            projects=Projects(storage, sealer, system_clock, system_entropy, allow_loopback_http=settings.sandbox),
+            projects=open_projects(settings, storage, sealer),
+            webhooks=Webhooks(storage, sealer, system_clock, system_entropy, f"Taproof/{version('taproof')}"),
+            webhook_client=await stack.enter_async_context(client),
+            recorded=recorded,
             metrics=Metrics(CollectorRegistry(), version("taproof"), shared_metrics),
         )
-    finally:
-        await storage.close()
 
 
 def run(settings: Settings, sibling: Sibling | None = None) -> None:
@@ -160,7 +170,7 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
             gc.collect()
             gc.freeze()
             gc.set_threshold(20_000, 20, 50)  # What a request allocates is freed by counting, not by the collector.
-            parts = await _choose_parts(settings, services, messenger, stopping, stack)
+            parts = await _choose_parts(settings, services, messenger, stopping)
             await _run_parts(stopping, serving, parts, server, sandbox)
         finally:
             server.stop()  # type: ignore[no-untyped-call]
@@ -200,7 +210,16 @@ def build_server(settings: Settings, services: Services, others: Mapping[str, As
         projects,
         Sessions(storage, system_clock),
         AnalyticsReader(storage, system_clock),
-        services.metrics,
+        Deliveries(
+            storage,
+            services.sealer,
+            system_clock,
+            system_entropy,
+            services.webhooks,
+            post=services.webhook_client.post,
+            recorded=services.recorded.set,
+        ),
+        metrics=services.metrics,
     )
     router = Router(
         SessionApi(services.signin, projects, services.metrics),
@@ -216,7 +235,6 @@ async def _choose_parts(
     services: Services,
     messenger: "Messenger | None",
     stopping: asyncio.Event,
-    stack: AsyncExitStack,
 ) -> _Parts:
     """Return what this role runs beside the server."""
     parts = _Parts()
@@ -240,9 +258,9 @@ async def _choose_parts(
             await sweep_until(stopping, housekeeping)
 
         lead("housekeeping", sweep)
-        client = await stack.enter_async_context(open_client())
-        webhooks = Webhooks(storage, services.sealer, system_clock, f"Taproof/{version('taproof')}")
-        parts.finishing.append(WebhookSender(webhooks, client).run_until(stopping))
+        post = services.webhook_client.post
+        sender = WebhookSender(services.webhooks, post, services.recorded, services.metrics)
+        parts.finishing.append(sender.run_until(stopping))
     return parts
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from taproof import transfer_cli
+from taproof import transfer_cli, webhooks_cli
 from taproof.command import Given, command, load, with_developers, with_projects
 from taproof.core.clock import DAY, iso8601, system_clock
 from taproof.core.errors import AccessTokenNotFound, DeveloperExists
@@ -51,6 +51,7 @@ commands = _group("taproof", "Sign users in with their messenger account. To try
 developers = _group("developers", "Developers: who may use the API.")
 tokens = _group("tokens", "The access tokens of developers.")
 projects = _group("projects", "Projects: what users sign in to.")
+webhooks = _group("webhooks", "Webhooks: what an application is told.")
 
 
 # ---- the service
@@ -315,7 +316,7 @@ def revoke_token(
 # ---- projects
 
 
-@command(projects, "create", *_STORE)
+@command(projects, "create", *_STORE, "webhook_allow", "webhook_ports")
 def create_project(
     given: Given,
     email: Email,
@@ -384,6 +385,7 @@ def list_projects(given: Given, email: Email, *, as_json: AsJson = False) -> Non
         print_table(columns, rows, empty=f"There are none. Create one with: taproof projects create {email} NAME")
 
 
-for _each in (developers, tokens, projects):
+webhooks_cli.add_to(webhooks)
+for _each in (developers, tokens, projects, webhooks):
     commands.add_typer(_each)
 transfer_cli.add_to(commands)

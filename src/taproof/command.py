@@ -2,9 +2,10 @@
 # ruff: noqa: PLC0415 — the heavy parts are imported by the command that needs them, so that `--help` is quick.
 
 import asyncio
+import contextlib
 import inspect
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
@@ -16,9 +17,11 @@ from taproof.core.errors import TaproofError
 from taproof.options import OPTIONS, called, variable
 
 if TYPE_CHECKING:
+    from taproof.core.sealing import Sealer
     from taproof.service.developers import Developers
     from taproof.service.projects import Projects
     from taproof.settings import Settings
+    from taproof.storage.protocol import Storage
 
 T = TypeVar("T")
 Given = Mapping[str, Any]
@@ -30,6 +33,8 @@ _MUST: Final = {
     **{name: (called(name), option.must) for name, option in OPTIONS.items()},
     "plan": ("--plan", "must be free, pro or business"),
     "expires_days": ("--expires-days", "must be a whole number of days from 1 to 3650"),
+    "listen_port": ("--port", "must be a whole number from 0 to 65535"),
+    "answer_status": ("--status", "must be an HTTP status from 200 to 599"),
 }
 """By parameter name: what the sentence about an unusable value calls it, and what it must be."""
 
@@ -94,7 +99,7 @@ def _option(setting: str, meaning: str) -> inspect.Parameter:
         "help": f"{meaning} Default: {option.default}." if option.default else meaning,
         "rich_help_panel": option.panel,
     }
-    kind: Any = bool if not option.metavar else list[str] if setting == "trusted_proxy" else str
+    kind: Any = bool if not option.metavar else list[str] if option.many else str
     default = False if kind is bool else None
     if kind is not bool:
         details["metavar"] = option.metavar
@@ -130,8 +135,7 @@ def load(given: Given) -> "Settings":
     from taproof.logs import configure_logging
     from taproof.settings import load_settings
 
-    networks = given.get("trusted_proxy")
-    settings = load_settings({**given, **({"trusted_proxy": ",".join(networks)} if networks else {})})
+    settings = load_settings({name: ",".join(each) if OPTIONS[name].many else each for name, each in given.items()})
     configure_logging(settings.log_level, settings.log_format)
     return settings
 
@@ -172,21 +176,26 @@ def with_projects(given: Given, work: Callable[["Developers", "Projects"], Await
     settings = load(given)
 
     from taproof.service.developers import Developers
-    from taproof.service.installation import check_mode
-    from taproof.service.projects import Projects
-    from taproof.store import open_sealer, open_storage
+    from taproof.store import open_projects
 
     async def run() -> T:
-        await _require_database(settings)
-        storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
-        try:
-            await check_mode(storage, sandbox=settings.sandbox)
-            sealer = await open_sealer(settings, storage)
+        async with open_sealed_store(settings) as (storage, sealer):
             developers = Developers(storage, system_clock, system_entropy)
-            # The sandbox alone takes webhook URLs on plain HTTP, to loopback.
-            projects = Projects(storage, sealer, system_clock, system_entropy, allow_loopback_http=settings.sandbox)
-            return await work(developers, projects)
-        finally:
-            await storage.close()
+            return await work(developers, open_projects(settings, storage, sealer))
 
     return asyncio.run(run())
+
+
+@contextlib.asynccontextmanager
+async def open_sealed_store(settings: "Settings") -> AsyncIterator[tuple["Storage", "Sealer"]]:
+    """Open the store that must be there already, and what opens the secrets in it."""
+    from taproof.service.installation import check_mode
+    from taproof.store import open_sealer, open_storage
+
+    await _require_database(settings)
+    storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
+    try:
+        await check_mode(storage, sandbox=settings.sandbox)
+        yield storage, await open_sealer(settings, storage)
+    finally:
+        await storage.close()

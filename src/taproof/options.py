@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
+from taproof.core.address_rules import RANGES
+
 PREFIX: Final = "TAPROOF_"
 
 
@@ -16,7 +18,8 @@ class Option:
     """One setting, as a person meets it.
 
     `help` completes a line of `--help`; `must` completes "--port (TAPROOF_PORT) …" when the value cannot be used.
-    Without a `metavar` it is a switch; `default` says in words what holds when it is not given.
+    Without a `metavar` it is a switch; `default` says in words what holds when it is not given. An option of `many`
+    may be repeated, and takes values with commas between them.
     """
 
     flag: str
@@ -25,11 +28,13 @@ class Option:
     default: str = ""
     help: str
     must: str
+    many: bool = False
 
 
 _LISTEN: Final = "Where it listens"
 _PROCESSES: Final = "Processes and nodes"
 _MESSENGER: Final = "The messenger"
+_WEBHOOKS: Final = "Webhooks"
 _STORE: Final = "The store"
 _LOGS: Final = "Logs"
 _SWITCH: Final = "must be 1 or 0"
@@ -92,6 +97,7 @@ OPTIONS: Final[dict[str, Option]] = {
         metavar="CIDR",
         help="Network of a proxy whose X-Forwarded-* headers are believed. Repeat it, or separate with commas.",
         must="must be networks such as 10.0.0.0/8, separated by commas, with no bits set behind the slash",
+        many=True,
     ),
     "bot_token": Option(
         flag="--bot-token",
@@ -123,6 +129,25 @@ OPTIONS: Final[dict[str, Option]] = {
         default="https://t.me/ and the bot's user name",
         help="Address that sign-in links begin with.",
         must="must be an https:// address without ? or #, such as https://t.me/my_bot",
+    ),
+    "webhook_allow": Option(
+        flag="--webhook-allow",
+        panel=_WEBHOOKS,
+        metavar="NAME|CIDR",
+        help="Internal addresses that webhooks may be posted to: names such as private, or networks."
+        " Repeat it, or separate with commas.",
+        must=f"must be networks such as 10.0.0.0/8, with no bits set behind the slash, or names of ranges"
+        f" ({', '.join(RANGES)}), separated by commas",
+        many=True,
+    ),
+    "webhook_ports": Option(
+        flag="--webhook-ports",
+        panel=_WEBHOOKS,
+        metavar="NUMBER",
+        default="443,8443",
+        help="Ports that webhooks may be posted to. Repeat it, or separate with commas.",
+        must="must be whole numbers from 1 to 65535, separated by commas",
+        many=True,
     ),
     "database_url": Option(
         flag="--database",

@@ -36,7 +36,7 @@ async def start_sandbox(settings: Settings, developers: Developers, projects: Pr
     seeded = await seed(developers, projects)
 
     async def read_webhook_secret() -> str:
-        return await projects.read_webhook_secret(seeded.developer, seeded.project.id)
+        return (await projects.read_webhook_secret(seeded.developer, seeded.project.id)).webhook_secret
 
     apps: dict[str, AsgiApp] = {
         "/sandbox/*": messenger.app,

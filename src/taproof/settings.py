@@ -14,6 +14,7 @@ from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_va
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings.sources import NoDecode
 
+from taproof.core.address_rules import AddressRules
 from taproof.core.errors import TaproofError
 from taproof.core.sealing import Sealer
 from taproof.core.webhook_url import is_loopback
@@ -134,8 +135,25 @@ def _database_url(value: str) -> str:
     return value
 
 
+def _listed(value: str) -> list[str]:
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
 def _networks(value: str) -> tuple[IPv4Network | IPv6Network, ...]:
-    return tuple(ip_network(part.strip()) for part in value.split(",") if part.strip())
+    return tuple(ip_network(part) for part in _listed(value))
+
+
+def _allowed(value: str) -> tuple[str, ...]:
+    allowed = tuple(_listed(value))
+    AddressRules(allowed)
+    return allowed
+
+
+def _ports(value: str) -> list[str]:
+    ports = _listed(value)
+    if not ports:
+        raise ValueError("no port")
+    return ports
 
 
 _CHECKS: Final[dict[str, Callable[[str], object]]] = {
@@ -149,6 +167,8 @@ _CHECKS: Final[dict[str, Callable[[str], object]]] = {
     # A Bot API server in one's own network speaks plain HTTP only, so that is allowed; `doctor` warns of it.
     "bot_api_url": _server,
     "messenger_link_base": _link_base,
+    "webhook_allow": _allowed,
+    "webhook_ports": _ports,
     "database_url": _database_url,
     "master_key": _master_key,
     "role": str.lower,
@@ -171,6 +191,10 @@ def _default_base_url(known: dict[str, Any]) -> str:
         return ""
     scheme = "https" if known["tls_cert"] else "http"
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{known['port']}"
+
+
+def _default_webhook_ports() -> frozenset[int]:
+    return frozenset({443, 8443})
 
 
 def _default_log_format() -> Literal["console", "json"]:
@@ -198,6 +222,10 @@ class Settings(BaseSettings):
     bot_updates: Literal["polling", "webhook"] = Field(default="polling", description=OPTIONS["bot_updates"].help)
     bot_api_url: str = Field(default=BOT_API, description=OPTIONS["bot_api_url"].help)
     messenger_link_base: str | None = Field(default=None, description=OPTIONS["messenger_link_base"].help)
+    webhook_allow: Annotated[tuple[str, ...], NoDecode] = Field(default=(), description=OPTIONS["webhook_allow"].help)
+    webhook_ports: Annotated[frozenset[Annotated[int, Field(ge=1, le=65535)]], NoDecode] = Field(
+        default_factory=_default_webhook_ports, description=OPTIONS["webhook_ports"].help
+    )
     database_url: str = Field(
         default_factory=_default_database_url, description=OPTIONS["database_url"].help, repr=False
     )
@@ -264,6 +292,11 @@ class Settings(BaseSettings):
         if problems:
             raise ValueError("\n".join(problems))
         return self
+
+    @property
+    def address_rules(self) -> AddressRules:
+        """Which addresses webhooks may be posted to. In the sandbox this machine itself is one of them."""
+        return AddressRules((*self.webhook_allow, "loopback") if self.sandbox else self.webhook_allow)
 
     @property
     def serves_api(self) -> bool:

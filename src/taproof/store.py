@@ -14,6 +14,7 @@ from taproof.core.sealing import Sealer
 from taproof.master_key import read_or_make_master_key
 from taproof.options import NO_MASTER_KEY
 from taproof.service.installation import check_master_key, has_master_key
+from taproof.service.projects import Projects
 from taproof.settings import Settings, database_file, is_postgres
 from taproof.storage.protocol import Storage
 
@@ -84,3 +85,17 @@ async def open_sealer(settings: Settings, storage: Storage) -> Sealer:
         raise TaproofError(f"The master key cannot be used: {error}.") from None
     await check_master_key(storage, sealer, system_entropy)
     return sealer
+
+
+def open_projects(settings: Settings, storage: Storage, sealer: Sealer) -> Projects:
+    """Return the use cases of projects, with the webhook URLs that these settings accept."""
+    return Projects(
+        storage,
+        sealer,
+        system_clock,
+        system_entropy,
+        address_rules=settings.address_rules,
+        webhook_ports=settings.webhook_ports,
+        # The sandbox alone takes webhook URLs on plain HTTP, to loopback.
+        allow_loopback_http=settings.sandbox,
+    )

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from taproof.command import load
 from taproof.options import OPTIONS, called, unknown_variables, variable
 from taproof.settings import InvalidSettings, Settings, database_file, load_settings, shown_database
 
@@ -36,6 +37,8 @@ REFUSED: dict[str, list[Any]] = {
     "bot_updates": [CANARY, "push"],
     "bot_api_url": [CANARY, "ftp://example.com", "https://ada:canary-5c1b@example.com"],
     "messenger_link_base": ["http://t.me/bot", "https://t.me/bot?canary-5c1b", CANARY],
+    "webhook_allow": [CANARY, "private;loopback", "10.0.0.1/8", "private,lan", "fd00::/8%canary-5c1b", "fe80::1/200"],
+    "webhook_ports": [CANARY, ",", "0", "65536", "443;8443", "443,https", "-1", "4.5"],
     "database_url": [
         CANARY,
         "sqlite://",
@@ -119,6 +122,8 @@ def test_values_are_read_as_people_write_them(monkeypatch: pytest.MonkeyPatch) -
     for name, value in {
         "TAPROOF_BASE_URL": " https://signin.example.com/ ",
         "TAPROOF_TRUSTED_PROXY": "10.0.0.0/8, fd00::/8,127.0.0.1",
+        "TAPROOF_WEBHOOK_ALLOW": "Private, 127.0.0.2,fd00:1::/32,",
+        "TAPROOF_WEBHOOK_PORTS": " 443, 9443",
         "TAPROOF_BOT_TOKEN": f"{TOKEN}\n",
         "TAPROOF_BOT_UPDATES": "Webhook",
         "TAPROOF_LOG_LEVEL": "WARNING",
@@ -130,6 +135,8 @@ def test_values_are_read_as_people_write_them(monkeypatch: pytest.MonkeyPatch) -
     settings = load_settings({})
     assert settings.base_url == "https://signin.example.com"
     assert [str(network) for network in settings.trusted_proxy] == ["10.0.0.0/8", "fd00::/8", "127.0.0.1/32"]
+    assert settings.webhook_allow == ("Private", "127.0.0.2", "fd00:1::/32")
+    assert settings.webhook_ports == {443, 9443}
     assert settings.bot_token is not None
     assert settings.bot_token.get_secret_value() == TOKEN
     assert settings.bot_updates == "webhook"
@@ -161,6 +168,31 @@ def test_settings_that_do_not_go_together_are_refused(given: dict[str, Any], nam
         load_settings(given)
     (sentence,) = caught.value.sentences
     assert all(called(name) in sentence for name in names)
+
+
+def test_which_addresses_webhooks_may_be_posted_to() -> None:
+    """Public ones, and those that the operator allows; in the sandbox this machine too."""
+    assert load_settings({}).address_rules.problem("127.0.0.1") == "loopback"
+    assert load_settings({"sandbox": True}).address_rules.problem("127.0.0.1") is None
+    assert load_settings({"sandbox": True}).address_rules.problem("10.0.0.1") == "private"
+    settings = load_settings({"sandbox": True, "webhook_allow": "private,192.0.2.0/24"})
+    assert [settings.address_rules.problem(each) for each in ("10.0.0.1", "192.0.2.1", "::1")] == [None] * 3
+    assert load_settings({}).webhook_ports == {443, 8443}
+    assert OPTIONS["webhook_ports"].default == "443,8443"
+
+
+def test_lists_are_given_by_repeating_an_option_or_with_commas() -> None:
+    """On the command line both, also mixed."""
+    settings = load(
+        {
+            "webhook_allow": ["private", "127.0.0.2, cgnat"],
+            "webhook_ports": ["443", "9443,9444"],
+            "trusted_proxy": ["10.0.0.0/8,", "fd00::/8"],
+        }
+    )
+    assert settings.webhook_allow == ("private", "127.0.0.2", "cgnat")
+    assert settings.webhook_ports == {443, 9443, 9444}
+    assert [str(network) for network in settings.trusted_proxy] == ["10.0.0.0/8", "fd00::/8"]
 
 
 def test_the_sandbox_opens_up_only_when_told_so() -> None:

@@ -18,6 +18,7 @@ from taproof.core.identifiers import (
     is_project_id,
     key_hash,
     key_preview,
+    new_event_id,
     new_id,
     new_key,
     new_session_token,
@@ -179,3 +180,16 @@ def test_real_entropy_never_repeats_itself() -> None:
     assert len({new_session_token(NOW, system_entropy) for _ in range(100)}) == 100
     assert len({new_id("sess", system_entropy) for _ in range(100)}) == 100
     assert len({new_key("sk", system_entropy) for _ in range(100)}) == 100
+
+
+@given(st.integers(0, 62**7 - 2), st.integers(1, 1_000), st.binary(min_size=12, max_size=12))
+def test_event_ids_sort_by_time_and_keep_their_randomness(now: int, later: int, noise: bytes) -> None:
+    """Ids of one time lie side by side in the store; the fifteen characters behind the time are drawn."""
+    first = new_event_id(now, lambda size: noise[:size])
+    second = new_event_id(min(now + later, 62**7 - 1), lambda size: noise[:size])
+    assert re.fullmatch(r"evt_[A-Za-z0-9]{22}", first)
+    assert first < second
+    assert first[11:] == second[11:]
+    assert first[:11] != second[:11]
+    ids = {new_event_id(now, system_entropy) for _ in range(200)}
+    assert len({each[11:] for each in ids}) == 200

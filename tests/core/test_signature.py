@@ -20,7 +20,7 @@ SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 @given(st.binary(max_size=200))
 def test_the_service_signature_is_hex_hmac_of_the_raw_body_with_the_whole_secret(body: bytes) -> None:
     """service-spec.md, Authentication: hex HMAC-SHA256 of the raw body; contract.md: the whole string is the key."""
-    headers = signature_headers("evt_1", body, SECRET, 0)
+    headers = signature_headers("evt_1", body, [SECRET], 0)
     assert headers["X-Service-Signature"] == hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
 
 
@@ -28,7 +28,7 @@ def test_standard_webhooks_library_accepts_the_headers() -> None:
     """A receiver that uses the standard's own library needs nothing of ours."""
     body = '{"event": "auth.confirmed", "messenger_name": "Зоя 👩‍💻"}'.encode()
     secret = new_webhook_secret(system_entropy)
-    headers = signature_headers("evt_1", body, secret, time.time_ns() // 1_000_000)
+    headers = signature_headers("evt_1", body, [secret], time.time_ns() // 1_000_000)
     assert Webhook(secret).verify(body, headers)["event"] == "auth.confirmed"
 
 
@@ -37,7 +37,7 @@ def test_standard_webhooks_library_refuses_what_was_changed(changed: str) -> Non
     """Body, id, time and secret are all covered by the signature."""
     now = time.time_ns() // 1_000_000
     body = b'{"event": "auth.confirmed"}'
-    headers = signature_headers("evt_1", body, SECRET, now)
+    headers = signature_headers("evt_1", body, [SECRET], now)
     secret = SECRET
     if changed == "body":
         body = b'{"event": "auth.cancelled"}'
@@ -53,8 +53,20 @@ def test_standard_webhooks_library_refuses_what_was_changed(changed: str) -> Non
 
 def test_the_headers_are_these_four() -> None:
     """contract.md, Webhooks: the spec's own header and the three of the standard, with whole seconds."""
-    headers = signature_headers("evt_1", b"{}", SECRET, 1_795_214_643_999)
+    headers = signature_headers("evt_1", b"{}", [SECRET], 1_795_214_643_999)
     assert set(headers) == {"X-Service-Signature", "webhook-id", "webhook-timestamp", "webhook-signature"}
     assert headers["webhook-timestamp"] == "1795214643"
     assert headers["webhook-id"] == "evt_1"
     assert headers["webhook-signature"].startswith("v1,")
+
+
+def test_during_a_rotation_there_is_a_standard_signature_for_each_secret() -> None:
+    """A receiver may know either secret; X-Service-Signature has room for one, and stays on the first."""
+    body, now = b"{}", time.time_ns() // 1_000_000
+    following = new_webhook_secret(system_entropy)
+    headers = signature_headers("evt_1", body, [SECRET, following], now)
+    assert headers["webhook-signature"].count("v1,") == 2
+    assert Webhook(SECRET).verify(body, headers) == Webhook(following).verify(body, headers) == {}
+    assert headers["X-Service-Signature"] == hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
+    with pytest.raises(WebhookVerificationError):
+        Webhook(new_webhook_secret(system_entropy)).verify(body, headers)

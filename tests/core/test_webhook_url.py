@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taproof.core.address_rules import AddressRules
 from taproof.core.webhook_url import WEBHOOK_URL_LIMIT, is_loopback, webhook_url_problem
 
+PORTS = frozenset({443, 8443})
 BASE = "https://example.com/"
 
 ACCEPTED = [
@@ -18,10 +20,19 @@ ACCEPTED = [
     "https://example.com/%D1%85%D1%83%D0%BA",
     "https://example.com/@handle",
     "https://example.com/?email=a@b.c",
-    "https://[2001:db8::1]/hooks",
-    "https://[2001:db8::1]:8443/hooks",
+    "https://[2606:4700::1111]/hooks",
+    "https://[2606:4700::1111]:8443/hooks",
+    "https://1.1.1.1/hooks",
+    "https://1.1.1.1:8443/hooks",
+    "https://example.com:443/",
+    "https://example.com./hooks",
+    "https://hooks_1.example.com/",
+    "https://1.1.1.1.example.com/",
+    "https://0x7f.example.com/",
+    "https://12345.0xcafe.example/",
+    "https://notlocalhost/",
+    "https://localhost.example.com/",
     "HTTPS://EXAMPLE.COM/",
-    "https://127.0.0.1/hooks",
     BASE + "a" * (WEBHOOK_URL_LIMIT - len(BASE)),
 ]
 
@@ -70,11 +81,59 @@ REFUSED = [
     "https://example.com/\ud800",
     "https://[::1/hooks",
     "https://[not-an-address]/hooks",
+    "https://[v1.address]/hooks",
+    "https://[1.1.1.1]/hooks",
+    "https://[::ffff:1.1.1.1]/hooks",
+    "https://[::ffff:10.0.0.1]/hooks",
+    "https://[2606:4700:0:0:0:0:0:1111]/hooks",
+    "https://[2606:4700:0::1111]/hooks",
+    "https://[2606:4700::1111%25eth0]/hooks",
+    "https://1.1.1.1./hooks",
+    "https://1.1.257/hooks",
+    "https://1.1.1.01/hooks",
+    "https://0x1010101/hooks",
+    "https://16843009/hooks",
+    "https://1/hooks",
+    "https://1.1.1.1.1/hooks",
+    "https://example.1/hooks",
+    "https://example.0xA/hooks",
+    "https://example%2ecom/hooks",
+    "https://example.com,evil.example/hooks",
+    "https://exa$mple.com/hooks",
+    "https://example.com:22/hooks",
+    "https://example.com:80/hooks",
+    "https://1.1.1.1:8080/hooks",
     BASE + "a" * (WEBHOOK_URL_LIMIT - len(BASE) + 1),
     "a" * 1_000_000,
 ]
 
+INTERNAL = [
+    ("https://10.0.0.1/hooks", "private"),
+    ("https://[fd00::1]/hooks", "private"),
+    ("https://169.254.169.254/latest/meta-data", "link-local"),
+    ("https://100.64.0.1/hooks", "cgnat"),
+    ("https://0.0.0.0/hooks", "unspecified"),
+    ("https://[::]/hooks", "unspecified"),
+    ("https://[::a00:1]/hooks", "ipv4-compatible"),
+    ("https://[64:ff9b::a00:1]/hooks", "nat64"),
+    ("https://[2001:db8::1]:8443/hooks", "documentation"),
+]
+
+OWN = [
+    "https://localhost/hooks",
+    "https://LOCALHOST/hooks",
+    "https://shop.localhost/hooks",
+    "https://localhost./hooks",
+    "https://127.0.0.1/hooks",
+    "https://127.8.9.10/hooks",
+    "https://[::1]/hooks",
+    "https://[::1]:8443/hooks",
+]
+
 LOOPBACK = [
+    "http://shop.localhost:3000/hooks",
+    "https://localhost:20001/hooks",
+    "https://127.0.0.1:20001/hooks",
     "http://localhost/hooks",
     "http://localhost:20001/hooks",
     "http://LOCALHOST/hooks",
@@ -94,44 +153,82 @@ NOT_LOOPBACK = [
     "http://[::]/",
     "http://2130706433/",
     "http://0x7f000001/",
+    "http://127.1/",
+    "http://127.0.0.1./",
+    "http://localhost./",
+    "http://[::ffff:127.0.0.1]/",
     "http://localhost@example.com/",
     "http://[fe80::1]/",
     "ftp://localhost/",
 ]
 
 
+def problem(url: str, *allowed: str, sandbox: bool = False) -> str | None:
+    rules = AddressRules([*allowed, "loopback"] if sandbox else allowed)
+    return webhook_url_problem(url, rules=rules, ports=PORTS, allow_loopback_http=sandbox)
+
+
 @pytest.mark.parametrize("url", ACCEPTED)
 @pytest.mark.parametrize("sandbox", [False, True])
 def test_good_urls_are_accepted(url: str, sandbox: bool) -> None:  # noqa: FBT001 — a table's column.
     """An https URL with a host, or "" for no webhook, in both modes."""
-    assert webhook_url_problem(url, allow_loopback_http=sandbox) is None
+    assert problem(url, sandbox=sandbox) is None
 
 
 @pytest.mark.parametrize("url", REFUSED)
 @pytest.mark.parametrize("sandbox", [False, True])
 def test_bad_urls_are_refused(url: str, sandbox: bool) -> None:  # noqa: FBT001 — a table's column.
     """Each with a sentence, none with an exception, in both modes."""
-    problem = webhook_url_problem(url, allow_loopback_http=sandbox)
-    assert problem is not None
-    assert problem.split()[0] in {"must", "is"}
+    sentence = problem(url, sandbox=sandbox)
+    assert sentence is not None
+    assert sentence.split()[0] in {"must", "is"}
 
 
 @pytest.mark.parametrize("url", LOOPBACK)
 def test_plain_http_to_this_machine_is_for_the_sandbox_only(url: str) -> None:
-    """A real service posts to https only."""
-    assert webhook_url_problem(url, allow_loopback_http=True) is None
-    assert webhook_url_problem(url, allow_loopback_http=False) is not None
+    """A real service posts to https only, on its ports only, and never to itself."""
+    assert problem(url, sandbox=True) is None
+    assert problem(url, sandbox=False) is not None
 
 
 @pytest.mark.parametrize("url", NOT_LOOPBACK)
 def test_plain_http_to_elsewhere_is_refused_even_in_the_sandbox(url: str) -> None:
     """Look-alikes of loopback, private and metadata addresses do not pass as this machine."""
-    assert webhook_url_problem(url, allow_loopback_http=True) is not None
+    assert problem(url, sandbox=True) is not None
+
+
+@pytest.mark.parametrize(("url", "name"), INTERNAL)
+@pytest.mark.parametrize("sandbox", [False, True])
+def test_an_internal_address_is_refused_at_once(url: str, name: str, sandbox: bool) -> None:  # noqa: FBT001 — a column.
+    """The developer need not wait for a failed delivery; what the operator allows is taken."""
+    sentence = problem(url, sandbox=sandbox)
+    assert sentence is not None
+    assert f"this one is {name}," in sentence
+    assert problem(url, name, "private", "documentation") is None
+
+
+@pytest.mark.parametrize("url", OWN)
+def test_this_machine_itself_is_for_the_sandbox_or_by_permission(url: str) -> None:
+    """Under its names as under its addresses."""
+    sentence = problem(url)
+    assert sentence is not None
+    assert "this one is loopback," in sentence
+    assert problem(url, "loopback") is None
+    assert problem(url, sandbox=True) is None
+
+
+def test_the_sentence_names_the_ports() -> None:
+    """Whoever reads it knows which port to use instead, as this operator has set them."""
+    assert problem("https://example.com:444/") == "must use port 443 or 8443"
+    rules, ports = AddressRules(), frozenset({9443})
+    for url in ("https://example.com/", "https://example.com:443/"):
+        assert webhook_url_problem(url, rules=rules, ports=ports, allow_loopback_http=True) == "must use port 9443"
+    assert webhook_url_problem("https://a.test:9443/", rules=rules, ports=ports, allow_loopback_http=False) is None
 
 
 @given(st.text())
 def test_no_text_makes_the_check_fail(rest: str) -> None:
     """A developer may send anything: the answer is a sentence or None."""
     for url in (rest, "https://" + rest, "https://[" + rest, "https://example.com:" + rest):
-        webhook_url_problem(url, allow_loopback_http=True)
+        problem(url, sandbox=True)
         is_loopback(rest)

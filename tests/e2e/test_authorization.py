@@ -22,6 +22,8 @@ OF_EVERYBODY = {"read_account", "list_projects", "create_project", "list_session
 OF_EVERYBODY |= {"list_access_tokens", "create_access_token"}
 """Operations that name nothing of the owner's, so that another developer may call them for their own account."""
 
+NOT_FOUND = {"delete_access_token": "access_token_not_found", "resend_delivery": "delivery_not_found"}
+
 
 @dataclass
 class Property:
@@ -30,6 +32,7 @@ class Property:
     owner: Developer
     project: OwnProject
     token_id: str
+    delivery_id: str
     secrets: set[str]
 
     def dump(self) -> Any:
@@ -40,20 +43,22 @@ class Property:
             [{name: value for name, value in token.items() if name != "last_used_at"} for token in tokens],
             self.owner.ask("GET", f"/sessions?limit=200&project_id={self.project.id}"),
             self.owner.ask("GET", f"/projects/{self.project.id}/webhook-secret"),
+            self.owner.ask("GET", f"/projects/{self.project.id}/deliveries"),
         )
 
 
 @pytest.fixture(scope="module")
 def owned(developer: Developer) -> Property:
-    project = developer.create_project(f"{MARK} shop", webhook_url=f"https://{MARK.lower()}.example.com/")
+    project = developer.create_project(f"{MARK} shop", webhook_url=f"http://127.0.0.1:9/{MARK}")
     project.generate()
+    delivery_id = developer.ask("POST", f"/projects/{project.id}/webhook-test")["id"]
     session_id = developer.ask("GET", f"/sessions?project_id={project.id}")["sessions"][0]["id"]
     token = developer.ask("POST", "/tokens", json={"name": f"{MARK} token"})
     account = developer.ask("GET", "/me")
-    secrets = {MARK.lower(), project.id, session_id, token["id"], token["access_token"], token["preview"]}
+    secrets = {MARK.lower(), project.id, session_id, delivery_id, token["id"], token["access_token"], token["preview"]}
     secrets |= {project.secret_key, project.webhook_secret, project.created["secret_key_preview"]}
     secrets |= {account["id"], account["email"], developer.access_token}
-    return Property(developer, project, token["id"], secrets)
+    return Property(developer, project, token["id"], delivery_id, secrets)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +70,7 @@ def operations(client: httpx.Client) -> list[tuple[str, str, str]]:
         for method, operation in methods.items()
         if path.startswith("/api/v1/dev/")
     ]
-    assert len(found) == 13
+    assert len(found) == 18
     return found
 
 
@@ -74,7 +79,7 @@ def calls(
 ) -> Iterator[tuple[str, httpx.Response]]:
     """Make every call about the owner's things with these credentials."""
     for name, method, path in operations:
-        address = path.replace("{project_id}", owned.project.id).replace("{token_id}", owned.token_id)
+        address = path.format(project_id=owned.project.id, token_id=owned.token_id, delivery_id=owned.delivery_id)
         about = f"project_id={owned.project.id}" if name in {"list_sessions", "read_analytics"} else ""
         body = BODIES.get(name)
         for each in {"", about}:
@@ -159,8 +164,7 @@ def test_other_developer(operations: list[tuple[str, str, str]], owned: Property
         if name in OF_EVERYBODY and not about:
             assert response.status_code == 200
         else:
-            code = "access_token_not_found" if name == "delete_access_token" else "project_not_found"
-            assert_error(response, 404, code)
+            assert_error(response, 404, NOT_FOUND.get(name, "project_not_found"))
             refused.add(name)
     assert refused == {name for name, _, _ in operations} - OF_EVERYBODY | {"list_sessions", "read_analytics"}
     assert owned.dump() == before

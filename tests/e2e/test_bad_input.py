@@ -303,6 +303,10 @@ def test_ids_in_the_path(endpoints: Endpoints, project_id: str) -> None:
         ("DELETE", ""),
         ("POST", "/regenerate"),
         ("GET", "/webhook-secret"),
+        ("POST", "/webhook-secret/rotate"),
+        ("POST", "/webhook-secret/promote"),
+        ("POST", "/webhook-test"),
+        ("GET", "/deliveries"),
     ):
         response = developer.call(method, path + below, json={"name": "Changed"} if method == "PATCH" else None)
         assert response.status_code == (404 if project_id == "proj_" + "0" * 22 or "%2f" in project_id else 400)
@@ -314,6 +318,13 @@ def test_token_ids(endpoints: Endpoints, token_id: str) -> None:
     """An access token's id that was not given out is unknown (contract, Everywhere)."""
     response = endpoints.project.developer.call("DELETE", f"/tokens/{token_id}")
     assert_error(response, 404, "access_token_not_found")
+
+
+@pytest.mark.parametrize("delivery_id", ["x", "evt_", "evt_" + "0" * 22, "evt_%00", "evt_%ED%A0%80", "x" * 4_000])
+def test_delivery_ids(endpoints: Endpoints, delivery_id: str) -> None:
+    """A delivery's id that was not given out is unknown (contract, Everywhere)."""
+    response = endpoints.project.developer.call("POST", f"/deliveries/{delivery_id}/resend")
+    assert_error(response, 404, "delivery_not_found")
 
 
 @pytest.mark.parametrize(
@@ -331,8 +342,12 @@ def test_session_tokens(endpoints: Endpoints, session_token: str) -> None:
 )
 def test_queries(endpoints: Endpoints, developer: Developer, query: str) -> None:
     """Odd query strings are ignored or refused, and never an internal failure (issue)."""
-    for path in ("/sessions", "/analytics", "/me", "/projects"):
-        response = developer.call("GET", f"{path}?{query}")
+    deliveries = f"/projects/{endpoints.project.id}/deliveries"
+    for caller, path in (
+        *((developer, path) for path in ("/sessions", "/analytics", "/me", "/projects")),
+        (endpoints.project.developer, deliveries),
+    ):
+        response = caller.call("GET", f"{path}?{query}")
         if response.status_code != 200:
             assert_error(response, 400, "invalid_request")
 

@@ -20,9 +20,7 @@ from taproof.web.openapi import build_openapi
 
 _NO_SERVICE = cast("Any", None)
 """The tests are made before any service runs; only the shape of the API is asked for."""
-DOCUMENT = build_openapi(
-    build_developer_api(_NO_SERVICE, _NO_SERVICE, _NO_SERVICE, _NO_SERVICE, Metrics(CollectorRegistry(), "0"))
-)
+DOCUMENT = build_openapi(build_developer_api(*[_NO_SERVICE] * 5, metrics=Metrics(CollectorRegistry(), "0")))
 CONFIG = schemathesis.Config.from_dict({
     "generation": {
         "max-examples": 40,
@@ -39,17 +37,26 @@ schema = schemathesis.openapi.from_dict(deepcopy(DOCUMENT), config=CONFIG)
 
 @pytest.fixture(scope="module")
 def target(developer: Developer) -> OwnProject:
-    """The project that valid cases are about, unless they change it."""
-    return developer.create_project("Target")
+    """The project that valid cases are about, unless they change it. Nothing listens where its webhook leads."""
+    return developer.create_project("Target", webhook_url="http://127.0.0.1:9/")
 
 
-def make_real(case: schemathesis.Case[Any], target: OwnProject) -> None:
+@pytest.fixture(scope="module")
+def delivery_id(target: OwnProject) -> str:
+    """A delivery of the target's."""
+    found: str = target.developer.ask("POST", f"/projects/{target.id}/webhook-test")["id"]
+    return found
+
+
+def make_real(case: schemathesis.Case[Any], target: OwnProject, delivery_id: str) -> None:
     """Let a valid case name things that exist; what is changed or deleted is a thing of its own."""
     developer = target.developer
     operation = case.operation.definition.raw["operationId"]
-    changes = operation in {"update_project", "delete_project", "regenerate_secrets"}
+    changes = operation in {"update_project", "delete_project", "regenerate_secrets", "rotate_webhook_secret"}
     if "project_id" in case.path_parameters:
         case.path_parameters["project_id"] = (developer.create_project() if changes else target).id
+    if "delivery_id" in case.path_parameters:
+        case.path_parameters["delivery_id"] = delivery_id
     if "token_id" in case.path_parameters:
         case.path_parameters["token_id"] = developer.ask("POST", "/tokens", json={"name": "short-lived"})["id"]
     if "project_id" in case.query:
@@ -64,10 +71,12 @@ def make_real(case: schemathesis.Case[Any], target: OwnProject) -> None:
 
 
 @schema.parametrize()
-def test_every_answer_is_documented(case: schemathesis.Case[Any], target: OwnProject, service: Service) -> None:
+def test_every_answer_is_documented(
+    case: schemathesis.Case[Any], target: OwnProject, delivery_id: str, service: Service
+) -> None:
     """No 5xx, no undocumented status, header, content type or body; invalid data and missing credentials refused."""
     if case.meta is not None and case.meta.generation.mode is GenerationMode.POSITIVE:
-        make_real(case, target)
+        make_real(case, target, delivery_id)
     [needed] = case.operation.definition.raw["security"] or [{}]
     credentials = {"accessToken": target.developer.access_token, "secretKey": target.secret_key}
     headers = {}

@@ -81,6 +81,12 @@ def _use_everything(client: httpx.Client, found: Canaries) -> None:
         keyed = client.post("/api/v1/generate", headers=key, json={}).json()
         client.post("/api/v1/verify", headers=key, json=keyed)
         found.secrets |= {keyed["session_token"]}
+    rotation = developer.ask("POST", f"/projects/{project.id}/webhook-secret/rotate")
+    found.secrets |= {rotation["webhook_secret"], rotation["next_webhook_secret"]}
+    test = developer.ask("POST", f"/projects/{project.id}/webhook-test")
+    developer.ask("POST", f"/deliveries/{test['id']}/resend")
+    developer.ask("GET", f"/projects/{project.id}/deliveries")
+    found.secrets |= {developer.ask("POST", f"/projects/{project.id}/webhook-secret/promote")["webhook_secret"]}
     new = developer.ask("POST", f"/projects/{project.id}/regenerate")
     token = developer.ask("POST", "/tokens", json={"name": "canary"})
     Developer(client, token["access_token"]).ask("GET", "/me")

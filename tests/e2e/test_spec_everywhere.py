@@ -129,6 +129,8 @@ def test_developer_answers_are_not_cached(developer: Developer, project: OwnProj
         ("GET", "/me"),
         ("GET", f"/projects/{project.id}/webhook-secret"),
         ("POST", f"/projects/{project.id}/regenerate"),
+        ("POST", f"/projects/{project.id}/webhook-secret/rotate"),
+        ("GET", f"/projects/{project.id}/deliveries"),
         ("GET", "/nothing"),
         ("PATCH", f"/projects/{project.id}"),
     ):

@@ -24,7 +24,10 @@ PROJECT_FIELDS = {
     "created_at",
     "sessions_count",
     "confirmed_count",
+    "webhook_failing_since",
+    "webhook_turned_off",
 }
+NO_ROTATION = {"next_webhook_secret": None, "promoted_at": None}
 SECRET_KEY = re.compile(r"sk_[A-Za-z0-9]{49}")
 
 
@@ -34,7 +37,7 @@ def shown(project: OwnProject) -> dict[str, Any]:
 
 
 def test_create(developer: Developer) -> None:
-    """A new project has the contract's ten fields with their defaults, and both secrets this once (spec, POST)."""
+    """A new project has the contract's fields with their defaults, and both secrets this once (spec, POST)."""
     project = developer.create_project("  Bücher 📚  ")
     assert set(project.created) == PROJECT_FIELDS | {"secret_key", "webhook_secret"}
     assert re.fullmatch(r"proj_[A-Za-z0-9]{22}", project.id)
@@ -50,6 +53,8 @@ def test_create(developer: Developer) -> None:
         "created_at": project.created["created_at"],
         "sessions_count": 0,
         "confirmed_count": 0,
+        "webhook_failing_since": None,
+        "webhook_turned_off": None,
     }
     assert SECRET_KEY.fullmatch(project.secret_key)
     kind, _, encoded = project.webhook_secret.partition("_")
@@ -79,7 +84,7 @@ def test_secrets_are_shown_once(developer: Developer, project: OwnProject) -> No
         assert project.secret_key not in str(answer)
         assert project.webhook_secret not in str(answer)
     secret = developer.ask("GET", f"/projects/{project.id}/webhook-secret")
-    assert secret == {"webhook_secret": project.webhook_secret}
+    assert secret == {"webhook_secret": project.webhook_secret} | NO_ROTATION
 
 
 def test_list_and_read(developer: Developer, stranger: Developer) -> None:
@@ -202,7 +207,8 @@ def test_regenerate(developer: Developer, project: OwnProject, phone: Phone) -> 
     project.secret_key = new["secret_key"]
     assert keyed(project, "generate").status_code == 200
     assert project.read()["secret_key_preview"] == f"{new['secret_key'][:7]}…{new['secret_key'][-4:]}"
-    assert developer.ask("GET", f"/projects/{project.id}/webhook-secret") == {"webhook_secret": new["webhook_secret"]}
+    secret = developer.ask("GET", f"/projects/{project.id}/webhook-secret")
+    assert secret == {"webhook_secret": new["webhook_secret"]} | NO_ROTATION
 
 
 def test_counts(project: OwnProject, phone: Phone) -> None:
@@ -229,6 +235,10 @@ def test_delete(developer: Developer, project: OwnProject, phone: Phone, service
         ("DELETE", ""),
         ("POST", "/regenerate"),
         ("GET", "/webhook-secret"),
+        ("POST", "/webhook-secret/rotate"),
+        ("POST", "/webhook-secret/promote"),
+        ("POST", "/webhook-test"),
+        ("GET", "/deliveries"),
     ):
         body = {"json": {"name": "N"}} if method == "PATCH" else {}
         assert_error(developer.call(method, path + below, **body), 404, "project_not_found")

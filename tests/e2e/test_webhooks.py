@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
+import jwt
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from tests.e2e.conftest import Developer, NewPhone, OwnProject, Phone
@@ -17,7 +19,7 @@ from tests.e2e.test_spec_tables import instant
 
 PATIENCE = 20.0
 SETTLED = 2.0
-"""Seconds in which a second delivery would have come: the worker looks twice a second."""
+"""Seconds in which a delivery would have come that nothing delays."""
 
 
 @dataclass
@@ -28,7 +30,10 @@ class Delivered:
 
 
 class Receiver:
-    """A server of an application that takes webhooks; `/moved` redirects to `/`, and `/broken` fails."""
+    """A server of an application that takes webhooks; `/moved` redirects, `/gone` has gone, `/broken` fails.
+
+    `/broken-once` fails the first time, and sends back what it was sent.
+    """
 
     def __init__(self) -> None:
         self.delivered: list[Delivered] = []
@@ -38,11 +43,14 @@ class Receiver:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"] or 0))
                 headers = {name.lower(): value for name, value in self.headers.items()}
+                fails = self.path == "/broken-once" and not receiver.delivered
                 receiver.delivered.append(Delivered(self.path, headers, body))
-                self.send_response({"/moved": 307, "/broken": 500}.get(self.path, 204))
+                status = {"/moved": 307, "/gone": 410, "/broken": 500}.get(self.path, 200)
+                self.send_response(500 if fails else status)
                 self.send_header("Location", "/elsewhere")
-                self.send_header("Content-Length", "0")
+                self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
+                self.wfile.write(body)
 
             do_GET = do_POST  # noqa: N815 — likewise the name that http.server asks for.
 
@@ -155,14 +163,150 @@ def test_regenerated_secret_signs(developer: Developer, receiver: Receiver, phon
         Webhook(project.webhook_secret).verify(delivered.body, delivered.headers)
 
 
-@pytest.mark.parametrize("path", ["/moved", "/broken"])
-def test_no_redirect_and_no_retry(developer: Developer, receiver: Receiver, phone: Phone, path: str) -> None:
-    """Redirects are never followed, and this version sends an event once (contract, Webhooks; issue)."""
-    project = developer.create_project(webhook_url=receiver.url + path)
+def deliveries(project: OwnProject, query: str = "") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = project.developer.ask("GET", f"/projects/{project.id}/deliveries{query}")[
+        "deliveries"
+    ]
+    return found
+
+
+def wait_for_status(project: OwnProject, status: str) -> dict[str, Any]:
+    """Wait until a project's only delivery has this status, and nobody has it in hand."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        [found] = deliveries(project)
+        if found["status"] == status and found["attempts"] and not found["sending"]:
+            return found
+        assert time.monotonic() < deadline, found
+        time.sleep(0.05)
+
+
+def test_a_failure_is_sent_again(developer: Developer, receiver: Receiver, phone: Phone) -> None:
+    """After 5 seconds and a little, with the same id and body, signed anew; the developer sees both (contract)."""
+    project = developer.create_project(webhook_url=f"{receiver.url}/broken-once")
+    session = project.generate()
+    phone.sign_in(session)
+    receiver.wait_for(1)
+    found = wait_for_status(project, "due")
+    wait = instant(found["next_attempt_at"]) - instant(found["attempts"][0]["started_at"])
+    assert timedelta(seconds=5) <= wait <= timedelta(seconds=7)
+    first, second = receiver.wait_for(2)
+    found = wait_for_status(project, "delivered")
+    assert first.body == second.body
+    assert first.headers["webhook-id"] == second.headers["webhook-id"] == found["id"]
+    for each in (first, second):
+        assert_genuine(each, project.webhook_secret)
+    assert [(each["number"], each["status"], each["error"]) for each in found["attempts"]] == [
+        (1, 500, None),
+        (2, 200, None),
+    ]
+    for each in found["attempts"]:
+        assert json.loads(each["answer"])["messenger_name"] == "Ada Lovelace"
+        assert session["session_token"] not in each["answer"]
+
+
+def test_no_redirect_is_followed(developer: Developer, receiver: Receiver, phone: Phone) -> None:
+    """Redirects are never followed: one is a failure like any other (contract, Webhooks)."""
+    project = developer.create_project(webhook_url=f"{receiver.url}/moved")
     phone.sign_in(project.generate())
     receiver.wait_for(1)
+    found = wait_for_status(project, "due")
+    assert [each["status"] for each in found["attempts"]] == [307]
     time.sleep(SETTLED)
-    assert [delivered.path for delivered in receiver.delivered] == [path]
+    assert [delivered.path for delivered in receiver.delivered] == ["/moved"]
+    assert project.read()["webhook_failing_since"] == found["attempts"][0]["started_at"]
+
+
+def test_a_receiver_that_is_gone(developer: Developer, receiver: Receiver, phone: Phone) -> None:
+    """410 turns the webhook off, and the project says so until its URL is set again (contract, Webhooks)."""
+    project = developer.create_project(webhook_url=f"{receiver.url}/gone")
+    phone.sign_in(project.generate())
+    wait_for_status(project, "failed")
+    read = project.read()
+    assert read["webhook_url"] == ""
+    assert read["webhook_turned_off"]["reason"] == "gone"
+    assert read["webhook_turned_off"]["url"] == f"{receiver.url}/gone"
+    phone.sign_in(project.generate())
+    developer.ask("PATCH", f"/projects/{project.id}", json={"webhook_url": receiver.url})
+    assert project.read()["webhook_turned_off"] is None
+    phone.sign_in(project.generate())
+    assert [each.path for each in receiver.wait_for(2)] == ["/gone", "/"]
+
+
+def test_an_event_is_sent_again_on_request(developer: Developer, receiver: Receiver, phone: Phone) -> None:
+    """At once, with the same id and body, and one attempt more to be seen (issue)."""
+    project = developer.create_project(webhook_url=receiver.url)
+    phone.sign_in(project.generate(), "Cancel")
+    event_id = wait_for_status(project, "delivered")["id"]
+    before = time.monotonic()
+    developer.ask("POST", f"/deliveries/{event_id}/resend")
+    first, second = receiver.wait_for(2)
+    assert time.monotonic() - before < SETTLED
+    assert first.body == second.body
+    assert_genuine(second, project.webhook_secret)
+    found = wait_for_status(project, "delivered")
+    assert [each["number"] for each in found["attempts"]] == [1, 2]
+
+
+def test_a_webhook_test(developer: Developer, receiver: Receiver) -> None:
+    """A signed webhook.test, with what came of it in the answer, whatever that is (issue)."""
+    project = developer.create_project(webhook_url=receiver.url)
+    found = developer.ask("POST", f"/projects/{project.id}/webhook-test")
+    [delivered] = receiver.delivered
+    assert_genuine(delivered, project.webhook_secret)
+    body = json.loads(delivered.body)
+    assert body == {
+        "id": found["id"],
+        "event": "webhook.test",
+        "project_id": project.id,
+        "created_at": found["created_at"],
+    }
+    assert (found["status"], found["attempts"][0]["status"]) == ("delivered", 200)
+    assert json.loads(found["attempts"][0]["answer"]) == body
+    developer.ask("PATCH", f"/projects/{project.id}", json={"webhook_url": f"{receiver.url}/broken"})
+    assert developer.ask("POST", f"/projects/{project.id}/webhook-test")["attempts"][0]["status"] == 500
+    developer.ask("PATCH", f"/projects/{project.id}", json={"webhook_url": "http://127.0.0.1:9/"})
+    refused = developer.ask("POST", f"/projects/{project.id}/webhook-test")
+    assert (refused["status"], refused["attempts"][0]["error_code"]) == ("failed", "connection_refused")
+    assert [each["status"] for each in deliveries(project)] == ["failed", "failed", "delivered"]
+    assert len(deliveries(project, "?event=webhook.test&status=failed")) == 2
+    time.sleep(SETTLED)
+    assert len(receiver.delivered) == 2
+
+
+def test_a_rotation(developer: Developer, receiver: Receiver, phone: Phone) -> None:
+    """Until the promotion both secrets check what is sent and the old one the proof; then the new one does (issue)."""
+    project = developer.create_project(webhook_url=receiver.url)
+    path = f"/projects/{project.id}/webhook-secret"
+    old = project.webhook_secret
+    new = developer.ask("POST", f"{path}/rotate")["next_webhook_secret"]
+    session = project.generate()
+    phone.sign_in(session)
+    [during] = receiver.wait_for(1)
+    assert_genuine(during, old)
+    Webhook(new).verify(during.body, during.headers)
+    jwt.decode(project.verify(session["session_token"])["proof"], old, ["HS256"])
+    assert developer.ask("POST", f"{path}/promote")["webhook_secret"] == new
+    session = project.generate()
+    phone.sign_in(session)
+    [_, after] = receiver.wait_for(2)
+    assert_genuine(after, new)
+    with pytest.raises(WebhookVerificationError):
+        Webhook(old).verify(after.body, after.headers)
+    jwt.decode(project.verify(session["session_token"])["proof"], new, ["HS256"])
+
+
+def test_a_removed_webhook_gets_nothing_more(developer: Developer, receiver: Receiver, phone: Phone) -> None:
+    """Emptying the URL ends what was still to be sent, and so does deleting the project (issue)."""
+    projects = [developer.create_project(webhook_url=f"{receiver.url}/broken") for _ in range(2)]
+    for project in projects:
+        phone.sign_in(project.generate())
+        wait_for_status(project, "due")
+    developer.ask("PATCH", f"/projects/{projects[0].id}", json={"webhook_url": ""})
+    developer.ask("DELETE", f"/projects/{projects[1].id}")
+    assert wait_for_status(projects[0], "ended")["next_attempt_at"] is None
+    time.sleep(7 + SETTLED)
+    assert len(receiver.delivered) == 2
 
 
 def test_no_webhook(project: OwnProject, receiver: Receiver, phone: Phone) -> None:

@@ -27,7 +27,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print what the tests of this folder measured."""
-    for report in terminalreporter.getreports("passed"):
+    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
         for name, value in report.user_properties:
             terminalreporter.write_line(f"{report.nodeid.partition('::')[2]}: {name} {value}")
 

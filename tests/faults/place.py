@@ -1,6 +1,7 @@
 """A database with one project, which several processes work on, and whether its counters fit its sessions."""
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,15 +11,21 @@ from typing import Any
 import apsw
 import asyncpg
 
+from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.developers import Developers
 from taproof.service.projects import Projects
 from taproof.service.signin import SignIn
+from taproof.storage.protocol import Storage
+from taproof.storage.sqlite import SqliteStorage
 from taproof.store import open_storage
 
+ANY_PORT = frozenset(range(1, 65_536))
+
 _SETTLED_WITHIN = 30.0
+_DEVELOPER = "ada@example.com"
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,14 @@ class Place:
     master_key: str
     project_id: str
     webhook_secret: str
+    is_quick: bool = False
+    """Whether what is written survives the death of any process, as ever, but not that of the machine: how long each of
+    thousands of writes takes is then up to this code, and not to the disk and to what else is written to it."""
+
+    def quick(self) -> "Place":
+        """Return the same place, quick. On SQLite each process that opens it has to see to that itself."""
+        quick = self.url if self.url.startswith("sqlite:///") else f"{self.url}?synchronous_commit=off"
+        return dataclasses.replace(self, url=quick, is_quick=True)
 
     @property
     def arguments(self) -> list[str]:
@@ -39,6 +54,8 @@ class Place:
     async def sign_in(self, *, pgbouncer: bool = False) -> AsyncIterator[SignIn]:
         """Yield the sign-in of one more node, which is this process."""
         storage = await open_storage(self.url, pgbouncer=pgbouncer)
+        if self.is_quick and isinstance(storage, SqliteStorage):
+            storage._writer._connection.pragma("synchronous", 0)
         try:
             yield SignIn(storage, Sealer(self.master_key), lambda: "https://t.me/b", system_clock, system_entropy)
         finally:
@@ -49,13 +66,36 @@ async def make_place(url: str, *, pgbouncer: bool = False) -> Place:
     """Bring a database up to date and create a project with a webhook in it, so that each decision makes an event."""
     master_key = new_master_key(system_entropy)
     storage = await open_storage(url, pgbouncer=pgbouncer)
-    developer = await Developers(storage, system_clock, system_entropy).create_developer("ada@example.com", "free")
-    projects = Projects(storage, Sealer(master_key), system_clock, system_entropy, allow_loopback_http=False)
-    project, secrets = await projects.create_project(
+    developer = await Developers(storage, system_clock, system_entropy).create_developer(_DEVELOPER, "free")
+    project, secrets = await _projects(storage, master_key).create_project(
         developer, "Shop", webhook_url="https://example.com/", public_access=True, collect_phone=False
     )
     await storage.close()
     return Place(url, master_key, project.id, secrets.webhook_secret)
+
+
+async def add_project(place: Place, name: str, webhook_url: str) -> tuple[str, str]:
+    """Create one more project, whose webhook may lead to this machine; return its id and its webhook secret."""
+    storage = await open_storage(place.url)
+    developer = await storage.read_developer(_DEVELOPER)
+    assert developer is not None
+    project, secrets = await _projects(storage, place.master_key).create_project(
+        developer, name, webhook_url=webhook_url, public_access=True, collect_phone=False
+    )
+    await storage.close()
+    return project.id, secrets.webhook_secret
+
+
+def _projects(storage: Storage, master_key: str) -> Projects:
+    return Projects(
+        storage,
+        Sealer(master_key),
+        system_clock,
+        system_entropy,
+        address_rules=AddressRules(["loopback"]),
+        webhook_ports=ANY_PORT,
+        allow_loopback_http=True,
+    )
 
 
 async def rows(url: str, statement: str) -> list[tuple[Any, ...]]:

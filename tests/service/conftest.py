@@ -3,6 +3,7 @@
 A module runs on every driver with `pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))`, else on SQLite.
 """
 
+import asyncio
 import itertools
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
@@ -11,17 +12,19 @@ from typing import cast
 import pytest
 from tests.databases import DRIVERS, OpenStore
 
+from taproof.core.address_rules import AddressRules
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import MessengerUnavailable
 from taproof.core.model import Developer, Identity, Plan, Project
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.analytics import AnalyticsReader
+from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.projects import Projects, ProjectSecrets
 from taproof.service.sessions import Sessions
 from taproof.service.signin import SignIn
-from taproof.service.webhooks import Webhooks
+from taproof.service.webhooks import Answer, SignedRequest, Webhooks
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite import SqliteStorage
 
@@ -50,6 +53,25 @@ class Link:
         return self.base
 
 
+class Receiver:
+    """What a webhook leads to: it answers `answer`, and keeps what it was sent. While `open` is clear it hangs."""
+
+    def __init__(self) -> None:
+        self.answer = Answer(5, 200, body=b"ok")
+        self.sent: list[SignedRequest] = []
+        self.open = asyncio.Event()
+        self.open.set()
+        self.times_recorded = 0
+
+    async def post(self, request: SignedRequest) -> Answer:
+        self.sent.append(request)
+        await self.open.wait()
+        return self.answer
+
+    def recorded(self) -> None:
+        self.times_recorded += 1
+
+
 class Node:
     """All use cases of one process, and the few steps that every scenario begins with."""
 
@@ -60,11 +82,29 @@ class Node:
         self.clock = clock
         self.link = Link()
         self.signin = SignIn(storage, sealer, self.link, clock, system_entropy)
-        self.projects = Projects(storage, sealer, clock, system_entropy, allow_loopback_http=False)
+        self.projects = Projects(
+            storage,
+            sealer,
+            clock,
+            system_entropy,
+            address_rules=AddressRules(),
+            webhook_ports=frozenset({443, 8443}),
+            allow_loopback_http=False,
+        )
         self.developers = Developers(storage, clock, system_entropy)
         self.sessions = Sessions(storage, clock)
         self.analytics = AnalyticsReader(storage, clock)
-        self.webhooks = Webhooks(storage, sealer, clock, "Taproof/test")
+        self.webhooks = Webhooks(storage, sealer, clock, system_entropy, "Taproof/test")
+        self.receiver = Receiver()
+        self.deliveries = Deliveries(
+            storage,
+            sealer,
+            clock,
+            system_entropy,
+            self.webhooks,
+            post=self.receiver.post,
+            recorded=self.receiver.recorded,
+        )
         self.housekeeping = Housekeeping(storage, clock, 90)
         self._numbers = itertools.count(1)
 

@@ -17,6 +17,7 @@ from taproof.core.model import Developer, Event, Identity, NewSession, Project, 
 from taproof.service import housekeeping
 from taproof.service.analytics import AnalyticsReader, Window
 from taproof.service.housekeeping import Housekeeping
+from taproof.service.webhooks import Answer
 from taproof.storage.sqlite import SqliteStorage
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ async def test_finished_webhook_events_go_and_due_ones_stay(node: "Node") -> Non
     project, _ = await node.project(webhook_url="https://example.com/")
     await node.confirmed(project, "1001")
     (finished,) = await node.webhooks.claim_deliveries(1)
-    await node.webhooks.finish_delivery(finished, "delivered")
+    await node.webhooks.finish_attempt(finished, Answer(5, 204))
     await node.confirmed(project, "1002")
     events = "SELECT state FROM webhook_events"
     node.clock.now += 2 * DAY

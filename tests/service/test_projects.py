@@ -9,6 +9,7 @@ import pytest
 from taproof.core.errors import InvalidRequest, InvalidSecretKey, ProjectNotFound
 from taproof.core.identifiers import is_key, is_project_id
 from taproof.core.model import Plan, ProjectChanges
+from taproof.service.projects import Rotation
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
@@ -29,7 +30,9 @@ async def test_a_new_project_gives_its_secrets_once(node: "Node") -> None:
     assert secrets.webhook_secret.encode() not in project.sealed_webhook_secret
     assert await node.projects.list_projects(developer) == [project]
     assert await node.projects.read_project(developer, project.id) == project
-    assert await node.projects.read_webhook_secret(developer, project.id) == secrets.webhook_secret
+    assert await node.projects.read_webhook_secret(developer, project.id) == Rotation(
+        secrets.webhook_secret, None, None
+    )
 
 
 async def test_the_secret_key_is_recognised_and_nothing_else_is(node: "Node") -> None:
@@ -52,7 +55,7 @@ async def test_regenerate_kills_both_old_secrets_at_once(node: "Node", other_nod
     with pytest.raises(InvalidSecretKey):
         await other_node.projects.authenticate(old.secret_key)
     assert (await other_node.projects.authenticate(new.secret_key)).id == project.id
-    assert await other_node.projects.read_webhook_secret(developer, project.id) == new.webhook_secret
+    assert (await other_node.projects.read_webhook_secret(developer, project.id)).webhook_secret == new.webhook_secret
 
 
 async def test_secrets_regenerated_by_two_at_once_belong_together(node: "Node", other_node: "Node") -> None:
@@ -63,8 +66,8 @@ async def test_secrets_regenerated_by_two_at_once_belong_together(node: "Node", 
         made = await asyncio.gather(
             *(each.projects.regenerate_secrets(developer, project.id) for each in (node, other_node) * 2)
         )
-        secret = await node.projects.read_webhook_secret(developer, project.id)
-        (winner,) = [secrets for secrets in made if secrets.webhook_secret == secret]
+        found = await node.projects.read_webhook_secret(developer, project.id)
+        (winner,) = [secrets for secrets in made if secrets.webhook_secret == found.webhook_secret]
         assert (await node.projects.authenticate(winner.secret_key)).id == project.id
         for loser in made:
             if loser is not winner:
@@ -79,6 +82,7 @@ async def test_another_developers_project_does_not_exist(node: "Node") -> None:
     calls = [
         node.projects.read_project,
         node.projects.read_webhook_secret,
+        node.projects.promote_webhook_secret,
         node.projects.regenerate_secrets,
         node.projects.delete_project,
     ]
@@ -88,6 +92,8 @@ async def test_another_developers_project_does_not_exist(node: "Node") -> None:
                 await call(stranger, project_id)
         with pytest.raises(ProjectNotFound):
             await node.projects.update_project(stranger, project_id, ProjectChanges(name="Mine"))
+        with pytest.raises(ProjectNotFound):
+            await node.projects.rotate_webhook_secret(stranger, project_id, 24)
     assert await node.projects.list_projects(stranger) == []
     assert await node.projects.read_project(owner, project.id) == project
     assert (await node.projects.authenticate(secrets.secret_key)).id == project.id
@@ -97,9 +103,16 @@ async def test_another_developers_project_does_not_exist(node: "Node") -> None:
 async def test_malformed_ids_are_invalid_requests(node: "Node", project_id: str) -> None:
     """Refused before the store is asked."""
     developer = await node.developer()
-    for call in (node.projects.read_project, node.projects.regenerate_secrets, node.projects.delete_project):
+    for call in (
+        node.projects.read_project,
+        node.projects.promote_webhook_secret,
+        node.projects.regenerate_secrets,
+        node.projects.delete_project,
+    ):
         with pytest.raises(InvalidRequest):
             await call(developer, project_id)
+    with pytest.raises(InvalidRequest, match="project id"):
+        await node.projects.rotate_webhook_secret(developer, project_id, 24)
     with pytest.raises(InvalidRequest):
         await node.projects.update_project(developer, project_id, ProjectChanges())
 
@@ -119,6 +132,9 @@ async def test_malformed_ids_are_invalid_requests(node: "Node", project_id: str)
         (ProjectChanges(webhook_url="http://localhost/"), "webhook_url"),
         (ProjectChanges(webhook_url="javascript:alert(1)"), "webhook_url"),
         (ProjectChanges(webhook_url="https://a:b@example.com/"), "webhook_url"),
+        (ProjectChanges(webhook_url="https://10.0.0.1/"), "webhook_url"),
+        (ProjectChanges(webhook_url="https://localhost/"), "webhook_url"),
+        (ProjectChanges(webhook_url="https://example.com:22/"), "webhook_url"),
         (ProjectChanges(collect_phone=True), "collect_phone"),
     ],
 )

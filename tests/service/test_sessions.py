@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taproof.core.errors import InvalidRequest, ProjectNotFound
-from taproof.service.sessions import _read_cursor
+from taproof.service.paging import read_cursor
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
@@ -100,6 +100,10 @@ async def test_foreign_and_malformed_projects_are_refused(node: "Node") -> None:
         encoded("1"),
         encoded("sess_1"),
         encoded("1.proj_1"),
+        encoded("1.evt_1"),
+        encoded("1.sess_"),
+        encoded("1.sess_\0"),
+        encoded("1.sess_1\n"),
         encoded(".sess_1"),
         encoded("-1.sess_1"),
         encoded("1e5.sess_1"),
@@ -121,7 +125,7 @@ async def test_garbage_for_a_cursor_is_an_invalid_request(node: "Node", cursor: 
 def test_no_cursor_makes_the_parser_fail(cursor: str) -> None:
     """Any text is a cursor or an invalid request."""
     try:
-        created_at, session_id = _read_cursor(cursor)
+        created_at, session_id = read_cursor(cursor, "sess")
     except InvalidRequest:
         return
     assert 0 <= created_at < 10**15

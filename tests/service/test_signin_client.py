@@ -196,14 +196,14 @@ async def test_a_project_deleted_between_read_and_consume_gives_no_proof(
     developer = await node.developer()
     project, _ = await node.project(developer)
     token = await node.confirmed(project)
-    read_sealed_webhook_secret = node.storage.read_sealed_webhook_secret
+    read_webhook_secrets = node.storage.read_webhook_secrets
 
     async def interrupted(project_id: str) -> object:
-        found = await read_sealed_webhook_secret(project_id)
+        found = await read_webhook_secrets(project_id)
         await other_node.projects.delete_project(developer, project_id)
         return found
 
-    monkeypatch.setattr(node.storage, "read_sealed_webhook_secret", interrupted)
+    monkeypatch.setattr(node.storage, "read_webhook_secrets", interrupted)
     answer = await node.signin.verify_session(project.id, token, public=True)
     assert (answer.identity, answer.proof) == (None, None)
     monkeypatch.undo()

@@ -8,9 +8,12 @@ import apsw
 import pytest
 from standardwebhooks import Webhook
 
-from taproof.core.clock import iso8601, system_clock
+from taproof.core.attempt_errors import AttemptError
+from taproof.core.clock import DAY, HOUR, MINUTE, SECOND, iso8601, system_clock
 from taproof.core.errors import SealBroken
-from taproof.core.model import Identity, ProjectChanges
+from taproof.core.model import Identity, Project, ProjectChanges
+from taproof.core.retry_schedule import RETRY_DELAYS
+from taproof.service.webhooks import ANSWER_KEPT, FAILING_LIMIT, LEASE, Answer, Outcome, answer_binding
 from taproof.storage import sql
 
 if TYPE_CHECKING:
@@ -137,3 +140,224 @@ async def test_a_crash_between_decision_and_event_undoes_both(node: "Node", monk
     assert await node.webhooks.claim_deliveries(10) == []
     assert (await node.signin.confirm_session(token, Identity("1001", "Ada", ""))).changed
     assert len(await node.webhooks.claim_deliveries(10)) == 1
+
+
+# ---- what becomes of an attempt
+
+FAILED = Answer(120, 500)
+
+
+async def attempt(node: "Node", answer: Answer = FAILED) -> Outcome:
+    """Claim the one event that is due, and let its attempt end with `answer`."""
+    (delivery,) = await node.webhooks.claim_deliveries(10)
+    return await node.webhooks.finish_attempt(delivery, answer)
+
+
+async def fail_to_the_end(node: "Node") -> None:
+    """Make all nine attempts of the one event that is due; each fails."""
+    for _ in RETRY_DELAYS:
+        assert await attempt(node) == "retried"
+        node.clock.now += 13 * HOUR
+    assert await attempt(node) == "dead"
+
+
+async def shown(node: "Node", project: Project) -> Project:
+    """Return a project as it is now."""
+    found = await node.storage.read_project(project.id)
+    assert found is not None
+    return found
+
+
+async def test_retries_follow_the_schedule_and_the_ninth_failure_is_the_last(node: "Node") -> None:
+    """Each waits at least as long as the contract says and at most a fifth longer; then the event is dead-lettered."""
+    project, _ = await node.project(webhook_url=URL)
+    await node.confirmed(project)
+    for number, delay in enumerate(RETRY_DELAYS, 1):
+        assert await attempt(node) == "retried"
+        node.clock.now += delay - 1
+        assert await node.webhooks.claim_deliveries(10) == [], number
+        node.clock.now += delay // 5 + 1
+    assert await attempt(node) == "dead"
+    node.clock.now += 30 * DAY
+    assert await node.webhooks.claim_deliveries(10) == []
+    (record,) = await node.storage.list_deliveries(project.id, None, None, None, 10)
+    assert (record.state, [each.number for each in record.attempts]) == ("failed", list(range(1, 10)))
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (Answer(1, 204), "delivered"),
+        (Answer(1, 199), "retried"),
+        (Answer(1, 300), "retried"),
+        (Answer(1, 503), "retried"),
+        (Answer(10_000, error="timeout"), "retried"),
+        (Answer(0, error="not_signed"), "retried"),
+        (Answer(0, error="circuit_open"), "skipped"),
+        (Answer(1, 410), "dead"),
+    ],
+)
+async def test_how_an_attempt_is_counted(node: "Node", answer: Answer, outcome: Outcome) -> None:
+    """Any 2xx is success; what was not sent for the endpoint's sake is told from what was sent in vain."""
+    project, _ = await node.project(webhook_url=URL)
+    await node.confirmed(project)
+    assert await attempt(node, answer) == outcome
+
+
+async def test_an_attempt_is_kept_with_the_beginning_of_its_answer(node: "Node") -> None:
+    """Time, duration, status, and at most a kilobyte, which is sealed: a receiver may send a token back."""
+    project, _ = await node.project(webhook_url=URL)
+    token = await node.confirmed(project)
+    (delivery,) = await node.webhooks.claim_deliveries(10)
+    answer = Answer(120, 500, body=token.encode() + b"\xff" + b"x" * 2_000)
+    await node.webhooks.finish_attempt(delivery, answer)
+    (record,) = await node.storage.list_deliveries(project.id, None, None, None, 10)
+    (kept,) = record.attempts
+    assert (kept.started_at, kept.duration, kept.status, kept.error) == (node.clock.now - 120, 120, 500, None)
+    assert kept.sealed_answer is not None
+    assert token.encode() not in kept.sealed_answer
+    opened = node.sealer.unseal(kept.sealed_answer, answer_binding(delivery.event.id, 1))
+    assert opened.startswith(token + "\ufffd")
+    assert len(opened) == ANSWER_KEPT
+
+
+async def test_410_turns_the_webhook_off_and_ends_the_rest(node: "Node") -> None:
+    """The receiver said that it is gone for good: nothing more is sent there, and the developer sees why."""
+    project, _ = await node.project(webhook_url=URL)
+    for user in range(3):
+        await node.confirmed(project, str(user))
+    first, *_ = await node.webhooks.claim_deliveries(1)
+    assert await node.webhooks.finish_attempt(first, Answer(1, 410)) == "dead"
+    off = await shown(node, project)
+    assert (off.webhook_url, off.webhook_off_url, off.webhook_off_reason) == ("", URL, "gone")
+    assert off.webhook_off_at == node.clock.now
+    records = await node.storage.list_deliveries(project.id, None, None, None, 10)
+    assert sorted(each.state for each in records) == ["ended", "ended", "failed"]
+    node.clock.now += 30 * DAY
+    assert await node.webhooks.claim_deliveries(10) == []
+
+
+async def test_a_late_410_of_the_former_url_leaves_the_new_one_alone(node: "Node") -> None:
+    """The developer has mended the URL while an attempt to the old one was under way."""
+    developer = await node.developer()
+    project, _ = await node.project(developer, webhook_url=URL)
+    await node.confirmed(project)
+    (delivery,) = await node.webhooks.claim_deliveries(10)
+    await node.projects.update_project(developer, project.id, ProjectChanges(webhook_url="https://example.org/"))
+    assert await node.webhooks.finish_attempt(delivery, Answer(1, 410)) == "dead"
+    assert (await shown(node, project)).webhook_url == "https://example.org/"
+
+
+async def test_five_days_of_nothing_but_failures_turn_the_webhook_off(node: "Node") -> None:
+    """Judged when an event is given up; what else is due is ended, and the developer sees why."""
+    project, _ = await node.project(webhook_url=URL)
+    await node.confirmed(project)
+    began = node.clock.now
+    await fail_to_the_end(node)
+    assert (await shown(node, project)).webhook_url == URL
+    node.clock.now = began + FAILING_LIMIT
+    await node.confirmed(project, "1002")
+    await fail_to_the_end(node)
+    off = await shown(node, project)
+    assert (off.webhook_url, off.webhook_off_url, off.webhook_off_reason) == ("", URL, "failing")
+
+
+async def test_four_days_of_failures_do_not_turn_the_webhook_off(node: "Node") -> None:
+    """An endpoint may be down over a long weekend."""
+    project, _ = await node.project(webhook_url=URL)
+    await node.confirmed(project)
+    await fail_to_the_end(node)
+    assert 4 * DAY < len(RETRY_DELAYS) * 13 * HOUR < FAILING_LIMIT
+    assert (await shown(node, project)).webhook_url == URL
+
+
+async def test_one_success_between_failures_begins_the_five_days_anew(node: "Node") -> None:
+    """An endpoint that takes an event now and then is not turned off, however often it fails."""
+    project, _ = await node.project(webhook_url=URL)
+    await node.confirmed(project)
+    await fail_to_the_end(node)
+    await node.confirmed(project, "1002")
+    assert await attempt(node, Answer(1, 200)) == "delivered"
+    await node.confirmed(project, "1003")
+    await fail_to_the_end(node)
+    assert (await shown(node, project)).webhook_url == URL
+
+
+@pytest.mark.parametrize("error", ["circuit_open", "not_signed"])
+async def test_what_was_not_sent_is_not_held_against_the_endpoint(node: "Node", error: AttemptError) -> None:
+    """A wrong master key, or a circuit that is open, must not turn the webhooks of healthy receivers off."""
+    project, _ = await node.project(webhook_url=URL)
+    await node.confirmed(project)
+    for _ in range(len(RETRY_DELAYS) + 1):
+        await attempt(node, Answer(0, error=error))
+        node.clock.now += DAY
+    assert (await shown(node, project)).webhook_url == URL
+    assert (await shown(node, project)).webhook_failing_since is None
+
+
+async def test_a_changed_url_gets_the_retry(node: "Node") -> None:
+    """A developer who mends the URL gets the events that are still due."""
+    developer = await node.developer()
+    project, _ = await node.project(developer, webhook_url=URL)
+    await node.confirmed(project)
+    await attempt(node)
+    await node.projects.update_project(developer, project.id, ProjectChanges(webhook_url="https://example.org/"))
+    node.clock.now += MINUTE
+    (delivery,) = await node.webhooks.claim_deliveries(10)
+    assert (delivery.webhook_url, delivery.attempt) == ("https://example.org/", 2)
+
+
+@pytest.mark.parametrize("how", ["emptied", "deleted"])
+async def test_no_retry_without_a_url_or_without_a_project(node: "Node", how: str) -> None:
+    """Its deliveries end, also the one that is under way just then."""
+    developer = await node.developer()
+    project, _ = await node.project(developer, webhook_url=URL)
+    await node.confirmed(project)
+    await node.confirmed(project, "1002")
+    first, second = await node.webhooks.claim_deliveries(10)
+    assert await node.webhooks.finish_attempt(first, FAILED) == "retried"
+    if how == "emptied":
+        await node.projects.update_project(developer, project.id, ProjectChanges(webhook_url=""))
+    else:
+        await node.projects.delete_project(developer, project.id)
+        while await node.housekeeping.sweep():
+            pass
+    assert await node.webhooks.finish_attempt(second, FAILED) == "lost"
+    node.clock.now += DAY
+    assert await node.webhooks.claim_deliveries(10) == []
+
+
+async def test_a_lease_leaves_time_for_an_attempt_and_for_the_one_before_it(node: "Node") -> None:
+    """Nothing is begun that could outlive the lease, and an event that waited for one hanging post can still go."""
+    project, _ = await node.project(webhook_url=URL)
+    await node.confirmed(project)
+    (delivery,) = await node.webhooks.claim_deliveries(10)
+    node.clock.now += 10 * SECOND
+    assert node.webhooks.has_time(delivery)
+    node.clock.now = delivery.leased_until - 10 * SECOND
+    assert not node.webhooks.has_time(delivery)
+    await node.webhooks.release_deliveries([delivery])
+    (again,) = await node.webhooks.claim_deliveries(10)
+    assert (again.attempt, again.leased_until) == (1, node.clock.now + LEASE)
+
+
+async def test_claims_pass_over_projects_that_are_full(node: "Node") -> None:
+    """A backlog for one receiver does not stand before the events of others."""
+    busy, _ = await node.project(webhook_url=URL)
+    for user in range(5):
+        await node.confirmed(busy, str(user))
+    other, _ = await node.project(webhook_url=URL)
+    await node.confirmed(other)
+    (delivery,) = await node.webhooks.claim_deliveries(3, [busy.id])
+    assert delivery.event.project_id == other.id
+
+
+async def test_the_age_of_the_oldest_due_event(node: "Node") -> None:
+    """In seconds, 0 when nothing is due; an event that waits for its next attempt is not overdue."""
+    assert await node.webhooks.oldest_due_age() == 0
+    project, _ = await node.project(webhook_url=URL)
+    await node.confirmed(project)
+    node.clock.now += 2_500
+    assert await node.webhooks.oldest_due_age() == 2.5
+    await attempt(node)
+    assert await node.webhooks.oldest_due_age() == 0

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 from tests.databases import DRIVERS, NOW, Database, OpenStore
 
-from taproof.core.clock import DAY, MINUTE
+from taproof.core.clock import DAY, MINUTE, SECOND
 from taproof.core.model import (
     AccessToken,
+    Attempt,
+    Delivery,
+    DeliveryState,
     Developer,
     Event,
     EventType,
@@ -25,6 +28,8 @@ from taproof.core.model import (
 )
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite import SqliteStorage
+
+LEASE = 30 * SECOND
 
 
 class Seed:
@@ -108,6 +113,30 @@ class Seed:
         event = self.event(project, "auth.cancelled", at)
         assert await self.storage.cancel_session(session.key, "1001", at, event)
         return event
+
+    async def claimed(self, project: Project, at: int = NOW) -> Delivery:
+        """Return the delivery of a new event of a project with a webhook, leased for half a minute."""
+        await self.due_event(project, at)
+        (delivery,) = await self.storage.claim_deliveries(at, at + LEASE, 1)
+        return delivery
+
+    async def attempted(
+        self,
+        delivery: Delivery,
+        state: DeliveryState,
+        at: int = NOW,
+        due_at: int | None = None,
+        *,
+        reached: bool = True,
+    ) -> bool:
+        """Write down an attempt that began at `at`: of `Seed.attempt`'s making."""
+        attempt = self.attempt(delivery.attempt, 204 if state == "delivered" else 500, at)
+        due_at = at if due_at is None else due_at
+        return await self.storage.finish_attempt(delivery, attempt, state, due_at, reached=reached)
+
+    @staticmethod
+    def attempt(number: int = 1, status: int | None = 500, at: int = NOW) -> Attempt:
+        return Attempt(number, at, 12, status, None if status else "timeout", b"sealed \0 answer" if status else None)
 
     @staticmethod
     def identity(user: str) -> Identity:

@@ -1,157 +1,169 @@
-"""Conformance: webhook deliveries are leases, bot updates are claims."""
+"""Conformance: webhook events are leased, given back, and found when they are due."""
 
 import asyncio
 from typing import TYPE_CHECKING
 
 from taproof.core.clock import SECOND
-from taproof.core.model import Delivery, ProjectChanges
+from taproof.core.model import Delivery, ProjectChanges, SealedWebhookSecrets
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
 
 LEASE = 30 * SECOND
-BOT = 7_000_000_001
+URL = "https://example.com/"
 
 
 async def test_claim_deliveries_hands_out_all_that_sending_needs(storage: Storage, seed: "Seed") -> None:
-    """Event, address and secret as they are now; the attempt counts from one."""
-    project = await seed.project(webhook_url="https://example.com/")
+    """Event, address and secrets as they are now; the attempt counts from one, its stage from none."""
+    project = await seed.project(webhook_url=URL)
     event = await seed.due_event(project)
     changes = ProjectChanges(webhook_url="https://example.org/")
     await storage.update_project(project.developer_id, project.id, changes, seed.now)
     await storage.replace_project_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", b"new seal")
+    await storage.rotate_webhook_secret(project.developer_id, project.id, b"next seal", seed.now, seed.now + 5)
+    secrets = SealedWebhookSecrets(b"new seal", b"next seal", seed.now + 5)
     assert await storage.claim_deliveries(seed.now, seed.now + LEASE, 10) == [
-        Delivery(event, "https://example.org/", b"new seal", 1, seed.now + LEASE)
+        Delivery(event, "https://example.org/", secrets, 1, 0, seed.now + LEASE)
     ]
 
 
 async def test_claim_deliveries_leases_each_event_to_one_worker(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """Workers on two nodes claim at the same instant: together they hold every event once."""
-    project = await seed.project(webhook_url="https://example.com/")
+    """Workers on two nodes claim at the same instant until nothing is left: together they hold every event once."""
+    project = await seed.project(webhook_url=URL)
     events = {(await seed.due_event(project)).id for _ in range(20)}
-    batches = await asyncio.gather(
-        *(store.claim_deliveries(seed.now, seed.now + LEASE, 4) for store in (storage, other_node) for _ in range(4))
-    )
-    claimed = [delivery.event.id for batch in batches for delivery in batch]
+    claimed: list[str] = []
+    while batches := await asyncio.gather(
+        *(store.claim_deliveries(seed.now, seed.now + LEASE, 4) for store in (storage, other_node) for _ in range(3))
+    ):
+        assert max(map(len, batches)) <= 4
+        claimed += [delivery.event.id for batch in batches for delivery in batch]
+        if not any(batches):
+            break
     assert sorted(claimed) == sorted(events)
-    assert max(map(len, batches)) == 4
 
 
 async def test_claim_deliveries_takes_back_a_lapsed_lease(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """A worker that was killed loses its claim when the lease lapses, not before; the attempt is counted."""
-    event = await seed.due_event(await seed.project(webhook_url="https://example.com/"))
+    """A worker that was killed loses its claim when the lease lapses, not before; that it was interrupted is counted.
+
+    What it sent nobody knows, so the attempt and its place in the schedule are those of the next one.
+    """
+    project = await seed.project(webhook_url=URL)
+    event = await seed.due_event(project)
     await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)
     assert await other_node.claim_deliveries(seed.now + LEASE - 1, seed.now + 2 * LEASE, 10) == []
-    again = await other_node.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 10)
-    assert [(delivery.event, delivery.attempt) for delivery in again] == [(event, 2)]
+    for turn in (1, 2):
+        (again,) = await other_node.claim_deliveries(seed.now + turn * LEASE, seed.now + (turn + 1) * LEASE, 10)
+        assert (again.event, again.attempt, again.stage) == (event, 1, 0)
+        record = await storage.read_delivery(project.developer_id, event.id)
+        assert record is not None
+        assert (record.interrupted, record.leased_until) == (turn, again.leased_until)
 
 
 async def test_claim_deliveries_waits_until_an_event_is_due(storage: Storage, seed: "Seed") -> None:
     """A node whose clock lags does not send what has not happened yet."""
-    await seed.due_event(await seed.project(webhook_url="https://example.com/"), at=seed.now + 1)
+    await seed.due_event(await seed.project(webhook_url=URL), at=seed.now + 1)
     assert await storage.claim_deliveries(seed.now, seed.now + LEASE, 10) == []
     assert len(await storage.claim_deliveries(seed.now + 1, seed.now + LEASE, 10)) == 1
 
 
 async def test_claim_deliveries_prefers_what_has_waited_longest(storage: Storage, seed: "Seed") -> None:
-    """A busy project cannot starve an older event."""
-    project = await seed.project(webhook_url="https://example.com/")
-    new, old = await seed.due_event(project, seed.now), await seed.due_event(project, seed.now - 5)
+    """A busy project cannot starve an older event, and a batch comes in the order in which it is to be sent."""
+    project = await seed.project(webhook_url=URL)
+    ages = (3, 0, 4, 1, 2)
+    events = {age: await seed.due_event(project, seed.now - age) for age in ages}
     first = await storage.claim_deliveries(seed.now, seed.now + LEASE, 1)
-    second = await storage.claim_deliveries(seed.now, seed.now + LEASE, 1)
-    assert [delivery.event for delivery in first + second] == [old, new]
+    rest = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)
+    assert [delivery.event for delivery in first + rest] == [events[age] for age in (4, 3, 2, 1, 0)]
 
 
-async def test_finish_delivery_ends_it_for_good(storage: Storage, seed: "Seed") -> None:
-    """Delivered or failed, it is not handed out again."""
-    project = await seed.project(webhook_url="https://example.com/")
-    await seed.due_event(project)
-    await seed.due_event(project)
-    delivered, failed = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)
-    assert await storage.finish_delivery(delivered, "delivered", seed.now)
-    assert await storage.finish_delivery(failed, "failed", seed.now)
-    assert not await storage.finish_delivery(failed, "delivered", seed.now)
-    assert await storage.claim_deliveries(seed.now + 2 * LEASE, seed.now + 3 * LEASE, 10) == []
+async def test_claim_deliveries_passes_over_the_projects_that_it_is_told(storage: Storage, seed: "Seed") -> None:
+    """However long their events have waited: a full endpoint takes no place in a batch from the others."""
+    full, other, third = [await seed.project(webhook_url=URL) for _ in range(3)]
+    for _ in range(5):
+        await seed.due_event(full, seed.now - 9)
+    of_third = await seed.due_event(third, seed.now - 5)
+    of_other = await seed.due_event(other)
+    found = await storage.claim_deliveries(seed.now, seed.now + LEASE, 1, [full.id, third.id, "proj_unknown"])
+    assert [delivery.event for delivery in found] == [of_other]
+    found = await storage.claim_deliveries(seed.now, seed.now + LEASE, 2, [full.id])
+    assert [delivery.event for delivery in found] == [of_third]
+    assert len(await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)) == 5
 
 
-async def test_finish_delivery_needs_the_lease(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """A worker that was too slow cannot write down an outcome over the one who took the event over."""
-    await seed.due_event(await seed.project(webhook_url="https://example.com/"))
-    (slow,) = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)
-    (quick,) = await other_node.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 10)
-    assert not await storage.finish_delivery(slow, "failed", seed.now + LEASE)
-    assert await other_node.finish_delivery(quick, "delivered", seed.now + LEASE)
+async def test_claim_deliveries_leaves_what_is_gone(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """A project is deleted, or its URL emptied, at the instant of a claim: what is handed out is whole, or nothing."""
+    for number in range(6):
+        project = await seed.project(webhook_url=URL)
+        for _ in range(5):
+            await seed.due_event(project)
+        changes = ProjectChanges(webhook_url="")
+        ending: asyncio.Future[object] = asyncio.ensure_future(
+            other_node.delete_project(project.developer_id, project.id)
+            if number % 2
+            else other_node.update_project(project.developer_id, project.id, changes, seed.now)
+        )
+        claims = [storage.claim_deliveries(seed.now, seed.now + LEASE, 3) for _ in range(2)]
+        _, batches = await asyncio.gather(ending, asyncio.gather(*claims))
+        assert {delivery.webhook_url for batch in batches for delivery in batch} <= {URL}
+        assert {delivery.webhook_secrets for batch in batches for delivery in batch} <= {project.webhook_secrets}
+        assert await storage.claim_deliveries(seed.now, seed.now + LEASE, 10) == []
 
 
-async def test_finish_delivery_of_a_removed_webhook_changes_nothing(storage: Storage, seed: "Seed") -> None:
-    """The URL was emptied, or the project deleted, while the post was under way."""
-    for way in ("emptied", "deleted"):
-        project = await seed.project(webhook_url="https://example.com/")
-        await seed.due_event(project)
-        (delivery,) = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)
-        if way == "emptied":
-            changes = ProjectChanges(webhook_url="")
-            await storage.update_project(project.developer_id, project.id, changes, seed.now)
-        else:
-            await storage.delete_project(project.developer_id, project.id)
-            while await storage.purge_deleted_projects(10):
-                pass
-        assert not await storage.finish_delivery(delivery, "failed", seed.now)
-    assert await storage.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 10) == []
+async def test_release_deliveries_makes_events_due_at_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """A worker that stops gives back what it has not sent: nothing is counted, and another takes it at once."""
+    project = await seed.project(webhook_url=URL)
+    for _ in range(3):
+        await seed.due_event(project, seed.now - 5)
+    held = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)
+    await storage.release_deliveries(held[:2], seed.now + 1)
+    await storage.release_deliveries([], seed.now + 1)
+    assert await other_node.claim_deliveries(seed.now, seed.now + LEASE, 10) == []
+    again = await other_node.claim_deliveries(seed.now + 1, seed.now + 1 + LEASE, 10)
+    assert {each.event.id for each in again} == {each.event.id for each in held[:2]}
+    assert {(each.attempt, each.stage) for each in again} == {(1, 0)}
+    for each in again:
+        record = await storage.read_delivery(project.developer_id, each.event.id)
+        assert record is not None
+        assert (record.interrupted, record.attempts) == (0, ())
 
 
-async def test_claim_update_gives_an_update_to_one_handler(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """An update that is delivered many times at once is handled once; the others are told to wait."""
-    claims = await asyncio.gather(
-        *(store.claim_update(BOT, 1, seed.now, seed.now - 60) for store in (storage, other_node) for _ in range(6))
-    )
-    assert sorted(claims) == ["claimed"] + ["in_progress"] * 11
+async def test_release_deliveries_gives_up_ones_own_lease_only(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """What another has taken over meanwhile stays with it; what was finished or erased stays so."""
+    taken, finished, gone = [await seed.project(webhook_url=URL) for _ in range(3)]
+    late = [await seed.claimed(project) for project in (taken, finished, gone)]
+    assert await seed.attempted(late[1], "failed")
+    await storage.delete_project(gone.developer_id, gone.id)
+    while await storage.purge_deleted_projects(10):
+        pass
+    (held,) = await other_node.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 10)
+    await storage.release_deliveries(late, seed.now + LEASE)
+    assert await storage.claim_deliveries(seed.now + LEASE, seed.now + 3 * LEASE, 10) == []
+    assert await other_node.finish_attempt(held, seed.attempt(), "delivered", seed.now + LEASE)
+    record = await storage.read_delivery(finished.developer_id, late[1].event.id)
+    assert record is not None
+    assert record.state == "failed"
 
 
-async def test_claim_update_knows_what_was_done(storage: Storage, seed: "Seed") -> None:
-    """A finished update is done for ever; the same number of another bot is another update."""
-    await storage.claim_update(BOT, 1, seed.now, seed.now - 60)
-    await storage.finish_update(BOT, 1)
-    assert await storage.claim_update(BOT, 1, seed.now + 1_000, seed.now + 999) == "done"
-    assert await storage.claim_update(BOT + 1, 1, seed.now, seed.now - 60) == "claimed"
-    assert await storage.claim_update(BOT, 2**53, seed.now, seed.now - 60) == "claimed"
-
-
-async def test_claim_update_takes_over_from_a_handler_that_died(storage: Storage, seed: "Seed") -> None:
-    """A claim that is as old as `stale_before` is free again, and only for one."""
-    await storage.claim_update(BOT, 1, seed.now, seed.now - 60)
-    assert await storage.claim_update(BOT, 1, seed.now + 59, seed.now - 1) == "in_progress"
-    again = await asyncio.gather(*(storage.claim_update(BOT, 1, seed.now + 60, seed.now) for _ in range(5)))
-    assert sorted(again) == ["claimed"] + ["in_progress"] * 4
-
-
-async def test_finish_update_of_an_unknown_one_is_harmless(storage: Storage, seed: "Seed") -> None:
-    """It was purged meanwhile, or never claimed: nothing is made up."""
-    await storage.finish_update(BOT, 5)
-    assert await storage.claim_update(BOT, 5, seed.now, seed.now - 60) == "claimed"
-
-
-async def test_release_update_frees_the_claim_at_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """An update whose handling failed can be claimed anew by anyone, once; one that is done stays done."""
-    await storage.claim_update(BOT, 1, seed.now, seed.now - 60)
-    await storage.release_update(BOT, 1)
-    assert await other_node.claim_update(BOT, 1, seed.now, seed.now - 60) == "claimed"
-    assert await storage.claim_update(BOT, 1, seed.now, seed.now - 60) == "in_progress"
-    await storage.finish_update(BOT, 1)
-    await storage.release_update(BOT, 1)
-    await storage.release_update(BOT, 2)
-    assert await storage.claim_update(BOT, 1, seed.now, seed.now - 60) == "done"
-    assert await storage.claim_update(BOT, 2, seed.now, seed.now - 60) == "claimed"
-
-
-async def test_purge_updates_forgets_old_ones_in_steps(storage: Storage, seed: "Seed") -> None:
-    """Never more than the limit, and nothing that was claimed at that time or later."""
-    for number in range(10):
-        await storage.claim_update(BOT, number, seed.now + number, seed.now - 60)
-        await storage.finish_update(BOT, number)
-    assert [await storage.purge_updates(seed.now + 7, 3) for _ in range(4)] == [3, 3, 1, 0]
-    claims = [await storage.claim_update(BOT, number, seed.now, seed.now - 60) for number in range(10)]
-    assert claims == ["claimed"] * 7 + ["done"] * 3
+async def test_read_oldest_due_is_the_age_of_the_queue(storage: Storage, seed: "Seed") -> None:
+    """What nobody has in hand and could be sent: not what comes later, is leased, or is finished."""
+    project = await seed.project(webhook_url=URL)
+    assert await storage.read_oldest_due(seed.now) is None
+    await seed.due_event(project, seed.now + 1)
+    assert await storage.read_oldest_due(seed.now) is None
+    for age in (5, 9, 7):
+        await seed.due_event(project, seed.now - age)
+    assert await storage.read_oldest_due(seed.now) == seed.now - 9
+    (delivery,) = await storage.claim_deliveries(seed.now, seed.now + LEASE, 1)
+    assert await storage.read_oldest_due(seed.now) == seed.now - 7
+    assert await seed.attempted(delivery, "due", due_at=seed.now + 3)
+    assert await storage.read_oldest_due(seed.now + 3) == seed.now - 7
+    for delivery in await storage.claim_deliveries(seed.now, seed.now + LEASE, 10):
+        assert await seed.attempted(delivery, "failed")
+    assert await storage.read_oldest_due(seed.now + 3) == seed.now + 1
+    await storage.update_project(project.developer_id, project.id, ProjectChanges(webhook_url=""), seed.now)
+    assert await storage.read_oldest_due(seed.now + LEASE) is None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.model import ProjectChanges, Status
+from taproof.core.model import ProjectChanges, SealedWebhookSecrets, Status
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
@@ -52,12 +52,18 @@ async def test_read_project_by_secret_key_leaves_counts_at_zero(storage: Storage
     assert await storage.read_project_by_secret_key(b"?" * 32) is None
 
 
-async def test_read_sealed_webhook_secret_as_it_is_stored(storage: Storage, seed: "Seed") -> None:
-    """The sealed bytes of this very project, or None."""
-    project, other = await seed.project(), await seed.project()
-    assert await storage.read_sealed_webhook_secret(project.id) == project.sealed_webhook_secret
+async def test_read_webhook_secrets_as_they_are_stored(storage: Storage, seed: "Seed") -> None:
+    """The sealed bytes of this very project, or None; also for many calls at once."""
+    project, other, rotated = await seed.project(), await seed.project(), await seed.project()
     assert await storage.delete_project(other.developer_id, other.id)
-    assert await storage.read_sealed_webhook_secret(other.id) is None
+    assert await storage.rotate_webhook_secret(rotated.developer_id, rotated.id, b"next", seed.now, seed.now + 9)
+    found = await asyncio.gather(*(storage.read_webhook_secrets(each.id) for each in (project, other, rotated) * 2))
+    expected = [
+        SealedWebhookSecrets(project.sealed_webhook_secret),
+        None,
+        SealedWebhookSecrets(rotated.sealed_webhook_secret, b"next", seed.now + 9),
+    ]
+    assert found == expected * 2
 
 
 async def test_list_projects_is_oldest_first_and_the_developers_own(storage: Storage, seed: "Seed") -> None:
@@ -130,7 +136,7 @@ async def test_replace_project_secrets_kills_the_old_key_at_once(
     assert await other_node.read_project_by_secret_key(b"n" * 32) == expected
     consumed = await other_node.consume_session(session.key, seed.now)
     assert consumed is not None
-    assert consumed.sealed_webhook_secret == b"new seal"
+    assert consumed.webhook_secrets == SealedWebhookSecrets(b"new seal")
 
 
 async def test_replace_project_secrets_is_for_its_owner(storage: Storage, seed: "Seed") -> None:

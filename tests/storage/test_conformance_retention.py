@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.model import NewSession, Project, ProjectChanges
+from taproof.core.model import DeliveryState, NewSession, Project, ProjectChanges
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
 
 LEASE = 30_000
+FINAL: tuple[DeliveryState, ...] = ("delivered", "failed")
 
 
 async def all_steps(purge: Callable[[int, int], Awaitable[int]], before: int, limit: int) -> list[int]:
@@ -179,11 +181,10 @@ async def test_purge_sessions_is_done_at_once_when_there_is_nothing(storage: Sto
 async def test_purge_events_erases_what_is_finished(storage: Storage, seed: "Seed") -> None:
     """Delivered, failed, or ended with its webhook: each goes, but not before its time."""
     project, ended = [await seed.project(webhook_url="https://example.com/") for _ in range(2)]
-    await seed.due_event(project)
-    await seed.due_event(project)
-    delivered, failed = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)
-    assert await storage.finish_delivery(delivered, "delivered", seed.now + 1)
-    assert await storage.finish_delivery(failed, "failed", seed.now + 2)
+    for number, state in enumerate(FINAL, 1):
+        delivery = await seed.claimed(project)
+        attempt = replace(seed.attempt(), duration=number)
+        assert await storage.finish_attempt(delivery, attempt, state, seed.now)
     await seed.due_event(ended)
     await storage.update_project(ended.developer_id, ended.id, ProjectChanges(webhook_url=""), seed.now + 3)
     for until in range(1, 4):
@@ -197,11 +198,14 @@ async def test_purge_events_leaves_what_is_due(storage: Storage, seed: "Seed") -
     events = {(await seed.due_event(project, seed.now - number * DAY)).id for number in range(3)}
     (in_hand,) = await storage.claim_deliveries(seed.now, seed.now + LEASE, 1)
     assert await storage.purge_events(seed.now + 1_000 * DAY, 10) == 0
-    assert await storage.finish_delivery(in_hand, "delivered", seed.now)
+    assert await seed.attempted(in_hand, "delivered")
     due = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)
     assert {delivery.event.id for delivery in due} == events - {in_hand.event.id}
+    assert await storage.purge_events(seed.now + 1_000 * DAY, 10) == 1
+    assert await seed.attempted(due[0], "due")
+    assert await storage.purge_events(seed.now + 1_000 * DAY, 10) == 0
     again = await storage.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 10)
-    assert {delivery.attempt for delivery in again} == {2}
+    assert sorted(delivery.attempt for delivery in again) == [1, 2]
 
 
 async def test_purge_events_goes_in_steps(storage: Storage, other_node: Storage, seed: "Seed") -> None:
@@ -210,15 +214,62 @@ async def test_purge_events_goes_in_steps(storage: Storage, other_node: Storage,
     for _ in range(20):
         await seed.due_event(project)
     for delivery in await storage.claim_deliveries(seed.now, seed.now + LEASE, 20):
-        await storage.finish_delivery(delivery, "delivered", seed.now)
-    assert await storage.purge_events(seed.now + 1, 3) == 3
+        await seed.attempted(delivery, "delivered")
+    before = seed.now + seed.attempt().duration + 1
+    assert await storage.purge_events(before, 3) == 3
     erased = 3
-    while steps := await asyncio.gather(*(store.purge_events(seed.now + 1, 3) for store in (storage, other_node))):
+    while steps := await asyncio.gather(*(store.purge_events(before, 3) for store in (storage, other_node))):
         assert max(steps) <= 3
         erased += sum(steps)
         if sum(steps) == 0:
             break
     assert erased == 20
+
+
+async def test_purge_events_takes_the_attempts_along(storage: Storage, seed: "Seed") -> None:
+    """Nothing of them is left: another event of the same id has its own attempts only; one that stays keeps its."""
+    project = await seed.project(webhook_url="https://example.com/")
+    kept, gone = await seed.claimed(project), await seed.claimed(project)
+    assert await seed.attempted(kept, "due")
+    for number in (1, 2):
+        assert await seed.attempted(replace(gone, attempt=number), "failed")
+        assert await storage.resend_delivery(project.developer_id, gone.event.id, seed.now)
+        claimed = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)
+        (gone,) = [delivery for delivery in claimed if delivery.event.id == gone.event.id]
+    assert await seed.attempted(gone, "failed")
+    assert await storage.purge_events(seed.now + DAY, 10) == 1
+    assert await storage.read_delivery(project.developer_id, gone.event.id) is None
+    assert await storage.record_delivery(gone.event, seed.attempt(1, 200), "delivered")
+    records = [await storage.read_delivery(project.developer_id, each.event.id) for each in (gone, kept)]
+    assert [record.attempts for record in records if record] == [(seed.attempt(1, 200),), (seed.attempt(),)]
+
+
+async def test_purge_deleted_projects_takes_attempts_and_endpoint_along(storage: Storage, seed: "Seed") -> None:
+    """Nothing of them is left: another project of the same id with an event of the same id begins anew."""
+    ada = await seed.developer()
+    doomed, kept = [await seed.project(ada, webhook_url="https://example.com/") for _ in range(2)]
+    events = []
+    for project in (doomed, kept):
+        for _ in range(3):
+            delivery = await seed.claimed(project)
+            assert await seed.attempted(delivery, "failed")
+            events.append(delivery.event)
+    await storage.delete_project(ada.id, doomed.id)
+    assert await storage.list_deliveries(doomed.id, None, None, None, 10) == []
+    while await storage.purge_deleted_projects(2):
+        pass
+    await storage.create_project(doomed, b"k" * 32)
+    assert await storage.read_project(doomed.id) == doomed
+    assert await storage.list_deliveries(doomed.id, None, None, None, 10) == []
+    for event in events[:3]:
+        assert await storage.record_delivery(event, seed.attempt(1, 200), "delivered")
+        record = await storage.read_delivery(ada.id, event.id)
+        assert record is not None
+        assert record.attempts == (seed.attempt(1, 200),)
+    assert [len(each.attempts) for each in await storage.list_deliveries(kept.id, None, None, None, 10)] == [1] * 3
+    others = await storage.read_project(kept.id)
+    assert others is not None
+    assert others.webhook_failing_since == seed.now
 
 
 # ---- who confirmed when

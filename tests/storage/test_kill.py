@@ -16,6 +16,7 @@ from taproof.core.identifiers import session_key
 from taproof.core.model import ProjectChanges
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.signin import SignIn, webhook_secret_binding
+from taproof.storage.migrate import migrations
 from taproof.storage.sqlite import SqliteStorage
 from taproof.storage.sqlite_file import migrate_file
 
@@ -136,4 +137,4 @@ def test_a_database_cut_off_before_its_first_commit_is_begun_again(tmp_path: Pat
     path.touch(mode=0o600)
     if size:
         (tmp_path / "taproof.db-wal").write_bytes(b"\x37\x7f\x06\x82" + b"\0" * size)
-    assert migrate_file(path, 0) == (0, 2)
+    assert migrate_file(path, 0) == (0, len(migrations("sqlite")))

@@ -101,7 +101,7 @@ async def test_a_newer_schema_is_left_as_it_is(tmp_path: Path) -> None:
 
 
 def test_processes_that_start_at_once_migrate_once(tmp_path: Path) -> None:
-    """Four nodes on one new file: one makes the schema, the others wait and find it."""
+    """Four nodes on one new file: each step is made by one, the others wait and find it."""
     program = (
         "import sys; from pathlib import Path; from taproof.storage.sqlite_file import migrate_file\n"
         "sys.stdin.readline(); print(migrate_file(Path(sys.argv[1]), 0))"
@@ -117,7 +117,9 @@ def test_processes_that_start_at_once_migrate_once(tmp_path: Path) -> None:
         node.stdin.flush()
     answers = [node.communicate(timeout=60) for node in nodes]
     assert [errors for _, errors in answers] == [""] * 4
-    assert sorted(answer for answer, _ in answers) == [f"(0, {LATEST})\n"] + [f"({LATEST}, {LATEST})\n"] * 3
+    before = [answer.removesuffix(f", {LATEST})\n") for answer, _ in answers]
+    assert before.count("(0") == 1
+    assert set(before) <= {f"({version}" for version in range(LATEST + 1)}
 
 
 @pytest.mark.parametrize(

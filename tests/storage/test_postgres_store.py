@@ -56,9 +56,10 @@ def seed(new_seed: "Callable[[Storage], Seed]", postgres: PostgresStorage) -> "S
 
 
 async def test_nodes_that_start_at_once_migrate_once(dsn: str) -> None:
-    """One makes the schema, the others wait and find it; the next start changes nothing."""
+    """Each step is made by one, the others wait and find it; the next start changes nothing."""
     found = await asyncio.gather(*(migrate_postgres(dsn, NOW) for _ in range(5)))
-    assert sorted(found) == [(0, LATEST)] + [(LATEST, LATEST)] * 4
+    assert [before for before, _ in found].count(0) == 1
+    assert {after for _, after in found} == {LATEST}
     assert await migrate_postgres(dsn, NOW) == (LATEST, LATEST)
 
 
@@ -394,7 +395,7 @@ async def test_text_with_a_nul_finds_nothing(postgres: PostgresStorage, seed: "S
     nul = f"{project.id}\0"
     changes = ProjectChanges(name="New")
     assert await postgres.read_project(nul) is None
-    assert await postgres.read_sealed_webhook_secret(nul) is None
+    assert await postgres.read_webhook_secrets(nul) is None
     assert await postgres.read_developer("ada\0@example.com") is None
     assert await postgres.update_project(project.developer_id, nul, changes, NOW) is None
     assert not await postgres.replace_project_secrets(project.developer_id, nul, b"h", "p", b"s")

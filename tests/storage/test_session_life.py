@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 from tests.databases import DRIVERS
 
+from taproof.core.address_rules import AddressRules
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import ProjectNotFound, ProjectPaused, PublicAccessDisabled, TaproofError
@@ -116,7 +117,15 @@ class SessionLife(RuleBasedStateMachine):
             self.resources.callback(lambda store: self.run(store.close()), self.stores[-1])
         clock = lambda: self.now  # noqa: E731 — the machine's own hand-set clock.
         self.nodes = [SignIn(store, SEALER, lambda: "https://t.me/b", clock, system_entropy) for store in self.stores]
-        self.management = Projects(self.stores[0], SEALER, clock, system_entropy, allow_loopback_http=False)
+        self.management = Projects(
+            self.stores[0],
+            SEALER,
+            clock,
+            system_entropy,
+            address_rules=AddressRules(),
+            webhook_ports=frozenset({443}),
+            allow_loopback_http=False,
+        )
         self.developer = Developer("dev_1", "ada@example.com", "free", START)
         self.run(self.stores[0].create_developer(self.developer))
         self.projects = [self.make_project(url) for url in ("", "https://example.com/", "https://example.com/")]

@@ -14,6 +14,7 @@ PLACEHOLDER = re.compile(r"\$(\d+)")
 SCANS = {
     "LIST_DEVELOPERS",  # It lists them all, for the command line.
     "NEXT_DELETED_PROJECT",  # It takes the first row in the order of the primary key.
+    "FIND_DUE",  # It walks over the list of projects that it is given; the test below has its index.
 }
 
 
@@ -62,8 +63,14 @@ async def test_each_statement_fits_the_schema_and_searches_by_an_index(name: str
         ("ANY_OVERDUE_SESSION", "COVERING INDEX sessions_pending (expires_at<?)"),
         ("LIST_SESSIONS", "INDEX sessions_by_project (project_id=? AND status=? AND (created_at,id)<(?,?))"),
         ("ERASE_SESSIONS", "COVERING INDEX sessions_by_project (project_id=?)"),
-        ("CLAIM_DELIVERIES", "INDEX webhook_events_due (due_at<?)"),
-        ("ANY_DUE_DELIVERY", "INDEX webhook_events_due (due_at<?)"),
+        ("FIND_DUE", "COVERING INDEX webhook_events_due (due_at<?)"),
+        ("READ_OLDEST_DUE", "COVERING INDEX webhook_events_due (due_at<?)"),
+        (
+            "LIST_DELIVERIES",
+            "INDEX webhook_events_by_project (project_id=? AND state=? AND type=? AND (created_at,id)<(?,?))",
+        ),
+        ("END_DELIVERIES", "INDEX webhook_events_by_project (project_id=? AND state=?)"),
+        ("READ_ATTEMPTS", "PRIMARY KEY (event_id=?)"),
         ("PURGE_UPDATES", "COVERING INDEX bot_updates_by_age (claimed_at<?)"),
         ("READ_ACCESS_TOKEN", "(token_hash=?)"),
         ("READ_PROJECT_BY_SECRET_KEY", "(secret_key_hash=?)"),

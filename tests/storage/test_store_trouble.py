@@ -63,6 +63,7 @@ async def test_a_store_that_cannot_be_written_changes_nothing_and_recovers(
         # Any statement that must write a page fails as it does on a full disk, even where the file would not grow.
         real_rows = group_commit.rows
         monkeypatch.setattr("taproof.storage.sqlite.rows", _full)
+        monkeypatch.setattr("taproof.storage.sqlite_deliveries.rows", _full)
     for step in steps:
         with pytest.raises(StoreUnavailable):
             await step()
@@ -75,6 +76,7 @@ async def test_a_store_that_cannot_be_written_changes_nothing_and_recovers(
         writer.pragma("query_only", 0)
     else:
         monkeypatch.setattr("taproof.storage.sqlite.rows", real_rows)
+        monkeypatch.setattr("taproof.storage.sqlite_deliveries.rows", real_rows)
     other.close()
     assert all([await step() for step in steps])
     assert late.created_at < fresh.created_at

@@ -16,14 +16,17 @@ from fastapi import FastAPI
 from jsonschema import Draft202012Validator
 from prometheus_client import CollectorRegistry
 
+from taproof.core.address_rules import AddressRules
 from taproof.core.entropy import system_entropy
 from taproof.core.model import Developer, Plan
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.analytics import AnalyticsReader
+from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.projects import Projects
 from taproof.service.sessions import Sessions
 from taproof.service.signin import SignIn
+from taproof.service.webhooks import Answer, SignedRequest, Webhooks
 from taproof.storage.sqlite import SqliteStorage
 from taproof.web.developer_api import build_developer_api
 from taproof.web.metrics import Metrics
@@ -40,6 +43,22 @@ class ManualClock:
 
     def __call__(self) -> int:
         return self.now
+
+
+class Receiver:
+    """What a webhook leads to: it answers `answer`, and keeps what it was sent."""
+
+    def __init__(self) -> None:
+        self.answer = Answer(5, 200, body=b"ok")
+        self.sent: list[SignedRequest] = []
+        self.times_recorded = 0
+
+    async def post(self, request: SignedRequest) -> Answer:
+        self.sent.append(request)
+        return self.answer
+
+    def recorded(self) -> None:
+        self.times_recorded += 1
 
 
 class DocumentedAnswers:
@@ -79,6 +98,8 @@ class Api:
     developers: Developers
     signin: SignIn
     metrics: Metrics
+    webhooks: Webhooks
+    receiver: "Receiver"
     client: httpx.AsyncClient
     documented: DocumentedAnswers
 
@@ -104,6 +125,18 @@ class Api:
         return response.json()
 
 
+def make_projects(storage: SqliteStorage, sealer: Sealer, clock: ManualClock) -> Projects:
+    return Projects(
+        storage,
+        sealer,
+        clock,
+        system_entropy,
+        address_rules=AddressRules(),
+        webhook_ports=frozenset({443, 8443}),
+        allow_loopback_http=False,
+    )
+
+
 @pytest.fixture
 def clock() -> ManualClock:
     return ManualClock()
@@ -115,16 +148,20 @@ async def api(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Api]:
     sealer = Sealer(new_master_key(system_entropy))
     developers = Developers(storage, clock, system_entropy)
     metrics = Metrics(CollectorRegistry(), "0.1.0")
+    webhooks = Webhooks(storage, sealer, clock, system_entropy, "Taproof/test")
+    receiver = Receiver()
     app = build_developer_api(
         developers,
-        Projects(storage, sealer, clock, system_entropy, allow_loopback_http=False),
+        make_projects(storage, sealer, clock),
         Sessions(storage, clock),
         AnalyticsReader(storage, clock),
-        metrics,
+        Deliveries(storage, sealer, clock, system_entropy, webhooks, post=receiver.post, recorded=receiver.recorded),
+        metrics=metrics,
     )
     signin = SignIn(storage, sealer, lambda: "https://t.me/test_bot", clock, system_entropy)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://taproof.test") as client:
-        yield Api(app, storage, clock, developers, signin, metrics, client, DocumentedAnswers(build_openapi(app)))
+        documented = DocumentedAnswers(build_openapi(app))
+        yield Api(app, storage, clock, developers, signin, metrics, webhooks, receiver, client, documented)
     await storage.close()
 
 

@@ -1,6 +1,7 @@
 """Who may call the developer endpoints, and what everybody else learns (service-spec.md, Authentication)."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from tests.web.conftest import START, Api, assert_error
 from taproof.core.errors import StoreUnavailable
 
 NO_PROJECT = "proj_0000000000000000000000"
+NO_DELIVERY = "evt_0000000000000000000000"
 ENDPOINTS = [
     ("GET", "/me"),
     ("GET", "/projects"),
@@ -18,6 +20,11 @@ ENDPOINTS = [
     ("DELETE", "/projects/{project}"),
     ("POST", "/projects/{project}/regenerate"),
     ("GET", "/projects/{project}/webhook-secret"),
+    ("POST", "/projects/{project}/webhook-secret/rotate"),
+    ("POST", "/projects/{project}/webhook-secret/promote"),
+    ("POST", "/projects/{project}/webhook-test"),
+    ("GET", "/projects/{project}/deliveries"),
+    ("POST", "/deliveries/{delivery}/resend"),
     ("GET", "/sessions"),
     ("GET", "/analytics"),
     ("GET", "/tokens"),
@@ -44,10 +51,7 @@ def test_every_route_is_in_the_tables_below(api: Api) -> None:
     """No endpoint is added without the tests of this file seeing it."""
     routes: list[Any] = list(api.app.routes)
     found = {(method, route.path_format) for route in routes for method in route.methods}
-    expected = {
-        (method, "/api/v1/dev" + path.replace("{project}", "{project_id}").replace("{token}", "{token_id}"))
-        for method, path in ENDPOINTS
-    }
+    expected = {(method, "/api/v1/dev" + re.sub(r"\{(\w+)\}", r"{\1_id}", path)) for method, path in ENDPOINTS}
     assert found == expected
 
 
@@ -91,7 +95,7 @@ async def test_a_stranger_learns_only_401(api: Api, method: str, path: str, auth
     }
     response = await api.client.request(
         method,
-        "/api/v1/dev" + path.format(project=NO_PROJECT, token="tok_none"),
+        "/api/v1/dev" + path.format(project=NO_PROJECT, token="tok_none", delivery=NO_DELIVERY),
         headers=[(b"Authorization", value.format(**values).encode("latin-1")) for value in authorization],
         content=b"not json",
     )
@@ -106,22 +110,32 @@ async def test_the_scheme_is_read_without_case(api: Api, scheme: str) -> None:
     assert response.status_code == 200
 
 
+async def dump(api: Api, project_id: str, token: str) -> Any:
+    """Return everything of a project's that a call could change."""
+    deliveries = await api.call("GET", f"/projects/{project_id}/deliveries", token)
+    return await api.storage.read_project(project_id), deliveries.json()
+
+
 @pytest.mark.parametrize(("method", "path"), OWNED)
 async def test_another_developers_anything_is_not_found(api: Api, method: str, path: str) -> None:
     """What belongs to somebody else is 404, never 403, and is not changed."""
     ada, ada_token = await api.sign_up("ada@example.com")
     _, eve_token = await api.sign_up("eve@example.com")
-    project = await api.post("/projects", ada_token, {"name": "Acme"})
+    project = await api.post("/projects", ada_token, {"name": "Acme", "webhook_url": "https://example.com/"})
+    delivery = await api.post(f"/projects/{project['id']}/webhook-test", ada_token, None)
     [ada_access] = await api.developers.list_access_tokens(ada.id)
-    before = await api.storage.read_project(project["id"])
+    before = await dump(api, project["id"], ada_token)
     response = await api.call(
         method,
-        path.format(project=project["id"], token=ada_access.id),
+        path.format(project=project["id"], token=ada_access.id, delivery=delivery["id"]),
         eve_token,
         json=VALID_BODIES.get((method, path)),
     )
-    assert_error(response, 404, "access_token_not_found" if "token" in path else "project_not_found")
-    assert await api.storage.read_project(project["id"]) == before
+    named = re.findall(r"\{(\w+)\}", path)
+    codes = {"token": "access_token_not_found", "delivery": "delivery_not_found", "project": "project_not_found"}
+    assert_error(response, 404, codes[named[0]])
+    assert await dump(api, project["id"], ada_token) == before
+    assert len(api.receiver.sent) == 1
     assert (await api.call("GET", "/me", ada_token)).status_code == 200
 
 
@@ -151,6 +165,8 @@ async def test_unknown_addresses_are_404(api: Api, path: str) -> None:
         ("OPTIONS", "/projects", "GET, POST"),
         ("POST", "/projects/x", "DELETE, GET, PATCH"),
         ("GET", "/projects/x/regenerate", "POST"),
+        ("POST", "/projects/x/deliveries", "GET"),
+        ("GET", "/deliveries/x/resend", "POST"),
         ("BREW", "/tokens", "GET, POST"),
     ],
 )
@@ -178,7 +194,7 @@ async def test_a_lost_store_is_503_everywhere(
         raise StoreUnavailable
 
     monkeypatch.setattr(api.storage, "read_access_token", fail)
-    response = await api.call(method, path.format(project=NO_PROJECT, token="tok_x"), token)
+    response = await api.call(method, path.format(project=NO_PROJECT, token="tok_x", delivery=NO_DELIVERY), token)
     assert_error(response, 503, "store_unavailable")
     assert response.headers["retry-after"] == "1"
 
@@ -191,7 +207,7 @@ async def test_secrets_are_never_cached(api: Api) -> None:
         body = VALID_BODIES.get((method, path))
         response = await api.call(
             method,
-            path.format(project=project, token="tok_x"),
+            path.format(project=project, token="tok_x", delivery=NO_DELIVERY),
             token,
             content=None if body is None else json.dumps(body),
             headers={"Content-Type": "application/json"},

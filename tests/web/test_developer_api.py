@@ -21,6 +21,8 @@ PROJECT_FIELDS = [
     "created_at",
     "sessions_count",
     "confirmed_count",
+    "webhook_failing_since",
+    "webhook_turned_off",
 ]
 SESSION_FIELDS = [
     "id",
@@ -51,7 +53,7 @@ async def test_me(api: Api) -> None:
 
 
 async def test_a_project_from_creation_to_deletion(api: Api) -> None:
-    """Create shows both secrets once; later answers have the ten fields of a project and no secret."""
+    """Create shows both secrets once; later answers have the fields of a project and no secret."""
     _, token = await api.sign_up("ada@example.com", "pro")
     created = await api.post(
         "/projects", token, {"name": "  Acme  ", "webhook_url": "https://example.com/h", "public_access": False}
@@ -66,7 +68,11 @@ async def test_a_project_from_creation_to_deletion(api: Api) -> None:
     path = f"/projects/{created['id']}"
     assert (await api.call("GET", path, token)).json() == created
     assert (await api.call("GET", "/projects", token)).json() == {"projects": [created]}
-    assert (await api.call("GET", f"{path}/webhook-secret", token)).json() == {"webhook_secret": webhook_secret}
+    assert (await api.call("GET", f"{path}/webhook-secret", token)).json() == {
+        "webhook_secret": webhook_secret,
+        "next_webhook_secret": None,
+        "promoted_at": None,
+    }
     changes = {"name": "Bolt", "webhook_url": "", "is_active": False, "public_access": True, "collect_phone": True}
     changed = (await api.call("PATCH", path, token, json=changes)).json()
     assert changed == created | changes

@@ -9,8 +9,10 @@ from typing import Any
 import httpx
 import pytest
 from jsonschema import Draft202012Validator
+from markupsafe import escape
 from tests.web.conftest import Api, assert_error
 
+from taproof.core.attempt_errors import SENTENCES
 from taproof.core.errors import StoreUnavailable
 from taproof.web.docs_page import docs_page
 from taproof.web.errors import STATUSES
@@ -226,11 +228,22 @@ async def test_the_page_has_every_endpoint_and_every_error_code(operations: http
         assert f"<code>{error.code}</code>" in text
 
 
+async def test_the_page_tells_how_deliveries_go(operations: httpx.AsyncClient) -> None:
+    """Why an attempt may fail, when the next ones are made, and how a secret is rotated (contract.md, Webhooks)."""
+    text = (await operations.get("/docs")).text.split('<section id="webhooks">')[1]
+    for code, sentence in SENTENCES.items():
+        assert f"<tr><td><code>{code}</code></td><td>{escape(sentence)}</td></tr>" in text
+    assert "5 s, 1 min, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h" in text
+    assert "webhook-secret/rotate" in text
+    assert "webhook_turned_off" in text
+
+
 async def test_each_call_says_how_it_can_fail(operations: httpx.AsyncClient) -> None:
     """A caller finds beside the call what may be missing, and whether the messenger can be in the way."""
     text = (await operations.get("/docs")).text
     calls = {call.split('"', 1)[0]: call for call in text.split('<section id="')[1:]}
-    missing = {"project_not_found", "session_not_found", "access_token_not_found"}
+    missing = {"project_not_found", "session_not_found", "access_token_not_found", "delivery_not_found"}
+    special = {"messenger_unavailable", "project_paused", "webhook_not_set", "rotation_under_way", "no_rotation"}
     for name, expected in {
         "generate": {"project_not_found", "messenger_unavailable", "project_paused"},
         "generate_public": {"project_not_found", "messenger_unavailable", "project_paused"},
@@ -239,10 +252,15 @@ async def test_each_call_says_how_it_can_fail(operations: httpx.AsyncClient) -> 
         "read_account": set[str](),
         "update_project": {"project_not_found"},
         "list_sessions": {"project_not_found"},
+        "list_deliveries": {"project_not_found"},
+        "resend_delivery": {"delivery_not_found", "webhook_not_set"},
+        "send_webhook_test": {"project_not_found", "webhook_not_set"},
+        "rotate_webhook_secret": {"project_not_found", "rotation_under_way"},
+        "promote_webhook_secret": {"project_not_found", "no_rotation"},
         "delete_access_token": {"access_token_not_found"},
     }.items():
         codes = set(re.findall(r"<code>([a-z_]+)</code>: ", calls[name]))
-        assert codes & (missing | {"messenger_unavailable", "project_paused"}) == expected, name
+        assert codes & (missing | special) == expected, name
         assert codes >= {"invalid_request", "store_unavailable"}, name
 
 
@@ -256,6 +274,8 @@ async def test_the_page_shows_defaults(operations: httpx.AsyncClient) -> None:
     }
     assert {name: defaults for name, defaults in shown.items() if defaults} == {
         "create_project": {"webhook_url": "&#34;&#34;", "public_access": "true", "collect_phone": "false"},
+        "rotate_webhook_secret": {"overlap_hours": "24"},
+        "list_deliveries": {"limit": "50"},
         "list_sessions": {"limit": "50"},
         "read_analytics": {"days": "30"},
     }

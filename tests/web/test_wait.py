@@ -8,13 +8,11 @@ from typing import Any, Final
 
 import httpx
 import pytest
-from tests.web.conftest import Api, assert_error
+from tests.web.conftest import Api, assert_error, make_projects
 
-from taproof.core.entropy import system_entropy
 from taproof.core.model import Identity
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.service import waiting
-from taproof.service.projects import Projects
 from taproof.service.waiting import Waiting
 from taproof.web.server import Router
 from taproof.web.session_api import WAIT_LIMIT, SessionApi
@@ -82,7 +80,7 @@ async def until(condition: Callable[[], bool]) -> None:
 async def verifier(api: Api, request: pytest.FixtureRequest) -> AsyncIterator[Verifier]:
     """The public and the server-side endpoint in turn, with a pending session."""
     sealer = api.signin._sealer
-    projects = Projects(api.storage, sealer, api.clock, system_entropy, allow_loopback_http=False)
+    projects = make_projects(api.storage, sealer, api.clock)
     router = Router(SessionApi(api.signin, projects, api.metrics), api.app, api.app, {})
     _, token = await api.sign_up("ada@example.com")
     project = await api.post("/projects", token, {"name": "Shop"})
@@ -262,7 +260,7 @@ async def test_a_client_that_goes_away_consumes_nothing(verifier: Verifier) -> N
     messages.put_nowait({"type": "http.request", "body": content, "more_body": True})
     messages.put_nowait({"type": "http.request", "body": b"", "more_body": False})
     sealer = verifier.api.signin._sealer
-    projects = Projects(verifier.api.storage, sealer, verifier.api.clock, system_entropy, allow_loopback_http=False)
+    projects = make_projects(verifier.api.storage, sealer, verifier.api.clock)
     session_api = SessionApi(verifier.api.signin, projects, verifier.api.metrics)
     app = session_api.verify if verifier.endpoint == "verify" else session_api.verify_public
     call = asyncio.create_task(app(scope, messages.get, send))

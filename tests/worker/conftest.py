@@ -1,25 +1,31 @@
 """The loops on the real store, posting to a real receiver on this machine."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
-from taproof.core.model import Developer, Identity, Project
+from taproof.core.model import Delivery, Developer, Event, Identity, Project, SealedWebhookSecrets
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.projects import Projects
 from taproof.service.signin import SignIn
-from taproof.service.webhooks import Webhooks
+from taproof.service.webhooks import Answer, Outcome, SignedRequest, Webhooks
 from taproof.storage.sqlite import SqliteStorage
-from taproof.worker.webhooks import WebhookSender, open_client
+from taproof.worker.endpoints import Endpoints, Turn
+from taproof.worker.webhook_client import open_webhook_client
+from taproof.worker.webhooks import WebhookSender
+
+Post = Callable[[SignedRequest], Awaitable[Answer]]
 
 
 class HandClock:
@@ -38,11 +44,13 @@ class Receiver:
 
     base: str = ""
     arrived: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
+    arrived_at: list[int] = field(default_factory=list)
     released: asyncio.Event = field(default_factory=asyncio.Event)
     reached: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def receive(self, request: web.Request) -> web.StreamResponse:
         self.arrived.append((request.path, dict(request.headers), await request.read()))
+        self.arrived_at.append(system_clock())
         self.reached.set()
         answer = request.match_info["answer"]
         if answer == "hang":
@@ -79,6 +87,26 @@ async def receiver() -> AsyncIterator[Receiver]:
     await server.close()
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what nobody tells of."""
+    while not condition():  # noqa: ASYNC110 — it is in the store, or counted by code under test.
+        await asyncio.sleep(0.01)
+
+
+class Watch:
+    """Keeps what the operator would be shown."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[Outcome] = []
+        self.ages: list[float] = []
+
+    def count_attempt(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+
+    def show_oldest_due(self, seconds: float) -> None:
+        self.ages.append(seconds)
+
+
 class Shop:
     """A project whose users sign in, and the parts of the service that send its webhooks."""
 
@@ -86,10 +114,23 @@ class Shop:
         self.storage = storage
         self.clock = clock
         self.sealer = Sealer(new_master_key(system_entropy))
-        self.signin = SignIn(storage, self.sealer, lambda: "https://t.me/b", clock, system_entropy)
-        self.projects = Projects(storage, self.sealer, clock, system_entropy, allow_loopback_http=True)
+        self.recorded = asyncio.Event()
+        self.signin = SignIn(
+            storage, self.sealer, lambda: "https://t.me/b", clock, system_entropy, recorded=self.recorded.set
+        )
+        self.projects = Projects(
+            storage,
+            self.sealer,
+            clock,
+            system_entropy,
+            address_rules=AddressRules(["loopback"]),
+            webhook_ports=frozenset({443, 8443}),
+            allow_loopback_http=True,
+        )
+        self.webhooks = Webhooks(storage, self.sealer, clock, system_entropy, "Taproof/test")
         self.housekeeping = Housekeeping(storage, clock, 90)
         self.developer = Developer("dev_1", "ada@example.com", "free", clock())
+        self.watch = Watch()
 
     async def project(self, webhook_url: str) -> tuple[Project, str]:
         """Return a new project and its webhook secret."""
@@ -106,20 +147,101 @@ class Shop:
         assert (await self.signin.confirm_session(token, Identity("1001", "Зоя", ""))).changed
         return token
 
-    def sender(self, client: aiohttp.ClientSession) -> WebhookSender:
-        return WebhookSender(Webhooks(self.storage, self.sealer, self.clock, "Taproof/test"), client)
+    def sender(self, post: Post) -> WebhookSender:
+        return WebhookSender(self.webhooks, post, self.recorded, self.watch)
 
-    async def send_due(self, client: aiohttp.ClientSession) -> int:
-        """Send what is due by a worker of its own, to the end; return how many there were."""
-        sender = self.sender(client)
-        started = await sender.start_due()
+    async def send_due(self, post: Post) -> int:
+        """Claim once, by a worker of its own, and send what that brought to the end; return how many there were."""
+        sender = self.sender(post)
+        claimed, _ = await sender.claim_due()
         await sender.finish_posts()
-        return started
+        return claimed
+
+    @asynccontextmanager
+    async def sending(self, post: Post) -> AsyncIterator[None]:
+        """Run a sender meanwhile; at the end it is stopped, as by SIGTERM."""
+        stopping = asyncio.Event()
+        loop = asyncio.create_task(self.sender(post).run_until(stopping))
+        yield
+        stopping.set()
+        await loop
+
+    async def until_states(self, *states: str) -> None:
+        """Wait until the events have these states, sorted."""
+        await until(lambda: self.states() == list(states))
 
     def states(self) -> list[str]:
         """Return the states of all events, sorted."""
-        rows = self.storage._reader.execute("SELECT state FROM webhook_events ORDER BY state")
-        return [str(state) for (state,) in rows]
+        return [str(state) for (state,) in self.query("SELECT state FROM webhook_events ORDER BY state")]
+
+    def errors(self) -> list[str | None]:
+        """Return why each attempt got no answer, in the order in which the attempts were made."""
+        return [error for (error,) in self.query("SELECT error FROM webhook_attempts ORDER BY number, started_at")]
+
+    def query(self, statement: str) -> list[tuple[Any, ...]]:
+        """Look into the store by hand."""
+        return self.storage._reader.execute(statement).fetchall()
+
+
+class Seconds:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Scene:
+    """Endpoints, and events for them."""
+
+    def __init__(self) -> None:
+        self.clock = Seconds()
+        self.endpoints = Endpoints(self.clock)
+        self.made = 0
+
+    def delivery(self, project: str = "one", url: str = "https://example.com/") -> Delivery:
+        self.made += 1
+        event = Event(f"evt_{self.made}", "auth.confirmed", project, b"", 0)
+        return Delivery(event, url, SealedWebhookSecrets(b""), 1, 0, 30_000)
+
+    def add(self, project: str = "one", count: int = 1) -> int:
+        """Return how many of `count` new events were taken."""
+        return sum(self.endpoints.add(self.delivery(project)) for _ in range(count))
+
+    def take(self) -> list[Turn]:
+        """Take every turn that there is now."""
+        turns = []
+        while (turn := self.endpoints.take()) is not None:
+            turns.append(turn)
+        return turns
+
+    def post(self, *, delivered: bool, project: str = "one") -> Turn:
+        """Let one event of an idle endpoint have its turn, and let it end."""
+        assert self.add(project) == 1
+        (turn,) = self.take()
+        assert turn.post
+        self.endpoints.finish(turn, delivered=delivered)
+        return turn
+
+    def at_once(self, project: str = "one") -> int:
+        """Return how many posts to an idle endpoint may be under way at once; leaves it as it was."""
+        turns = []
+        while self.add(project):
+            taken = self.take()
+            if not taken:
+                break
+            turns += taken
+        for turn in turns:
+            self.endpoints.finish(turn, delivered=None)
+        self.endpoints.take_all()
+        return len(turns)
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
 
 
 @pytest.fixture
@@ -135,6 +257,7 @@ async def shop(tmp_path: Path, clock: HandClock) -> AsyncIterator[Shop]:
 
 
 @pytest.fixture
-async def client() -> AsyncIterator[aiohttp.ClientSession]:
-    async with open_client() as session:
-        yield session
+async def post() -> AsyncIterator[Post]:
+    """Posts as the sandbox does, where loopback addresses are allowed."""
+    async with open_webhook_client(AddressRules(["loopback"]), frozenset({443, 8443}), allow_http=True) as client:
+        yield client.post

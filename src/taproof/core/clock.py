@@ -11,7 +11,8 @@ Clock = Callable[[], int]
 
 SECOND: Final = 1_000
 MINUTE: Final = 60 * SECOND
-DAY: Final = 24 * 60 * MINUTE
+HOUR: Final = 60 * MINUTE
+DAY: Final = 24 * HOUR
 
 
 def system_clock() -> int:

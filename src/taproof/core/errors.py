@@ -60,6 +60,22 @@ class AccessTokenNotFound(TaproofError):
     """There is no such access token. List yours with GET /api/v1/dev/tokens."""
 
 
+class DeliveryNotFound(TaproofError):
+    """There is no such delivery. List a project's with GET /api/v1/dev/projects/:id/deliveries."""
+
+
+class WebhookNotSet(TaproofError):
+    """This project has no webhook URL, so there is nowhere to send to. Set its webhook_url first."""
+
+
+class RotationUnderWay(TaproofError):
+    """A rotation of this project's webhook secret is under way. Promote the next secret, or wait for it to end."""
+
+
+class NoRotation(TaproofError):
+    """No rotation of this project's webhook secret is under way, so there is no next secret to promote."""
+
+
 class DeveloperExists(TaproofError):
     """A developer with this e-mail address exists already."""
 

@@ -7,7 +7,12 @@ Status = Literal["pending", "confirmed", "cancelled", "expired", "used"]
 """A session's state (service-spec.md, States and transitions)."""
 
 Plan = Literal["free", "pro", "business"]
-EventType = Literal["auth.confirmed", "auth.cancelled"]
+EventType = Literal["auth.confirmed", "auth.cancelled", "webhook.test"]
+DeliveryState = Literal["due", "delivered", "failed", "ended"]
+"""What became of an event: still to be sent, taken by the receiver, given up after the last retry (dead letter), or
+ended because its webhook was removed or turned off."""
+TurnOffReason = Literal["gone", "failing"]
+"""Why a webhook was turned off: its receiver answered 410 Gone, or nothing but failures for five days."""
 
 
 class SessionKey(NamedTuple):
@@ -65,6 +70,24 @@ class NewSession:
     expires_at: int
 
 
+class SealedWebhookSecrets(NamedTuple):
+    """A project's webhook secrets as they are stored. During a rotation there are two, until `next_at` (ms)."""
+
+    current: bytes
+    next: bytes | None = None
+    next_at: int | None = None
+
+    def at(self, now: int) -> tuple[bytes, bytes | None]:
+        """Return the secret that proofs and webhooks are signed with at `now`, and the one that will follow it.
+
+        The second one is signed with beside the first (service `webhooks.py`). Once `next_at` has come it is the only
+        one, whether or not anything has written that down.
+        """
+        if self.next is None or self.next_at is None:
+            return self.current, None
+        return (self.next, None) if self.next_at <= now else (self.current, self.next)
+
+
 @dataclass(frozen=True, slots=True)
 class ConsumedSession:
     """What the one reader that moved a session from confirmed to used gets, to build the answer and the proof."""
@@ -72,7 +95,7 @@ class ConsumedSession:
     project_id: str
     identity: Identity
     confirmed_at: int
-    sealed_webhook_secret: bytes
+    webhook_secrets: SealedWebhookSecrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +137,21 @@ class Project:
     created_at: int
     sessions_count: int = 0
     confirmed_count: int = 0
+    sealed_next_webhook_secret: bytes | None = None
+    next_webhook_secret_at: int | None = None
+    webhook_failing_since: int | None = None
+    """When the first attempt failed since when none has succeeded; None while the webhook works."""
+    webhook_off_at: int | None = None
+    webhook_off_reason: TurnOffReason | None = None
+    webhook_off_url: str | None = None
+    """Where the webhook led that was turned off: `webhook_url` is "" since then."""
+
+    @property
+    def webhook_secrets(self) -> SealedWebhookSecrets:
+        """The current webhook secret and, during a rotation, the next one."""
+        return SealedWebhookSecrets(
+            self.sealed_webhook_secret, self.sealed_next_webhook_secret, self.next_webhook_secret_at
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +182,55 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A claimed event with what is needed to send it. The claim is a lease that ends at `leased_until`."""
+    """A claimed event with what is needed to send it. The claim is a lease that ends at `leased_until`.
+
+    `attempt` is the number that this attempt has, from 1; `stage` how many attempts were made before it since the
+    event was recorded or last resent: where the schedule of retries stands.
+    """
 
     event: Event
     webhook_url: str
-    sealed_webhook_secret: bytes
+    webhook_secrets: SealedWebhookSecrets
     attempt: int
+    stage: int
     leased_until: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt to deliver an event.
+
+    `started_at` and `duration` in ms; `status` is the receiver's HTTP status, None when there was no answer; `error` a
+    code of `core/attempt_errors.py`, None when there was one. `sealed_answer` is the beginning of the answer's body,
+    encrypted since a receiver may send back what it was sent.
+    """
+
+    number: int
+    started_at: int
+    duration: int
+    status: int | None
+    error: str | None
+    sealed_answer: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryRecord:
+    """What a developer may see of an event's delivery.
+
+    `due_at`: when the next attempt is made, while `state` is "due"; `leased_until`: until when a worker holds it, 0
+    when none does. `interrupted` attempts were begun by a worker that ended before it could write down their outcome.
+    """
+
+    event_id: str
+    project_id: str
+    type: EventType
+    created_at: int
+    state: DeliveryState
+    due_at: int
+    leased_until: int
+    finished_at: int | None
+    interrupted: int
+    attempts: tuple[Attempt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +263,7 @@ class DailyUsers:
 
 
 class PageCursor(NamedTuple):
-    """Where a page of sessions, newest first, ended: the next one starts strictly after this session."""
+    """Where a page, newest first, ended: the next one starts strictly after this session or delivery."""
 
     created_at: int
-    session_id: str
+    id: str

@@ -7,19 +7,31 @@
 import base64
 import hashlib
 import hmac
+from collections.abc import Sequence
 
 from taproof.core.clock import SECOND
 
 
-def signature_headers(event_id: str, body: bytes, webhook_secret: str, now: int) -> dict[str, str]:
-    """Return the headers that let a receiver check `body`, signed with the `whsec_…` secret at `now` (ms)."""
+def signature_headers(event_id: str, body: bytes, webhook_secrets: Sequence[str], now: int) -> dict[str, str]:
+    """Return the headers that let a receiver check `body`.
+
+    Args:
+        event_id: goes into `webhook-id`, and is signed.
+        body: what will be sent.
+        webhook_secrets: `whsec_…` strings. `webhook-signature` carries one signature for each, as Standard Webhooks has
+            it for a rotation; `X-Service-Signature` has room for the first one's only.
+        now: the time in ms; goes into `webhook-timestamp`, and is signed.
+    """
     timestamp = str(now // SECOND)
-    key = base64.b64decode(webhook_secret.removeprefix("whsec_"))
     signed = f"{event_id}.{timestamp}.".encode() + body
-    standard = base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()
     return {
-        "X-Service-Signature": hmac.new(webhook_secret.encode(), body, hashlib.sha256).hexdigest(),
+        "X-Service-Signature": hmac.new(webhook_secrets[0].encode(), body, hashlib.sha256).hexdigest(),
         "webhook-id": event_id,
         "webhook-timestamp": timestamp,
-        "webhook-signature": f"v1,{standard}",
+        "webhook-signature": " ".join(_standard_signature(signed, each) for each in webhook_secrets),
     }
+
+
+def _standard_signature(signed: bytes, webhook_secret: str) -> str:
+    key = base64.b64decode(webhook_secret.removeprefix("whsec_"))
+    return f"v1,{base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()}"

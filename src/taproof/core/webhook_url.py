@@ -1,14 +1,34 @@
-"""Which webhook URLs are accepted (contract.md, Developer endpoints)."""
+"""Which webhook URLs are accepted (contract.md, Developer endpoints).
 
-import ipaddress
+A name is not resolved here: what it leads to is checked at each connection, by `worker/webhook_client.py`.
+"""
+
+import re
+from collections.abc import Iterable
+from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
+from taproof.core.address_rules import AddressRules
+
 WEBHOOK_URL_LIMIT: Final = 2048
+_NAME: Final = re.compile(r"[a-z0-9._-]+")
+# What browsers and `inet_aton` take for an IPv4 address, in whatever spelling: its last part is a number.
+_NUMBER_LAST: Final = re.compile(r"(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)\.*$")
+_NOTHING_ALLOWED: Final = AddressRules()
 
 
-def webhook_url_problem(url: str, *, allow_loopback_http: bool) -> str | None:
-    """Return why `url` cannot be a webhook URL, as the rest of a sentence; None if it can. "" means no webhook."""
+def webhook_url_problem(
+    url: str, *, rules: AddressRules, ports: Iterable[int], allow_loopback_http: bool
+) -> str | None:
+    """Return why `url` cannot be a webhook URL, as the rest of a sentence; None if it can. "" means no webhook.
+
+    Args:
+        url: what a developer sent.
+        rules: which addresses may be posted to; a URL that holds an address of another kind is refused at once.
+        ports: may be posted to.
+        allow_loopback_http: accept plain HTTP, and any port, to this machine itself, as the sandbox does.
+    """
     if url == "":
         return None
     if len(url) > WEBHOOK_URL_LIMIT:
@@ -17,23 +37,40 @@ def webhook_url_problem(url: str, *, allow_loopback_http: bool) -> str | None:
         return "must be plain ASCII without spaces or control characters; percent-encode the rest"
     try:
         parts = urlsplit(url)
-        port = parts.port
+        host, port = parts.hostname, parts.port
     except ValueError:
         return "is not a URL"
-    if not parts.hostname or port == 0:
-        return "must name a host, such as https://example.com/hooks"
     if "@" in parts.netloc:
         return "must not contain a user name or password"
-    if parts.scheme == "https" or (parts.scheme == "http" and allow_loopback_http and is_loopback(parts.hostname)):
+    if not host or port == 0 or not (":" in host if parts.netloc.startswith("[") else _NAME.fullmatch(host)):
+        return "must name a host, such as https://example.com/hooks"
+    here = allow_loopback_http and is_loopback(host)
+    if parts.scheme != "https" and not (here and parts.scheme == "http"):
+        return "must begin with https://"
+    if not here and (port or 443) not in ports:
+        return f"must use port {' or '.join(str(each) for each in sorted(ports))}"
+    return _address_problem(host, rules)
+
+
+def _address_problem(host: str, rules: AddressRules) -> str | None:
+    """Return why a host that is an address, or a name for this machine, cannot be posted to."""
+    if _is_own_name(host.rstrip(".")):
+        problem = rules.problem("127.0.0.1")
+    elif ":" in host or _NUMBER_LAST.search(host):
+        problem = rules.problem(host)
+        if problem == "unreadable" or (problem is None and str(ip_address(host)) != host):
+            return "must give an IP address in its usual form, such as 203.0.113.7 or [2001:db8::7]"
+    else:
         return None
-    return "must begin with https://"
+    if problem is None:
+        return None
+    return f"must lead to a public address; this one is {problem}, which the operator of this service does not allow"
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether `host` names this machine itself: `localhost` or a loopback address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    """Tell whether `host` names this machine itself: `localhost`, a name below it (RFC 6761), or a loopback address."""
+    return _is_own_name(host) or _NOTHING_ALLOWED.problem(host) == "loopback"
+
+
+def _is_own_name(host: str) -> bool:
+    return host == "localhost" or host.endswith(".localhost")

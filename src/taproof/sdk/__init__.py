@@ -1,6 +1,7 @@
 """The SDK: what an application imports. It needs nothing of the server's, and PyJWT alone.
 
-`proof.py` checks the proof that a browser brings. The names below are also those of `taproof` itself.
+`proof.py` checks the proof that a browser brings, `webhook.py` the webhook that the service sends. The names below are
+also those of `taproof` itself.
 """
 
 from taproof.sdk.proof import (
@@ -13,6 +14,15 @@ from taproof.sdk.proof import (
     ProofWrongProject,
     verify_proof,
 )
+from taproof.sdk.webhook import (
+    WebhookError,
+    WebhookEvent,
+    WebhookFromFuture,
+    WebhookMalformed,
+    WebhookSignatureInvalid,
+    WebhookTooOld,
+    verify_webhook,
+)
 
 __all__ = [
     "Identity",
@@ -22,5 +32,12 @@ __all__ = [
     "ProofNotYetValid",
     "ProofSignatureInvalid",
     "ProofWrongProject",
+    "WebhookError",
+    "WebhookEvent",
+    "WebhookFromFuture",
+    "WebhookMalformed",
+    "WebhookSignatureInvalid",
+    "WebhookTooOld",
     "verify_proof",
+    "verify_webhook",
 ]

@@ -8,12 +8,13 @@ from typing import Any, Final
 
 import jwt
 
+from taproof.sdk.webhook_secrets import require_webhook_secrets
+
 _ISSUER: Final = "taproof"
 _ALGORITHMS: Final = ["HS256"]
 """Fixed here and never read from the proof: its header is the attacker's to write (RFC 8725, 3.1)."""
 _LONGEST_PROOF: Final = 16_384
 _COMPACT_FORM: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
-_WEBHOOK_SECRET: Final = re.compile(r"whsec_[A-Za-z0-9+/_=-]+")
 _LATEST: Final = 2**53
 """Seconds: far beyond any date, and a number that arithmetic with a float leeway still holds."""
 _FUTURE_TOLERANCE: Final = 60
@@ -99,7 +100,7 @@ def verify_proof(
         ProofMalformed, ProofSignatureInvalid, ProofWrongProject, ProofExpired, ProofNotYetValid: each a ProofError.
         ValueError: `secret` is not a webhook secret. A mistake in the application's settings, so not a ProofError.
     """
-    secrets = _webhook_secrets(secret)
+    secrets = require_webhook_secrets(secret)
     if not isinstance(proof, str) or len(proof) > _LONGEST_PROOF or _COMPACT_FORM.fullmatch(proof) is None:
         raise ProofMalformed("The proof is not a JWT. Send the value of `proof` from the verify answer, unchanged.")
     claims = _signed_claims(proof, secrets)
@@ -122,20 +123,6 @@ def verify_proof(
         issued_at=claims["iat"],
         expires_at=claims["exp"],
     )
-
-
-def _webhook_secrets(secret: str | Sequence[str]) -> tuple[str, ...]:
-    secrets = (secret,) if isinstance(secret, str) else tuple(secret) if isinstance(secret, Sequence) else ()
-    if not secrets:
-        raise ValueError("Give at least one webhook secret (whsec_…).")
-    for candidate in secrets:
-        if isinstance(candidate, str) and candidate.startswith("sk_"):
-            raise ValueError("This is the secret key (sk_…). Proofs are signed with the webhook secret (whsec_…).")
-        if not isinstance(candidate, str) or _WEBHOOK_SECRET.fullmatch(candidate) is None:
-            raise ValueError(
-                "The secret must be the project's webhook secret: the whole whsec_… string, nothing around it."
-            )
-    return secrets
 
 
 def _signed_claims(proof: str, secrets: tuple[str, ...]) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """Projects and their secrets (service-spec.md, Project; contract.md, Developer endpoints)."""
 
 from dataclasses import dataclass
+from typing import Final
 
-from taproof.core.clock import Clock
+from taproof.core.address_rules import AddressRules
+from taproof.core.clock import HOUR, Clock, iso8601
 from taproof.core.entropy import Entropy
-from taproof.core.errors import InvalidRequest, InvalidSecretKey, ProjectNotFound
+from taproof.core.errors import InvalidRequest, InvalidSecretKey, NoRotation, ProjectNotFound, RotationUnderWay
 from taproof.core.identifiers import is_key, is_project_id, key_hash, key_preview, new_id, new_key, new_webhook_secret
 from taproof.core.model import Developer, Project, ProjectChanges
 from taproof.core.names import name_problem
@@ -12,6 +14,9 @@ from taproof.core.sealing import Sealer
 from taproof.core.webhook_url import webhook_url_problem
 from taproof.service.signin import webhook_secret_binding
 from taproof.storage.protocol import Storage
+
+OVERLAP_LIMIT: Final = 168
+"""Hours that a rotation of the webhook secret takes at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +27,15 @@ class ProjectSecrets:
     webhook_secret: str
 
 
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """The webhook secret that signs now, and during a rotation the one that takes its place at `promoted_at` (ms)."""
+
+    webhook_secret: str
+    next_webhook_secret: str | None
+    promoted_at: int | None
+
+
 class Projects:
     """Creates, changes and deletes projects, and recognises their secret keys.
 
@@ -30,16 +44,28 @@ class Projects:
         sealer: seals the webhook secrets.
         clock: returns the time in ms.
         entropy: returns random bytes.
+        address_rules: which addresses a webhook URL may name.
+        webhook_ports: which ports a webhook URL may name.
         allow_loopback_http: accept http:// webhook URLs to a loopback address, as the sandbox does.
     """
 
     def __init__(
-        self, storage: Storage, sealer: Sealer, clock: Clock, entropy: Entropy, *, allow_loopback_http: bool
+        self,
+        storage: Storage,
+        sealer: Sealer,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        address_rules: AddressRules,
+        webhook_ports: frozenset[int],
+        allow_loopback_http: bool,
     ) -> None:
         self._storage = storage
         self._sealer = sealer
         self._clock = clock
         self._entropy = entropy
+        self._address_rules = address_rules
+        self._webhook_ports = webhook_ports
         self._allow_loopback_http = allow_loopback_http
 
     async def create_project(
@@ -59,7 +85,7 @@ class Projects:
             developer_id=developer.id,
             name=name,
             secret_key_preview=key_preview(secrets.secret_key),
-            sealed_webhook_secret=self._seal(secrets, project_id),
+            sealed_webhook_secret=self._seal(secrets.webhook_secret, project_id),
             webhook_url=webhook_url,
             is_active=True,
             public_access=public_access,
@@ -80,11 +106,7 @@ class Projects:
             InvalidRequest: not the form of a project id.
             ProjectNotFound: none of this developer's.
         """
-        _check_project_id(project_id)
-        project = await self._storage.read_project(project_id)
-        if project is None or project.developer_id != developer.id:
-            raise ProjectNotFound
-        return project
+        return await read_owned_project(self._storage, developer, project_id)
 
     async def update_project(self, developer: Developer, project_id: str, changes: ProjectChanges) -> Project:
         """Change the fields that are not None.
@@ -126,19 +148,56 @@ class Projects:
             project_id,
             key_hash(secrets.secret_key),
             key_preview(secrets.secret_key),
-            self._seal(secrets, project_id),
+            self._seal(secrets.webhook_secret, project_id),
         ):
             raise ProjectNotFound
         return secrets
 
-    async def read_webhook_secret(self, developer: Developer, project_id: str) -> str:
-        """Return the current webhook secret in plaintext.
+    async def read_webhook_secret(self, developer: Developer, project_id: str) -> Rotation:
+        """Return the webhook secret in plaintext, during a rotation both.
 
         Raises:
             InvalidRequest, ProjectNotFound: as for `read_project`.
         """
         project = await self.read_project(developer, project_id)
-        return self._sealer.unseal(project.sealed_webhook_secret, webhook_secret_binding(project.id))
+        binding = webhook_secret_binding(project.id)
+        current, following = project.webhook_secrets.at(self._clock())
+        secret = self._sealer.unseal(current, binding)
+        if following is None:
+            return Rotation(secret, None, None)
+        return Rotation(secret, self._sealer.unseal(following, binding), project.next_webhook_secret_at)
+
+    async def rotate_webhook_secret(self, developer: Developer, project_id: str, overlap_hours: int) -> Rotation:
+        """Make another webhook secret, which takes the place of the current one in `overlap_hours`.
+
+        Until then webhooks are signed with both, proofs with the current one. The secret key stays.
+
+        Raises:
+            InvalidRequest, ProjectNotFound, RotationUnderWay: and nothing is changed.
+        """
+        if not 1 <= overlap_hours <= OVERLAP_LIMIT:
+            raise InvalidRequest(f"overlap_hours must be a whole number from 1 to {OVERLAP_LIMIT}.")
+        # What cannot be opened is not rotated either: the answer would have to show it.
+        await self.read_webhook_secret(developer, project_id)
+        now = self._clock()
+        sealed = self._seal(new_webhook_secret(self._entropy), project_id)
+        until = now + overlap_hours * HOUR
+        if not await self._storage.rotate_webhook_secret(developer.id, project_id, sealed, now, until):
+            raise _under_way(await self.read_webhook_secret(developer, project_id))
+        return await self.read_webhook_secret(developer, project_id)
+
+    async def promote_webhook_secret(self, developer: Developer, project_id: str) -> str:
+        """End a rotation at once: the next webhook secret takes the place of the current one, and is returned.
+
+        Raises:
+            InvalidRequest, ProjectNotFound, NoRotation: and nothing is changed.
+        """
+        _check_project_id(project_id)
+        promoted = await self._storage.promote_webhook_secret(developer.id, project_id, self._clock())
+        secret = (await self.read_webhook_secret(developer, project_id)).webhook_secret
+        if not promoted:
+            raise NoRotation
+        return secret
 
     async def authenticate(self, bearer: str | None) -> Project:
         """Return the project whose current secret key this is; its counts are not read.
@@ -159,7 +218,12 @@ class Projects:
         if name is not None and (problem := name_problem(name)) is not None:
             raise InvalidRequest(f"name {problem}.")
         if webhook_url is not None:
-            problem = webhook_url_problem(webhook_url, allow_loopback_http=self._allow_loopback_http)
+            problem = webhook_url_problem(
+                webhook_url,
+                rules=self._address_rules,
+                ports=self._webhook_ports,
+                allow_loopback_http=self._allow_loopback_http,
+            )
             if problem is not None:
                 raise InvalidRequest(f"webhook_url {problem}.")
         if collect_phone and developer.plan == "free":
@@ -168,8 +232,31 @@ class Projects:
     def _new_secrets(self) -> ProjectSecrets:
         return ProjectSecrets(new_key("sk", self._entropy), new_webhook_secret(self._entropy))
 
-    def _seal(self, secrets: ProjectSecrets, project_id: str) -> bytes:
-        return self._sealer.seal(secrets.webhook_secret, webhook_secret_binding(project_id), self._entropy)
+    def _seal(self, webhook_secret: str, project_id: str) -> bytes:
+        return self._sealer.seal(webhook_secret, webhook_secret_binding(project_id), self._entropy)
+
+
+async def read_owned_project(storage: Storage, developer: Developer, project_id: str) -> Project:
+    """Return one project of a developer's.
+
+    Raises:
+        InvalidRequest: not the form of a project id.
+        ProjectNotFound: none of this developer's.
+    """
+    _check_project_id(project_id)
+    project = await storage.read_project(project_id)
+    if project is None or project.developer_id != developer.id:
+        raise ProjectNotFound
+    return project
+
+
+def _under_way(rotation: Rotation) -> RotationUnderWay:
+    if rotation.promoted_at is None:  # It ended just now.
+        return RotationUnderWay()
+    return RotationUnderWay(
+        f"A rotation of this project's webhook secret is under way until {iso8601(rotation.promoted_at)}. Promote the"
+        " next secret with POST /api/v1/dev/projects/:id/webhook-secret/promote, or wait until then."
+    )
 
 
 def _check_project_id(project_id: str) -> None:

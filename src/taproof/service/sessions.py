@@ -1,13 +1,12 @@
 """The developer's view of sessions: a paged list, newest first (contract.md, Developer endpoints)."""
 
-import base64
-import binascii
 from dataclasses import dataclass
 
 from taproof.core.clock import Clock
 from taproof.core.errors import InvalidRequest, ProjectNotFound
 from taproof.core.identifiers import is_project_id
-from taproof.core.model import Developer, PageCursor, Session, Status
+from taproof.core.model import Developer, Session, Status
+from taproof.service.paging import read_cursor, write_cursor
 from taproof.storage.protocol import Storage
 
 
@@ -41,11 +40,11 @@ class Sessions:
             InvalidRequest: a malformed project id or cursor.
             ProjectNotFound: none of this developer's.
         """
-        before = None if cursor is None else _read_cursor(cursor)
+        before = None if cursor is None else read_cursor(cursor, "sess")
         project_ids = await owned_project_ids(self._storage, developer, project_id)
         found = await self._storage.list_sessions(project_ids, status, before, limit + 1, self._clock())
         page = found[:limit]
-        return SessionPage(page, _write_cursor(page[-1]) if len(found) > limit else None)
+        return SessionPage(page, write_cursor(page[-1].created_at, page[-1].id) if len(found) > limit else None)
 
 
 async def owned_project_ids(storage: Storage, developer: Developer, project_id: str | None) -> list[str]:
@@ -63,18 +62,3 @@ async def owned_project_ids(storage: Storage, developer: Developer, project_id: 
     if project is None or project.developer_id != developer.id:
         raise ProjectNotFound
     return [project_id]
-
-
-def _write_cursor(session: Session) -> str:
-    return base64.urlsafe_b64encode(f"{session.created_at}.{session.id}".encode()).rstrip(b"=").decode()
-
-
-def _read_cursor(cursor: str) -> PageCursor:
-    try:
-        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
-        created_at, _, session_id = text.partition(".")
-        if session_id.startswith("sess_") and created_at.isdecimal() and len(created_at) < 16:
-            return PageCursor(int(created_at), session_id)
-    except (binascii.Error, ValueError):
-        pass
-    raise InvalidRequest("cursor must be the next_cursor of the page before.")

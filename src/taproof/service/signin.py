@@ -19,7 +19,7 @@ from taproof.core.errors import (
     SessionNotFound,
     TaproofError,
 )
-from taproof.core.identifiers import is_project_id, new_id, new_session_token, session_key
+from taproof.core.identifiers import is_project_id, new_event_id, new_id, new_session_token, session_key
 from taproof.core.model import Event, EventType, Identity, NewSession, Session, SessionKey, Status
 from taproof.core.names import stored_text
 from taproof.core.proof import sign_proof
@@ -85,10 +85,18 @@ class SignIn:
             MessengerUnavailable as long as it is not known.
         clock: returns the time in ms.
         entropy: returns random bytes.
+        recorded: called after a decision that may have recorded a webhook event, so that it leaves at once.
     """
 
     def __init__(
-        self, storage: Storage, sealer: Sealer, link_base: Callable[[], str], clock: Clock, entropy: Entropy
+        self,
+        storage: Storage,
+        sealer: Sealer,
+        link_base: Callable[[], str],
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        recorded: Callable[[], None] = lambda: None,
     ) -> None:
         self.waiting = Waiting(storage, clock)
         self._storage = storage
@@ -96,6 +104,7 @@ class SignIn:
         self._link_base = link_base
         self._clock = clock
         self._entropy = entropy
+        self._recorded = recorded
 
     async def create_session(self, project_id: str, *, public: bool) -> CreatedSession:
         """Start a sign-in (POST generate/public when `public`, else POST generate).
@@ -140,15 +149,15 @@ class SignIn:
     async def _consume_session(self, key: SessionKey, project_id: str, session_token: str, now: int) -> Verification:
         # The secret is opened once before anything is changed: a session must not be used up for a proof that
         # cannot be signed. It is opened again from what the statement returns, since `regenerate` may come between.
-        sealed_webhook_secret = await self._storage.read_sealed_webhook_secret(project_id)
-        if sealed_webhook_secret is None:
+        webhook_secrets = await self._storage.read_webhook_secrets(project_id)
+        if webhook_secrets is None:
             raise ProjectNotFound
         binding = webhook_secret_binding(project_id)
-        self._sealer.unseal(sealed_webhook_secret, binding)
+        self._sealer.unseal(webhook_secrets.at(now)[0], binding)
         consumed = await self._storage.consume_session(key, now)
         if consumed is None:
             return _SEEN["used"]
-        secret = self._sealer.unseal(consumed.sealed_webhook_secret, binding)
+        secret = self._sealer.unseal(consumed.webhook_secrets.at(now)[0], binding)
         proof = sign_proof(consumed.identity, project_id, session_token, secret, now)
         return Verification("confirmed", consumed.identity, consumed.confirmed_at, proof)
 
@@ -199,13 +208,14 @@ class SignIn:
                 changed = await self._storage.confirm_session(key, identity, now, event)
             if changed:
                 self.waiting.wake(key)
+                self._recorded()
                 return _seen(_decided(session, identity, now), opener_id, now, changed=True)
             session = await self._storage.read_session(key)
         return _seen(session, opener_id, now, changed=changed)
 
     def _event(self, session: Session, session_token: str, identity: Identity | None, now: int) -> Event:
         """Build the webhook event of a decision, as contract.md, Webhooks, has its body."""
-        event_id = new_id("evt", self._entropy)
+        event_id = new_event_id(now, self._entropy)
         event_type: EventType = "auth.cancelled" if identity is None else "auth.confirmed"
         body: dict[str, Any] = {
             "id": event_id,

@@ -1,22 +1,33 @@
 """What is sent to a project's webhook URL: claimed, opened and signed here, posted by `worker/webhooks.py`.
 
-This version sends each event once. The schedule of retries belongs in `finish_delivery`, where an attempt's outcome
-is written down.
+Source: contract.md, Webhooks.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
-from taproof.core.clock import SECOND, Clock
-from taproof.core.model import Delivery
+from taproof.core.attempt_errors import AttemptError
+from taproof.core.clock import DAY, SECOND, Clock
+from taproof.core.entropy import Entropy
+from taproof.core.model import Attempt, Delivery, DeliveryState, Event, SealedWebhookSecrets
+from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
 from taproof.core.sealing import Sealer
 from taproof.core.signature import signature_headers
 from taproof.service.signin import event_body_binding, webhook_secret_binding
-from taproof.storage.protocol import DeliveryOutcome, Storage
+from taproof.storage.protocol import Storage
 
 SEND_TIMEOUT: Final = 10
 """Seconds for one attempt in all: connect, send, read (contract.md, Webhooks)."""
-_LEASE: Final = (SEND_TIMEOUT + 20) * SECOND
+LEASE: Final = (SEND_TIMEOUT + 20) * SECOND
+"""How long a worker holds an event: its own attempt, and the one that it may have to wait for."""
+ANSWER_KEPT: Final = 1024
+"""Bytes of an answer's body that are kept for the developer."""
+FAILING_LIMIT: Final = 5 * DAY
+"""A webhook that has only failed for so long is turned off when an event is given up."""
+
+Outcome = Literal["delivered", "retried", "dead", "skipped", "lost"]
+"""How an attempt ended. "skipped": nothing was sent, since the endpoint fails. "lost": the event is ours no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +39,71 @@ class SignedRequest:
     body: bytes
 
 
-class Webhooks:
-    """Hands out due deliveries and writes down how they ended."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a post: the receiver's status and the beginning of its body, or why there was no answer.
 
-    def __init__(self, storage: Storage, sealer: Sealer, clock: Clock, user_agent: str) -> None:
+    `duration` in ms, from before the host's name was resolved.
+    """
+
+    duration: int
+    status: int | None = None
+    error: AttemptError | None = None
+    body: bytes = b""
+
+    @property
+    def delivered(self) -> bool:
+        """Whether the receiver has taken the event: any 2xx (contract.md, Webhooks)."""
+        return self.status is not None and 200 <= self.status < 300
+
+
+class Webhooks:
+    """Hands out due deliveries, signs them, and writes down how each attempt ended.
+
+    Args:
+        storage: the store.
+        sealer: opens event bodies and webhook secrets, and seals answers.
+        clock: returns the time in ms.
+        entropy: returns random bytes.
+        user_agent: sent as `User-Agent`.
+        retry_delays: ms between one attempt and the next.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        sealer: Sealer,
+        clock: Clock,
+        entropy: Entropy,
+        user_agent: str,
+        *,
+        retry_delays: Sequence[int] = RETRY_DELAYS,
+    ) -> None:
         self._storage = storage
         self._sealer = sealer
         self._clock = clock
+        self._entropy = entropy
         self._user_agent = user_agent
+        self._retry_delays = retry_delays
 
-    async def claim_deliveries(self, limit: int) -> list[Delivery]:
-        """Lease at most `limit` due events."""
+    async def claim_deliveries(self, limit: int, without: Sequence[str] = ()) -> list[Delivery]:
+        """Lease at most `limit` due events, none of them of the projects in `without`."""
         now = self._clock()
-        return await self._storage.claim_deliveries(now, now + _LEASE, limit)
+        return await self._storage.claim_deliveries(now, now + LEASE, limit, without)
+
+    def has_time(self, delivery: Delivery) -> bool:
+        """Tell whether an attempt that begins now ends before the lease does."""
+        return self._clock() + SEND_TIMEOUT * SECOND < delivery.leased_until
+
+    async def release_deliveries(self, deliveries: Sequence[Delivery]) -> None:
+        """Give back events that nothing was sent of."""
+        await self._storage.release_deliveries(deliveries, self._clock())
+
+    async def oldest_due_age(self) -> float:
+        """Return for how many seconds the oldest due event has been waiting; 0 when none is."""
+        now = self._clock()
+        since = await self._storage.read_oldest_due(now)
+        return 0.0 if since is None else (now - since) / SECOND
 
     def sign_delivery(self, delivery: Delivery) -> SignedRequest:
         """Open the event's body and sign exactly those bytes.
@@ -48,13 +111,64 @@ class Webhooks:
         Raises:
             SealBroken: the stored body or secret was altered.
         """
-        event = delivery.event
-        body = self._sealer.unseal(event.sealed_body, event_body_binding(event.id)).encode()
-        secret = self._sealer.unseal(delivery.sealed_webhook_secret, webhook_secret_binding(event.project_id))
-        headers = {"Content-Type": "application/json", "User-Agent": self._user_agent}
-        headers |= signature_headers(event.id, body, secret, self._clock())
-        return SignedRequest(delivery.webhook_url, headers, body)
+        return self.sign_event(delivery.event, delivery.webhook_url, delivery.webhook_secrets)
 
-    async def finish_delivery(self, delivery: Delivery, outcome: DeliveryOutcome) -> None:
-        """Write down how the attempt ended."""
-        await self._storage.finish_delivery(delivery, outcome, self._clock())
+    def sign_event(self, event: Event, webhook_url: str, webhook_secrets: SealedWebhookSecrets) -> SignedRequest:
+        """Open an event's body and sign exactly those bytes.
+
+        Only what opens under the event's own id is signed: nobody who can write to the store can have anything else
+        signed. During a rotation `webhook-signature` carries both secrets' signatures, `X-Service-Signature` that of
+        the secret that proofs are signed with.
+
+        Raises:
+            SealBroken: the stored body or secret was altered.
+        """
+        now = self._clock()
+        body = self._sealer.unseal(event.sealed_body, event_body_binding(event.id)).encode()
+        binding = webhook_secret_binding(event.project_id)
+        secrets = [self._sealer.unseal(each, binding) for each in webhook_secrets.at(now) if each is not None]
+        headers = {"Content-Type": "application/json", "User-Agent": self._user_agent}
+        headers |= signature_headers(event.id, body, secrets, now)
+        return SignedRequest(webhook_url, headers, body)
+
+    def attempt(self, event_id: str, number: int, answer: Answer) -> Attempt:
+        """Return the attempt that ended just now with `answer`, as it is stored."""
+        sealed = None
+        if answer.body:
+            text = answer.body[:ANSWER_KEPT].decode(errors="replace")
+            sealed = self._sealer.seal(text, answer_binding(event_id, number), self._entropy)
+        return Attempt(number, self._clock() - answer.duration, answer.duration, answer.status, answer.error, sealed)
+
+    async def finish_attempt(self, delivery: Delivery, answer: Answer) -> Outcome:
+        """Write down how an attempt ended, and what becomes of the event.
+
+        410 turns the webhook off, and so does an event that is given up when there were only failures for five days.
+        Killed between the two writes, that is left to the next 410 or the next event that is given up.
+        """
+        event = delivery.event
+        attempt = self.attempt(event.id, delivery.attempt, answer)
+        now = attempt.started_at + attempt.duration
+        gone = answer.status == 410
+        retry_at = None
+        if not answer.delivered and not gone:
+            retry_at = next_attempt_at(delivery.stage, now, self._entropy, self._retry_delays)
+        state: DeliveryState = "delivered" if answer.delivered else "failed" if retry_at is None else "due"
+        # What was not sent says nothing about the endpoint.
+        reached = answer.error not in {"circuit_open", "not_signed"}
+        if not await self._storage.finish_attempt(delivery, attempt, state, retry_at or now, reached=reached):
+            return "lost"
+        if gone:
+            await self._storage.turn_off_webhook(event.project_id, delivery.webhook_url, "gone", now, None)
+        elif state == "failed":
+            before = now - FAILING_LIMIT
+            await self._storage.turn_off_webhook(event.project_id, delivery.webhook_url, "failing", now, before)
+        if state == "delivered":
+            return "delivered"
+        if state == "failed":
+            return "dead"
+        return "skipped" if answer.error == "circuit_open" else "retried"
+
+
+def answer_binding(event_id: str, number: int) -> str:
+    """Return what the sealed beginning of an attempt's answer is bound to."""
+    return f"webhook_answer:{event_id}:{number}"

@@ -4,11 +4,12 @@
 `core.model` has; `migrate.py` brings a database to the newest of the numbered schemas in `migrations/`.
 
 `sqlite.py` is the driver for one machine: `sqlite_file.py` opens the file, `group_commit.py` commits concurrent writes
-together, `tally.py` counts for all of them, `decisions.py` tells other processes what was decided.
+together, `tally.py` counts for all of them, `decisions.py` tells other processes what was decided,
+`sqlite_deliveries.py` has the webhook events; the driver and it stand on `sqlite_access.py`.
 
 `postgres.py` is the driver for many nodes: `postgres_sessions.py` has the life of a session, where `coalesce.py` makes
 one statement of the calls that come together; `postgres_pool.py` has the connections, `postgres_partitions.py` the
-days, `postgres_listen.py` tells other nodes what was decided.
+days, `postgres_deliveries.py` the webhook events, `postgres_listen.py` tells other nodes what was decided.
 
 `transfer.py` carries everything from one to the other. Every method is held to the conformance suite in
 `tests/storage/`.

@@ -12,7 +12,6 @@ from taproof.core.model import (
     ConsumedSession,
     DailyCounts,
     DailyUsers,
-    Delivery,
     Developer,
     Event,
     Identity,
@@ -21,22 +20,23 @@ from taproof.core.model import (
     PolledSession,
     Project,
     ProjectChanges,
+    SealedWebhookSecrets,
     Session,
     SessionKey,
     Status,
 )
 from taproof.storage import postgres_sql, sql
 from taproof.storage.coalesce import Coalescer
+from taproof.storage.postgres_deliveries import PostgresDeliveries
 from taproof.storage.postgres_listen import listen
 from taproof.storage.postgres_listing import list_sessions
 from taproof.storage.postgres_partitions import Partitions
 from taproof.storage.postgres_pool import PostgresPool, migrate_postgres, storable
 from taproof.storage.postgres_sessions import Cancellation, Confirmation, Opening, PostgresSessions
-from taproof.storage.protocol import DeliveryOutcome, UpdateClaim
+from taproof.storage.protocol import UpdateClaim
 from taproof.storage.rows import (
     change_values,
     columns,
-    delivery_from,
     developer_values,
     project_from,
     project_values,
@@ -58,17 +58,17 @@ class _Claim(NamedTuple):
     stale_before: int
 
 
-class PostgresStorage:
+class PostgresStorage(PostgresDeliveries):
     """Storage in one PostgreSQL database. See `storage.protocol.Storage` for what each method promises."""
 
     def __init__(self, pool: PostgresPool, clock: Clock | None, *, pgbouncer: bool) -> None:
         """Use `open`."""
-        self._pool = pool
+        super().__init__(pool)
         self._pgbouncer = pgbouncer
         self._partitions = Partitions(pool)
         self._sessions = PostgresSessions(pool, self._partitions, clock)
         self._claims = Coalescer[_Claim, UpdateClaim](self._claim_updates, limit=_UPDATES, key=lambda claim: claim[:2])
-        self._secrets = Coalescer[str, bytes | None](self._read_secrets, limit=_READS)
+        self._secrets = Coalescer[str, SealedWebhookSecrets | None](self._read_secrets, limit=_READS)
         self._keys = Coalescer[bytes, Project | None](self._read_by_keys, limit=_READS)
         self._finished = Coalescer[tuple[int, int], None](self._finish_updates, limit=_UPDATES)
 
@@ -97,6 +97,7 @@ class PostgresStorage:
         for each in (self._claims, self._secrets, self._keys):
             await each.close()
         await self._finished.close()
+        await self._attempts.close()
         await self._pool.close()
 
     async def ping(self) -> None:
@@ -168,11 +169,12 @@ class PostgresStorage:
         found = await self._pool.find(sql.READ_PROJECT, project_id)
         return project_from(found[0]) if found else None
 
-    async def read_sealed_webhook_secret(self, project_id: str) -> bytes | None:
+    async def read_webhook_secrets(self, project_id: str) -> SealedWebhookSecrets | None:
         return None if "\0" in project_id else await self._secrets.run(project_id)
 
-    async def _read_secrets(self, project_ids: list[str]) -> list[bytes | None]:
-        found = dict(await self._pool.fetch(postgres_sql.READ_WEBHOOK_SECRETS, project_ids))
+    async def _read_secrets(self, project_ids: list[str]) -> list[SealedWebhookSecrets | None]:
+        rows = await self._pool.fetch(postgres_sql.READ_WEBHOOK_SECRETS, project_ids)
+        found = {row[0]: SealedWebhookSecrets(*row[1:]) for row in rows}
         return [found.get(each) for each in project_ids]
 
     async def read_project_by_secret_key(self, secret_key_hash: bytes) -> Project | None:
@@ -196,7 +198,9 @@ class PostgresStorage:
             if not await connection.fetch(sql.UPDATE_PROJECT, *change_values(changes), developer_id, project_id):
                 return None
             if changes.webhook_url == "":
-                await connection.execute(sql.END_DELIVERIES, now, project_id)
+                await connection.execute(postgres_sql.END_DELIVERIES, now, project_id)
+            if changes.webhook_url is not None:
+                await connection.execute(sql.FORGET_ENDPOINT, project_id)
             return project_from(await connection.fetchrow(sql.READ_PROJECT, project_id))
 
         return await self._pool.transact(update)
@@ -211,6 +215,15 @@ class PostgresStorage:
     ) -> bool:
         values = (secret_key_hash, secret_key_preview, sealed_webhook_secret, developer_id, project_id)
         return bool(await self._pool.find(sql.REPLACE_PROJECT_SECRETS, *values))
+
+    async def rotate_webhook_secret(
+        self, developer_id: str, project_id: str, sealed_next_secret: bytes, now: int, next_at: int
+    ) -> bool:
+        values = (sealed_next_secret, next_at, developer_id, project_id, now)
+        return bool(await self._pool.find(sql.ROTATE_WEBHOOK_SECRET, *values))
+
+    async def promote_webhook_secret(self, developer_id: str, project_id: str, now: int) -> bool:
+        return bool(await self._pool.find(sql.PROMOTE_WEBHOOK_SECRET, developer_id, project_id, now))
 
     async def delete_project(self, developer_id: str, project_id: str) -> bool:
         if "\0" in project_id:
@@ -290,18 +303,6 @@ class PostgresStorage:
     async def read_daily_users(self, developer_id: str, first_day: int) -> list[DailyUsers]:
         return [DailyUsers(*row) for row in await self._pool.find(sql.READ_DAILY_USERS, developer_id, first_day)]
 
-    # ---- webhook events
-
-    async def claim_deliveries(self, now: int, leased_until: int, limit: int) -> list[Delivery]:
-        if not await self._pool.fetch(sql.ANY_DUE_DELIVERY, now):
-            return []
-        rows = await self._pool.fetch(postgres_sql.CLAIM_DELIVERIES, leased_until, now, limit)
-        return [delivery_from(row, leased_until) for row in rows]
-
-    async def finish_delivery(self, delivery: Delivery, outcome: DeliveryOutcome, now: int) -> bool:
-        values = (outcome, now, delivery.event.id, delivery.leased_until)
-        return bool(await self._pool.fetch(sql.FINISH_DELIVERY, *values))
-
     # ---- bot updates
 
     async def claim_update(self, bot_id: int, update_id: int, now: int, stale_before: int) -> UpdateClaim:
@@ -344,6 +345,7 @@ async def _erase_project(connection: asyncpg.Connection, project: asyncpg.Record
     if erased == 0:
         # Counts are no personal data: what a late statement adds to them goes when the project is forgotten.
         await connection.execute(sql.ERASE_DAILY_COUNTS, project_id)
+        await connection.execute(sql.FORGET_ENDPOINT, project_id)
         end = sql.FORGET_DELETED_PROJECT if is_settled else postgres_sql.MARK_ERASED_PROJECT
         await connection.execute(end, project_id)
         erased = 1

@@ -38,7 +38,7 @@ async def list_sessions(  # noqa: PLR0917 — those of the Protocol, in its orde
 ) -> list[Session]:
     """Return a page, as `storage.protocol.Storage` has it."""
     # The characters of an id all come after both; PostgreSQL takes no NUL.
-    start = before._replace(session_id=before.session_id.replace("\0", "\1")) if before else PageCursor(_FOREVER, "")
+    start = before._replace(id=before.id.replace("\0", "\1")) if before else PageCursor(_FOREVER, "")
     project_ids = storable(project_ids)
     walks = _walks(status, start, now)
     oldest = now - SESSION_LIFETIME if status == "pending" else 0

@@ -5,7 +5,15 @@ from typing import Any, Final, NamedTuple
 import asyncpg
 
 from taproof.core.clock import MINUTE, Clock, day_number
-from taproof.core.model import ConsumedSession, Event, Identity, NewSession, PolledSession, SessionKey
+from taproof.core.model import (
+    ConsumedSession,
+    Event,
+    Identity,
+    NewSession,
+    PolledSession,
+    SealedWebhookSecrets,
+    SessionKey,
+)
 from taproof.storage import postgres_sql
 from taproof.storage.coalesce import Coalescer
 from taproof.storage.postgres_listen import Announcer
@@ -121,7 +129,8 @@ class PostgresSessions:
         values = columns((*key, now) for key, now in first.items())
         used: dict[tuple[Any, ...], ConsumedSession] = {}
         for row in await self._pool.fetch(postgres_sql.CONSUME_SESSIONS, set(values[0]), *values):
-            used[row[:2]] = ConsumedSession(row[2], Identity(*row[3:6]), *row[6:])
+            secrets = SealedWebhookSecrets(*row[7:])
+            used[row[:2]] = ConsumedSession(row[2], Identity(*row[3:6]), row[6], secrets)
         return [used.pop(key, None) for key, _ in items]
 
     async def expire(self, now: int, limit: int) -> int:

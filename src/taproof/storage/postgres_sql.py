@@ -3,19 +3,25 @@
 Those of the life of a session take arrays, one element for each session: the calls of one kind that come together are
 one statement. The first array names their days, each once, so that it is planned for the partitions of these only.
 Rows are locked in one order everywhere, so that no two nodes wait for each other in a circle: sessions by day and hash,
-people, daily_counts by project and day, daily_users by developer and day, projects by id. What housekeeping erases it
-locks with SKIP LOCKED and so never waits.
+people, daily_counts by project and day, daily_users by developer and day, projects by id, webhook_events by id,
+webhook_endpoints by project. What housekeeping erases and what a worker claims is locked with SKIP LOCKED: neither ever
+waits.
 
 Sessions are found by `CROSS JOIN LATERAL (… LIMIT 1)`, one walk down the primary key for each, and a status is compared
 as `status || ''`: the planner must not take another way. A new day's partition has no statistics for its first minutes,
-old ones say that few are pending, and either makes walking over all sessions of the day look cheap.
+old ones say that few are pending, and either makes walking over all sessions of the day look cheap. So it is with
+events: the statistics of a quiet hour say that none is due.
 """
 
 from typing import Final
 
+from taproof.storage import sql
+
 # ---- what the session endpoints read of projects, for all calls that come together
 
-READ_WEBHOOK_SECRETS: Final = "SELECT id, sealed_webhook_secret FROM projects WHERE id = ANY ($1::TEXT[])"
+READ_WEBHOOK_SECRETS: Final = """
+SELECT id, sealed_webhook_secret, sealed_next_webhook_secret, next_webhook_secret_at
+FROM projects WHERE id = ANY ($1::TEXT[])"""
 READ_PROJECTS_BY_SECRET_KEY: Final = """
 SELECT p.id, p.developer_id, p.name, p.secret_key_preview, p.sealed_webhook_secret, p.webhook_url, p.is_active,
   p.public_access, p.collect_phone, p.created_at, p.secret_key_hash
@@ -129,7 +135,7 @@ WITH asked AS (
   UPDATE sessions s SET status = 'used', used_at = l.used_at FROM locked l, projects p
   WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
   RETURNING s.day, s.token_hash, s.project_id, s.messenger_id, s.messenger_name, s.messenger_username,
-    s.confirmed_at, p.sealed_webhook_secret
+    s.confirmed_at, p.sealed_webhook_secret, p.sealed_next_webhook_secret, p.next_webhook_secret_at
 ), counted AS (
   INSERT INTO daily_counts AS c (project_id, day, used)
   SELECT m.project_id, m.day, COUNT(*) FROM moved m GROUP BY m.project_id, m.day ORDER BY m.project_id, m.day
@@ -200,17 +206,90 @@ READ_DAILY_COUNTS: Final = """
 SELECT project_id, day, requested, opened, confirmed, used, cancelled, expired, unique_users, latest_users
 FROM daily_counts WHERE project_id = ANY ($1::TEXT[]) AND day >= $2 ORDER BY project_id, day"""
 
-# ---- webhook events and bot updates
+# ---- webhook events
 
 CLAIM_DELIVERIES: Final = """
 WITH due AS MATERIALIZED (
-  SELECT e.id, p.webhook_url, p.sealed_webhook_secret FROM webhook_events e JOIN projects p ON p.id = e.project_id
-  WHERE e.state = 'due' AND e.due_at <= $2 AND e.leased_until <= $2 AND p.webhook_url <> ''
+  SELECT e.id, e.due_at, p.webhook_url, p.sealed_webhook_secret, p.sealed_next_webhook_secret, p.next_webhook_secret_at
+  FROM webhook_events e JOIN projects p ON p.id = e.project_id
+  WHERE e.state = 'due' AND e.due_at <= $2 AND e.leased_until <= $2 AND e.project_id <> ALL ($4::TEXT[])
+    AND p.webhook_url <> ''
   ORDER BY e.due_at LIMIT $3 FOR UPDATE OF e SKIP LOCKED
+), claimed AS (
+  UPDATE webhook_events e SET interrupted = e.interrupted + CASE WHEN e.leased_until > 0 THEN 1 ELSE 0 END,
+    due_at = $1, leased_until = $1
+  FROM due WHERE e.id = due.id
+  RETURNING e.id, e.type, e.project_id, e.sealed_body, e.created_at, e.attempts, e.schedule_start
 )
-UPDATE webhook_events e SET leased_until = $1, attempts = e.attempts + 1 FROM due WHERE e.id = due.id
-RETURNING e.id, e.type, e.project_id, e.sealed_body, e.created_at, e.attempts,
-  due.webhook_url, due.sealed_webhook_secret"""
+SELECT c.*, due.webhook_url, due.sealed_webhook_secret, due.sealed_next_webhook_secret, due.next_webhook_secret_at
+FROM claimed c JOIN due ON due.id = c.id ORDER BY due.due_at"""
+_HELD: Final = """
+  SELECT a.* FROM (SELECT * FROM asked ORDER BY id COLLATE "C") AS a CROSS JOIN LATERAL (
+    SELECT FROM webhook_events e
+    WHERE e.id = a.id AND e.state || '' = 'due' AND e.leased_until = a.leased_until
+    LIMIT 1 FOR UPDATE
+  ) AS e"""
+"""Those asked for of which the asker still has the lease, locked."""
+RELEASE_DELIVERIES: Final = f"""
+WITH asked AS (
+  SELECT * FROM unnest($1::TEXT[], $2::BIGINT[]) AS a (id, leased_until)
+), held AS MATERIALIZED ({_HELD}
+)
+UPDATE webhook_events e SET due_at = $3, leased_until = 0 FROM held h WHERE e.id = h.id"""
+FINISH_ATTEMPTS: Final = f"""
+WITH asked AS (
+  SELECT * FROM unnest($1::TEXT[], $2::BIGINT[], $3::BIGINT[], $4::TEXT[], $5::BIGINT[], $6::INTEGER[], $7::BIGINT[],
+    $8::BIGINT[], $9::INTEGER[], $10::TEXT[], $11::BYTEA[], $12::BOOLEAN[])
+    AS a (state, due_at, finished_at, id, leased_until, number, started_at, duration, status, error, sealed_answer,
+      reached)
+), held AS MATERIALIZED ({_HELD}
+), finished AS (
+  UPDATE webhook_events e SET state = h.state, due_at = h.due_at, finished_at = h.finished_at, leased_until = 0,
+    attempts = e.attempts + 1
+  FROM held h WHERE e.id = h.id RETURNING e.id, e.project_id, h.state, h.started_at, h.reached
+), added AS (
+  INSERT INTO webhook_attempts (event_id, number, started_at, duration, status, error, sealed_answer)
+  SELECT h.id, h.number, h.started_at, h.duration, h.status, h.error, h.sealed_answer FROM held h
+), endpoints AS MATERIALIZED (
+  SELECT f.project_id, bool_or(f.state = 'delivered') AS works, MIN(f.started_at) FILTER (WHERE f.reached) AS failed_at
+  FROM finished f GROUP BY f.project_id
+), mended AS MATERIALIZED (
+  SELECT w.project_id FROM webhook_endpoints w JOIN endpoints n ON n.project_id = w.project_id
+  WHERE n.works AND w.off_at IS NULL ORDER BY w.project_id FOR UPDATE OF w
+), forgotten AS (
+  DELETE FROM webhook_endpoints w USING mended m WHERE w.project_id = m.project_id
+), failing AS (
+  INSERT INTO webhook_endpoints (project_id, failing_since)
+  SELECT n.project_id, n.failed_at FROM endpoints n
+  WHERE NOT n.works AND n.failed_at IS NOT NULL
+    AND NOT EXISTS (SELECT FROM webhook_endpoints w WHERE w.project_id = n.project_id)
+  ORDER BY n.project_id ON CONFLICT (project_id) DO NOTHING
+)
+SELECT id FROM finished"""
+END_DELIVERIES: Final = """
+WITH due AS MATERIALIZED (
+  SELECT id FROM webhook_events WHERE project_id = $2 AND state = 'due' ORDER BY id FOR UPDATE)
+UPDATE webhook_events e SET state = 'ended', finished_at = $1, leased_until = 0 FROM due WHERE e.id = due.id"""
+IS_FAILING: Final = "SELECT 1 FROM webhook_endpoints WHERE project_id = $1 AND failing_since <= $2"
+LIST_DELIVERIES: Final = """
+SELECT e.* FROM projects p CROSS JOIN unnest($2::TEXT[]) AS s (state) CROSS JOIN unnest($3::TEXT[]) AS t (type)
+CROSS JOIN LATERAL (
+  SELECT x.id, x.project_id, x.type, x.created_at, x.state, x.due_at, x.leased_until, x.finished_at, x.interrupted
+  FROM webhook_events x
+  WHERE x.project_id = p.id AND x.state = s.state AND x.type COLLATE "C" = t.type AND (x.created_at, x.id) < ($4, $5)
+  ORDER BY x.created_at DESC, x.id DESC LIMIT $6
+) AS e
+WHERE p.id = $1 ORDER BY e.created_at DESC, e.id DESC LIMIT $6"""
+READ_ATTEMPTS: Final = """
+SELECT a.* FROM unnest($1::TEXT[]) AS e (id) CROSS JOIN LATERAL (
+  SELECT x.event_id, x.number, x.started_at, x.duration, x.status, x.error, x.sealed_answer FROM webhook_attempts x
+  WHERE x.event_id = e.id ORDER BY x.number DESC LIMIT $2
+) AS a ORDER BY a.event_id, a.number DESC"""
+FIND_RESENDABLE: Final = f"{sql.FIND_RESENDABLE} FOR SHARE OF p"
+"""The lock keeps the webhook from being removed in between: its due events are ended after this commit."""
+
+# ---- bot updates
+
 CLAIM_UPDATES: Final = """
 INSERT INTO bot_updates AS u (bot_id, update_id, claimed_at, done)
 SELECT a.bot_id, a.update_id, a.claimed_at, 0

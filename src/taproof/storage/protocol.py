@@ -6,29 +6,36 @@ was changed. Times are milliseconds since the epoch.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from taproof.core.model import (
     AccessToken,
+    Attempt,
     ConsumedSession,
     DailyCounts,
     DailyUsers,
     Delivery,
+    DeliveryRecord,
+    DeliveryState,
     Developer,
     Event,
+    EventType,
     Identity,
     NewSession,
     PageCursor,
     PolledSession,
     Project,
     ProjectChanges,
+    SealedWebhookSecrets,
     Session,
     SessionKey,
     Status,
+    TurnOffReason,
 )
 
 UpdateClaim = Literal["claimed", "in_progress", "done"]
-DeliveryOutcome = Literal["delivered", "failed"]
+ATTEMPTS_SHOWN: Final = 50
+"""The latest attempts of a delivery that are read: a schedule has nine, but an event may be sent again at will."""
 
 
 class Storage(Protocol):
@@ -97,8 +104,8 @@ class Storage(Protocol):
     async def read_project(self, project_id: str) -> Project | None:
         """Return a project with its counts."""
 
-    async def read_sealed_webhook_secret(self, project_id: str) -> bytes | None:
-        """Return a project's webhook secret as it is stored."""
+    async def read_webhook_secrets(self, project_id: str) -> SealedWebhookSecrets | None:
+        """Return a project's webhook secrets as they are stored."""
 
     async def read_project_by_secret_key(self, secret_key_hash: bytes) -> Project | None:
         """Return the project whose current secret key has this hash; its counts are left at 0."""
@@ -111,7 +118,8 @@ class Storage(Protocol):
     ) -> Project | None:
         """Change the fields that are not None; None when this developer has no such project.
 
-        Removing the webhook URL ends the project's due deliveries.
+        Removing the webhook URL ends the project's due deliveries. A webhook URL, also the same one again, makes what
+        was known of the endpoint forgotten: since when it fails, and that it was turned off.
         """
 
     async def replace_project_secrets(
@@ -122,7 +130,18 @@ class Storage(Protocol):
         secret_key_preview: str,
         sealed_webhook_secret: bytes,
     ) -> bool:
-        """Replace both secrets at once; False when this developer has no such project."""
+        """Replace both secrets at once; False when this developer has no such project. Ends a rotation under way."""
+
+    async def rotate_webhook_secret(
+        self, developer_id: str, project_id: str, sealed_next_secret: bytes, now: int, next_at: int
+    ) -> bool:
+        """Let another webhook secret follow the current one at `next_at`.
+
+        False when this developer has no such project, or another rotation of it is under way at `now`.
+        """
+
+    async def promote_webhook_secret(self, developer_id: str, project_id: str, now: int) -> bool:
+        """Let the next webhook secret be the current one at once; False when no rotation is under way at `now`."""
 
     async def delete_project(self, developer_id: str, project_id: str) -> bool:
         """Delete a project: from here on nothing of it is found.
@@ -200,11 +219,61 @@ class Storage(Protocol):
 
     # ---- webhook events
 
-    async def claim_deliveries(self, now: int, leased_until: int, limit: int) -> list[Delivery]:
-        """Lease events that are due at `now` and that no living lease holds."""
+    async def claim_deliveries(
+        self, now: int, leased_until: int, limit: int, without: Sequence[str] = ()
+    ) -> list[Delivery]:
+        """Lease at most `limit` events that are due at `now` and that no living lease holds, oldest due first.
 
-    async def finish_delivery(self, delivery: Delivery, outcome: DeliveryOutcome, now: int) -> bool:
-        """Write down how a delivery ended; False when the lease was lost to another worker."""
+        Events of the projects in `without` are passed over.
+        """
+
+    async def release_deliveries(self, deliveries: Sequence[Delivery], now: int) -> None:
+        """Give up leases of events that nothing was sent of: they are due at once. Lost leases are passed over."""
+
+    async def finish_attempt(
+        self, delivery: Delivery, attempt: Attempt, state: DeliveryState, due_at: int, *, reached: bool = True
+    ) -> bool:
+        """Write down an attempt, and what becomes of its event: "due" again at `due_at`, or another state for good.
+
+        One that was delivered ends the time for which the endpoint has been failing; any other begins it, unless
+        `reached` is False: then nothing was tried. False, and nothing is changed, when the lease was lost to another
+        worker, or the event was ended meanwhile.
+        """
+
+    async def turn_off_webhook(
+        self, project_id: str, webhook_url: str, reason: TurnOffReason, now: int, failing_before: int | None
+    ) -> bool:
+        """Empty a project's webhook URL, keep it and the reason for its developer to see, and end its due deliveries.
+
+        False when the URL is another by now, or when `failing_before` is given and the endpoint has not been failing
+        since that time.
+        """
+
+    async def read_oldest_due(self, now: int) -> int | None:
+        """Return since when the event has been due that has waited longest at `now`; None when none is due."""
+
+    async def record_delivery(self, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
+        """Store an event with the one attempt that was made to send it; False when its project does not exist."""
+
+    async def list_deliveries(
+        self,
+        project_id: str,
+        event_type: EventType | None,
+        state: DeliveryState | None,
+        before: PageCursor | None,
+        limit: int,
+    ) -> list[DeliveryRecord]:
+        """Return deliveries of a project with their attempts, newest event first, strictly after `before`."""
+
+    async def read_delivery(self, developer_id: str, event_id: str) -> DeliveryRecord | None:
+        """Return one delivery with its attempts; None when it is of none of this developer's projects."""
+
+    async def resend_delivery(self, developer_id: str, event_id: str, now: int) -> bool:
+        """Make an event due at once, with the schedule of retries from its beginning.
+
+        One that a worker is sending at `now` is left alone. False when this developer has no such event, or its project
+        has no webhook URL.
+        """
 
     # ---- bot updates
 

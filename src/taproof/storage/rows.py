@@ -5,12 +5,16 @@ from typing import Any
 
 from taproof.core.model import (
     AccessToken,
+    Attempt,
     Delivery,
+    DeliveryRecord,
+    DeliveryState,
     Developer,
     Event,
     Identity,
     Project,
     ProjectChanges,
+    SealedWebhookSecrets,
     Session,
     SessionKey,
 )
@@ -84,7 +88,39 @@ def session_from(row: Row, now: int | None = None) -> Session:
 
 
 def delivery_from(row: Row, leased_until: int) -> Delivery:
-    """Return the delivery of a row of `sql.CLAIM_DELIVERIES`."""
-    event_id, event_type, project_id, sealed_body, created_at, attempt, webhook_url, sealed_webhook_secret = row
+    """Return the delivery of a row of `sql.CLAIM_DELIVERY` and its kin."""
+    event_id, event_type, project_id, sealed_body, created_at, attempts, schedule_start, webhook_url, *secrets = row
     event = Event(event_id, event_type, project_id, sealed_body, created_at)
-    return Delivery(event, webhook_url, sealed_webhook_secret, attempt, leased_until)
+    sealed = SealedWebhookSecrets(*secrets)
+    return Delivery(event, webhook_url, sealed, attempts + 1, attempts - schedule_start, leased_until)
+
+
+def finish_values(delivery: Delivery, attempt: Attempt, state: DeliveryState, due_at: int) -> tuple[Any, ...]:
+    """Return the values of `sql.FINISH_ATTEMPT`."""
+    finished_at = None if state == "due" else attempt.started_at + attempt.duration
+    return (state, due_at, finished_at, delivery.event.id, delivery.leased_until)
+
+
+def attempt_values(event_id: str, attempt: Attempt) -> tuple[Any, ...]:
+    """Return the values of `sql.ADD_ATTEMPT`."""
+    return (
+        event_id,
+        attempt.number,
+        attempt.started_at,
+        attempt.duration,
+        attempt.status,
+        attempt.error,
+        attempt.sealed_answer,
+    )
+
+
+def recorded_values(event: Event, attempt: Attempt, state: DeliveryState) -> tuple[Any, ...]:
+    """Return the values of `sql.RECORD_DELIVERY`."""
+    finished_at = attempt.started_at + attempt.duration
+    return (event.id, event.type, event.sealed_body, event.created_at, state, finished_at, event.project_id)
+
+
+def delivery_record_from(row: Row, attempts: Iterable[Row]) -> DeliveryRecord:
+    """Return the record of a row of `sql.READ_DELIVERY` and its kin, with rows of `sql.READ_ATTEMPTS`, latest first."""
+    values = (*row, tuple(Attempt(*each) for each in attempts)[::-1])
+    return DeliveryRecord(*values)

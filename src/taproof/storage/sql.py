@@ -51,9 +51,11 @@ SELECT p.id, p.developer_id, p.name, p.secret_key_preview, p.sealed_webhook_secr
   p.public_access, p.collect_phone, p.created_at"""
 _COUNTED_PROJECT: Final = f"""{_PROJECT},
   (SELECT COALESCE(SUM(c.requested), 0) FROM daily_counts c WHERE c.project_id = p.id),
-  (SELECT COALESCE(SUM(c.confirmed), 0) FROM daily_counts c WHERE c.project_id = p.id)
-FROM projects p"""
-READ_WEBHOOK_SECRET: Final = "SELECT sealed_webhook_secret FROM projects WHERE id = $1"
+  (SELECT COALESCE(SUM(c.confirmed), 0) FROM daily_counts c WHERE c.project_id = p.id),
+  p.sealed_next_webhook_secret, p.next_webhook_secret_at, w.failing_since, w.off_at, w.off_reason, w.off_url
+FROM projects p LEFT JOIN webhook_endpoints w ON w.project_id = p.id"""
+READ_WEBHOOK_SECRETS: Final = """
+SELECT sealed_webhook_secret, sealed_next_webhook_secret, next_webhook_secret_at FROM projects WHERE id = $1"""
 READ_PROJECT: Final = f"{_COUNTED_PROJECT} WHERE p.id = $1"
 LIST_PROJECTS: Final = f"{_COUNTED_PROJECT} WHERE p.developer_id = $1 ORDER BY p.created_at, p.id"
 READ_PROJECT_BY_SECRET_KEY: Final = f"{_PROJECT} FROM projects p WHERE p.secret_key_hash = $1"
@@ -63,8 +65,18 @@ UPDATE projects SET name = COALESCE($1, name), webhook_url = COALESCE($2, webhoo
   collect_phone = COALESCE($5, collect_phone)
 WHERE developer_id = $6 AND id = $7 RETURNING id"""
 REPLACE_PROJECT_SECRETS: Final = """
-UPDATE projects SET secret_key_hash = $1, secret_key_preview = $2, sealed_webhook_secret = $3
+UPDATE projects SET secret_key_hash = $1, secret_key_preview = $2, sealed_webhook_secret = $3,
+  sealed_next_webhook_secret = NULL, next_webhook_secret_at = NULL
 WHERE developer_id = $4 AND id = $5 RETURNING id"""
+ROTATE_WEBHOOK_SECRET: Final = """
+UPDATE projects SET sealed_webhook_secret = COALESCE(sealed_next_webhook_secret, sealed_webhook_secret),
+  sealed_next_webhook_secret = $1, next_webhook_secret_at = $2
+WHERE developer_id = $3 AND id = $4 AND (next_webhook_secret_at IS NULL OR next_webhook_secret_at <= $5)
+RETURNING id"""
+PROMOTE_WEBHOOK_SECRET: Final = """
+UPDATE projects SET sealed_webhook_secret = sealed_next_webhook_secret, sealed_next_webhook_secret = NULL,
+  next_webhook_secret_at = NULL
+WHERE developer_id = $1 AND id = $2 AND next_webhook_secret_at > $3 RETURNING id"""
 DELETE_PROJECT: Final = "DELETE FROM projects WHERE developer_id = $1 AND id = $2 RETURNING id"
 REMEMBER_DELETED_PROJECT: Final = "INSERT INTO deleted_projects (id, developer_id) VALUES ($1, $2)"
 NEXT_DELETED_PROJECT: Final = "SELECT id, developer_id FROM deleted_projects ORDER BY id LIMIT 1"
@@ -113,7 +125,9 @@ UPDATE sessions SET status = 'used', used_at = $1
 WHERE day = $2 AND token_hash = $3 AND status = 'confirmed'
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, messenger_id, messenger_name, messenger_username, confirmed_at,
-  (SELECT p.sealed_webhook_secret FROM projects p WHERE p.id = sessions.project_id)"""
+  (SELECT p.sealed_webhook_secret FROM projects p WHERE p.id = sessions.project_id),
+  (SELECT p.sealed_next_webhook_secret FROM projects p WHERE p.id = sessions.project_id),
+  (SELECT p.next_webhook_secret_at FROM projects p WHERE p.id = sessions.project_id)"""
 EXPIRE_SESSIONS: Final = """
 UPDATE sessions SET status = 'expired' WHERE status = 'pending' AND (day, token_hash) IN
   (SELECT day, token_hash FROM sessions WHERE status = 'pending' AND expires_at <= $1 ORDER BY expires_at LIMIT $2)
@@ -171,21 +185,70 @@ SELECT day, unique_users, latest_users FROM daily_users WHERE developer_id = $1 
 RECORD_EVENT: Final = """
 INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, project_id)
 SELECT $1, $2, $3, $4, 'due', $4, 0, 0, p.id FROM projects p WHERE p.id = $5 AND p.webhook_url <> ''"""
-CLAIM_DELIVERIES: Final = """
-UPDATE webhook_events SET leased_until = $1, attempts = attempts + 1 WHERE state = 'due' AND id IN
-  (SELECT e.id FROM webhook_events e JOIN projects p ON p.id = e.project_id
-   WHERE e.state = 'due' AND e.due_at <= $2 AND e.leased_until <= $2 AND p.webhook_url <> ''
-   ORDER BY e.due_at LIMIT $3)
-RETURNING id, type, project_id, sealed_body, created_at, attempts,
+FIND_DUE: Final = """
+SELECT e.id FROM webhook_events e JOIN projects p ON p.id = e.project_id
+WHERE e.state = 'due' AND e.due_at <= $1 AND e.leased_until <= $1
+  AND e.project_id NOT IN (SELECT value FROM json_each($2)) AND p.webhook_url <> ''
+ORDER BY e.due_at LIMIT $3"""
+# A lease also puts off when the event is due: what is leased need not be walked over to find what is not.
+CLAIM_DELIVERY: Final = """
+UPDATE webhook_events SET interrupted = interrupted + CASE WHEN leased_until > 0 THEN 1 ELSE 0 END,
+  due_at = $1, leased_until = $1
+WHERE id = $2 AND state = 'due' AND due_at <= $3 AND leased_until <= $3
+  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = webhook_events.project_id AND p.webhook_url <> '')
+RETURNING id, type, project_id, sealed_body, created_at, attempts, schedule_start,
   (SELECT p.webhook_url FROM projects p WHERE p.id = webhook_events.project_id),
-  (SELECT p.sealed_webhook_secret FROM projects p WHERE p.id = webhook_events.project_id)"""
-ANY_DUE_DELIVERY: Final = """
-SELECT 1 FROM webhook_events WHERE state = 'due' AND due_at <= $1 AND leased_until <= $1 LIMIT 1"""
-FINISH_DELIVERY: Final = """
-UPDATE webhook_events SET state = $1, finished_at = $2
-WHERE id = $3 AND state = 'due' AND leased_until = $4 RETURNING id"""
+  (SELECT p.sealed_webhook_secret FROM projects p WHERE p.id = webhook_events.project_id),
+  (SELECT p.sealed_next_webhook_secret FROM projects p WHERE p.id = webhook_events.project_id),
+  (SELECT p.next_webhook_secret_at FROM projects p WHERE p.id = webhook_events.project_id)"""
+READ_OLDEST_DUE: Final = """
+SELECT due_at FROM webhook_events WHERE state = 'due' AND due_at <= $1 AND leased_until <= $1 ORDER BY due_at LIMIT 1"""
+RELEASE_DELIVERY: Final = """
+UPDATE webhook_events SET due_at = $1, leased_until = 0 WHERE id = $2 AND state = 'due' AND leased_until = $3"""
+FINISH_ATTEMPT: Final = """
+UPDATE webhook_events SET state = $1, due_at = $2, finished_at = $3, leased_until = 0, attempts = attempts + 1
+WHERE id = $4 AND state = 'due' AND leased_until = $5 RETURNING project_id"""
+ADD_ATTEMPT: Final = """
+INSERT INTO webhook_attempts (event_id, number, started_at, duration, status, error, sealed_answer)
+VALUES ($1, $2, $3, $4, $5, $6, $7)"""
+ENDPOINT_WORKS: Final = "DELETE FROM webhook_endpoints WHERE project_id = $1 AND off_at IS NULL"
+ENDPOINT_FAILS: Final = """
+INSERT INTO webhook_endpoints (project_id, failing_since) VALUES ($1, $2) ON CONFLICT (project_id) DO NOTHING"""
+FORGET_ENDPOINT: Final = "DELETE FROM webhook_endpoints WHERE project_id = $1"
+EMPTY_WEBHOOK_URL: Final = """
+UPDATE projects SET webhook_url = '' WHERE id = $1 AND webhook_url = $2 AND webhook_url <> ''
+  AND (CAST($3 AS BIGINT) IS NULL
+    OR EXISTS (SELECT 1 FROM webhook_endpoints w WHERE w.project_id = $1 AND w.failing_since <= $3))
+RETURNING id"""
+TURN_OFF_ENDPOINT: Final = """
+INSERT INTO webhook_endpoints (project_id, off_at, off_reason, off_url) VALUES ($1, $2, $3, $4)
+ON CONFLICT (project_id) DO UPDATE SET off_at = excluded.off_at, off_reason = excluded.off_reason,
+  off_url = excluded.off_url"""
 END_DELIVERIES: Final = """
-UPDATE webhook_events SET state = 'ended', finished_at = $1 WHERE project_id = $2 AND state = 'due'"""
+UPDATE webhook_events SET state = 'ended', finished_at = $1, leased_until = 0 WHERE project_id = $2 AND state = 'due'"""
+RECORD_DELIVERY: Final = """
+INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, finished_at,
+  project_id)
+SELECT $1, $2, $3, $4, $5, $4, 0, 1, $6, p.id FROM projects p WHERE p.id = $7 RETURNING id"""
+_DELIVERY: Final = """
+SELECT e.id, e.project_id, e.type, e.created_at, e.state, e.due_at, e.leased_until, e.finished_at, e.interrupted
+FROM webhook_events e"""
+LIST_DELIVERIES: Final = f"""{_DELIVERY}
+WHERE e.project_id = $1 AND e.state = $2 AND e.type = $3 AND (e.created_at, e.id) < ($4, $5)
+  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = $1)
+ORDER BY e.created_at DESC, e.id DESC LIMIT $6"""
+READ_DELIVERY: Final = f"""{_DELIVERY}
+JOIN projects p ON p.id = e.project_id WHERE p.developer_id = $1 AND e.id = $2"""
+READ_ATTEMPTS: Final = """
+SELECT number, started_at, duration, status, error, sealed_answer FROM webhook_attempts
+WHERE event_id = $1 ORDER BY number DESC LIMIT $2"""
+FIND_RESENDABLE: Final = """
+SELECT e.id FROM webhook_events e JOIN projects p ON p.id = e.project_id
+WHERE p.developer_id = $1 AND e.id = $2 AND p.webhook_url <> ''"""
+RESEND_DELIVERY: Final = """
+UPDATE webhook_events SET state = 'due', due_at = $1, leased_until = 0, finished_at = NULL, schedule_start = attempts,
+  interrupted = interrupted + CASE WHEN state = 'due' AND leased_until > 0 THEN 1 ELSE 0 END
+WHERE id = $2 AND (state <> 'due' OR leased_until <= $1)"""
 
 # ---- bot updates
 

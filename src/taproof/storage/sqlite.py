@@ -5,18 +5,16 @@ import heapq
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import apsw
 
 from taproof.core.clock import Clock
-from taproof.core.errors import StoreUnavailable
 from taproof.core.model import (
     AccessToken,
     ConsumedSession,
     DailyCounts,
     DailyUsers,
-    Delivery,
     Developer,
     Event,
     Identity,
@@ -25,17 +23,17 @@ from taproof.core.model import (
     PolledSession,
     Project,
     ProjectChanges,
+    SealedWebhookSecrets,
     Session,
     SessionKey,
     Status,
 )
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.storage import decisions, sql, user_counts
-from taproof.storage.group_commit import GroupCommit, rows
-from taproof.storage.protocol import DeliveryOutcome, UpdateClaim
+from taproof.storage.group_commit import rows
+from taproof.storage.protocol import UpdateClaim
 from taproof.storage.rows import (
     change_values,
-    delivery_from,
     developer_values,
     event_values,
     project_from,
@@ -43,21 +41,19 @@ from taproof.storage.rows import (
     session_from,
     token_values,
 )
+from taproof.storage.sqlite_deliveries import SqliteDeliveries
 from taproof.storage.sqlite_file import migrate_file, open_connections
-from taproof.storage.tally import Tally
 
 _FOREVER: Final = 2**62
 _STATUSES: Final[tuple[Status, ...]] = ("pending", "confirmed", "cancelled", "expired", "used")
 
 
-class SqliteStorage:
+class SqliteStorage(SqliteDeliveries):
     """Storage in one SQLite file. See `storage.protocol.Storage` for what each method promises."""
 
     def __init__(self, reader: apsw.Connection, writer: apsw.Connection, clock: Clock | None) -> None:
-        self._reader = reader
+        super().__init__(reader, writer)
         self._clock = clock
-        self._tally = Tally()
-        self._writer = GroupCommit(writer, self._tally.clear, self._tally.write)
 
     @classmethod
     def open(cls, path: Path, now: int, clock: Clock | None = None) -> Self:
@@ -87,12 +83,6 @@ class SqliteStorage:
 
     async def ping(self) -> None:
         self._read("SELECT 1", ())
-
-    def _read(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        try:
-            return self._reader.execute(statement, values).fetchall()
-        except (apsw.Error, apsw.ConnectionClosedError) as error:
-            raise StoreUnavailable from error
 
     # ---- what the installation remembers about itself
 
@@ -157,9 +147,9 @@ class SqliteStorage:
         found = self._read(sql.READ_PROJECT, (project_id,))
         return project_from(found[0]) if found else None
 
-    async def read_sealed_webhook_secret(self, project_id: str) -> bytes | None:
-        found = self._read(sql.READ_WEBHOOK_SECRET, (project_id,))
-        return found[0][0] if found else None
+    async def read_webhook_secrets(self, project_id: str) -> SealedWebhookSecrets | None:
+        found = self._read(sql.READ_WEBHOOK_SECRETS, (project_id,))
+        return SealedWebhookSecrets(*found[0]) if found else None
 
     async def read_project_by_secret_key(self, secret_key_hash: bytes) -> Project | None:
         found = self._read(sql.READ_PROJECT_BY_SECRET_KEY, (secret_key_hash,))
@@ -176,6 +166,8 @@ class SqliteStorage:
         def write(connection: apsw.Connection) -> Project | None:
             if not rows(connection, sql.UPDATE_PROJECT, values):
                 return None
+            if changes.webhook_url is not None:
+                connection.execute(sql.FORGET_ENDPOINT, (project_id,))
             if changes.webhook_url == "":
                 connection.execute(sql.END_DELIVERIES, (now, project_id))
             return project_from(rows(connection, sql.READ_PROJECT, (project_id,))[0])
@@ -193,6 +185,15 @@ class SqliteStorage:
     ) -> bool:
         values = (secret_key_hash, secret_key_preview, sealed_webhook_secret, developer_id, project_id)
         return bool(await self._write(sql.REPLACE_PROJECT_SECRETS, values))
+
+    async def rotate_webhook_secret(
+        self, developer_id: str, project_id: str, sealed_next_secret: bytes, now: int, next_at: int
+    ) -> bool:
+        values = (sealed_next_secret, next_at, developer_id, project_id, now)
+        return bool(await self._write(sql.ROTATE_WEBHOOK_SECRET, values))
+
+    async def promote_webhook_secret(self, developer_id: str, project_id: str, now: int) -> bool:
+        return bool(await self._write(sql.PROMOTE_WEBHOOK_SECRET, (developer_id, project_id, now)))
 
     async def delete_project(self, developer_id: str, project_id: str) -> bool:
         def write(connection: apsw.Connection) -> bool:
@@ -217,6 +218,7 @@ class SqliteStorage:
             erased += user_counts.erase_users(connection, developer_id, project_id, limit // 5 + 1)
             if erased == 0:
                 connection.execute(sql.ERASE_DAILY_COUNTS, (project_id,))
+                connection.execute(sql.FORGET_ENDPOINT, (project_id,))
                 connection.execute(sql.FORGET_DELETED_PROJECT, (project_id,))
                 erased = 1
             return erased
@@ -291,9 +293,10 @@ class SqliteStorage:
             found = rows(connection, sql.CONSUME_SESSION, (now, *key))
             if not found:
                 return None
-            project_id, *identity, confirmed_at, sealed_webhook_secret = found[0]
+            project_id, *identity, confirmed_at = found[0][:5]
             self._tally.add("used", project_id, key.day)
-            return ConsumedSession(project_id, Identity(*identity), confirmed_at, sealed_webhook_secret)
+            secrets = SealedWebhookSecrets(*found[0][5:])
+            return ConsumedSession(project_id, Identity(*identity), confirmed_at, secrets)
 
         consumed: ConsumedSession | None = await self._writer.run(write)
         return consumed
@@ -383,18 +386,6 @@ class SqliteStorage:
     async def read_daily_users(self, developer_id: str, first_day: int) -> list[DailyUsers]:
         return [DailyUsers(*row) for row in self._read(sql.READ_DAILY_USERS, (developer_id, first_day))]
 
-    # ---- webhook events
-
-    async def claim_deliveries(self, now: int, leased_until: int, limit: int) -> list[Delivery]:
-        if not self._read(sql.ANY_DUE_DELIVERY, (now,)):
-            return []
-        found = await self._write(sql.CLAIM_DELIVERIES, (leased_until, now, limit))
-        return [delivery_from(row, leased_until) for row in found]
-
-    async def finish_delivery(self, delivery: Delivery, outcome: DeliveryOutcome, now: int) -> bool:
-        values = (outcome, now, delivery.event.id, delivery.leased_until)
-        return bool(await self._write(sql.FINISH_DELIVERY, values))
-
     # ---- bot updates
 
     async def claim_update(self, bot_id: int, update_id: int, now: int, stale_before: int) -> UpdateClaim:
@@ -415,7 +406,3 @@ class SqliteStorage:
 
     async def purge_updates(self, claimed_before: int, limit: int) -> int:
         return await self._purge(sql.ANY_OLD_UPDATE, sql.PURGE_UPDATES, claimed_before, limit)
-
-    async def _write(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        found: list[tuple[Any, ...]] = await self._writer.run(lambda connection: rows(connection, statement, values))
-        return found

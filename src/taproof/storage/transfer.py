@@ -43,16 +43,30 @@ class NotEmpty(TaproofError):
 
 
 class Column(NamedTuple):
-    """A column, with what its values are; `small` is an integer of four bytes on PostgreSQL."""
+    """A column, with what its values are; `small` is an integer of four bytes on PostgreSQL.
+
+    The export of an older release may lack one that may be null, or that has a `default`.
+    """
 
     name: str
     kind: Kind
     may_be_null: bool
+    default: int | None = None
+
+    @property
+    def may_be_missing(self) -> bool:
+        """Whether an export can be read that does not have this column."""
+        return self.may_be_null or self.default is not None
 
 
 def _columns(text: str) -> tuple[Column, ...]:
-    pairs = (part.split(":") for part in text.split())
-    return tuple(Column(name, kind.rstrip("?"), kind.endswith("?")) for name, kind in pairs)  # type: ignore[arg-type]
+    """Return columns written as `name:kind`, `name:kind?` where they may be null, `name:kind=default`."""
+    return tuple(_column(*part.split(":")) for part in text.split())
+
+
+def _column(name: str, text: str) -> Column:
+    kind, _, default = text.partition("=")
+    return Column(name, kind.rstrip("?"), kind.endswith("?"), int(default) if default else None)  # type: ignore[arg-type]
 
 
 TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
@@ -66,7 +80,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "projects": _columns(
         "id:text developer_id:text name:text secret_key_hash:bytes secret_key_preview:text "
         "sealed_webhook_secret:bytes webhook_url:text is_active:small public_access:small collect_phone:small "
-        "created_at:int"
+        "created_at:int sealed_next_webhook_secret:bytes? next_webhook_secret_at:int?"
     ),
     "deleted_projects": _columns("id:text developer_id:text"),
     "sessions": _columns(
@@ -82,11 +96,17 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "user_days": _columns("developer_id:text messenger_id:text day:day project_id:text"),
     "webhook_events": _columns(
         "id:text project_id:text type:text sealed_body:bytes created_at:int state:text due_at:int leased_until:int "
-        "attempts:small finished_at:int?"
+        "attempts:small finished_at:int? schedule_start:small=0 interrupted:small=0"
     ),
+    "webhook_attempts": _columns(
+        "event_id:text number:small started_at:int duration:int status:small? error:text? sealed_answer:bytes?"
+    ),
+    "webhook_endpoints": _columns("project_id:text failing_since:int? off_at:int? off_reason:text? off_url:text?"),
     "bot_updates": _columns("bot_id:int update_id:int claimed_at:int done:small"),
 }
 """What is moved, by table, in the order of the file: the same columns in both stores."""
+_LATER_TABLES: Final = frozenset({"webhook_attempts", "webhook_endpoints"})
+"""Those that the export of an older release does not have."""
 
 
 class Source(Protocol):
@@ -161,7 +181,8 @@ async def write_export(
             for row in rows:
                 values = [table, *row]
                 for place in places:
-                    values[place] = base64.b64encode(values[place]).decode()
+                    if values[place] is not None:
+                        values[place] = base64.b64encode(values[place]).decode()
                 lines.append(encode(values) + "\n")
             put("".join(lines))
             counts[table] += len(rows)
@@ -184,7 +205,9 @@ class ExportReader:
         self._file = file
         self._line = 0
         self._digest = hashlib.sha256()
-        self._plans: dict[str, list[tuple[int, Column]]] = {}
+        self._plans: dict[str, list[tuple[int | None, Column]]] = {}
+        """For each table of the file: the columns to be stored, and where they stand in a row, if they do."""
+        self._widths: dict[str, int] = {}
         header = self._parsed(self._next_line())
         if not isinstance(header, dict) or header.get("format") != FORMAT:
             raise self._wrong("this is not an export of Taproof")
@@ -203,16 +226,20 @@ class ExportReader:
             if table not in TABLES:
                 raise self._wrong(f"there is no table {table!r:.80}")
         for table, columns in TABLES.items():
+            if table not in tables and table in _LATER_TABLES:
+                continue
             found = tables.get(table)
-            wanted = [column.name for column in columns]
             if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
                 raise self._wrong(f"the table {table} is missing")
-            for name in wanted:
-                if name not in found:
-                    raise self._wrong(f"the column {table}.{name} is missing")
-            if len(found) != len(wanted):
+            for column in columns:
+                if column.name not in found and not column.may_be_missing:
+                    raise self._wrong(f"the column {table}.{column.name} is missing")
+            if len(found) != len({column.name for column in columns}.intersection(found)):
                 raise self._wrong(f"the table {table} has columns that this release does not know")
-            self._plans[table] = [(found.index(column.name) + 1, column) for column in columns]
+            # The name of the table comes first in a row, so each place is one further.
+            places = {name: place for place, name in enumerate(found, 1)}
+            self._plans[table] = [(places.get(column.name), column) for column in columns]
+            self._widths[table] = len(found)
 
     async def copy_to(
         self, target: Target, check_mark: Callable[[str, bytes], None], on_chunk: Callable[[], None]
@@ -235,7 +262,7 @@ class ExportReader:
             self._digest.update(line)
             parsed = self._parsed(line)
             name = parsed[0] if parsed and isinstance(parsed[0], str) else ""
-            if name not in TABLES:
+            if name not in self._plans:
                 raise self._wrong(f"there is no table {name!r:.80}")
             if name != table or len(rows) == CHUNK or size > _CHUNK_BYTES:
                 if rows:
@@ -282,10 +309,13 @@ class ExportReader:
             raise self._wrong("it is not JSON") from None
 
     def _row(self, table: str, parsed: list[Any]) -> Row:
-        plan = self._plans[table]
-        if len(parsed) != len(plan) + 1:
-            raise self._wrong(f"a row of {table} has {len(plan)} values, not {len(parsed) - 1}")
-        return [self._value(table, column, parsed[place]) for place, column in plan]
+        width = self._widths[table]
+        if len(parsed) != width + 1:
+            raise self._wrong(f"a row of {table} has {width} values, not {len(parsed) - 1}")
+        return [
+            column.default if place is None else self._value(table, column, parsed[place])
+            for place, column in self._plans[table]
+        ]
 
     def _value(self, table: str, column: Column, value: Any) -> Any:
         """Return a value as it is stored. `type()` and not `isinstance`: true is no number here."""
@@ -307,7 +337,8 @@ class ExportReader:
     def _check_footer(self, footer: Any, counts: Mapping[str, int]) -> None:
         if not isinstance(footer, dict) or "sha256" not in footer:
             raise self._wrong("it is neither a row nor the end of an export")
-        if footer["sha256"] != self._digest.hexdigest() or footer.get("rows") != counts:
+        rows = {table: counts[table] for table in self._plans}
+        if footer["sha256"] != self._digest.hexdigest() or footer.get("rows") != rows:
             raise self._wrong("the number of rows or the checksum is not that of the lines above: the file was changed")
         try:
             rest = self._file.read(1)

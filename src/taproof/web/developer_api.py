@@ -14,10 +14,11 @@ from fastapi import Depends, FastAPI, Query, Request, Response
 from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
 from taproof.core.errors import AccessTokenNotFound, InvalidRequest
-from taproof.core.model import Developer, Status
+from taproof.core.model import DeliveryState, Developer, EventType, Status
 from taproof.service.analytics import AnalyticsReader, Window
+from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
-from taproof.service.projects import Projects
+from taproof.service.projects import Projects, Rotation
 from taproof.service.sessions import Sessions
 from taproof.web import schemas, showing
 from taproof.web.errors import bearer_token, install_error_handlers
@@ -27,17 +28,23 @@ from taproof.web.validation import validation_sentence
 
 PREFIX: Final = "/api/v1/dev"
 PAGE_LIMIT: Final = 200
-"""Sessions on a page at most."""
+"""Sessions or deliveries on a page at most."""
 
 _ACCESS_TOKEN_ID: Final = re.compile(r"tok_[A-Za-z0-9]{1,40}")
 Model = TypeVar("Model", bound=BaseModel)
 
 
 def build_developer_api(
-    developers: Developers, projects: Projects, sessions: Sessions, analytics: AnalyticsReader, metrics: Metrics
+    developers: Developers,
+    projects: Projects,
+    sessions: Sessions,
+    analytics: AnalyticsReader,
+    deliveries: Deliveries,
+    *,
+    metrics: Metrics,
 ) -> FastAPI:
     """Return the application that answers `/api/v1/dev/*`; requests must come with their whole path."""
-    api = DeveloperApi(developers, projects, sessions, analytics)
+    api = DeveloperApi(developers, projects, sessions, analytics, deliveries)
     app = FastAPI(
         docs_url=None,
         redoc_url=None,
@@ -55,11 +62,11 @@ async def _caller(request: Request) -> Developer:
     return cast("Developer", request.state.developer)
 
 
-def _body(model: type[Model]) -> Any:
+def _body(model: type[Model], *, may_be_empty: bool = False) -> Any:
     """Make a dependency that reads the body as `model`; FastAPI's own reading would come before authentication."""
 
     async def read(request: Request) -> Model:
-        document = await read_json_object(request.scope, request.receive)
+        document = await read_json_object(request.scope, request.receive, may_be_empty=may_be_empty)
         # Once more: the token may have been revoked while the body was on its way.
         await request.state.authenticate()
         try:
@@ -88,7 +95,7 @@ Limit = Annotated[
     int,
     BeforeValidator(_page_size),
     WithJsonSchema({"type": "integer", "minimum": 1, "maximum": PAGE_LIMIT, "default": 50}),
-    Query(description="How many sessions a page holds."),
+    Query(description="How many a page holds."),
 ]
 Days = Annotated[
     Window,
@@ -107,12 +114,18 @@ class DeveloperApi:
     """The endpoints. Each method answers one; what services raise becomes an answer in `errors.py`."""
 
     def __init__(
-        self, developers: Developers, projects: Projects, sessions: Sessions, analytics: AnalyticsReader
+        self,
+        developers: Developers,
+        projects: Projects,
+        sessions: Sessions,
+        analytics: AnalyticsReader,
+        deliveries: Deliveries,
     ) -> None:
         self._developers = developers
         self._projects = projects
         self._sessions = sessions
         self._analytics = analytics
+        self._deliveries = deliveries
 
     async def authenticate(self, request: Request, response: Response) -> None:
         """Recognise the caller of any endpoint. What it then answers may hold secrets and is not to be cached."""
@@ -164,9 +177,60 @@ class DeveloperApi:
         """Replace the secret key and the webhook secret. The old ones stop working at once. Takes no body."""
         return showing.secrets(await self._projects.regenerate_secrets(caller, project_id))
 
-    async def read_webhook_secret(self, caller: Caller, project_id: schemas.ProjectId) -> schemas.WebhookSecretAnswer:
-        """Return the webhook secret, which proofs and webhooks are checked with."""
-        return schemas.WebhookSecretAnswer(webhook_secret=await self._projects.read_webhook_secret(caller, project_id))
+    async def read_webhook_secret(self, caller: Caller, project_id: schemas.ProjectId) -> schemas.RotationAnswer:
+        """Return the webhook secret, which proofs and webhooks are checked with, and during a rotation the next one."""
+        return showing.rotation(await self._projects.read_webhook_secret(caller, project_id))
+
+    async def rotate_webhook_secret(
+        self,
+        caller: Caller,
+        project_id: schemas.ProjectId,
+        body: Annotated[schemas.RotateWebhookSecret, _body(schemas.RotateWebhookSecret, may_be_empty=True)],
+    ) -> schemas.RotationAnswer:
+        """Make the next webhook secret, which replaces the current one after an overlap: see Webhooks.
+
+        The secret key stays. The body may be left out.
+        """
+        return showing.rotation(
+            await self._projects.rotate_webhook_secret(caller, project_id, overlap_hours=body.overlap_hours)
+        )
+
+    async def promote_webhook_secret(self, caller: Caller, project_id: schemas.ProjectId) -> schemas.RotationAnswer:
+        """End a rotation now: the next webhook secret takes the place of the current one. Takes no body."""
+        promoted = await self._projects.promote_webhook_secret(caller, project_id)
+        return showing.rotation(Rotation(promoted, None, None))
+
+    async def send_webhook_test(self, caller: Caller, project_id: schemas.ProjectId) -> schemas.DeliveryAnswer:
+        """Send an event of type webhook.test to the webhook URL, once, and return what came of it. Takes no body.
+
+        The answer may take 10 seconds, as long as the receiver may; it is 200 whatever the receiver did.
+        """
+        return showing.delivery(await self._deliveries.send_test(caller, project_id))
+
+    async def list_deliveries(
+        self,
+        caller: Caller,
+        project_id: schemas.ProjectId,
+        *,
+        event: Annotated[EventType | None, Query(description="Events of this type only.")] = None,
+        status: Annotated[DeliveryState | None, Query(description="Deliveries in this status only.")] = None,
+        limit: Limit = 50,
+        cursor: Cursor = None,
+    ) -> schemas.DeliveryPageAnswer:
+        """Return the webhook deliveries of a project with all of their attempts, newest event first, page by page."""
+        page = await self._deliveries.list_deliveries(
+            caller, project_id, event_type=event, state=status, limit=limit, cursor=cursor
+        )
+        return schemas.DeliveryPageAnswer(
+            deliveries=[showing.delivery(delivery) for delivery in page.deliveries], next_cursor=page.next_cursor
+        )
+
+    async def resend_delivery(self, caller: Caller, delivery_id: schemas.DeliveryId) -> schemas.DeliveryAnswer:
+        """Send an event again, now, and if need be with all retries, whatever became of it before. Takes no body.
+
+        One that is being sent just now is left as it is.
+        """
+        return showing.delivery(await self._deliveries.resend_delivery(caller, delivery_id))
 
     async def list_sessions(
         self,
@@ -214,7 +278,13 @@ class DeveloperApi:
         """Put every endpoint at its address."""
 
         def add(
-            tag: str, method: str, path: str, endpoint: Callable[..., Any], body: type[BaseModel] | None = None
+            tag: str,
+            method: str,
+            path: str,
+            endpoint: Callable[..., Any],
+            body: type[BaseModel] | None = None,
+            *,
+            body_required: bool = True,
         ) -> None:
             app.add_api_route(
                 PREFIX + path,
@@ -223,7 +293,7 @@ class DeveloperApi:
                 tags=[tag],
                 operation_id=endpoint.__name__,
                 summary=endpoint.__name__.replace("_", " ").capitalize(),
-                openapi_extra=None if body is None else _documented_body(body),
+                openapi_extra=None if body is None else _documented_body(body, required=body_required),
             )
 
         add("Account", "GET", "/me", self.read_account)
@@ -233,7 +303,16 @@ class DeveloperApi:
         add("Projects", "PATCH", "/projects/{project_id}", self.update_project, schemas.UpdateProject)
         add("Projects", "DELETE", "/projects/{project_id}", self.delete_project)
         add("Projects", "POST", "/projects/{project_id}/regenerate", self.regenerate_secrets)
-        add("Projects", "GET", "/projects/{project_id}/webhook-secret", self.read_webhook_secret)
+        project = "/projects/{project_id}"
+        webhooks = "Webhook secret and deliveries"
+        secret = f"{project}/webhook-secret"
+        rotation = schemas.RotateWebhookSecret
+        add(webhooks, "GET", secret, self.read_webhook_secret)
+        add(webhooks, "POST", f"{secret}/rotate", self.rotate_webhook_secret, rotation, body_required=False)
+        add(webhooks, "POST", f"{secret}/promote", self.promote_webhook_secret)
+        add(webhooks, "POST", f"{project}/webhook-test", self.send_webhook_test)
+        add(webhooks, "GET", f"{project}/deliveries", self.list_deliveries)
+        add(webhooks, "POST", "/deliveries/{delivery_id}/resend", self.resend_delivery)
         add("Sessions and analytics", "GET", "/sessions", self.list_sessions)
         add("Sessions and analytics", "GET", "/analytics", self.read_analytics)
         add("Access tokens", "GET", "/tokens", self.list_access_tokens)
@@ -241,5 +320,6 @@ class DeveloperApi:
         add("Access tokens", "DELETE", "/tokens/{token_id}", self.delete_access_token)
 
 
-def _documented_body(model: type[BaseModel]) -> dict[str, Any]:
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": model.model_json_schema()}}}}
+def _documented_body(model: type[BaseModel], *, required: bool) -> dict[str, Any]:
+    content = {"application/json": {"schema": model.model_json_schema()}}
+    return {"requestBody": {"required": required, "content": content}}

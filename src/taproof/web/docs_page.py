@@ -9,6 +9,9 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from taproof.core.attempt_errors import SENTENCES
+from taproof.core.clock import HOUR, MINUTE, SECOND
+from taproof.core.retry_schedule import RETRY_DELAYS
 from taproof.web.errors import STATUSES
 from taproof.web.fixed_answer import FixedAnswer
 
@@ -95,6 +98,8 @@ def docs_page(document: Json) -> FixedAnswer:
         stylesheet=STYLESHEET_PATH,
         groups=[(tag, endpoints[tag["name"]]) for tag in document["tags"]],
         errors=sorted((status.value, error.code, error().sentence) for error, status in STATUSES.items()),
+        attempt_errors=SENTENCES,
+        retry_delays=[_span(delay) for delay in RETRY_DELAYS],
     )
     return FixedAnswer(html.encode(), "text/html; charset=utf-8", _HEADERS)
 
@@ -153,6 +158,7 @@ class _Reader:
             description = self._resolve(each).get("description", "")
             fields.append(Field(name, self._type(each), name in required, description, _default(each)))
             inner = self._resolve(each.get("items", each))
+            inner = self._resolve(inner.get("anyOf", [inner])[0])
             if "properties" in inner:
                 prefix = f"{name}[]." if "items" in each else f"{name}."
                 fields += [replace(field, name=prefix + field.name) for field in self._shape(inner).fields]
@@ -199,6 +205,11 @@ def _curl(method: str, path: str, schemes: list[str], body: Shape | None) -> str
         lines.append('-H "Content-Type: application/json"')
         lines.append(f"-d '{body.example}'")
     return " \\\n  ".join(lines)
+
+
+def _span(milliseconds: int) -> str:
+    unit, name = next(each for each in ((HOUR, "h"), (MINUTE, "min"), (SECOND, "s")) if milliseconds % each[0] == 0)
+    return f"{milliseconds // unit} {name}"
 
 
 def _default(schema: Json) -> str:

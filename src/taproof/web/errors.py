@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taproof.core.errors import (
     AccessTokenNotFound,
+    DeliveryNotFound,
     DeveloperExists,
     DeveloperNotFound,
     HttpsRequired,
@@ -30,14 +31,17 @@ from taproof.core.errors import (
     InvalidSecretKey,
     MessengerUnavailable,
     MethodNotAllowed,
+    NoRotation,
     NotFound,
     PayloadTooLarge,
     ProjectNotFound,
     ProjectPaused,
     PublicAccessDisabled,
+    RotationUnderWay,
     SessionNotFound,
     StoreUnavailable,
     TaproofError,
+    WebhookNotSet,
 )
 from taproof.web.validation import validation_sentence
 
@@ -48,6 +52,9 @@ STATUSES: Final[dict[type[TaproofError], HTTPStatus]] = {
     ProjectPaused: HTTPStatus.BAD_REQUEST,
     HttpsRequired: HTTPStatus.BAD_REQUEST,
     DeveloperExists: HTTPStatus.BAD_REQUEST,
+    WebhookNotSet: HTTPStatus.BAD_REQUEST,
+    RotationUnderWay: HTTPStatus.BAD_REQUEST,
+    NoRotation: HTTPStatus.BAD_REQUEST,
     InvalidAccessToken: HTTPStatus.UNAUTHORIZED,
     InvalidSecretKey: HTTPStatus.UNAUTHORIZED,
     PublicAccessDisabled: HTTPStatus.UNAUTHORIZED,
@@ -55,6 +62,7 @@ STATUSES: Final[dict[type[TaproofError], HTTPStatus]] = {
     ProjectNotFound: HTTPStatus.NOT_FOUND,
     SessionNotFound: HTTPStatus.NOT_FOUND,
     AccessTokenNotFound: HTTPStatus.NOT_FOUND,
+    DeliveryNotFound: HTTPStatus.NOT_FOUND,
     DeveloperNotFound: HTTPStatus.NOT_FOUND,
     MethodNotAllowed: HTTPStatus.METHOD_NOT_ALLOWED,
     PayloadTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,

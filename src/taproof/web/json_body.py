@@ -23,8 +23,8 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 
-async def read_json_object(scope: Scope, receive: Receive) -> dict[str, Any]:
-    """Return the body's JSON object.
+async def read_json_object(scope: Scope, receive: Receive, *, may_be_empty: bool = False) -> dict[str, Any]:
+    """Return the body's JSON object; with `may_be_empty` no body at all counts as `{}`, whatever it says it is.
 
     Raises:
         InvalidRequest: another content type, not UTF-8, not JSON, not an object, or cut short.
@@ -40,7 +40,7 @@ async def read_json_object(scope: Scope, receive: Receive) -> dict[str, Any]:
             length = int(value[:9])
     if length > BODY_LIMIT:
         raise PayloadTooLarge
-    if content_type != b"application/json":
+    if content_type != b"application/json" and not may_be_empty:
         check_content_type(content_type)
     reading = _deadline.begin()
     try:
@@ -51,6 +51,10 @@ async def read_json_object(scope: Scope, receive: Receive) -> dict[str, Any]:
         raise
     finally:
         _deadline.end(reading)
+    if may_be_empty:
+        if not body:
+            return {}
+        check_content_type(content_type)
     return parse_json_object(body)
 
 

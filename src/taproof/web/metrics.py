@@ -7,8 +7,15 @@
 | `taproof_waiting_calls` | none | verify calls that wait for their session to leave pending, just now |
 | `taproof_waits_without_place_total` | none | verify calls with `wait` that were answered at once: too many waited |
 | `taproof_developer_requests_total` | `method`, `route`, `status` | answered requests to the developer API |
+| `taproof_webhook_attempts_total` | `outcome` | attempts to deliver a webhook event, by how they ended |
+| `taproof_webhook_dead_letters_total` | none | webhook events that were given up |
+| `taproof_webhook_oldest_due_seconds` | none | for how long the oldest due webhook event has been waiting |
 | `taproof_info` | `version` | always 1: the release that runs |
 | `process_*` | none | CPU, memory, file descriptors and start time of this process |
+
+An attempt's outcome is `delivered`, `retried` (it failed, and is made again later), `dead` (it failed, and was the last
+one), `skipped` (nothing was sent, since the endpoint's attempts kept failing) or `lost` (the event was ended meanwhile,
+or another worker has it).
 
 Several processes on one port count in one directory, so that whichever of them is asked answers for all; `process_*`
 then has the label `process`, a number from 1.
@@ -26,6 +33,7 @@ from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taproof.core.model import Status
+from taproof.service.webhooks import Outcome
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -47,7 +55,7 @@ def forget_process(directory: Path, process: int) -> None:
 
 
 class Metrics:
-    """The counters of the HTTP API.
+    """The counters of the HTTP API and of the webhook sender.
 
     Args:
         exposed: what `/metrics` answers from.
@@ -84,12 +92,39 @@ class Metrics:
             ["method", "route", "status"],
             registry=registry,
         )
+        attempts = Counter(
+            "taproof_webhook_attempts_total",
+            "Attempts to deliver a webhook event.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._webhook_attempts = {outcome: attempts.labels(outcome) for outcome in get_args(Outcome)}
+        self._webhook_dead_letters = Counter(
+            "taproof_webhook_dead_letters_total", "Webhook events that were given up.", registry=registry
+        )
+        # Every process reads the same store, so the sum would count one event several times.
+        self._webhook_oldest_due = Gauge(
+            "taproof_webhook_oldest_due_seconds",
+            "How long the oldest due webhook event has been waiting.",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
         Info("taproof", "The release that runs.", registry=exposed).info({"version": version})
         if shared is None:
             ProcessCollector(registry=exposed)
         else:
             MultiProcessCollector(exposed, str(shared))  # type: ignore[no-untyped-call]
             exposed.register(_EachProcess(shared))
+
+    def count_attempt(self, outcome: Outcome) -> None:
+        """Count an attempt to deliver a webhook event."""
+        self._webhook_attempts[outcome].inc()
+        if outcome == "dead":
+            self._webhook_dead_letters.inc()
+
+    def show_oldest_due(self, seconds: float) -> None:
+        """Show for how many seconds the oldest due webhook event has been waiting; 0 when none is."""
+        self._webhook_oldest_due.set(seconds)
 
 
 class _EachProcess(Collector):

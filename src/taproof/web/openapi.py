@@ -11,6 +11,7 @@ from fastapi.openapi.utils import get_openapi
 
 from taproof.core.errors import (
     AccessTokenNotFound,
+    DeliveryNotFound,
     HttpsRequired,
     InternalError,
     InvalidAccessToken,
@@ -18,13 +19,16 @@ from taproof.core.errors import (
     InvalidSecretKey,
     MessengerUnavailable,
     MethodNotAllowed,
+    NoRotation,
     PayloadTooLarge,
     ProjectNotFound,
     ProjectPaused,
     PublicAccessDisabled,
+    RotationUnderWay,
     SessionNotFound,
     StoreUnavailable,
     TaproofError,
+    WebhookNotSet,
 )
 from taproof.web.errors import STATUSES
 
@@ -47,6 +51,7 @@ _TAGS: Final = [
     {"name": "Sign-in", "description": "Start a session and read what became of it."},
     {"name": "Account", "description": "Who the access token belongs to."},
     {"name": "Projects", "description": "A project is what sessions are started under, with its own secrets."},
+    {"name": "Webhook secret and deliveries", "description": "What was sent to a webhook, again, and for a test."},
     {"name": "Sessions and analytics", "description": "What happened."},
     {"name": "Access tokens", "description": "The Bearer tokens of the developer API."},
     {"name": "Operations", "description": "For those who run the service."},
@@ -67,6 +72,9 @@ _SECURITY_SCHEMES: Final = {
 _MEANINGS: Final[dict[type[TaproofError], str]] = {
     InvalidRequest: "The request is not valid; the sentence names what is wrong.",
     ProjectPaused: "The project is paused: its is_active is false.",
+    WebhookNotSet: "The project has no webhook_url.",
+    RotationUnderWay: "The webhook secret is being rotated already.",
+    NoRotation: "The webhook secret is not being rotated.",
     HttpsRequired: "The request came over plain HTTP, from another machine.",
     InvalidAccessToken: "The access token is missing, malformed, expired or revoked.",
     InvalidSecretKey: "The secret key is missing, malformed or replaced.",
@@ -74,6 +82,7 @@ _MEANINGS: Final[dict[type[TaproofError], str]] = {
     ProjectNotFound: "There is no project with this project_id, or it is not yours.",
     SessionNotFound: "The project has no session with this session_token.",
     AccessTokenNotFound: "There is no access token with this token_id, or it is not yours.",
+    DeliveryNotFound: "There is no delivery with this delivery_id, or it is not yours.",
     MethodNotAllowed: "The address does not answer this method.",
     PayloadTooLarge: "The body is larger than 16 KiB.",
     InternalError: "A bug in the service.",
@@ -83,12 +92,16 @@ _MEANINGS: Final[dict[type[TaproofError], str]] = {
 _FAILURES: Final[dict[str, tuple[type[TaproofError], ...]]] = {
     "BadRequest": (InvalidRequest, HttpsRequired),
     "BadStart": (InvalidRequest, ProjectPaused, HttpsRequired),
+    "BadSend": (InvalidRequest, WebhookNotSet, HttpsRequired),
+    "BadRotation": (InvalidRequest, RotationUnderWay, HttpsRequired),
+    "BadPromotion": (InvalidRequest, NoRotation, HttpsRequired),
     "InvalidAccessToken": (InvalidAccessToken,),
     "InvalidSecretKey": (InvalidSecretKey,),
     "PublicAccessDisabled": (PublicAccessDisabled,),
     "ProjectNotFound": (ProjectNotFound,),
     "ProjectOrSessionNotFound": (ProjectNotFound, SessionNotFound),
     "AccessTokenNotFound": (AccessTokenNotFound,),
+    "DeliveryNotFound": (DeliveryNotFound,),
     "MethodNotAllowed": (MethodNotAllowed,),
     "PayloadTooLarge": (PayloadTooLarge,),
     "InternalError": (InternalError,),
@@ -98,6 +111,13 @@ _FAILURES: Final[dict[str, tuple[type[TaproofError], ...]]] = {
 """The documented answers to failed requests: by name, the errors, of one status, that such an answer may be."""
 _ANYWHERE: Final = ("BadRequest", "MethodNotAllowed", "InternalError")
 _SHARED: Final = (*_ANYWHERE, "StoreUnavailable")
+_BAD_REQUESTS: Final = {
+    "rotate_webhook_secret": "BadRotation",
+    "promote_webhook_secret": "BadPromotion",
+    "send_webhook_test": "BadSend",
+    "resend_delivery": "BadSend",
+}
+"""Developer endpoints that have a 400 of their own."""
 _SIGN_IN_FAILURES: Final = {
     "generate_public": ("BadStart", "PublicAccessDisabled", "ProjectNotFound", "StoreOrMessengerUnavailable"),
     "verify_public": ("BadRequest", "PublicAccessDisabled", "ProjectOrSessionNotFound", "StoreUnavailable"),
@@ -221,7 +241,8 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
 def _complete(operation: dict[str, Any]) -> None:
     """Add to FastAPI's description of a developer endpoint what it does not know."""
     parameters = operation.get("parameters", [])
-    failures = [*_SHARED, "InvalidAccessToken"]
+    bad_request = _BAD_REQUESTS.get(operation["operationId"], "BadRequest")
+    failures = [bad_request, "MethodNotAllowed", "InternalError", "StoreUnavailable", "InvalidAccessToken"]
     if "requestBody" in operation:
         failures.append("PayloadTooLarge")
     names = {parameter["name"] for parameter in parameters}
@@ -229,6 +250,8 @@ def _complete(operation: dict[str, Any]) -> None:
         failures.append("ProjectNotFound")
     if "token_id" in names:
         failures.append("AccessTokenNotFound")
+    if "delivery_id" in names:
+        failures.append("DeliveryNotFound")
     operation["responses"].pop("422", None)
     operation["responses"] |= _failures(*failures)
     operation["security"] = [{"accessToken": []}]

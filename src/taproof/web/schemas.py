@@ -12,9 +12,10 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from taproof.core.errors import InvalidRequest
-from taproof.core.model import Plan, ProjectChanges, Status
+from taproof.core.model import DeliveryState, EventType, Plan, ProjectChanges, Status, TurnOffReason
 from taproof.core.names import NAME_LIMIT
 from taproof.core.webhook_url import WEBHOOK_URL_LIMIT
+from taproof.service.projects import OVERLAP_LIMIT
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PRINTED: Final = r"[^\u0000-\u001f\u007f-\u009f\u2028\u2029]"
@@ -41,6 +42,11 @@ AccessTokenId = Annotated[
     str,
     WithJsonSchema({"type": "string", "pattern": "^tok_[A-Za-z0-9]{1,40}$"}),
     Field(description="The access token's id.", examples=["tok_5Nc8RjXw1ZaQe07UbKyLvT"]),
+]
+DeliveryId = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "pattern": "^evt_[A-Za-z0-9]{16,40}$"}),
+    Field(description="The event's id.", examples=["evt_3Qm8ZsVd71LxKcTnYpRw0B"]),
 ]
 Name = Annotated[
     str,
@@ -95,6 +101,14 @@ class UpdateProject(_Request):
         return ProjectChanges(**self.model_dump(exclude_unset=True))
 
 
+class RotateWebhookSecret(_Request):
+    """How a webhook secret is rotated."""
+
+    overlap_hours: Annotated[int, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": OVERLAP_LIMIT})] = Field(
+        default=24, description="Hours until the next secret takes the place of the current one.", examples=[24]
+    )
+
+
 class CreateAccessToken(_Request):
     """A new access token."""
 
@@ -133,6 +147,15 @@ class AccountAnswer(BaseModel):
     plan: Plan = Field(examples=["free"])
 
 
+class WebhookTurnedOffAnswer(BaseModel):
+    """A webhook that the service has turned off."""
+
+    url: str = Field(description="Where it led.", examples=["https://example.com/hooks/taproof"])
+    reason: TurnOffReason = Field(description="gone: it answered 410. failing: only failures for five days.")
+    at: Time
+    explanation: str = Field(description="What happened, and what to do.", examples=["The receiver answered 410 Gone…"])
+
+
 class ProjectAnswer(BaseModel):
     """A project. Its secret key is only hinted at."""
 
@@ -146,6 +169,14 @@ class ProjectAnswer(BaseModel):
     created_at: Time
     sessions_count: int = Field(description="Sessions ever started.", examples=[1200])
     confirmed_count: int = Field(description="Sessions that were confirmed.", examples=[1050])
+    webhook_failing_since: Time | None = Field(
+        description="Since when every attempt to deliver an event has failed; null while the webhook works.",
+        examples=[None],
+    )
+    webhook_turned_off: WebhookTurnedOffAnswer | None = Field(
+        description="Why the service has emptied webhook_url; null once a webhook_url is set, also the same one again.",
+        examples=[None],
+    )
 
 
 class ProjectListAnswer(BaseModel):
@@ -161,6 +192,17 @@ class WebhookSecretAnswer(BaseModel):
         description="Checks proofs and webhook signatures. Keep it on your server.",
         examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw3Rk0vWq7n1c="],
     )
+
+
+class RotationAnswer(WebhookSecretAnswer):
+    """The webhook secret, and the one that takes its place while it is rotated."""
+
+    next_webhook_secret: str | None = Field(
+        description="Signs webhooks beside the current one until promoted_at, and proofs from then on. null: no "
+        "rotation is under way.",
+        examples=["whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDp7MwM2v2V1c="],
+    )
+    promoted_at: Time | None = Field(description="When the next secret takes the place of the current one.")
 
 
 class SecretsAnswer(WebhookSecretAnswer):
@@ -201,6 +243,49 @@ class SessionPageAnswer(BaseModel):
     """A page of sessions, newest first."""
 
     sessions: list[SessionAnswer]
+    next_cursor: str | None = Field(description="Send it as cursor for the next page; null on the last.")
+
+
+class AttemptAnswer(BaseModel):
+    """One attempt to deliver an event."""
+
+    number: int = Field(description="From 1 on, over all resends.", examples=[1])
+    started_at: Time
+    duration_ms: int = Field(examples=[184])
+    status: int | None = Field(description="What the receiver answered; null when no answer came.", examples=[503])
+    error: str | None = Field(description="Why no answer came; null when one did.", examples=[None])
+    error_code: str | None = Field(description="The same for a program: see Webhooks.", examples=[None])
+    answer: str | None = Field(
+        description="The beginning of the answer's body, 1 KiB at most. Where it may hold a session token stands … .",
+        examples=["Service Unavailable"],
+    )
+
+
+class DeliveryAnswer(BaseModel):
+    """A webhook event, and every attempt to deliver it. What was sent is not shown."""
+
+    id: DeliveryId
+    event: EventType
+    project_id: ProjectId
+    status: DeliveryState = Field(
+        description="due: to be sent, or sent again. delivered: the receiver has taken it. failed: given up. ended: "
+        "the webhook was removed or turned off first.",
+    )
+    created_at: Time
+    next_attempt_at: Time | None = Field(description="null unless it is due, and while it is being sent.")
+    sending: bool = Field(description="Whether it is being sent just now.", examples=[False])
+    finished_at: Time | None = Field(description="null while it is due.", examples=[None])
+    interrupted_attempts: int = Field(
+        description="Attempts that ended with the process that made them, so that nobody knows their outcome.",
+        examples=[0],
+    )
+    attempts: list[AttemptAnswer] = Field(description="The first one first.")
+
+
+class DeliveryPageAnswer(BaseModel):
+    """A page of deliveries, newest event first."""
+
+    deliveries: list[DeliveryAnswer]
     next_cursor: str | None = Field(description="Send it as cursor for the next page; null on the last.")
 
 

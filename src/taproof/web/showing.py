@@ -1,13 +1,21 @@
 """Turns what the services return into what the developer API answers. What is not named here is not shown."""
 
-from typing import Any
+from typing import Any, Final, cast
 
+from taproof.core.attempt_errors import SENTENCES, AttemptError
 from taproof.core.clock import iso8601, iso_date
-from taproof.core.model import AccessToken, Developer, Project, Session
+from taproof.core.model import AccessToken, Attempt, Developer, Project, Session, TurnOffReason
 from taproof.service.analytics import Analytics
+from taproof.service.deliveries import SeenDelivery
 from taproof.service.developers import CreatedAccessToken
-from taproof.service.projects import ProjectSecrets
+from taproof.service.projects import ProjectSecrets, Rotation
 from taproof.web import schemas
+
+_TURNED_OFF: Final[dict[TurnOffReason, str]] = {
+    "gone": "The receiver answered 410 Gone, so nothing is sent there any more. Set webhook_url again to go on.",
+    "failing": "For five days every attempt failed, so nothing is sent there any more. Check the receiver, then set"
+    " webhook_url again.",
+}
 
 
 def account(developer: Developer) -> schemas.AccountAnswer:
@@ -34,6 +42,27 @@ def secrets(new: ProjectSecrets) -> schemas.SecretsAnswer:
     return schemas.SecretsAnswer(secret_key=new.secret_key, webhook_secret=new.webhook_secret)
 
 
+def rotation(found: Rotation) -> schemas.RotationAnswer:
+    """Show the webhook secret, and during a rotation the next one."""
+    return schemas.RotationAnswer(
+        webhook_secret=found.webhook_secret,
+        next_webhook_secret=found.next_webhook_secret,
+        promoted_at=_time(found.promoted_at),
+    )
+
+
+def _turned_off(found: Project) -> schemas.WebhookTurnedOffAnswer | None:
+    # Whoever has set a webhook URL again need not read about the one before.
+    if found.webhook_url or found.webhook_off_at is None or found.webhook_off_reason is None:
+        return None
+    return schemas.WebhookTurnedOffAnswer(
+        url=found.webhook_off_url or "",
+        reason=found.webhook_off_reason,
+        at=iso8601(found.webhook_off_at),
+        explanation=_TURNED_OFF[found.webhook_off_reason],
+    )
+
+
 def _project_fields(found: Project) -> dict[str, Any]:
     return {
         "id": found.id,
@@ -46,6 +75,8 @@ def _project_fields(found: Project) -> dict[str, Any]:
         "created_at": iso8601(found.created_at),
         "sessions_count": found.sessions_count,
         "confirmed_count": found.confirmed_count,
+        "webhook_failing_since": _time(found.webhook_failing_since),
+        "webhook_turned_off": _turned_off(found),
     }
 
 
@@ -62,6 +93,38 @@ def session(found: Session) -> schemas.SessionAnswer:
         status=found.status,
         created_at=iso8601(found.created_at),
         confirmed_at=_time(found.confirmed_at),
+    )
+
+
+def delivery(found: SeenDelivery) -> schemas.DeliveryAnswer:
+    """Show a delivery."""
+    record = found.record
+    waits = record.state == "due" and not found.sending
+    return schemas.DeliveryAnswer(
+        id=record.event_id,
+        event=record.type,
+        project_id=record.project_id,
+        status=record.state,
+        created_at=iso8601(record.created_at),
+        next_attempt_at=iso8601(record.due_at) if waits else None,
+        sending=found.sending,
+        finished_at=_time(record.finished_at),
+        interrupted_attempts=record.interrupted,
+        attempts=[_attempt(*each) for each in zip(record.attempts, found.answers, strict=True)],
+    )
+
+
+def _attempt(found: Attempt, answer: str | None) -> schemas.AttemptAnswer:
+    error = cast("AttemptError | None", found.error)
+    return schemas.AttemptAnswer(
+        number=found.number,
+        started_at=iso8601(found.started_at),
+        duration_ms=found.duration,
+        status=found.status,
+        # A process of a newer release may have written down a code that is not known here.
+        error=None if error is None else SENTENCES.get(error, "No answer came."),
+        error_code=error,
+        answer=answer,
     )
 
 

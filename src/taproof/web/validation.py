@@ -10,6 +10,7 @@ _SENTENCES: Final = {
     "extra_forbidden": "{field} is not a field of this request.",
     "string_type": "{field} must be a string.",
     "bool_type": "{field} must be true or false.",
+    "int_type": "{field} must be a whole number.",
 }
 
 

@@ -1,6 +1,7 @@
 """The loops that run beside the API.
 
-`webhooks.py` posts due events, `housekeeping.py` sweeps, and `lead.py` lets one process at a time do what must not be
-done twice at once. The first two take a use case of `service/`, run until their stopping event is set, and go through
+`webhooks.py` sends due events: `endpoints.py` says which of those that it has claimed may be posted next, and
+`webhook_client.py` posts. `housekeeping.py` sweeps, and `lead.py` lets one process at a time do what must not be done
+twice at once. The loops take a use case of `service/`, run until their stopping event is set, and go through
 `repeat.py`, which lets them survive a store that is away for a while. `app.py` starts and stops them.
 """

@@ -1,0 +1,90 @@
+"""Which addresses a webhook may be posted to: public ones, and what the operator allows besides.
+
+The table follows IANA's registries of special-purpose addresses (RFC 6890 and its updates) and of IPv6 address space.
+`ipaddress.is_global` is not asked: what it says of the same address differs between versions of Python.
+"""
+
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final
+
+RANGES: Final[dict[str, tuple[str, ...]]] = {
+    "loopback": ("127.0.0.0/8", "::1/128"),
+    "private": ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"),
+    "link-local": ("169.254.0.0/16", "fe80::/10"),
+    "site-local": ("fec0::/10",),
+    "cgnat": ("100.64.0.0/10",),
+    "unspecified": ("0.0.0.0/8", "::/128"),
+    "multicast": ("224.0.0.0/4", "ff00::/8"),
+    "documentation": ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20"),
+    "benchmark": ("198.18.0.0/15", "2001:2::/48"),
+    "protocol": ("192.0.0.0/24", "2001::/23"),
+    "discard": ("100::/64", "100:0:0:1::/64"),
+    "segment-routing": ("5f00::/16",),
+    "ipv4-mapped": ("::ffff:0:0/96",),
+    "ipv4-compatible": ("::/96",),
+    "ipv4-translated": ("::ffff:0:0:0/96",),
+    "nat64": ("64:ff9b::/96", "64:ff9b:1::/48"),
+    "6to4": ("192.88.99.0/24", "2002::/16"),
+    "teredo": ("2001::/32",),
+    # Of IPv6, addresses are public in 2000::/3 only; what no other name covers outside it is here.
+    "reserved": ("240.0.0.0/4", "::/3", "4000::/2", "8000::/1"),
+}
+"""Every range that is not public, by the name that an operator allows it with. Where ranges overlap, the smallest one
+names the address."""
+
+_LAST_32_BITS: Final = frozenset({"ipv4-mapped", "ipv4-compatible", "ipv4-translated", "nat64"})
+_SMALLEST_FIRST: Final[list[tuple[IPv4Network | IPv6Network, str]]] = sorted(
+    ((ip_network(network), name) for name, networks in RANGES.items() for network in networks),
+    key=lambda entry: -entry[0].prefixlen,
+)
+
+
+class AddressRules:
+    """Tells whether an address may be posted to.
+
+    Args:
+        allowed: names of `RANGES` and networks such as `10.0.0.0/8`, that may be posted to beside public addresses.
+
+    Raises:
+        ValueError: one of them is neither.
+    """
+
+    def __init__(self, allowed: Sequence[str] = ()) -> None:
+        names = [each.lower() for each in allowed]
+        self._names = frozenset(names) & RANGES.keys()
+        self._networks = [ip_network(name) for name in names if name not in RANGES]
+
+    def problem(self, address: str) -> str | None:
+        """Return what forbids `address`: the name of its range, or what is wrong with it; None if it may be posted to.
+
+        Only the usual notation is read. What `inet_aton` takes beyond it (`127.1`, `0x7f.0.0.1`, `2130706433`) is
+        "unreadable", and an address with a zone (`fe80::1%eth0`) "scoped".
+        """
+        try:
+            parsed = ip_address(address)
+        except ValueError:
+            return "unreadable"
+        return "scoped" if "%" in address else self._problem(parsed)
+
+    def _problem(self, address: IPv4Address | IPv6Address) -> str | None:
+        name = next((name for network, name in _SMALLEST_FIRST if address in network), None)
+        if name is None:
+            return None
+        if name not in self._names and not any(address in network for network in self._networks):
+            return name
+        # A gateway or a tunnel passes on to the IPv4 address inside, so allowing its range opens no way around these
+        # rules: with "nat64" allowed, as a network without IPv4 needs it, 64:ff9b::10.0.0.1 is still private.
+        problems = (self._problem(inner) for inner in _carried(name, address))
+        return next((problem for problem in problems if problem is not None), None)
+
+
+def _carried(name: str, address: IPv4Address | IPv6Address) -> list[IPv4Address]:
+    """Return the IPv4 addresses that an IPv6 address of this range stands for."""
+    if isinstance(address, IPv4Address):
+        return []
+    if name in _LAST_32_BITS:
+        return [IPv4Address(int(address) & 0xFFFF_FFFF)]
+    if name == "6to4" and address.sixtofour is not None:
+        return [address.sixtofour]
+    return list(address.teredo or ())

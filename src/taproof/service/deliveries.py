@@ -1,0 +1,183 @@
+"""The developer's view of webhook deliveries: every attempt, sending again, and a test (contract.md, Webhooks)."""
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+from weakref import WeakValueDictionary
+
+from taproof.core.clock import Clock, iso8601
+from taproof.core.entropy import Entropy
+from taproof.core.errors import DeliveryNotFound, ProjectNotFound, SealBroken, WebhookNotSet
+from taproof.core.identifiers import is_event_id, new_event_id
+from taproof.core.model import Attempt, DeliveryRecord, DeliveryState, Developer, Event, EventType, Project
+from taproof.core.sealing import Sealer
+from taproof.service.paging import read_cursor, write_cursor
+from taproof.service.projects import read_owned_project
+from taproof.service.signin import event_body_binding
+from taproof.service.webhooks import ANSWER_KEPT, Answer, SignedRequest, Webhooks, answer_binding
+from taproof.storage.protocol import Storage
+
+TESTS_LIMIT: Final = 16
+"""Tests that are under way in a process at most; each may take as long as a receiver may."""
+TESTS_OF_ONE_LIMIT: Final = 4
+"""Of these, so many of one developer: whose receivers hang does not hold up the tests of the others."""
+
+_LIKE_A_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43,}")
+"""Not shown: a receiver may send back the session token that it was sent."""
+_LIKE_HALF_A_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{20,}\Z")
+"""Not shown either at the end of an answer that was cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenDelivery:
+    """What a developer sees of a delivery.
+
+    `sending`: a worker has it in hand. `answers`: the beginning of the receiver's answer to each attempt; None when
+    there was none, or it cannot be opened.
+    """
+
+    record: DeliveryRecord
+    sending: bool
+    answers: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryPage:
+    """One page; `next_cursor` asks for the one after it and is None on the last."""
+
+    deliveries: list[SeenDelivery]
+    next_cursor: str | None
+
+
+class Deliveries:
+    """Shows a developer the deliveries of their projects, and sends.
+
+    Args:
+        storage: the store.
+        sealer: seals the bodies of tests, and opens answers.
+        clock: returns the time in ms.
+        entropy: returns random bytes.
+        webhooks: signs tests.
+        post: sends one request, and returns whatever comes of it.
+        recorded: called when an event has become due, so that it leaves at once.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        sealer: Sealer,
+        clock: Clock,
+        entropy: Entropy,
+        webhooks: Webhooks,
+        *,
+        post: Callable[[SignedRequest], Awaitable[Answer]],
+        recorded: Callable[[], None],
+    ) -> None:
+        self._storage = storage
+        self._sealer = sealer
+        self._clock = clock
+        self._entropy = entropy
+        self._webhooks = webhooks
+        self._post = post
+        self._recorded = recorded
+        self._tests = asyncio.Semaphore(TESTS_LIMIT)
+        self._tests_by_developer: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    async def list_deliveries(
+        self,
+        developer: Developer,
+        project_id: str,
+        *,
+        event_type: EventType | None,
+        state: DeliveryState | None,
+        limit: int,
+        cursor: str | None,
+    ) -> DeliveryPage:
+        """Return a page of at most `limit` deliveries of one project.
+
+        Raises:
+            InvalidRequest: a malformed project id or cursor.
+            ProjectNotFound: none of this developer's.
+        """
+        before = None if cursor is None else read_cursor(cursor, "evt")
+        await read_owned_project(self._storage, developer, project_id)
+        found = await self._storage.list_deliveries(project_id, event_type, state, before, limit + 1)
+        page = found[:limit]
+        next_cursor = write_cursor(page[-1].created_at, page[-1].event_id) if len(found) > limit else None
+        return DeliveryPage([self._seen(record) for record in page], next_cursor)
+
+    async def resend_delivery(self, developer: Developer, event_id: str) -> SeenDelivery:
+        """Make an event due at once, whatever became of it, with all of its retries ahead.
+
+        One that a worker is sending just now is left to that worker.
+
+        Raises:
+            DeliveryNotFound: none of this developer's.
+            WebhookNotSet: its project has no webhook URL.
+        """
+        # Any id that was not given out is unknown; one with a NUL or a lone surrogate must not reach the store.
+        if not is_event_id(event_id):
+            raise DeliveryNotFound
+        made_due = await self._storage.resend_delivery(developer.id, event_id, self._clock())
+        record = await self._storage.read_delivery(developer.id, event_id)
+        if record is None:
+            raise DeliveryNotFound
+        if not made_due:
+            raise WebhookNotSet
+        self._recorded()
+        return self._seen(record)
+
+    async def send_test(self, developer: Developer, project_id: str) -> SeenDelivery:
+        """Send an event of type webhook.test at once, once, whatever is known of the endpoint, and record it.
+
+        Raises:
+            InvalidRequest, ProjectNotFound: as for `Projects.read_project`.
+            WebhookNotSet: the project has no webhook URL.
+        """
+        of_one = self._tests_by_developer.setdefault(developer.id, asyncio.Semaphore(TESTS_OF_ONE_LIMIT))
+        async with of_one, self._tests:
+            # Read when it is its turn: the URL may be removed while it waits.
+            project = await read_owned_project(self._storage, developer, project_id)
+            if project.webhook_url == "":
+                raise WebhookNotSet
+            event = self._test_event(project.id)
+            answer = await self._send(event, project)
+        attempt = self._webhooks.attempt(event.id, 1, answer)
+        state: DeliveryState = "delivered" if answer.delivered else "failed"
+        await self._storage.record_delivery(event, attempt, state)
+        record = await self._storage.read_delivery(developer.id, event.id)
+        if record is None:
+            raise ProjectNotFound
+        return self._seen(record)
+
+    def _test_event(self, project_id: str) -> Event:
+        now = self._clock()
+        event_id = new_event_id(now, self._entropy)
+        body = {"id": event_id, "event": "webhook.test", "project_id": project_id, "created_at": iso8601(now)}
+        sealed = self._sealer.seal(json.dumps(body), event_body_binding(event_id), self._entropy)
+        return Event(event_id, "webhook.test", project_id, sealed, now)
+
+    async def _send(self, event: Event, project: Project) -> Answer:
+        try:
+            request = self._webhooks.sign_event(event, project.webhook_url, project.webhook_secrets)
+        except SealBroken:
+            return Answer(0, error="not_signed")
+        return await self._post(request)
+
+    def _seen(self, record: DeliveryRecord) -> SeenDelivery:
+        sending = record.state == "due" and record.leased_until > self._clock()
+        return SeenDelivery(record, sending, tuple(self._answer(record.event_id, each) for each in record.attempts))
+
+    def _answer(self, event_id: str, attempt: Attempt) -> str | None:
+        if attempt.sealed_answer is None:
+            return None
+        try:
+            answer = self._sealer.unseal(attempt.sealed_answer, answer_binding(event_id, attempt.number))
+        except SealBroken:
+            return None
+        if len(answer.encode()) >= ANSWER_KEPT:
+            answer = _LIKE_HALF_A_TOKEN.sub("…", answer)
+        return _LIKE_A_TOKEN.sub("…", answer)

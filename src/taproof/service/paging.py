@@ -1,0 +1,35 @@
+"""Cursors: where a page, newest first, ended, as a text that the client sends back.
+
+Source: contract.md, Developer endpoints.
+"""
+
+import base64
+import binascii
+import re
+from typing import Final
+
+from taproof.core.errors import InvalidRequest
+from taproof.core.model import PageCursor
+
+_CURSOR: Final = re.compile(r"([0-9]{1,15})\.([a-z]+_[A-Za-z0-9]{1,40})")
+
+
+def write_cursor(created_at: int, item_id: str) -> str:
+    """Return the cursor of a page whose last item was created at `created_at` (ms)."""
+    return base64.urlsafe_b64encode(f"{created_at}.{item_id}".encode()).rstrip(b"=").decode()
+
+
+def read_cursor(cursor: str, prefix: str) -> PageCursor:
+    """Return where the page that gave out `cursor` ended; `prefix` is that of its items' ids, such as "sess".
+
+    Raises:
+        InvalidRequest: no page of such items gave it out.
+    """
+    try:
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        text = ""
+    found = _CURSOR.fullmatch(text)
+    if found is None or not found[2].startswith(f"{prefix}_"):
+        raise InvalidRequest("cursor must be the next_cursor of the page before.")
+    return PageCursor(int(found[1]), found[2])

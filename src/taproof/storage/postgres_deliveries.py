@@ -1,0 +1,182 @@
+"""Webhook events on PostgreSQL: leases, attempts and what a developer sees of them."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final, NamedTuple, get_args
+
+import asyncpg
+
+from taproof.core.model import (
+    Attempt,
+    Delivery,
+    DeliveryRecord,
+    DeliveryState,
+    Event,
+    EventType,
+    PageCursor,
+    TurnOffReason,
+)
+from taproof.storage import postgres_sql, sql
+from taproof.storage.coalesce import Coalescer
+from taproof.storage.postgres_pool import PostgresPool, storable
+from taproof.storage.protocol import ATTEMPTS_SHOWN
+from taproof.storage.rows import (
+    attempt_values,
+    columns,
+    delivery_from,
+    delivery_record_from,
+    finish_values,
+    recorded_values,
+)
+
+_WRITES: Final = 256
+"""Events in one statement at most: bounds how long it holds its locks."""
+_FOREVER: Final = 2**62
+_NO_SORT: Final = "SET LOCAL enable_sort = off"
+"""What is due is then read in the order of its index, as far as it is needed. By the statistics of a quiet hour it
+would look cheaper to read all of it and sort."""
+_ONE_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+
+
+class _NotFailing(Exception):
+    """Undoes the transaction of `turn_off_webhook`."""
+
+
+class _Finish(NamedTuple):
+    """A call of `finish_attempt`."""
+
+    delivery: Delivery
+    attempt: Attempt
+    state: DeliveryState
+    due_at: int
+    reached: bool
+
+
+class PostgresDeliveries:
+    """The part of the store that holds webhook events. See `storage.protocol.Storage`."""
+
+    def __init__(self, pool: PostgresPool) -> None:
+        self._pool = pool
+        # Only one of two calls for one event has its lease, and a single statement could not tell which comes first.
+        self._attempts = Coalescer[_Finish, bool](self._finish, limit=_WRITES, key=lambda each: each.delivery.event.id)
+
+    async def claim_deliveries(
+        self, now: int, leased_until: int, limit: int, without: Sequence[str] = ()
+    ) -> list[Delivery]:
+        if await self.read_oldest_due(now) is None:
+            return []
+        values = (leased_until, now, limit, storable(without))
+
+        async def claim(connection: asyncpg.Connection) -> list[asyncpg.Record]:
+            await connection.execute(_NO_SORT)
+            rows: list[asyncpg.Record] = await connection.fetch(postgres_sql.CLAIM_DELIVERIES, *values)
+            return rows
+
+        return [delivery_from(row, leased_until) for row in await self._pool.transact(claim)]
+
+    async def release_deliveries(self, deliveries: Sequence[Delivery], now: int) -> None:
+        if deliveries:
+            values = columns((each.event.id, each.leased_until) for each in deliveries)
+            await self._pool.fetch(postgres_sql.RELEASE_DELIVERIES, *values, now)
+
+    async def finish_attempt(
+        self, delivery: Delivery, attempt: Attempt, state: DeliveryState, due_at: int, *, reached: bool = True
+    ) -> bool:
+        return await self._attempts.run(_Finish(delivery, attempt, state, due_at, reached))
+
+    async def _finish(self, items: list[_Finish]) -> list[bool]:
+        values = columns(
+            (*finish_values(*each[:4]), *attempt_values(each.delivery.event.id, each.attempt)[1:], each.reached)
+            for each in items
+        )
+        finished = {row[0] for row in await self._pool.fetch(postgres_sql.FINISH_ATTEMPTS, *values)}
+        return [each.delivery.event.id in finished for each in items]
+
+    async def turn_off_webhook(
+        self, project_id: str, webhook_url: str, reason: TurnOffReason, now: int, failing_before: int | None
+    ) -> bool:
+        async def turn_off(connection: asyncpg.Connection) -> bool:
+            if not await connection.fetch(sql.EMPTY_WEBHOOK_URL, project_id, webhook_url, failing_before):
+                return False
+            await connection.execute(postgres_sql.END_DELIVERIES, now, project_id)
+            # This has waited for the attempts that were just being written down: one of them may have succeeded.
+            if failing_before is not None and not await connection.fetch(
+                postgres_sql.IS_FAILING, project_id, failing_before
+            ):
+                raise _NotFailing
+            await connection.execute(sql.TURN_OFF_ENDPOINT, project_id, now, reason, webhook_url)
+            return True
+
+        try:
+            return await self._pool.transact(turn_off)
+        except _NotFailing:
+            return False
+
+    async def read_oldest_due(self, now: int) -> int | None:
+        found = await self._pool.fetch(sql.READ_OLDEST_DUE, now)
+        return found[0][0] if found else None
+
+    async def record_delivery(self, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
+        async def record(connection: asyncpg.Connection) -> bool:
+            if not await connection.fetch(sql.RECORD_DELIVERY, *recorded_values(event, attempt, state)):
+                return False
+            await connection.execute(sql.ADD_ATTEMPT, *attempt_values(event.id, attempt))
+            return True
+
+        return await self._pool.transact(record)
+
+    async def list_deliveries(
+        self,
+        project_id: str,
+        event_type: EventType | None,
+        state: DeliveryState | None,
+        before: PageCursor | None,
+        limit: int,
+    ) -> list[DeliveryRecord]:
+        if "\0" in project_id:
+            return []
+        # The characters of an id all come after both; PostgreSQL takes no NUL.
+        start = before._replace(id=before.id.replace("\0", "\1")) if before else PageCursor(_FOREVER, "")
+        # The index leads by project, state and type: each pair is one short walk, and the walks are merged.
+        states = [state] if state else get_args(DeliveryState)
+        types = [event_type] if event_type else get_args(EventType)
+
+        async def read(connection: asyncpg.Connection) -> list[DeliveryRecord]:
+            await connection.execute(_ONE_SNAPSHOT)
+            rows = await connection.fetch(postgres_sql.LIST_DELIVERIES, project_id, states, types, *start, limit)
+            return await _with_attempts(connection, rows)
+
+        return await self._pool.transact(read)
+
+    async def read_delivery(self, developer_id: str, event_id: str) -> DeliveryRecord | None:
+        if "\0" in event_id:
+            return None
+
+        async def read(connection: asyncpg.Connection) -> list[DeliveryRecord]:
+            await connection.execute(_ONE_SNAPSHOT)
+            rows = await connection.fetch(sql.READ_DELIVERY, developer_id, event_id)
+            return await _with_attempts(connection, rows)
+
+        found = await self._pool.transact(read)
+        return found[0] if found else None
+
+    async def resend_delivery(self, developer_id: str, event_id: str, now: int) -> bool:
+        if "\0" in event_id:
+            return False
+
+        async def resend(connection: asyncpg.Connection) -> bool:
+            if not await connection.fetch(postgres_sql.FIND_RESENDABLE, developer_id, event_id):
+                return False
+            await connection.execute(sql.RESEND_DELIVERY, now, event_id)
+            return True
+
+        return await self._pool.transact(resend)
+
+
+async def _with_attempts(connection: asyncpg.Connection, rows: list[asyncpg.Record]) -> list[DeliveryRecord]:
+    """Return the records of rows of deliveries, with their attempts."""
+    attempts: dict[str, list[asyncpg.Record]] = defaultdict(list)
+    event_ids = [row[0] for row in rows]
+    for event_id, *attempt in await connection.fetch(postgres_sql.READ_ATTEMPTS, event_ids, ATTEMPTS_SHOWN):
+        attempts[event_id].append(attempt)
+    return [delivery_record_from(row, attempts[row[0]]) for row in rows]

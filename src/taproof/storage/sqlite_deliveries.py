@@ -1,0 +1,144 @@
+"""Webhook events on SQLite: leases, attempts and what a developer sees of them."""
+
+import heapq
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, get_args
+
+import apsw
+
+from taproof.core.model import (
+    Attempt,
+    Delivery,
+    DeliveryRecord,
+    DeliveryState,
+    Event,
+    EventType,
+    PageCursor,
+    TurnOffReason,
+)
+from taproof.storage import sql
+from taproof.storage.group_commit import rows
+from taproof.storage.protocol import ATTEMPTS_SHOWN
+from taproof.storage.rows import attempt_values, delivery_from, delivery_record_from, finish_values, recorded_values
+from taproof.storage.sqlite_access import SqliteAccess
+
+_FOREVER: Final = 2**62
+
+
+class SqliteDeliveries(SqliteAccess):
+    """The part of the store that holds webhook events. See `storage.protocol.Storage`."""
+
+    async def claim_deliveries(
+        self, now: int, leased_until: int, limit: int, without: Sequence[str] = ()
+    ) -> list[Delivery]:
+        # What may be claimed is looked for outside the transaction, which holds up other writers.
+        due = self._read(sql.FIND_DUE, (now, json.dumps(list(without)), limit))
+        if not due:
+            return []
+
+        def write(connection: apsw.Connection) -> list[Delivery]:
+            found = [rows(connection, sql.CLAIM_DELIVERY, (leased_until, event_id, now)) for (event_id,) in due]
+            return [delivery_from(row, leased_until) for claimed in found for row in claimed]
+
+        deliveries: list[Delivery] = await self._writer.run(write)
+        return deliveries
+
+    async def release_deliveries(self, deliveries: Sequence[Delivery], now: int) -> None:
+        def write(connection: apsw.Connection) -> None:
+            for each in deliveries:
+                connection.execute(sql.RELEASE_DELIVERY, (now, each.event.id, each.leased_until))
+
+        if deliveries:
+            await self._writer.run(write)
+
+    async def finish_attempt(
+        self, delivery: Delivery, attempt: Attempt, state: DeliveryState, due_at: int, *, reached: bool = True
+    ) -> bool:
+        def write(connection: apsw.Connection) -> bool:
+            finished = rows(connection, sql.FINISH_ATTEMPT, finish_values(delivery, attempt, state, due_at))
+            for (project_id,) in finished:
+                connection.execute(sql.ADD_ATTEMPT, attempt_values(delivery.event.id, attempt))
+                if state == "delivered":
+                    connection.execute(sql.ENDPOINT_WORKS, (project_id,))
+                elif reached:
+                    connection.execute(sql.ENDPOINT_FAILS, (project_id, attempt.started_at))
+            return bool(finished)
+
+        return bool(await self._writer.run(write))
+
+    async def turn_off_webhook(
+        self, project_id: str, webhook_url: str, reason: TurnOffReason, now: int, failing_before: int | None
+    ) -> bool:
+        def write(connection: apsw.Connection) -> bool:
+            if not rows(connection, sql.EMPTY_WEBHOOK_URL, (project_id, webhook_url, failing_before)):
+                return False
+            connection.execute(sql.TURN_OFF_ENDPOINT, (project_id, now, reason, webhook_url))
+            connection.execute(sql.END_DELIVERIES, (now, project_id))
+            return True
+
+        return bool(await self._writer.run(write))
+
+    async def read_oldest_due(self, now: int) -> int | None:
+        found = self._read(sql.READ_OLDEST_DUE, (now,))
+        return found[0][0] if found else None
+
+    async def record_delivery(self, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
+        def write(connection: apsw.Connection) -> bool:
+            if not rows(connection, sql.RECORD_DELIVERY, recorded_values(event, attempt, state)):
+                return False
+            connection.execute(sql.ADD_ATTEMPT, attempt_values(event.id, attempt))
+            return True
+
+        return bool(await self._writer.run(write))
+
+    async def list_deliveries(
+        self,
+        project_id: str,
+        event_type: EventType | None,
+        state: DeliveryState | None,
+        before: PageCursor | None,
+        limit: int,
+    ) -> list[DeliveryRecord]:
+        start = before or PageCursor(_FOREVER, "")
+        # The index leads by project, state and type: each pair is one short walk, and the walks are merged.
+        walks = [
+            self._walk_deliveries(project_id, each_state, each_type, start)
+            for each_state in ([state] if state else get_args(DeliveryState))
+            for each_type in ([event_type] if event_type else get_args(EventType))
+        ]
+        # One transaction for all walks: an event that is finished meanwhile is seen once.
+        self._read("BEGIN", ())
+        try:
+            newest_first = heapq.merge(*walks, key=lambda row: (row[3], row[0]), reverse=True)
+            return [self._with_attempts(row) for row in itertools.islice(newest_first, limit)]
+        finally:
+            self._read("COMMIT", ())
+
+    def _walk_deliveries(
+        self, project_id: str, state: str, event_type: str, below: PageCursor
+    ) -> Iterator[tuple[Any, ...]]:
+        """Yield the events of a project in one state and of one type, newest first, reading little more than needed."""
+        for limit in itertools.chain((1, 8, 64), itertools.repeat(200)):
+            found = self._read(sql.LIST_DELIVERIES, (project_id, state, event_type, *below, limit))
+            yield from found
+            if len(found) < limit:
+                return
+            below = PageCursor(found[-1][3], found[-1][0])
+
+    async def read_delivery(self, developer_id: str, event_id: str) -> DeliveryRecord | None:
+        found = self._read(sql.READ_DELIVERY, (developer_id, event_id))
+        return self._with_attempts(found[0]) if found else None
+
+    def _with_attempts(self, row: tuple[Any, ...]) -> DeliveryRecord:
+        return delivery_record_from(row, self._read(sql.READ_ATTEMPTS, (row[0], ATTEMPTS_SHOWN)))
+
+    async def resend_delivery(self, developer_id: str, event_id: str, now: int) -> bool:
+        def write(connection: apsw.Connection) -> bool:
+            if not rows(connection, sql.FIND_RESENDABLE, (developer_id, event_id)):
+                return False
+            connection.execute(sql.RESEND_DELIVERY, (now, event_id))
+            return True
+
+        return bool(await self._writer.run(write))

@@ -1,0 +1,470 @@
+"""`taproof webhooks listen` as a real process, posted to over real HTTP."""
+
+import asyncio
+import contextlib
+import gzip
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from taproof.core.entropy import system_entropy
+from taproof.core.identifiers import new_webhook_secret
+from taproof.core.sealing import Sealer
+from taproof.core.signature import signature_headers
+from taproof.service.signin import webhook_secret_binding
+from taproof.storage.sqlite import SqliteStorage
+
+Run = Callable[..., Result]
+RunJson = Callable[..., Any]
+COMMAND = [sys.executable, "-m", "taproof", "webhooks", "listen", "--port", "0"]
+SECRET = new_webhook_secret(system_entropy)
+SESSION_TOKEN = "UTabcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNO"
+CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def milliseconds() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def event(event_id: str = "evt_1", **fields: Any) -> bytes:
+    """Return the body of a confirmed sign-in."""
+    return json.dumps({
+        "id": event_id,
+        "event": "auth.confirmed",
+        "project_id": "proj_1",
+        "session_token": SESSION_TOKEN,
+        "messenger_id": "42",
+        "messenger_name": "Ада",
+        "messenger_username": None,
+        "confirmed_at": "2026-11-20T22:44:03.127Z",
+        **fields,
+    }).encode()  # fmt: skip
+
+
+def signed(body: bytes, *secrets: str, event_id: str = "evt_1", seconds: int = 0) -> dict[str, str]:
+    """Return the headers of a request that was signed `seconds` from now."""
+    return signature_headers(event_id, body, secrets or [SECRET], milliseconds() + seconds * 1000)
+
+
+class Listener:
+    """A running command."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self.process = process
+        assert process.stderr is not None
+        self.first_line = process.stderr.readline().decode()
+        found = re.match(r"Listening on http://127\.0\.0\.1:(\d+)/", self.first_line)
+        assert found, self.first_line
+        self.port = int(found[1])
+        self.out, self.err = "", ""
+
+    def request(
+        self, body: Any, headers: dict[str, str], method: str = "POST", path: str = "/hooks?x=%00"
+    ) -> tuple[int, Any]:
+        """Send a request; return the status and the body of the answer as JSON, None when there is no body."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        with contextlib.closing(connection):
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            self.allow = answer.getheader("Allow")
+            text = answer.read()
+            return answer.status, json.loads(text) if text else None
+
+    def post(self, body: bytes, headers: dict[str, str]) -> tuple[int, str | None]:
+        """Post; return the status and the reason that was given."""
+        status, answer = self.request(body, headers)
+        assert answer is None or answer.keys() == {"error"}
+        return status, answer and answer["error"]
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> list[str]:
+        """End it as an operator does, which must succeed; return the lines that it printed."""
+        self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=20)
+        self.out, self.err = out.decode(), self.first_line + err.decode()
+        assert self.process.returncode == 0, self.err
+        assert SECRET not in self.out + self.err
+        return self.out.splitlines()
+
+    def stop_json(self) -> list[Any]:
+        """The same with --json: return what the lines say."""
+        return [json.loads(line) for line in self.stop()]
+
+
+Listen = Callable[..., Listener]
+
+
+@pytest.fixture
+def listen(tmp_path: Path) -> Iterator[Listen]:
+    """Start the command, with the secret in a file unless told otherwise."""
+    processes = []
+    (tmp_path / "secret").write_text(f"{SECRET}\n")
+
+    def start(*arguments: str, typed: str = "") -> Listener:
+        if not {"--project", "--secret-file"} & set(arguments):
+            arguments = ("--secret-file", "secret", *arguments)
+        process = subprocess.Popen(
+            [*COMMAND, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,  # So that what is not read line by line is left to communicate().
+            env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        )
+        processes.append(process)
+        assert process.stdin is not None
+        process.stdin.write(typed.encode())
+        process.stdin.close()
+        process.stdin = None  # Or communicate() would write to it.
+        return Listener(process)
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+# ---- what it shows
+
+
+def test_a_person_reads_what_came_and_that_it_checks(listen: Listen) -> None:
+    """Each event shows its time, type, id, both signatures, their age, and the body, its session token shortened."""
+    listener = listen()
+    body = event()
+    assert listener.post(body, signed(body)) == (204, None)
+    assert listener.post(body, signed(body, seconds=-7)) == (204, None)
+    first, again = "\n".join(listener.stop()).split("\n\n")
+    lines = first.split("\n")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z  auth\.confirmed  evt_1", lines[0])
+    assert lines[1] == "  X-Service-Signature: valid"
+    assert re.fullmatch(r"  Standard Webhooks: valid, signed [0-5] s ago", lines[2])
+    assert lines[3] == "  Answered 204."
+    assert json.loads("\n".join(lines[4:])) == json.loads(body) | {"session_token": "UTabcd…"}
+    assert lines[5] == '    "id": "evt_1",'
+    assert '    "messenger_name": "Ада",' in lines
+    assert again.split("\n")[0].endswith("  auth.confirmed  evt_1  again")
+    assert re.search(r"signed ([7-9]|1\d) s ago", again)
+
+
+def test_a_program_reads_one_line_of_json_for_each_event(listen: Listen) -> None:
+    """--json says the same on stdout alone; --show-tokens leaves the session token whole."""
+    listener = listen("--json", "--show-tokens")
+    body = event()
+    listener.post(body, signed(body))
+    (shown,) = listener.stop_json()
+    assert re.fullmatch(r"\d{4}-.*Z", shown.pop("time"))
+    assert shown.pop("age_seconds") in range(6)
+    assert shown == {
+        "event": "auth.confirmed",
+        "id": "evt_1",
+        "again": False,
+        "verified": True,
+        "x_service_signature": "valid",
+        "standard_webhooks": "valid",
+        "answered": 204,
+        "error": None,
+        "body": json.loads(body),
+    }
+
+
+def test_another_status_can_be_answered_to_see_retries(listen: Listen) -> None:
+    """--status is what an event is answered with; the retry of it is marked as one that came before."""
+    listener = listen("--json", "--status", "500")
+    for event_id in ("evt_1", "evt_2", "evt_1"):
+        body = event(event_id)
+        assert listener.post(body, signed(body, event_id=event_id)) == (500, None)
+    shown = listener.stop_json()
+    assert [(each["id"], each["again"], each["answered"], each["verified"]) for each in shown] == [
+        ("evt_1", False, 500, True),
+        ("evt_2", False, 500, True),
+        ("evt_1", True, 500, True),
+    ]
+
+
+def test_session_tokens_are_credentials(listen: Listen) -> None:
+    """No output holds a whole session token unless asked, whether the request checks or not."""
+    listener = listen()
+    body = event()
+    listener.post(body, signed(body))
+    listener.post(body, {})
+    listener.post(body, signed(body, new_webhook_secret(system_entropy)))
+    listener.post(body.replace(b'"id"', b'"id" "broken"'), {})
+    listener.stop()
+    assert listener.out.count("auth.confirmed") > 3
+    assert SESSION_TOKEN not in listener.out + listener.err
+    assert SESSION_TOKEN[:12] not in listener.out + listener.err
+
+
+# ---- what does not verify
+
+
+def test_what_does_not_verify_is_answered_401_and_said_why(listen: Listen) -> None:
+    """Another secret, another body, an old or early time, a missing header: each is refused in words of its own."""
+    listener = listen("--json")
+    body, other = event(), new_webhook_secret(system_entropy)
+    fits = signed(body)
+    cases: list[tuple[bytes, dict[str, str], str, str, str]] = [
+        (body, signed(body, other), "invalid", "invalid", "secret"),
+        (body + b" ", fits, "invalid", "invalid", "bytes exactly as they came"),
+        (body, signed(body, seconds=-400), "valid", "too_old", "too long ago"),
+        (body, signed(body, seconds=400), "valid", "from_future", "in the future"),
+        (body, {}, "missing", "missing", "not signed"),
+        (body, fits | {"webhook-signature": ""}, "valid", "malformed", "webhook-signature is missing"),
+        (body, fits | {"webhook-timestamp": "soon"}, "valid", "malformed", "webhook-timestamp"),
+        (body, {"X-Service-Signature": "00"}, "invalid", "missing", "X-Service-Signature fits no secret"),
+        (b"[]", signed(b"[]"), "malformed", "malformed", "JSON object"),
+        (b"", signed(b""), "malformed", "malformed", "not the JSON"),
+    ]
+    reasons = []
+    for sent, headers, _, _, _ in cases:
+        status, reason = listener.post(sent, headers)
+        assert status == 401
+        reasons.append(reason)
+    for (sent, _, service, standard, says), reason, shown in zip(cases, reasons, listener.stop_json(), strict=True):
+        assert reason == shown["error"]
+        assert says in (reason or "")
+        assert shown["verified"] is False
+        assert shown["answered"] == 401
+        assert (shown["x_service_signature"], shown["standard_webhooks"]) == (service, standard)
+        assert shown["body"] == sent.decode().replace(SESSION_TOKEN, "[redacted]")
+
+
+def test_either_signature_alone_is_enough(listen: Listen) -> None:
+    """As for `verify_webhook`: the standard headers decide where they are, without them X-Service-Signature does."""
+    listener = listen("--json")
+    body = event()
+    headers = signed(body)
+    service = {"X-Service-Signature": headers.pop("X-Service-Signature")}
+    assert listener.post(body, headers)[0] == 204
+    assert listener.post(body, service)[0] == 204
+    shown = listener.stop_json()
+    assert [(each["x_service_signature"], each["standard_webhooks"]) for each in shown] == [
+        ("missing", "valid"),
+        ("valid", "missing"),
+    ]
+    assert shown[1]["age_seconds"] is None
+
+
+def test_only_posts_of_at_most_64_kib_are_taken(listen: Listen) -> None:
+    """Any path will do; another method is answered 405, a longer body 413 as soon as that shows."""
+    listener = listen("--json")
+    assert listener.request(None, {}, "GET", "/")[0] == 405
+    assert listener.allow == "POST"
+    assert listener.request(b"", {}, "PUT")[0] == 405
+    assert listener.request(b"x" * 65_536, {}, path="/a/../%2e%2e//b")[0] == 401
+    assert listener.request(b"x" * 65_537, {})[0] == 413
+    assert listener.request(iter([b"x" * 40_000] * 2), {})[0] == 413  # In chunks, so of no length known before.
+    assert listener.request(gzip.compress(bytes(1_000_000)), {"Content-Encoding": "gzip"})[0] == 401
+    shown = listener.stop_json()
+    assert [each["answered"] for each in shown] == [401, 401]
+    assert all(len(each["body"]) <= 8_000 for each in shown)
+    assert listener.err.count("A request was answered 413: The body is longer than 64 KiB.") == 2
+
+
+# ---- hostile bytes
+
+
+def test_hostile_bytes_never_reach_the_terminal(listen: Listen) -> None:
+    """Whatever is in a body or a header, nothing is printed that moves the cursor, hides text or poses as a line."""
+    listener = listen()
+    evil = "\x1b[2J\x9b31m\x07\r\nFAKE\x00\u202e\u2028\u2066\ud800é"
+    honest = event(messenger_name=evil)
+    assert listener.post(honest, signed(honest))[0] == 204
+    posing = event(event=evil, id=evil)
+    assert listener.post(posing, signed(posing))[0] == 401
+    assert listener.post(evil.encode(errors="surrogatepass") + b"\n\xff\nFAKE", {})[0] == 401
+    assert listener.post(b"[" * 60_000, {})[0] == 401
+    assert listener.post(b'{"event": ' + b"[" * 900 + b"]" * 900 + b', "id": 1e999}', {})[0] == 401
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nwebhook-id: \x9b31m\xff\r\nwebhook-timestamp: \xb2\r\n"
+    for raw in (
+        head + b"X-Service-Signature: \xc2\x9b31m\r\n\r\n{}",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"POST /\x1b[2J HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nX: \x1b[2J\r\n\r\n",
+        b"\x1b[2JT /\x9b HTTP/1.1\r\nHost: \x1b[2J\r\n\r\n",
+    ):
+        with socket.create_connection(("127.0.0.1", listener.port), timeout=20) as connection:
+            connection.sendall(raw)
+            assert re.match(rb"HTTP/1\.\d 40[01]", connection.recv(65_536)), raw
+    listener.stop()
+    assert not CONTROLS.search(listener.out + listener.err), repr(listener.out + listener.err)
+    assert not re.search(r"^\s*FAKE", listener.out, re.MULTILINE)
+    assert "\\u001b[2J\\u009b31m\\u0007" in listener.out
+    assert "Traceback" not in listener.err
+
+
+# ---- where the secrets come from
+
+
+def test_a_projects_secrets_are_followed_through_a_rotation(tmp_path: Path, run_json: RunJson, listen: Listen) -> None:
+    """--project reads the store at each event: both secrets count while they overlap, then the next one alone."""
+    run_json("developers", "add", "ada@example.com", "--sandbox")
+    project = run_json("projects", "create", "ada@example.com", "Shop", "--sandbox")
+    developer = run_json("developers", "list", "--sandbox")["developers"][0]["id"]
+    current, following = project["webhook_secret"], new_webhook_secret(system_entropy)
+    listener = listen("--project", project["id"], "--sandbox", "--json")
+    body = event()
+    assert listener.post(body, signed(body, current))[0] == 204
+    assert listener.post(body, signed(body, following))[0] == 401
+
+    storage = SqliteStorage.open(tmp_path / "taproof-sandbox.db", milliseconds())
+    sealer = Sealer((tmp_path / "taproof-sandbox.db.key").read_text())
+    sealed = sealer.seal(following, webhook_secret_binding(project["id"]), system_entropy)
+
+    async def rotate() -> bool:
+        now = milliseconds()
+        return await storage.rotate_webhook_secret(developer, project["id"], sealed, now, now + 3_600_000)
+
+    async def promote() -> bool:
+        return await storage.promote_webhook_secret(developer, project["id"], milliseconds())
+
+    async def delete() -> bool:
+        done = await storage.delete_project(developer, project["id"])
+        await storage.close()
+        return done
+
+    assert asyncio.run(rotate())
+    assert listener.post(body, signed(body, current, following))[0] == 204
+    assert listener.post(body, signed(body, following))[0] == 204
+    assert asyncio.run(promote())
+    assert listener.post(body, signed(body, current))[0] == 401
+    assert listener.post(body, signed(body, following))[0] == 204
+    assert asyncio.run(delete())
+    status, reason = listener.post(body, signed(body, following))
+    assert status == 503
+    assert "no such project" in str(reason)
+    listener.stop()
+    assert project["webhook_secret"] not in listener.out + listener.err
+    assert following not in listener.out + listener.err
+
+
+def test_a_file_of_secrets_is_read_anew(tmp_path: Path, listen: Listen) -> None:
+    """Each secret in the file counts; one that is written there later counts from then on."""
+    first, second = new_webhook_secret(system_entropy), new_webhook_secret(system_entropy)
+    file = tmp_path / "secrets"
+    file.write_text(f"\n{first}\n{SECRET}\n")
+    listener = listen("--secret-file", "secrets")
+    body = event()
+    assert listener.post(body, signed(body, SECRET))[0] == 204
+    assert listener.post(body, signed(body, second))[0] == 401
+    file.write_text(second)
+    assert listener.post(body, signed(body, second))[0] == 204
+    file.write_text("nonsense")
+    status, reason = listener.post(body, signed(body, second))
+    assert status == 503
+    assert "nonsense" not in str(reason)
+    listener.stop()
+
+
+def test_secrets_can_be_typed_in(listen: Listen) -> None:
+    """`--secret-file -` reads standard input: a secret need never lie in a file, nor on the command line."""
+    listener = listen("--secret-file", "-", typed=f"{SECRET}\n")
+    body = event()
+    assert listener.post(body, signed(body))[0] == 204
+    listener.stop()
+
+
+# ---- how it starts and ends
+
+
+def test_it_says_what_to_do_next(run_json: RunJson, listen: Listen) -> None:
+    """The calls can be copied: with the project's id and, in the sandbox, this receiver's own address."""
+    run_json("developers", "add", "ada@example.com", "--sandbox")
+    project = run_json("projects", "create", "ada@example.com", "Shop", "--sandbox")["id"]
+    listener = listen("--project", project, "--sandbox")
+    assert listener.stop(signal.SIGTERM) == []
+    path = f"http://127.0.0.1:8080/api/v1/dev/projects/{project}"
+    assert f'curl -X PATCH "{path}" ' in listener.err
+    assert f"""-d '{{"webhook_url": "http://127.0.0.1:{listener.port}/"}}'""" in listener.err
+    assert f'curl -X POST "{path}/webhook-test" ' in listener.err
+    assert "public https://" in listener.err
+
+
+def test_a_real_service_is_not_told_to_send_to_loopback(run_json: RunJson, listen: Listen) -> None:
+    """It would refuse the address: the call that is shown has a place for that of a tunnel."""
+    run_json("developers", "add", "ada@example.com")
+    project = run_json("projects", "create", "ada@example.com", "Shop")["id"]
+    listener = listen("--project", project)
+    listener.stop()
+    assert '"webhook_url": "https://YOUR-TUNNEL/"' in listener.err
+
+
+def test_it_ends_though_somebody_holds_a_request_open(listen: Listen) -> None:
+    """Ctrl+C and SIGTERM end it with 0 within seconds, whatever is under way."""
+    listener = listen()
+    with socket.create_connection(("127.0.0.1", listener.port)) as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+        time.sleep(0.2)
+        begun = time.monotonic()
+        listener.stop(signal.SIGTERM)
+        assert time.monotonic() - begun < 10
+    assert "Traceback" not in listener.err
+
+
+def test_it_ends_when_nobody_reads_its_output_any_more(listen: Listen) -> None:
+    """Behind `| head` it must not go on taking events that nobody sees."""
+    listener = listen()
+    assert listener.process.stdout is not None
+    listener.process.stdout.close()
+    body = event()
+    assert listener.post(body, signed(body))[0] == 503
+    assert listener.process.wait(20) == 1
+    assert listener.process.stderr is not None
+    assert b"Traceback" not in listener.process.stderr.read()
+
+
+def test_a_taken_port_gets_one_sentence(run: Run, tmp_path: Path) -> None:
+    """It names the port, and how to choose another."""
+    (tmp_path / "secret").write_text(SECRET)
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as other:
+        taken = run("webhooks", "listen", "--secret-file", "secret", "--port", str(other.server_port))
+    assert taken.exit_code == 1
+    assert taken.stderr.startswith(f"Cannot listen on port {other.server_port} of 127.0.0.1 (Address already in use)")
+    assert "--port" in taken.stderr
+    assert taken.stderr.count("\n") == 1
+    nowhere = run("webhooks", "listen", "--secret-file", "secret", "--host", "nowhere.invalid")
+    assert nowhere.exit_code == 1
+    assert nowhere.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        ([], 2, "either --project"),
+        (["--project", "proj_aaaaaaaaaaaaaaaaaaaa", "--secret-file", "secret"], 2, "either --project"),
+        (["--project", "shop"], 2, "--project must be proj_"),
+        (["--project", "proj_aaaaaaaaaaaaaaaaaaaa"], 1, "no such project"),
+        (["--project", "proj_aaaaaaaaaaaaaaaaaaaa", "--sandbox"], 1, "There is no database"),
+        (["--secret-file", "nowhere"], 1, "nowhere cannot be read: No such file or directory."),
+        (["--secret-file", "key"], 1, "secret key (sk_…)"),
+        (["--secret-file", "words"], 1, "words must hold one webhook secret a line"),
+        (["--secret-file", "empty"], 1, "at least one"),
+        (["--secret-file", "secret", "--status", "100"], 2, "--status must be an HTTP status from 200 to 599."),
+        (["--secret-file", "secret", "--port", "x"], 2, "--port must be a whole number from 0 to 65535."),
+    ],
+)
+def test_a_mistake_gets_one_sentence(
+    run: Run, run_json: RunJson, tmp_path: Path, arguments: list[str], code: int, says: str
+) -> None:
+    """What cannot be listened with is said before anything is opened, and without what may be a secret."""
+    run_json("developers", "add", "ada@example.com")
+    for name, text in {"secret": SECRET, "key": "sk_canary", "words": "canary\xff", "empty": " \n"}.items():
+        (tmp_path / name).write_text(text, encoding="latin-1")
+    result = run("webhooks", "listen", *arguments)
+    assert result.exit_code == code
+    assert says in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+    assert "canary" not in result.stderr

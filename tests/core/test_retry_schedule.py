@@ -1,0 +1,34 @@
+"""When a webhook event that was not taken is sent again (contract.md, Webhooks)."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taproof.core.clock import HOUR, MINUTE, SECOND
+from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
+
+NOW = 1_763_700_000_000
+
+
+def test_the_schedule_is_that_of_the_contract() -> None:
+    """5 s, 1 min, 5 min, 30 min, 2 h, 5 h, 10 h, 10 h: nine attempts in all."""
+    minutes = (MINUTE, 5 * MINUTE, 30 * MINUTE)
+    assert (5 * SECOND, *minutes, 2 * HOUR, 5 * HOUR, 10 * HOUR, 10 * HOUR) == RETRY_DELAYS
+    assert next_attempt_at(8, NOW, bytes) is None
+    assert next_attempt_at(9, NOW, bytes) is None
+
+
+@given(st.integers(0, len(RETRY_DELAYS) - 1), st.binary(min_size=2, max_size=2))
+def test_jitter_never_shortens_a_delay_and_adds_at_most_a_fifth(stage: int, drawn: bytes) -> None:
+    """Whatever was drawn, the receiver gets at least the time that the contract gives it."""
+    due_at = next_attempt_at(stage, NOW, lambda _: drawn)
+    assert due_at is not None
+    assert RETRY_DELAYS[stage] <= due_at - NOW < RETRY_DELAYS[stage] * 6 // 5 + 1
+
+
+def test_jitter_spreads_events_that_failed_together() -> None:
+    """Two draws give two times; the least draw is the plain delay."""
+    first = next_attempt_at(1, NOW, lambda _: b"\0\0")
+    second = next_attempt_at(1, NOW, lambda _: b"\xff\xff")
+    assert first == NOW + MINUTE
+    assert second is not None
+    assert second - NOW > MINUTE + 11 * SECOND

@@ -1,0 +1,139 @@
+"""A webhook test: one signed event at once, and what came of it (contract.md, Webhooks)."""
+
+import asyncio
+import json
+
+import pytest
+from tests.databases import DRIVERS
+from tests.service.callers import until
+from tests.service.conftest import Node
+from tests.service.test_deliveries import URL, only, own_project
+
+from taproof.core.clock import MINUTE, iso8601, system_clock
+from taproof.core.entropy import system_entropy
+from taproof.core.errors import ProjectNotFound, WebhookNotSet
+from taproof.core.model import Developer, Project, ProjectChanges
+from taproof.core.sealing import Sealer, new_master_key
+from taproof.sdk import verify_webhook
+from taproof.service.deliveries import TESTS_LIMIT, TESTS_OF_ONE_LIMIT, SeenDelivery
+from taproof.service.webhooks import Answer
+
+pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
+
+
+async def test_a_test_is_signed_and_sent_at_once(node: Node) -> None:
+    """One post with the body of the contract, checked by the SDK; it is recorded, and not sent again by itself."""
+    developer = await node.developer()
+    project, secrets = await node.project(developer, webhook_url=URL)
+    node.clock.now = system_clock()
+    node.receiver.answer = Answer(12, 202, body=b"thanks")
+    found = await node.deliveries.send_test(developer, project.id)
+    (request,) = node.receiver.sent
+    assert request.url == URL
+    assert request.headers["User-Agent"] == "Taproof/test"
+    event = verify_webhook(request.body, request.headers, secrets.webhook_secret)
+    assert (event.id, event.type) == (found.record.event_id, "webhook.test")
+    assert json.loads(request.body) == {
+        "id": found.record.event_id,
+        "event": "webhook.test",
+        "project_id": project.id,
+        "created_at": iso8601(node.clock.now),
+    }
+    assert (found.record.type, found.record.state, found.sending) == ("webhook.test", "delivered", False)
+    (made,) = found.record.attempts
+    assert (made.number, made.duration, made.status, made.error) == (1, 12, 202, None)
+    assert found.answers == ("thanks",)
+    assert await only(node, developer, project) == found
+    assert await node.webhooks.claim_deliveries(10) == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(5, 500, body=b"broken"),
+        Answer(5, 301),
+        Answer(5, 410),
+        Answer(10_000, error="timeout"),
+        Answer(1, error="connection_refused"),
+        Answer(1, error="address_not_allowed"),
+        Answer(1, error="tls_failed"),
+    ],
+)
+async def test_a_test_that_fails_is_the_answer_too(node: Node, answer: Answer) -> None:
+    """It is not tried again, and says nothing about the endpoint: neither failing nor, at 410, turned off."""
+    developer, project = await own_project(node)
+    node.receiver.answer = answer
+    found = await node.deliveries.send_test(developer, project.id)
+    assert (found.record.state, found.record.finished_at) == ("failed", node.clock.now)
+    (made,) = found.record.attempts
+    assert (made.duration, made.status, made.error) == (answer.duration, answer.status, answer.error)
+    node.clock.now += MINUTE
+    assert await node.webhooks.claim_deliveries(10) == []
+    assert await node.projects.read_project(developer, project.id) == project
+
+
+async def test_a_test_that_failed_can_be_sent_again(node: Node) -> None:
+    """As any other delivery, then with the retries of one."""
+    developer, project = await own_project(node)
+    node.receiver.answer = Answer(5, 500)
+    failed = await node.deliveries.send_test(developer, project.id)
+    await node.deliveries.resend_delivery(developer, failed.record.event_id)
+    (delivery,) = await node.webhooks.claim_deliveries(10)
+    assert node.webhooks.sign_delivery(delivery).body == node.receiver.sent[0].body
+
+
+async def test_a_secret_that_cannot_be_opened_is_told(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is sent unsigned; the developer reads what the matter is."""
+    developer, project = await own_project(node)
+    monkeypatch.setattr(node.webhooks, "_sealer", Sealer(new_master_key(system_entropy)))
+    found = await node.deliveries.send_test(developer, project.id)
+    assert (found.record.state, found.record.attempts[0].error) == ("failed", "not_signed")
+    assert node.receiver.sent == []
+
+
+async def test_a_project_deleted_during_its_test_is_not_found(node: Node) -> None:
+    """Nothing is recorded of it."""
+    developer, project = await own_project(node)
+    node.receiver.open.clear()
+    test = asyncio.create_task(node.deliveries.send_test(developer, project.id))
+    await until(lambda: len(node.receiver.sent) == 1)
+    await node.projects.delete_project(developer, project.id)
+    node.receiver.open.set()
+    with pytest.raises(ProjectNotFound):
+        await test
+
+
+async def test_receivers_that_hang_hold_up_few(node: Node) -> None:
+    """A process has at most 16 tests under way, one developer at most 4 of them; the others wait for their turn."""
+    node.receiver.open.clear()
+    developers = [await own_project(node) for _ in range(5)]
+    many = [asyncio.create_task(node.deliveries.send_test(*_ids(developers[0]))) for _ in range(20)]
+    await until(lambda: len(node.receiver.sent) == TESTS_OF_ONE_LIMIT)
+    others = [asyncio.create_task(node.deliveries.send_test(*_ids(each))) for each in developers[1:] for _ in range(5)]
+    await until(lambda: len(node.receiver.sent) == TESTS_LIMIT)
+    await asyncio.sleep(0.05)
+    assert len(node.receiver.sent) == TESTS_LIMIT
+    node.receiver.open.set()
+    done = await asyncio.gather(*many, *others)
+    assert len({each.record.event_id for each in done}) == len(node.receiver.sent) == 40
+    del many, others, done
+    await until(lambda: not node.deliveries._tests_by_developer)
+
+
+async def test_a_webhook_removed_while_a_test_waits_is_not_called(node: Node) -> None:
+    """What counts is the URL when the test has its turn."""
+    developer, project = await own_project(node)
+    node.receiver.open.clear()
+    tests = [
+        asyncio.create_task(node.deliveries.send_test(developer, project.id)) for _ in range(TESTS_OF_ONE_LIMIT + 1)
+    ]
+    await until(lambda: len(node.receiver.sent) == TESTS_OF_ONE_LIMIT)
+    await node.projects.update_project(developer, project.id, ProjectChanges(webhook_url=""))
+    node.receiver.open.set()
+    results = await asyncio.gather(*tests, return_exceptions=True)
+    assert [type(each) for each in results] == [SeenDelivery] * TESTS_OF_ONE_LIMIT + [WebhookNotSet]
+    assert len(node.receiver.sent) == TESTS_OF_ONE_LIMIT
+
+
+def _ids(owned: tuple[Developer, Project]) -> tuple[Developer, str]:
+    return owned[0], owned[1].id

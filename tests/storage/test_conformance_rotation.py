@@ -1,0 +1,135 @@
+"""Conformance: one webhook secret follows another, with a time in which both are known."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from taproof.core.model import Project, SealedWebhookSecrets
+from taproof.storage.protocol import Storage
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+HOURS = 3_600_000
+
+
+async def rotate(storage: Storage, project: Project, secret: bytes, now: int, hours: int = 24) -> bool:
+    return await storage.rotate_webhook_secret(project.developer_id, project.id, secret, now, now + hours * HOURS)
+
+
+async def test_rotate_webhook_secret_lets_the_next_one_follow(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """Everybody who needs the secrets gets both and the instant: project, proof, delivery, on every node."""
+    project = await seed.project(webhook_url="https://example.com/")
+    session = await seed.confirmed(project)
+    next_at = seed.now + 24 * HOURS
+    assert await storage.rotate_webhook_secret(project.developer_id, project.id, b"next", seed.now, next_at)
+    secrets = SealedWebhookSecrets(project.sealed_webhook_secret, b"next", next_at)
+    assert await other_node.read_webhook_secrets(project.id) == secrets
+    read = await other_node.read_project(project.id)
+    assert read is not None
+    assert read.webhook_secrets == secrets
+    assert [each.webhook_secrets for each in await other_node.list_projects(project.developer_id)] == [secrets]
+    (delivery,) = await other_node.claim_deliveries(seed.now, seed.now + 1, 10)
+    assert delivery.webhook_secrets == secrets
+    consumed = await other_node.consume_session(session.key, seed.now)
+    assert consumed is not None
+    assert consumed.webhook_secrets == secrets
+
+
+async def test_rotate_webhook_secret_is_one_at_a_time(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """Two developers' clicks at once on two nodes: one wins, and the secret that it was shown is the one that follows.
+
+    Until the overlap is over, to the millisecond, there is no other rotation.
+    """
+    project = await seed.project()
+    won = await asyncio.gather(
+        *(rotate((storage, other_node)[number % 2], project, b"%d" % number, seed.now) for number in range(6))
+    )
+    assert won.count(True) == 1
+    end = seed.now + 24 * HOURS
+    winner = SealedWebhookSecrets(project.sealed_webhook_secret, b"%d" % won.index(True), end)
+    assert await storage.read_webhook_secrets(project.id) == winner
+    assert not await rotate(storage, project, b"early", end - 1)
+    assert await storage.read_webhook_secrets(project.id) == winner
+
+
+async def test_rotate_webhook_secret_after_an_overlap_keeps_the_secret_in_force(storage: Storage, seed: "Seed") -> None:
+    """The second one took the first one's place without anybody writing it down: it is the one that a third follows."""
+    project = await seed.project()
+    assert await rotate(storage, project, b"second", seed.now, hours=1)
+    end = seed.now + HOURS
+    assert await rotate(storage, project, b"third", end, hours=2)
+    found = await storage.read_webhook_secrets(project.id)
+    assert found == SealedWebhookSecrets(b"second", b"third", end + 2 * HOURS)
+    assert found.at(end) == (b"second", b"third")
+
+
+async def test_promote_webhook_secret_ends_the_overlap(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """At once and on every node; twice at once only one does it, and then a new rotation may begin."""
+    project = await seed.project()
+    assert await rotate(storage, project, b"next", seed.now)
+    promoted = await asyncio.gather(
+        *(store.promote_webhook_secret(project.developer_id, project.id, seed.now) for store in (storage, other_node))
+    )
+    assert sorted(promoted) == [False, True]
+    assert await other_node.read_webhook_secrets(project.id) == SealedWebhookSecrets(b"next")
+    assert await rotate(other_node, project, b"third", seed.now)
+    found = await storage.read_webhook_secrets(project.id)
+    assert found == SealedWebhookSecrets(b"next", b"third", seed.now + 24 * HOURS)
+
+
+async def test_promote_webhook_secret_needs_a_rotation_under_way(storage: Storage, seed: "Seed") -> None:
+    """None was begun, or its overlap is over already: then the secrets are what they were."""
+    project = await seed.project()
+    assert not await storage.promote_webhook_secret(project.developer_id, project.id, seed.now)
+    assert await storage.read_webhook_secrets(project.id) == project.webhook_secrets
+    assert await rotate(storage, project, b"next", seed.now, hours=1)
+    end = seed.now + HOURS
+    assert not await storage.promote_webhook_secret(project.developer_id, project.id, end)
+    found = await storage.read_webhook_secrets(project.id)
+    assert found is not None
+    assert found.at(end) == (b"next", None)
+    assert await rotate(storage, project, b"third", end)
+
+
+async def test_promote_webhook_secret_and_rotation_are_for_the_owner(storage: Storage, seed: "Seed") -> None:
+    """Another developer, an unknown project and a deleted one: nothing happens."""
+    project, other, deleted = [await seed.project() for _ in range(3)]
+    assert await rotate(storage, project, b"next", seed.now)
+    await storage.delete_project(deleted.developer_id, deleted.id)
+    before = await storage.read_webhook_secrets(project.id)
+    for developer_id, project_id in (
+        (other.developer_id, project.id),
+        (project.developer_id, other.id),
+        (project.developer_id, "proj_unknown"),
+        (project.developer_id, f"{project.id}\0"),
+        (deleted.developer_id, deleted.id),
+    ):
+        assert not await storage.rotate_webhook_secret(developer_id, project_id, b"mine", seed.now + 99 * HOURS, 2**60)
+        assert not await storage.promote_webhook_secret(developer_id, project_id, seed.now)
+    assert await storage.read_webhook_secrets(project.id) == before
+    assert await storage.read_webhook_secrets(other.id) == other.webhook_secrets
+
+
+async def test_replace_project_secrets_ends_a_rotation(storage: Storage, seed: "Seed") -> None:
+    """`regenerate` makes all old secrets dead, also the one that was to follow; then a rotation may begin."""
+    project = await seed.project()
+    assert await rotate(storage, project, b"next", seed.now)
+    assert await storage.replace_project_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", b"new")
+    assert await storage.read_webhook_secrets(project.id) == SealedWebhookSecrets(b"new")
+    assert not await storage.promote_webhook_secret(project.developer_id, project.id, seed.now)
+    assert await rotate(storage, project, b"after", seed.now)
+
+
+async def test_replace_project_secrets_against_a_rotation(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """At the same instant on two nodes: the old secret is dead in any case, and nothing else became the current one."""
+    for _ in range(5):
+        project = await seed.project()
+        rotated, _ = await asyncio.gather(
+            other_node.rotate_webhook_secret(project.developer_id, project.id, b"next", seed.now, seed.now + HOURS),
+            storage.replace_project_secrets(project.developer_id, project.id, seed.name("k").encode(), "sk", b"new"),
+        )
+        assert rotated
+        found = await storage.read_webhook_secrets(project.id)
+        assert found in {SealedWebhookSecrets(b"new"), SealedWebhookSecrets(b"new", b"next", seed.now + HOURS)}

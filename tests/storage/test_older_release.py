@@ -1,0 +1,195 @@
+"""A database of the release before webhooks were retried: it is taken over with its rows, and old nodes go on."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import apsw
+import asyncpg
+import pytest
+from tests.databases import NOW
+from tests.postgres_server import fresh_database
+
+from taproof.core.clock import SECOND
+from taproof.core.model import DeliveryRecord, SealedWebhookSecrets
+from taproof.storage import migrate
+from taproof.storage.migrate import migrations
+from taproof.storage.postgres import PostgresStorage
+from taproof.storage.postgres_pool import migrate_postgres
+from taproof.storage.protocol import Storage
+from taproof.storage.sqlite import SqliteStorage
+from taproof.storage.sqlite_file import migrate_file
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+LEASE = 30 * SECOND
+URL = "https://example.com/"
+OLD_STEPS: Final = {"sqlite": 2, "postgres": 1}
+# What a node of that release says of webhook events; of PostgreSQL's own statements these are the effects.
+CREATE = """
+INSERT INTO projects (id, developer_id, name, secret_key_hash, secret_key_preview, sealed_webhook_secret,
+  webhook_url, is_active, public_access, collect_phone, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"""
+RECORD = """
+INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, project_id)
+SELECT $1, $2, $3, $4, 'due', $4, 0, 0, p.id FROM projects p WHERE p.id = $5 AND p.webhook_url <> ''"""
+CLAIM = """
+UPDATE webhook_events SET leased_until = $1, attempts = attempts + 1 WHERE state = 'due' AND id IN
+  (SELECT e.id FROM webhook_events e JOIN projects p ON p.id = e.project_id
+   WHERE e.state = 'due' AND e.due_at <= $2 AND e.leased_until <= $2 AND p.webhook_url <> ''
+   ORDER BY e.due_at LIMIT $3)
+RETURNING id"""
+FINISH = """
+UPDATE webhook_events SET state = $1, finished_at = $2
+WHERE id = $3 AND state = 'due' AND leased_until = $4 RETURNING id"""
+END = "UPDATE webhook_events SET state = 'ended', finished_at = $1 WHERE project_id = $2 AND state = 'due'"
+ERASE = "DELETE FROM webhook_events WHERE project_id = $1"
+
+
+class OldDatabase(NamedTuple):
+    """A database with the older schema, until `open` brings it up to date."""
+
+    driver: str
+    run: Callable[..., Awaitable[list[Any]]]
+    """Runs a statement as a node of the older release does, on a connection that it opened before the migration."""
+    open: Callable[[], Awaitable[Storage]]
+
+
+@pytest.fixture(params=sorted(OLD_STEPS))
+async def old(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[OldDatabase]:
+    driver = request.param
+    steps = migrations(driver)[: OLD_STEPS[driver]]
+    with monkeypatch.context() as older:
+        older.setattr(migrate, "migrations", lambda _driver: steps)
+        if driver == "sqlite":
+            path = tmp_path / "taproof.db"
+            migrate_file(path, NOW)
+            connection = apsw.Connection(str(path))
+            older.undo()
+
+            async def run(statement: str, *values: Any) -> list[Any]:
+                return connection.execute(statement, values).fetchall()
+
+            async def open_store() -> Storage:
+                return SqliteStorage.open(path, NOW)
+
+            yield OldDatabase(driver, run, open_store)
+            connection.close()
+        else:
+            with fresh_database() as dsn:
+                await migrate_postgres(dsn, NOW)
+                older.undo()
+                node = await asyncpg.connect(dsn)
+                yield OldDatabase(driver, node.fetch, lambda: PostgresStorage.open(dsn, NOW))
+                await node.close()
+
+
+async def with_events(old: OldDatabase, *event_ids: str) -> None:
+    """Store a project of `dev_1` and events of it."""
+    await old.run(CREATE, "proj_1", "dev_1", "Shop", b"hash", "sk_aaaa…zzzz", b"sealed", URL, 1, 1, 0, NOW)
+    for event_id in event_ids:
+        await old.run(RECORD, event_id, "auth.confirmed", b"body", NOW, "proj_1")
+
+
+async def seen(storage: Storage, event_id: str) -> DeliveryRecord:
+    record = await storage.read_delivery("dev_1", event_id)
+    assert record is not None
+    return record
+
+
+async def test_what_an_older_release_left_is_taken_over(
+    old: OldDatabase, new_seed: "Callable[[Storage], Seed]"
+) -> None:
+    """Events that were due, in hand, delivered and given up: seen, delivered and sent again as any other."""
+    await with_events(old, "evt_delivered", "evt_failed", "evt_in_hand")
+    assert len(await old.run(CLAIM, NOW + LEASE, NOW, 10)) == 3
+    await old.run(FINISH, "delivered", NOW + 1, "evt_delivered", NOW + LEASE)
+    await old.run(FINISH, "failed", NOW + 2, "evt_failed", NOW + LEASE)
+    await old.run(RECORD, "evt_due", "auth.cancelled", b"body", NOW, "proj_1")
+    storage = await old.open()
+    seed = new_seed(storage)
+    project = await storage.read_project("proj_1")
+    assert project is not None
+    assert project.webhook_secrets == SealedWebhookSecrets(b"sealed")
+    assert (project.webhook_failing_since, project.webhook_off_at) == (None, None)
+    found = await storage.list_deliveries("proj_1", None, None, None, 10)
+    assert {each.event_id: each.state for each in found} == {
+        "evt_delivered": "delivered",
+        "evt_failed": "failed",
+        "evt_in_hand": "due",
+        "evt_due": "due",
+    }
+    assert {(each.attempts, each.interrupted) for each in found} == {((), 0)}
+    (due,) = await storage.claim_deliveries(NOW, NOW + LEASE, 10)
+    assert (due.event.id, due.attempt, due.stage) == ("evt_due", 1, 0)
+    assert await seed.attempted(due, "delivered")
+    (lapsed,) = await storage.claim_deliveries(NOW + LEASE, NOW + 2 * LEASE, 10)
+    assert (lapsed.event.id, lapsed.attempt) == ("evt_in_hand", 2)
+    assert await seed.attempted(lapsed, "due", due_at=NOW + 9 * LEASE)
+    assert ((await seen(storage, "evt_in_hand")).interrupted, await storage.read_oldest_due(NOW + LEASE)) == (1, None)
+    for event_id in ("evt_delivered", "evt_failed"):
+        assert await storage.resend_delivery("dev_1", event_id, NOW + LEASE)
+        (again,) = await storage.claim_deliveries(NOW + LEASE, NOW + 2 * LEASE, 10)
+        assert (again.event.id, again.attempt, again.stage) == (event_id, 2, 0)
+        assert (await seen(storage, event_id)).interrupted == 0
+    assert await storage.rotate_webhook_secret("dev_1", "proj_1", b"next", NOW, NOW + 1)
+    await storage.close()
+
+
+async def test_nodes_of_both_releases_share_the_events(old: OldDatabase, new_seed: "Callable[[Storage], Seed]") -> None:
+    """Neither takes what the other has in hand, whichever claims first; each outcome is written down once."""
+    await with_events(old, "evt_1")
+    storage = await old.open()
+    seed = new_seed(storage)
+    assert len(await old.run(CLAIM, NOW + LEASE, NOW, 10)) == 1
+    assert await storage.claim_deliveries(NOW, NOW + LEASE, 10) == []
+    assert await storage.read_oldest_due(NOW) is None
+    await old.run(RECORD, "evt_2", "auth.confirmed", b"body", NOW, "proj_1")
+    (ours,) = await storage.claim_deliveries(NOW, NOW + LEASE, 10)
+    assert await old.run(CLAIM, NOW + LEASE, NOW + LEASE - 1, 10) == []
+    assert len(await old.run(FINISH, "delivered", NOW, "evt_1", NOW + LEASE)) == 1
+    assert await seed.attempted(ours, "due", due_at=NOW + 5)
+    # An old node makes the next attempt, and its worker is killed: the one after that is the new node's.
+    assert [tuple(row) for row in await old.run(CLAIM, NOW + 5 + LEASE, NOW + 5, 10)] == [("evt_2",)]
+    assert await storage.claim_deliveries(NOW + 5, NOW + LEASE, 10) == []
+    (again,) = await storage.claim_deliveries(NOW + 5 + LEASE, NOW + 2 * LEASE, 10)
+    assert await old.run(FINISH, "failed", NOW + LEASE, "evt_2", NOW + 5 + LEASE) == []
+    assert (again.attempt, again.stage) == (3, 2)
+    assert await seed.attempted(again, "delivered")
+    record = await seen(storage, "evt_2")
+    assert [each.number for each in record.attempts] == [1, 3]
+    assert record.interrupted == 1
+    await storage.close()
+
+
+async def test_what_an_old_node_ends_is_ended(old: OldDatabase, new_seed: "Callable[[Storage], Seed]") -> None:
+    """It empties the URL while a new node sends: the outcome changes nothing, as between nodes of one release."""
+    await with_events(old, "evt_1")
+    storage = await old.open()
+    (ours,) = await storage.claim_deliveries(NOW, NOW + LEASE, 10)
+    await old.run(END, NOW, "proj_1")
+    assert not await new_seed(storage).attempted(ours, "delivered")
+    assert (await seen(storage, "evt_1")).state == "ended"
+    assert await storage.resend_delivery("dev_1", "evt_1", NOW)
+    assert len(await storage.claim_deliveries(NOW, NOW + LEASE, 10)) == 1
+    await storage.close()
+
+
+@pytest.mark.parametrize("old", ["postgres"], indirect=True)
+async def test_what_an_old_node_erases_takes_its_attempts_along(
+    old: OldDatabase, new_seed: "Callable[[Storage], Seed]"
+) -> None:
+    """It does not know of attempts: they hold what receivers answered and must not outlive their event."""
+    await with_events(old, "evt_1", "evt_2")
+    storage = await old.open()
+    seed = new_seed(storage)
+    held = await storage.claim_deliveries(NOW, NOW + LEASE, 10)
+    assert await asyncio.gather(*(seed.attempted(each, "failed") for each in held)) == [True, True]
+    assert len(await old.run("SELECT * FROM webhook_attempts")) == 2
+    await old.run(ERASE, "proj_1")
+    assert await old.run("SELECT * FROM webhook_attempts") == []
+    await storage.close()

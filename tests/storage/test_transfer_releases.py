@@ -1,0 +1,137 @@
+"""What this release has added to an export: it is carried both ways, and an export without it is still read."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from tests.databases import NOW
+from tests.storage.transfer_places import content, export, fill, import_, postgres_place, some_rows, sqlite_place
+
+from taproof.storage.postgres import PostgresStorage
+from taproof.storage.protocol import Storage
+from taproof.storage.sqlite import SqliteStorage
+from taproof.storage.transfer import TABLES, ExportFileWrong
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+URL = "https://example.com/"
+LATER_TABLES: Final = ("webhook_attempts", "webhook_endpoints")
+LATER_COLUMNS: Final = {
+    "projects": ("sealed_next_webhook_secret", "next_webhook_secret_at"),
+    "webhook_events": ("schedule_start", "interrupted"),
+}
+
+
+def with_footer(lines: list[Any]) -> bytes:
+    """Return the file of a header and rows, with the footer that belongs to them."""
+    counts = dict.fromkeys(lines[0]["tables"], 0)
+    for row in lines[1:]:
+        counts[row[0]] += 1
+    body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    return body + json.dumps({"rows": counts, "sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n"
+
+
+def as_of_older_release(file: bytes, without: Mapping[str, tuple[str, ...]]) -> bytes:
+    """Return an export as a release writes it that has neither the later tables nor these columns."""
+    header, *rows, _ = [json.loads(line) for line in file.splitlines()]
+    tables = {table: names for table, names in header["tables"].items() if table not in LATER_TABLES}
+    lines: list[Any] = [header]
+    for row in rows:
+        if row[0] in tables:
+            values = zip(["", *tables[row[0]]], row, strict=True)
+            lines.append([value for name, value in values if name not in without.get(row[0], ())])
+    for table, names in without.items():
+        tables[table] = [name for name in tables[table] if name not in names]
+    header["tables"] = tables
+    return with_footer(lines)
+
+
+async def test_the_export_of_an_older_release_is_imported(tmp_path: Path) -> None:
+    """What it lacks is nothing or 0: nothing was rotated, and every schedule stands at its beginning."""
+    source = sqlite_place(tmp_path / "source.db")
+    await fill(source, some_rows())
+    file = as_of_older_release(await export(source), LATER_COLUMNS)
+    expected = await content(source)
+    for table in LATER_TABLES:
+        expected[table] = []
+    for table, fill_with in (("projects", None), ("webhook_events", 0)):
+        names = [column.name for column in TABLES[table]]
+        expected[table] = [
+            tuple(fill_with if name in LATER_COLUMNS[table] else value for name, value in zip(names, row, strict=True))
+            for row in expected[table]
+        ]
+    async with postgres_place() as (postgres, _):
+        for place in (postgres, sqlite_place(tmp_path / "place.db")):
+            await import_(place, file)
+            assert await content(place) == expected
+            # From here on it is an export like any other.
+            again = sqlite_place(tmp_path / f"again {place is postgres}.db")
+            await import_(again, await export(place))
+            assert await content(again) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda lines: lines.append(["webhook_attempts", "evt", 1, 1, 1, 200, None, None]), "no table"),
+        (lambda lines: lines[0]["tables"]["projects"].remove("name"), "the column projects.name is missing"),
+        (lambda lines: lines[0]["tables"]["projects"].append("created_at"), "columns that this release does not know"),
+        (lambda lines: lines[0]["tables"].pop("daily_users"), "the table daily_users is missing"),
+    ],
+)
+async def test_what_an_older_release_had_must_be_there(
+    tmp_path: Path, change: Callable[[list[Any]], object], why: str
+) -> None:
+    """Only what came later may be missing, and rows only of tables that the header names."""
+    source, place = sqlite_place(tmp_path / "source.db"), sqlite_place(tmp_path / "place.db")
+    await fill(source, some_rows())
+    lines = [json.loads(line) for line in as_of_older_release(await export(source), {}).splitlines()[:-1]]
+    change(lines)
+    body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    with pytest.raises(ExportFileWrong, match=why):
+        await import_(place, body)
+    assert not any((await content(place)).values())
+
+
+async def test_webhooks_go_on_in_the_other_store(tmp_path: Path, new_seed: "Callable[[Storage], Seed]") -> None:
+    """Rotation, every attempt, since when an endpoint fails and why it is off: as it was, there and back again."""
+    first, last = tmp_path / "first.db", tmp_path / "last.db"
+    start, end = sqlite_place(first), sqlite_place(last)
+    async with postgres_place() as (middle, dsn):
+        store: Storage = SqliteStorage.open(first, NOW)
+        seed = new_seed(store)
+        ada = await seed.developer()
+        shop, gone = [await seed.project(ada, webhook_url=URL) for _ in range(2)]
+        assert await store.rotate_webhook_secret(ada.id, shop.id, b"\0next\xff", NOW, NOW + 9)
+        assert await seed.attempted(await seed.claimed(gone), "failed")
+        assert await store.turn_off_webhook(gone.id, URL, "gone", NOW + 3, None)
+        assert await seed.attempted(await seed.claimed(shop), "delivered")
+        retried = await seed.claimed(shop)
+        assert await store.finish_attempt(retried, seed.attempt(1, None, NOW + 5), "due", NOW + 60)
+        await store.claim_deliveries(NOW + 60, NOW + 90, 10)
+
+        async def seen(store: Storage) -> list[object]:
+            return [
+                await store.list_projects(ada.id),
+                await store.read_webhook_secrets(shop.id),
+                [await store.list_deliveries(each.id, None, None, None, 10) for each in (shop, gone)],
+            ]
+
+        before = await seen(store)
+        await store.close()
+        await import_(middle, await export(start))
+        store = await PostgresStorage.open(dsn, NOW)
+        assert await seen(store) == before
+        await store.close()
+        await import_(end, await export(middle))
+    store = SqliteStorage.open(last, NOW)
+    assert await seen(store) == before
+    assert await store.claim_deliveries(NOW + 89, NOW + 99, 10) == []
+    (again,) = await store.claim_deliveries(NOW + 90, NOW + 99, 10)
+    assert (again.event, again.attempt, again.stage) == (retried.event, 2, 1)
+    assert await store.promote_webhook_secret(ada.id, shop.id, NOW)
+    await store.close()
