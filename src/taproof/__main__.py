@@ -3,7 +3,13 @@
 import io
 import sys
 
-from taproof.cli import commands
+try:
+    from taproof.cli import commands
+except ModuleNotFoundError as missing:
+    if (missing.name or "").startswith("taproof"):
+        raise
+    # The package alone is the SDK, and comes with the command all the same.
+    sys.exit("This is Taproof's SDK only. The service and its command come with: pip install 'taproof[server]'")
 
 
 def main() -> None:

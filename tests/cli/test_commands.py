@@ -332,3 +332,13 @@ def test_administration_does_not_load_the_bot() -> None:
     heavy = "{'aiogram', 'fastapi', 'granian'}"
     program = f"import sys, taproof.store, taproof.web.showing; assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_the_command_without_the_service_says_what_to_install() -> None:
+    """`pip install taproof` is the SDK and brings the command along: it ends with a sentence, not a traceback."""
+    program = "import sys; sys.modules['typer'] = None; import taproof.__main__"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        "This is Taproof's SDK only. The service and its command come with: pip install 'taproof[server]'\n"
+    )

@@ -97,9 +97,11 @@ def test_every_command_that_is_named_exists(path: Path) -> None:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_every_option_that_is_named_exists(path: Path) -> None:
-    """An option between backticks, without its command, is one of `taproof serve`."""
-    named = set(re.findall(r"`(--[a-z-]+)", path.read_text(encoding="utf-8")))
-    assert named <= OPTIONS["taproof serve"]
+    """An option between backticks, without its command, is one of `taproof serve` or of a command the page is about."""
+    text = path.read_text(encoding="utf-8")
+    named = set(re.findall(r"`(--[a-z-]+)", text))
+    known = [options for command, options in OPTIONS.items() if command == "taproof serve" or f"$ {command} " in text]
+    assert named <= set().union(*known)
 
 
 def test_the_two_commands() -> None:

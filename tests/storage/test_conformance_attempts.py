@@ -1,7 +1,7 @@
 """Conformance: attempts are written down by whoever holds the lease, and an endpoint that only fails is turned off."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -163,6 +163,25 @@ async def test_finish_attempt_tells_since_when_the_endpoint_fails(storage: Stora
     assert await endpoint(storage, project) == (URL, seed.now + 20, None, None, None)
     assert await endpoint(storage, other) == WORKS
     assert [each.webhook_failing_since for each in await storage.list_projects(project.developer_id)] == [seed.now + 20]
+
+
+async def test_claim_deliveries_tells_whether_the_endpoint_fails(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """From the first failure on, on every node, until something succeeds: an attempt, or a developer's test."""
+    project = await seed.project(webhook_url=URL)
+    states: tuple[DeliveryState, ...] = ("failed", "delivered", "failed")
+    for state, before in zip(states, (False, True, False), strict=True):
+        await seed.due_event(project)
+        (delivery,) = await other_node.claim_deliveries(seed.now, seed.now + LEASE, 10)
+        assert delivery.endpoint_fails == before
+        assert await storage.finish_attempt(delivery, seed.attempt(1, None), state, seed.now)
+    for test_state, after in (("failed", True), ("delivered", False)):
+        test = seed.event(project, "webhook.test")
+        assert await storage.record_delivery(test, seed.attempt(1, None), cast("DeliveryState", test_state))
+        await seed.due_event(project)
+        (delivery,) = await other_node.claim_deliveries(seed.now, seed.now + LEASE, 10)
+        assert delivery.endpoint_fails == after
 
 
 async def test_finish_attempt_that_reached_nothing_begins_no_failing(storage: Storage, seed: "Seed") -> None:

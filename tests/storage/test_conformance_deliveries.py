@@ -24,7 +24,7 @@ async def test_claim_deliveries_hands_out_all_that_sending_needs(storage: Storag
     await storage.rotate_webhook_secret(project.developer_id, project.id, b"next seal", seed.now, seed.now + 5)
     secrets = SealedWebhookSecrets(b"new seal", b"next seal", seed.now + 5)
     assert await storage.claim_deliveries(seed.now, seed.now + LEASE, 10) == [
-        Delivery(event, "https://example.org/", secrets, 1, 0, seed.now + LEASE)
+        Delivery(event, "https://example.org/", secrets, 1, 0, seed.now + LEASE, endpoint_fails=False)
     ]
 
 

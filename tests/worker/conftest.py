@@ -201,10 +201,12 @@ class Scene:
         self.endpoints = Endpoints(self.clock)
         self.made = 0
 
-    def delivery(self, project: str = "one", url: str = "https://example.com/") -> Delivery:
+    def delivery(
+        self, project: str = "one", url: str = "https://example.com/", *, attempt: int = 1, fails: bool = True
+    ) -> Delivery:
         self.made += 1
         event = Event(f"evt_{self.made}", "auth.confirmed", project, b"", 0)
-        return Delivery(event, url, SealedWebhookSecrets(b""), 1, 0, 30_000)
+        return Delivery(event, url, SealedWebhookSecrets(b""), attempt, 0, 30_000, fails)
 
     def add(self, project: str = "one", count: int = 1) -> int:
         """Return how many of `count` new events were taken."""

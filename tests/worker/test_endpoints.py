@@ -116,6 +116,36 @@ def test_a_success_closes_the_circuit(scene: Scene, *, by_probe: bool) -> None:
     assert scene.post(delivered=True).post
 
 
+def test_what_other_processes_know_closes_the_circuit(scene: Scene) -> None:
+    """One of them has got through, a developer's test has, or the URL was set anew: the next event is sent at once."""
+    opened(scene)
+    scene.endpoints.add(scene.delivery(fails=False))
+    (turn,) = scene.take()
+    assert turn.post
+    scene.endpoints.finish(turn, delivered=False)
+    for _ in range(endpoints.FAILURES_TO_OPEN - 1):
+        assert scene.post(delivered=False).post
+    scene.add()
+    assert [turn.post for turn in scene.take()] == [False]
+
+
+def test_an_event_that_is_sent_again_is_a_probe(scene: Scene) -> None:
+    """Its developer has just asked for it: it is posted, one at a time, and what it finds counts as of any probe."""
+    opened(scene)
+    scene.endpoints.add(scene.delivery(attempt=10))
+    (probe,) = scene.take()
+    assert probe.post
+    scene.endpoints.add(scene.delivery(attempt=10))
+    assert [turn.post for turn in scene.take()] == [False]
+    scene.endpoints.finish(probe, delivered=False)
+    scene.add()
+    assert [turn.post for turn in scene.take()] == [False]
+    scene.endpoints.add(scene.delivery(attempt=10))
+    (probe,) = scene.take()
+    scene.endpoints.finish(probe, delivered=True)
+    assert scene.post(delivered=True).post
+
+
 def test_a_probe_that_is_given_back_is_followed_by_another(scene: Scene) -> None:
     """Nothing was learnt of the endpoint, so the next event may find out."""
     opened(scene)

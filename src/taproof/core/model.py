@@ -185,7 +185,8 @@ class Delivery:
     """A claimed event with what is needed to send it. The claim is a lease that ends at `leased_until`.
 
     `attempt` is the number that this attempt has, from 1; `stage` how many attempts were made before it since the
-    event was recorded or last resent: where the schedule of retries stands.
+    event was recorded or last resent: where the schedule of retries stands. `endpoint_fails` is what every process
+    knows of the endpoint: nothing has succeeded there since an attempt failed.
     """
 
     event: Event
@@ -194,6 +195,12 @@ class Delivery:
     attempt: int
     stage: int
     leased_until: int
+    endpoint_fails: bool
+
+    @property
+    def is_resent(self) -> bool:
+        """Whether this is the first attempt since a developer asked for the event to be sent again."""
+        return self.stage == 0 and self.attempt > 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.clock import DAY, SECOND, Clock
 from taproof.core.entropy import Entropy
-from taproof.core.model import Attempt, Delivery, DeliveryState, Event, SealedWebhookSecrets
+from taproof.core.model import Attempt, Delivery, DeliveryState, Event, SealedWebhookSecrets, TurnOffReason
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
 from taproof.core.sealing import Sealer
 from taproof.core.signature import signature_headers
@@ -26,8 +26,9 @@ ANSWER_KEPT: Final = 1024
 FAILING_LIMIT: Final = 5 * DAY
 """A webhook that has only failed for so long is turned off when an event is given up."""
 
-Outcome = Literal["delivered", "retried", "dead", "skipped", "lost"]
-"""How an attempt ended. "skipped": nothing was sent, since the endpoint fails. "lost": the event is ours no more."""
+Outcome = Literal["delivered", "retried", "dead", "turned_off", "skipped", "lost"]
+"""How an attempt ended. "turned_off": it was the event's last, and the project's webhook was turned off. "skipped":
+nothing was sent, since the endpoint fails. "lost": the event is ours no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +158,15 @@ class Webhooks:
         reached = answer.error not in {"circuit_open", "not_signed"}
         if not await self._storage.finish_attempt(delivery, attempt, state, retry_at or now, reached=reached):
             return "lost"
-        if gone:
-            await self._storage.turn_off_webhook(event.project_id, delivery.webhook_url, "gone", now, None)
-        elif state == "failed":
-            before = now - FAILING_LIMIT
-            await self._storage.turn_off_webhook(event.project_id, delivery.webhook_url, "failing", now, before)
         if state == "delivered":
             return "delivered"
-        if state == "failed":
-            return "dead"
-        return "skipped" if answer.error == "circuit_open" else "retried"
+        if state == "due":
+            return "skipped" if answer.error == "circuit_open" else "retried"
+        reason: TurnOffReason = "gone" if gone else "failing"
+        before = None if gone else now - FAILING_LIMIT
+        url = delivery.webhook_url
+        is_off = await self._storage.turn_off_webhook(event.project_id, url, reason, now, before)
+        return "turned_off" if is_off else "dead"
 
 
 def answer_binding(event_id: str, number: int) -> str:

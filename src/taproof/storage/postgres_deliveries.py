@@ -121,6 +121,8 @@ class PostgresDeliveries:
             if not await connection.fetch(sql.RECORD_DELIVERY, *recorded_values(event, attempt, state)):
                 return False
             await connection.execute(sql.ADD_ATTEMPT, *attempt_values(event.id, attempt))
+            if state == "delivered":
+                await connection.execute(sql.ENDPOINT_WORKS, event.project_id)
             return True
 
         return await self._pool.transact(record)

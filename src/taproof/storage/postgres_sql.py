@@ -210,7 +210,9 @@ FROM daily_counts WHERE project_id = ANY ($1::TEXT[]) AND day >= $2 ORDER BY pro
 
 CLAIM_DELIVERIES: Final = """
 WITH due AS MATERIALIZED (
-  SELECT e.id, e.due_at, p.webhook_url, p.sealed_webhook_secret, p.sealed_next_webhook_secret, p.next_webhook_secret_at
+  SELECT e.id, e.due_at, p.webhook_url, p.sealed_webhook_secret, p.sealed_next_webhook_secret,
+    p.next_webhook_secret_at,
+    (SELECT w.failing_since FROM webhook_endpoints w WHERE w.project_id = e.project_id) AS failing_since
   FROM webhook_events e JOIN projects p ON p.id = e.project_id
   WHERE e.state = 'due' AND e.due_at <= $2 AND e.leased_until <= $2 AND e.project_id <> ALL ($4::TEXT[])
     AND p.webhook_url <> ''
@@ -221,7 +223,8 @@ WITH due AS MATERIALIZED (
   FROM due WHERE e.id = due.id
   RETURNING e.id, e.type, e.project_id, e.sealed_body, e.created_at, e.attempts, e.schedule_start
 )
-SELECT c.*, due.webhook_url, due.sealed_webhook_secret, due.sealed_next_webhook_secret, due.next_webhook_secret_at
+SELECT c.*, due.webhook_url, due.sealed_webhook_secret, due.sealed_next_webhook_secret, due.next_webhook_secret_at,
+  due.failing_since
 FROM claimed c JOIN due ON due.id = c.id ORDER BY due.due_at"""
 _HELD: Final = """
   SELECT a.* FROM (SELECT * FROM asked ORDER BY id COLLATE "C") AS a CROSS JOIN LATERAL (

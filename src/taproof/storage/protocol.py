@@ -253,7 +253,10 @@ class Storage(Protocol):
         """Return since when the event has been due that has waited longest at `now`; None when none is due."""
 
     async def record_delivery(self, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
-        """Store an event with the one attempt that was made to send it; False when its project does not exist."""
+        """Store an event with the one attempt that was made to send it; False when its project does not exist.
+
+        One that was delivered ends the time for which the endpoint has been failing; any other changes nothing there.
+        """
 
     async def list_deliveries(
         self,

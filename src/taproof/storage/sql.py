@@ -200,7 +200,8 @@ RETURNING id, type, project_id, sealed_body, created_at, attempts, schedule_star
   (SELECT p.webhook_url FROM projects p WHERE p.id = webhook_events.project_id),
   (SELECT p.sealed_webhook_secret FROM projects p WHERE p.id = webhook_events.project_id),
   (SELECT p.sealed_next_webhook_secret FROM projects p WHERE p.id = webhook_events.project_id),
-  (SELECT p.next_webhook_secret_at FROM projects p WHERE p.id = webhook_events.project_id)"""
+  (SELECT p.next_webhook_secret_at FROM projects p WHERE p.id = webhook_events.project_id),
+  (SELECT w.failing_since FROM webhook_endpoints w WHERE w.project_id = webhook_events.project_id)"""
 READ_OLDEST_DUE: Final = """
 SELECT due_at FROM webhook_events WHERE state = 'due' AND due_at <= $1 AND leased_until <= $1 ORDER BY due_at LIMIT 1"""
 RELEASE_DELIVERY: Final = """

@@ -89,6 +89,8 @@ class SqliteDeliveries(SqliteAccess):
             if not rows(connection, sql.RECORD_DELIVERY, recorded_values(event, attempt, state)):
                 return False
             connection.execute(sql.ADD_ATTEMPT, attempt_values(event.id, attempt))
+            if state == "delivered":
+                connection.execute(sql.ENDPOINT_WORKS, (event.project_id,))
             return True
 
         return bool(await self._writer.run(write))

@@ -14,8 +14,8 @@
 | `process_*` | none | CPU, memory, file descriptors and start time of this process |
 
 An attempt's outcome is `delivered`, `retried` (it failed, and is made again later), `dead` (it failed, and was the last
-one), `skipped` (nothing was sent, since the endpoint's attempts kept failing) or `lost` (the event was ended meanwhile,
-or another worker has it).
+one), `turned_off` (the same, and the project's webhook was turned off), `skipped` (nothing was sent, since the
+endpoint's attempts kept failing) or `lost` (the event was ended meanwhile, or another worker has it).
 
 Several processes on one port count in one directory, so that whichever of them is asked answers for all; `process_*`
 then has the label `process`, a number from 1.
@@ -119,7 +119,7 @@ class Metrics:
     def count_attempt(self, outcome: Outcome) -> None:
         """Count an attempt to deliver a webhook event."""
         self._webhook_attempts[outcome].inc()
-        if outcome == "dead":
+        if outcome in {"dead", "turned_off"}:
             self._webhook_dead_letters.inc()
 
     def show_oldest_due(self, seconds: float) -> None:

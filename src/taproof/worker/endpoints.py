@@ -8,7 +8,8 @@ process, or the next one, finds out for itself.
 | slow start | 2 posts at once to an endpoint that is not known; each success adds one, up to 32; each failure halves |
 | places | 1,000 posts at once; endpoints whose last attempt was no success, or that had none yet, get at most 800 |
 | circuit breaker | 10 failures in a row open it for 30 s; then one probe goes out, and other events are still skipped |
-| | each failed probe doubles the time, up to 5 minutes; a success closes the circuit |
+| | each failed probe doubles the time, up to 5 minutes; a success closes the circuit, also another process's |
+| | an event that a developer has sent again is a probe whenever it comes |
 | | a post that fails counts for nothing when another has succeeded since it began: those that hang end together, \
 long after all that were taken meanwhile |
 """
@@ -115,6 +116,8 @@ class Endpoints:
         key = _key(delivery)
         endpoint = self._busy.get(key) or self._idle.pop(key, None) or Endpoint(key)
         self._busy[key] = endpoint
+        if endpoint.open_until is not None:
+            self._reconsider(endpoint, delivery)
         room = endpoint.proven or self._skips(endpoint)
         room = room or (not endpoint.full and self._waiting[False] < UNPROVEN_WAITING)
         if room:
@@ -122,6 +125,15 @@ class Endpoints:
             self._waiting[endpoint.proven] += 1
         self._line_up(endpoint)
         return room
+
+    def _reconsider(self, endpoint: Endpoint, delivery: Delivery) -> None:
+        """Close an open circuit, or let this event be the probe, when there is a reason from outside this process."""
+        if not delivery.endpoint_fails:
+            # Another process, or a developer's test, has got through since; or the URL was set anew.
+            endpoint.open_until = None
+            endpoint.failures = 0
+        elif delivery.is_resent and endpoint.probe is None:
+            endpoint.open_until = self._clock()
 
     def take(self) -> Turn | None:
         """Return the next turn; None when no event may be posted now."""

@@ -207,6 +207,9 @@ class WebhookSender:
             else:
                 break
         self._watch.count_attempt(outcome)
+        if outcome == "turned_off":
+            reason = "gone" if answer.status == 410 else "failing"
+            _log.warning("webhooks.turned_off", project_id=event.project_id, reason=reason)
         # A line costs as much as the delivery itself, and of one that went well the attempt's row tells the same.
         log = _log.debug if outcome == "delivered" else _log.warning
         log(
