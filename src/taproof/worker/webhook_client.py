@@ -22,6 +22,7 @@ from taproof.core.address_rules import AddressRules
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.webhook_url import is_loopback
 from taproof.service.webhooks import ANSWER_KEPT, SEND_TIMEOUT, Answer, SignedRequest
+from taproof.worker.bounded_connection import bound_connections
 
 _ANSWER_CAP: Final = 16 * 1024
 """Bytes of an answer's body that are read."""
@@ -185,6 +186,7 @@ async def open_webhook_client(
             limit=0,  # The sender bounds how many posts are under way.
             keepalive_timeout=_KEEP_ALIVE,
         )
+        bound_connections(connector)
         async with aiohttp.ClientSession(
             connector=connector,
             timeout=aiohttp.ClientTimeout(total=None),
