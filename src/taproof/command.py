@@ -140,15 +140,22 @@ def load(given: Given) -> "Settings":
     return settings
 
 
-async def _require_database(settings: "Settings") -> None:
+async def require_database(settings: "Settings") -> None:
     """Refuse to make an empty database where one was expected: in the wrong directory, or on the wrong server."""
     from taproof.settings import shown_database
     from taproof.store import has_database
 
     if not await has_database(settings.database_url):
+        missing = f"There is no database of Taproof at {shown_database(settings.database_url)}."
+        option = called("database_url")
+        if settings.sandbox:
+            raise NoDatabase(
+                f"{missing} Run this in the directory in which the sandbox was started, or say with {option} where its "
+                "database is."
+            )
         raise NoDatabase(
-            f"There is no database of Taproof at {shown_database(settings.database_url)}. Say where it is with "
-            f"{called('database_url')}, add --sandbox for the sandbox's, or make a new one with: taproof migrate"
+            f"{missing} Say where it is with {option}, add --sandbox for the sandbox's, or make a new one with: "
+            "taproof migrate"
         )
 
 
@@ -161,7 +168,7 @@ def with_developers(given: Given, work: Callable[["Developers"], Awaitable[T]], 
 
     async def run() -> T:
         if not may_make:
-            await _require_database(settings)
+            await require_database(settings)
         storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
         try:
             return await work(Developers(storage, system_clock, system_entropy))
@@ -192,7 +199,7 @@ async def open_sealed_store(settings: "Settings") -> AsyncIterator[tuple["Storag
     from taproof.service.installation import check_mode
     from taproof.store import open_sealer, open_storage
 
-    await _require_database(settings)
+    await require_database(settings)
     storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
     try:
         await check_mode(storage, sandbox=settings.sandbox)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, cast
 
 import typer
 
-from taproof.command import Given, NoDatabase, command, load
+from taproof.command import Given, command, load, require_database
 from taproof.core.clock import iso8601, system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import MasterKeyWrong, SealBroken, TaproofError
-from taproof.options import called, variable
+from taproof.options import variable
 from taproof.printing import print_json, print_table
 
 if TYPE_CHECKING:
@@ -108,15 +108,9 @@ def import_from(
 
 
 async def _export(settings: "Settings", file: str) -> int:
-    from taproof.settings import shown_database
     from taproof.storage.transfer import TABLES, write_export
-    from taproof.store import has_database
 
-    if not await has_database(settings.database_url):
-        raise NoDatabase(
-            f"There is no database of Taproof at {shown_database(settings.database_url)}. Say where it is with "
-            f"{called('database_url')}, or add --sandbox for the sandbox's."
-        )
+    await require_database(settings)
     with _created(file) as write, _progress("Exporting") as progress:
         async with _open_source(settings) as source:
             total = sum([await source.count(table) for table in TABLES])

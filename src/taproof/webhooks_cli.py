@@ -17,7 +17,6 @@ from taproof.core.errors import ProjectNotFound, TaproofError
 
 if TYPE_CHECKING:
     from taproof.core.sealing import Sealer
-    from taproof.settings import Settings
     from taproof.storage.protocol import Storage
     from taproof.webhook_receiver import Received
 
@@ -68,7 +67,8 @@ def listen(
             min=200,
             max=599,
             metavar="CODE",
-            help="What to answer an event with: 500 to see retries, 410 to see the webhook turned off.",
+            help="What to answer with. With the events of real sign-ins, 500 shows the retries, and 410 turns the "
+            "webhook off; a webhook-test has neither effect.",
         ),
     ] = 204,
     show_tokens: Annotated[
@@ -101,7 +101,8 @@ def listen(
 
         await read_secrets()  # What is wrong with them is better said now than at the first event.
         receiver = Receiver(read_secrets, answer_status, show, _complain, system_clock)
-        await receiver.run(listen_host, listen_port, lambda port: _say_how(listen_host, port, project, settings))
+        sandbox = settings.sandbox
+        await receiver.run(listen_host, listen_port, lambda port: _say_how(listen_host, port, project, sandbox=sandbox))
 
     async def run_with_store(project_id: str) -> None:
         async with open_sealed_store(settings) as (storage, sealer):
@@ -158,17 +159,18 @@ def _parsed_secrets(text: str, name: str) -> list[str]:
 # ---- what is printed: events on stdout, everything else on stderr
 
 
-def _say_how(host: str, port: int, project: str | None, settings: "Settings") -> None:
+def _say_how(host: str, port: int, project: str | None, *, sandbox: bool) -> None:
     reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 — compared only.
     url = f"http://{f'[{reached}]' if ':' in reached else reached}:{port}/"
-    # Without a project the service may be anywhere, and its settings are not those given here.
-    base, project_id = (settings.base_url or "$BASE", project) if project else ("$BASE", "$PROJECT_ID")
-    webhook_url = url if settings.sandbox or not project else "https://YOUR-TUNNEL/"
-    call = f"{base}/api/v1/dev/projects/{project_id}"
+    # Without a project the service may be a sandbox or not.
+    webhook_url = url if sandbox or not project else "https://YOUR-TUNNEL/"
+    # Where the service listens is not known here: it may have been started on another port or behind a proxy.
+    call = f"$BASE/api/v1/dev/projects/{project or '$PROJECT_ID'}"
     bearer = '-H "Authorization: Bearer $ACCESS_TOKEN"'
     typer.echo(
         f"Listening on {url} for webhooks{f' of {project}' if project else ''}. Stop it with Ctrl+C.\n\n"
-        "Tell the service to send them here, then let it send a test:\n\n"
+        "Tell the service to send them here, then let it send a test. $BASE is the service's address, $ACCESS_TOKEN "
+        "your access token:\n\n"
         f'  curl -X PATCH "{call}" {bearer} \\\n'
         f'    -H "Content-Type: application/json" -d \'{{"webhook_url": "{webhook_url}"}}\'\n'
         f'  curl -X POST "{call}/webhook-test" {bearer}\n\n'

@@ -42,8 +42,8 @@ class Place:
 
     def quick(self) -> "Place":
         """Return the same place, quick. On SQLite each process that opens it has to see to that itself."""
-        quick = self.url if self.url.startswith("sqlite:///") else f"{self.url}?synchronous_commit=off"
-        return dataclasses.replace(self, url=quick, is_quick=True)
+        url = self.url if self.url.startswith("sqlite:///") else f"{self.url}?synchronous_commit=off"
+        return dataclasses.replace(self, url=url, is_quick=True)
 
     @property
     def arguments(self) -> list[str]:

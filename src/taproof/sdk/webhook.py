@@ -89,7 +89,7 @@ def verify_webhook(
 
     The three headers of Standard Webhooks decide when any of them is there: `webhook-id`, `webhook-timestamp` and
     `webhook-signature`. Without them `X-Service-Signature` decides. It signs no time, so whoever has seen one request
-    could leave the three headers away and send it again for ever.
+    could leave the three headers out and send it again for ever.
 
     Hence one thing stays with the caller: keep the ids of the events that were handled, for all servers together, and
     handle none twice. The service itself may send an event more than once, and events in any order.

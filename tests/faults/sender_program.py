@@ -1,0 +1,103 @@
+"""Webhook senders, each a process of its own, composed as `app.py` does it. Started as a program.
+
+It starts a sender for each line on stdin, forked off as the processes of `--workers` are; each says its process id on
+stdout once it sends. At the end of stdin those that live finish what they have begun; the exit code is 0 if each ended
+so or was killed.
+
+They differ from a worker of `taproof serve` in three ways: they post to loopback over plain HTTP, they are told for how
+many seconds an attempt may take and an event is leased, and their retries come sooner and are more. Told `quick`, they
+do not wait for the disk: see `Place.is_quick`.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+
+import uvloop
+
+from taproof.core.address_rules import AddressRules
+from taproof.core.clock import SECOND, system_clock
+from taproof.core.entropy import system_entropy
+from taproof.core.sealing import Sealer
+from taproof.logs import configure_logging
+from taproof.service import webhooks as service
+from taproof.service.webhooks import Outcome, Webhooks
+from taproof.storage.sqlite import SqliteStorage
+from taproof.store import open_storage
+from taproof.worker.webhook_client import open_webhook_client
+from taproof.worker.webhooks import WebhookSender
+
+# Of 10,000 events that fail three times in ten, one in five runs would lose one to the nine attempts of a day.
+RETRY_DELAYS = (SECOND // 2, SECOND, *(2 * SECOND for _ in range(20)))
+
+
+ANY_PORT = frozenset(range(1, 65_536))
+
+
+async def keep_setting(recorded: asyncio.Event) -> None:
+    """Set it as often as decisions would that are taken in this process: they are taken in the one of the test."""
+    while True:
+        recorded.set()
+        await asyncio.sleep(0.02)
+
+
+class Unwatched:
+    """Counts nothing."""
+
+    def count_attempt(self, outcome: Outcome) -> None: ...
+
+    def show_oldest_due(self, seconds: float) -> None: ...
+
+
+async def send(url: str, master_key: str, stop: int, *, quick: bool) -> None:
+    """Send until what `stop` reads from has ended."""
+    storage = await open_storage(url)
+    if quick and isinstance(storage, SqliteStorage):
+        storage._writer._connection.pragma("synchronous", 0)
+    webhooks = Webhooks(
+        storage,
+        Sealer(master_key),
+        system_clock,
+        system_entropy,
+        f"Taproof/{os.getpid()}",
+        retry_delays=RETRY_DELAYS,
+    )
+    rules = AddressRules(["loopback"])
+    async with open_webhook_client(rules, ANY_PORT, allow_http=True, timeout=service.SEND_TIMEOUT) as client:
+        recorded = asyncio.Event()
+        stopping = asyncio.Event()
+        sender = WebhookSender(webhooks, client.post, recorded, Unwatched())
+        setting = asyncio.create_task(keep_setting(recorded))
+        sending = asyncio.create_task(sender.run_until(stopping))
+        os.write(1, f"{os.getpid()}\n".encode())
+        ended = asyncio.StreamReader()
+        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(ended), os.fdopen(stop))
+        await ended.read()
+        stopping.set()
+        await sending
+        setting.cancel()
+    await storage.close()
+
+
+def main() -> int:
+    url, master_key, timeout, lease, *quick = sys.argv[1:]
+    service.LEASE = int(lease) * SECOND  # type: ignore[misc]
+    service.SEND_TIMEOUT = int(timeout)  # type: ignore[misc]
+    configure_logging("error", "json")
+    senders = []
+    stop, held = os.pipe()
+    for _ in sys.stdin:
+        sender = os.fork()
+        if sender == 0:
+            os.close(held)
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(send(url, master_key, stop, quick=bool(quick)))
+            os._exit(0)
+        senders.append(sender)
+    os.close(held)
+    statuses = {os.waitstatus_to_exitcode(os.waitpid(sender, 0)[1]) for sender in senders}
+    return 0 if statuses <= {0, -signal.SIGKILL} else 1
+
+
+sys.exit(main())

@@ -1,0 +1,137 @@
+"""Processes that send webhooks, the one that receives them, and decisions that make events."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import aiohttp
+from tests.faults.place import Place
+
+from taproof.core.clock import SECOND
+from taproof.core.model import Identity
+from taproof.service.signin import SignIn
+from taproof.service.webhooks import LEASE, SEND_TIMEOUT
+
+SENDER = Path(__file__).with_name("sender_program.py")
+RECEIVER = Path(__file__).with_name("webhook_receiver.py")
+PATIENCE = 150.0
+
+
+async def open_session(signin: SignIn, project_id: str, user: str) -> str:
+    """Start a session that a user has opened; return its token."""
+    token = (await signin.create_session(project_id, public=True)).session_token
+    await signin.open_session(token, user)
+    return token
+
+
+async def decide(signin: SignIn, token: str, user: str) -> None:
+    """Let the user confirm, or cancel as each tenth does."""
+    if user.endswith("9"):
+        assert (await signin.cancel_session(token, user)).changed
+    else:
+        assert (await signin.confirm_session(token, Identity(user, f"Zoë {user}", ""))).changed
+
+
+class Pace(NamedTuple):
+    """Arguments of a sender: how many seconds an attempt may take, and how many an event is leased."""
+
+    timeout: str
+    lease: str
+
+
+PRODUCTION = Pace(f"{SEND_TIMEOUT}", f"{LEASE // SECOND}")
+HASTY = Pace("1", "12")
+"""A test that waits for what a dead sender held, and for receivers that never answer, ends in a minute with it."""
+
+
+@dataclass
+class Receiver:
+    """The receiver's process, and what it tells."""
+
+    url: str
+    process: asyncio.subprocess.Process
+    client: aiohttp.ClientSession
+
+    async def learn(self, secrets: dict[str, str]) -> None:
+        """Tell it the webhook secrets of the projects."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(secrets).encode() + b"\n")
+        assert await self.process.stdout.readline() == b"ready\n"
+
+    async def ask(self, path: str) -> dict[str, Any]:
+        async with self.client.get(self.url + path) as response:
+            answer: dict[str, Any] = await response.json()
+            return answer
+
+
+@contextlib.asynccontextmanager
+async def running_receiver(failing: float, seed: int) -> AsyncIterator[Receiver]:
+    """Yield a receiver that fails so often, from 0 to 1."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(RECEIVER), f"{failing}", f"{seed}"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    port = int(await process.stdout.readline())
+    async with aiohttp.ClientSession() as client:
+        try:
+            yield Receiver(f"http://127.0.0.1:{port}", process, client)
+        finally:
+            process.stdin.close()
+            await process.wait()
+
+
+@dataclass
+class Senders:
+    """Processes that send what is due in one place."""
+
+    process: asyncio.subprocess.Process
+    """The one that starts them."""
+    running: list[int] = field(default_factory=list)
+    """Their process ids, the oldest first."""
+
+    async def start(self) -> None:
+        """Start one more."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(b"start\n")
+        self.running.append(int(await self.process.stdout.readline()))
+
+    def kill_oldest(self) -> int:
+        """Kill one (SIGKILL); return which one."""
+        victim = self.running.pop(0)
+        os.kill(victim, signal.SIGKILL)
+        return victim
+
+
+@contextlib.asynccontextmanager
+async def running_senders(place: Place, count: int, pace: Pace, log: Path) -> AsyncIterator[Senders]:
+    """Yield so many senders; none of them may log an error or end by itself."""
+    with log.open("wb") as file:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, str(SENDER), place.url, place.master_key, *pace, *(["quick"] if place.is_quick else [])),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=file,
+        )
+    assert process.stdin is not None
+    try:
+        senders = Senders(process)
+        for _ in range(count):
+            await senders.start()
+        yield senders
+    finally:
+        process.stdin.close()
+        status = await process.wait()
+        logged = await asyncio.to_thread(log.read_text, "utf-8")
+    assert (status, logged) == (0, "")
