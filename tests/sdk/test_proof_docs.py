@@ -36,13 +36,13 @@ def proof() -> str:
     return sign_proof(IDENTITY, PROJECT, "T" * 42 + "A", SECRET, int(time.time() * 1000))
 
 
-def run(language: str, the_proof: str, more: str = "") -> subprocess.CompletedProcess[str]:
+def run(language: str, the_proof: str, more: str = "", secrets: str = SECRET) -> subprocess.CompletedProcess[str]:
     """Run the page's last program in a language, with `more` after it."""
     program = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)[-1] + more
     node = shutil.which("node")
     assert node is not None, "Install node: the page's JavaScript is run with it."
     command = [sys.executable, "-c", program] if language == "python" else [node, "-e", program]
-    settings = {"PROOF": the_proof, "WEBHOOK_SECRET": SECRET, "PROJECT_ID": PROJECT}
+    settings = {"PROOF": the_proof, "WEBHOOK_SECRETS": secrets, "PROJECT_ID": PROJECT}
     return subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -81,6 +81,19 @@ def test_a_bad_proof_is_refused(language: str, bad: Any, word: str) -> None:
     done = run(language, bad())
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
     assert re.search(word, done.stderr, re.IGNORECASE), done.stderr
+
+
+@pytest.mark.parametrize("language", ["python", "js"])
+def test_during_a_rotation_either_secret_will_do(language: str) -> None:
+    """Each of several secrets is tried; with none at all, or an empty one, nothing is taken."""
+    for secrets in (f"{SECRET} {OTHER_SECRET}", f"{OTHER_SECRET} {SECRET}"):
+        done = run(language, proof(), secrets=secrets)
+        assert (done.returncode, done.stdout) == (0, "123456789\n"), done.stderr
+    forged = signed({}, "\0" * 32)  # HMAC pads its key with zeros, so to it this is the empty one.
+    for secrets in ("", " ", f"{OTHER_SECRET} {OTHER_SECRET}"):
+        done = run(language, forged, secrets=secrets)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "signature" in done.stderr
 
 
 def test_the_claims_and_the_exceptions_are_those_of_the_code() -> None:

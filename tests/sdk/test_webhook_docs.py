@@ -6,14 +6,19 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast, get_args
 
 import httpx
 import pytest
 from prometheus_client import CollectorRegistry
+from pydantic import BaseModel
 
 import taproof.sdk
 from taproof.core.attempt_errors import SENTENCES
@@ -24,10 +29,11 @@ from taproof.core.signature import signature_headers
 from taproof.sdk import verify_webhook
 from taproof.service.projects import OVERLAP_LIMIT
 from taproof.service.webhooks import ANSWER_KEPT, FAILING_LIMIT, SEND_TIMEOUT
+from taproof.storage.protocol import ATTEMPTS_SHOWN
 from taproof.web.developer_api import PAGE_LIMIT, build_developer_api
 from taproof.web.metrics import Metrics
 from taproof.web.openapi import build_openapi
-from taproof.web.schemas import AttemptAnswer, RotateWebhookSecret
+from taproof.web.schemas import AttemptAnswer, DeliveryAnswer, RotateWebhookSecret
 from taproof.worker import endpoints
 
 ROOT = Path(__file__).parent.parent.parent
@@ -73,7 +79,7 @@ def test_the_bodies_are_those_of_the_events() -> None:
 def receiver(monkeypatch: pytest.MonkeyPatch) -> httpx.AsyncClient:
     """The page's receiver, as it stands."""
     monkeypatch.setenv("WEBHOOK_SECRETS", f"{SECRET} {OTHER_SECRET}")
-    (program,) = programs("python")
+    program = programs("python")[0]
     # FastAPI looks for the type of `request` in the module that the function says to be from.
     names: dict[str, Any] = {"__name__": "receiver_of_the_docs"}
     exec(compile(program, "docs/webhooks.md", "exec"), names)  # noqa: S102 — it is this repository's own.
@@ -149,7 +155,7 @@ def openssl(
     if body is not None:
         (place / "body").write_bytes(body)
     (program,) = programs("sh")
-    settings = os.environ | {"SIGNATURE": signature, "WEBHOOK_SECRET": secret} | environment
+    settings = os.environ | {"SIGNATURE": signature, "WEBHOOK_SECRETS": secret} | environment
     return subprocess.run(
         ["/bin/sh", "-c", program], cwd=place, env=settings, capture_output=True, text=True, timeout=60, check=False
     )
@@ -162,6 +168,8 @@ def test_openssl_takes_the_service_signature(tmp_path: Path, body: bytes) -> Non
     done = openssl(tmp_path, body, good)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert openssl(tmp_path, body + b"\n", good).returncode != 0
+    for secrets in (f"{OTHER_SECRET} {SECRET}", f"{SECRET} {OTHER_SECRET}"):
+        assert openssl(tmp_path, body, good, secrets).returncode == 0
 
 
 GOOD = signed()["X-Service-Signature"]
@@ -176,8 +184,11 @@ GOOD = signed()["X-Service-Signature"]
         (BODY, GOOD.upper(), {}),
         (BODY, GOOD[:-1] + ("0" if GOOD[-1] != "0" else "1"), {}),
         (BODY, GOOD, {"secret": OTHER_SECRET}),
+        (BODY, GOOD, {"secret": f"{OTHER_SECRET} {OTHER_SECRET}"}),
         (BODY, GOOD, {"secret": ""}),
+        (BODY, GOOD, {"secret": " "}),
         (BODY, "", {"secret": ""}),
+        (BODY, "", {"secret": " "}),
         (None, GOOD, {}),
         (None, "", {}),
         (BODY, GOOD, {"PATH": "/nowhere"}),
@@ -191,22 +202,97 @@ def test_openssl_refuses_everything_else(
     assert openssl(tmp_path, body, signature, **changes).returncode != 0
 
 
-@pytest.mark.parametrize("failed", [[], ["evt_1"], ["evt_1", "evt_2"]])
-def test_the_lines_after_an_outage_resend_each_event(tmp_path: Path, failed: list[str]) -> None:
-    """They ask for what was given up, and send each of these events again; nothing, when there is none."""
-    page = json.dumps({"deliveries": [{"id": each, "status": "failed"} for each in failed], "next_cursor": None})
-    (tmp_path / "page.json").write_text(page, encoding="utf-8")
-    curl = tmp_path / "curl"
-    curl.write_text('#!/bin/sh\necho "$*" >> called\ncase "$*" in *resend*) ;; *) cat page.json ;; esac\n', "utf-8")
-    curl.chmod(0o755)
-    variables, program = programs("bash")[:2]
-    settings = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "BASE": "B", "PROJECT_ID": "P", "ACCESS_TOKEN": "T"}
-    program = f"{variables.splitlines()[0]}\n{program}"
-    subprocess.run(["bash", "-euc", program], cwd=tmp_path, env=os.environ | settings, timeout=60, check=True)
-    asked, *resent = (tmp_path / "called").read_text("utf-8").splitlines()
-    bearer = "-H Authorization: Bearer T"
-    assert asked == f"-sS B/api/v1/dev/projects/P/deliveries?status=failed&limit=200 {bearer}"
-    assert resent == [f"-sS -X POST B/api/v1/dev/deliveries/{each}/resend {bearer}" for each in failed]
+SINCE = "2026-11-20T22:00:00.000Z"
+BEFORE = "2026-11-20T21:59:59.999Z"
+
+
+@dataclass
+class StandIn:
+    """Answers the calls of a developer with what it was given, and keeps which were made."""
+
+    base_url: str
+    pages: dict[str, Any] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def stand_in() -> Iterator[StandIn]:
+    """The developer API as the page needs it. It answers an error without the access token, and to unknown pages."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path = self.path.removeprefix("/api/v1/dev/")
+            known = self.headers["Authorization"] == "Bearer T" and (self.command == "POST" or path in made.pages)
+            made.calls.append(f"{self.command} {path}")
+            self.send_response(200 if known else 400)
+            self.end_headers()
+            self.wfile.write(json.dumps(made.pages.get(path, {})).encode())
+
+        do_POST = do_GET  # noqa: N815 — what http.server calls.
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        made = StandIn(f"http://127.0.0.1:{server.server_port}")
+        threading.Thread(target=server.serve_forever).start()
+        yield made
+        server.shutdown()
+
+
+def run_with(stand_in: StandIn, command: list[str]) -> str:
+    variables = {"BASE": stand_in.base_url, "PROJECT_ID": "P", "ACCESS_TOKEN": "T", "WEBHOOK_SECRET": SECRET}
+    done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def page_of(cursor: str | None, *events: tuple[str, str, str]) -> dict[str, Any]:
+    names = ("id", "event", "created_at")
+    return {"deliveries": [dict(zip(names, each, strict=True)) for each in events], "next_cursor": cursor}
+
+
+def test_the_program_after_an_outage_resends_what_was_lost_in_it(stand_in: StandIn) -> None:
+    """What was given up or ended since the time at its top, on every page; not what is older, and no test."""
+    program = programs("python")[1]
+    assert f'SINCE = "{SINCE}"' in program
+    query = "projects/P/deliveries?limit=200&status="
+    stand_in.pages = {
+        f"{query}failed": page_of("c1", ("evt_9", "auth.confirmed", SINCE), ("evt_8", "webhook.test", SINCE)),
+        f"{query}failed&cursor=c1": page_of(
+            "c2", ("evt_7", "auth.cancelled", SINCE), ("evt_6", "auth.confirmed", BEFORE)
+        ),
+        f"{query}ended": page_of(None, ("evt_5", "auth.confirmed", SINCE)),
+    }
+    printed = run_with(stand_in, [sys.executable, "-c", program])
+    resent = ["evt_9", "evt_7", "evt_5"]
+    assert [call for call in stand_in.calls if call.startswith("POST")] == [
+        f"POST deliveries/{each}/resend" for each in resent
+    ]
+    assert [call.removeprefix("GET ") for call in stand_in.calls if call.startswith("GET")] == list(stand_in.pages)
+    assert [line.split()[0] for line in printed.splitlines()] == resent
+
+
+def test_the_program_after_an_outage_may_find_nothing(stand_in: StandIn) -> None:
+    """It ends well, and has sent nothing again."""
+    query = "projects/P/deliveries?limit=200&status="
+    stand_in.pages = {f"{query}failed": page_of(None), f"{query}ended": page_of(None)}
+    assert run_with(stand_in, [sys.executable, "-c", programs("python")[1]]) == ""
+    assert not [call for call in stand_in.calls if call.startswith("POST")]
+
+
+def test_the_commands_make_the_calls_that_the_page_says(stand_in: StandIn) -> None:
+    """Each section's commands work with the README's variables alone, whatever else the shell has as `project`."""
+    secrets, deliveries, rotate, promote = programs("bash")
+    stand_in.pages = {"projects/P/deliveries?status=failed&limit=50": page_of(None)}
+    run_with(stand_in, ["bash", "-euc", f"project='{{}}'\n{deliveries}"])
+    run_with(stand_in, ["bash", "-euc", f"{rotate}\n{promote}"])
+    assert stand_in.calls == [
+        "GET projects/P/deliveries?status=failed&limit=50",
+        "POST projects/P/webhook-secret/rotate",
+        "POST projects/P/webhook-secret/promote",
+    ]
+    assert run_with(stand_in, ["bash", "-euc", f"{secrets}\nprintenv WEBHOOK_SECRETS"]) == f"{SECRET}\n"
 
 
 # ---- the numbers and names
@@ -230,13 +316,14 @@ def test_the_limits_are_the_codes() -> None:
     """What is said of time-outs, failing servers, pages and overlaps holds."""
     assert f"any 2xx within {SEND_TIMEOUT} seconds" in TEXT
     assert FAILING_LIMIT == 5 * DAY
-    assert "five days of nothing but failures" in TEXT
+    assert "if every attempt of the last five days has failed" in TEXT
     assert f"It gets {endpoints.FIRST_LIMIT} requests at a time" in TEXT
     assert f"up to {endpoints.HIGHEST_LIMIT}, and half as many" in TEXT
     assert f"After {endpoints.FAILURES_TO_OPEN} failures in a row" in TEXT
     assert f"for {endpoints.OPEN_SECONDS:.0f} s, then one event as a probe" in TEXT
     assert f"up to {endpoints.LONGEST_OPEN_SECONDS / 60:.0f} minutes" in TEXT
     assert ANSWER_KEPT == 1024
+    assert f"`attempts` | the latest {ATTEMPTS_SHOWN} |" in TEXT
     assert f"`limit` is at most {PAGE_LIMIT}" in TEXT
     assert f"{RotateWebhookSecret().overlap_hours} unless given, {OVERLAP_LIMIT} at most" in TEXT
 
@@ -261,10 +348,14 @@ def test_the_calls_and_what_they_answer_are_the_apis() -> None:
     metrics = Metrics(CollectorRegistry(), "0.1.0")
     paths = build_openapi(build_developer_api(*[unused] * 5, metrics=metrics))["paths"]
     known = {re.sub(r"\{\w+\}", ":id", path) for path in paths}
-    named = re.sub(r"\$(?:PROJECT_ID|id)\b", ":id", PAGE.replace("$project", "/api/v1/dev/projects/:id"))
+    # The program after an outage puts its addresses together; it is run above.
+    text = PAGE.replace(programs("python")[1], "").replace("$project_url", "/api/v1/dev/projects/:id")
+    named = re.sub(r"\$PROJECT_ID\b", ":id", text)
     addresses = set(re.findall(r"/api/v1/[\w/:-]*[\w]", named))
     assert len(addresses) >= 8
     assert addresses <= known
-    for name in ("started_at", "duration_ms", "status", "error_code", "error", "answer"):
-        assert name in AttemptAnswer.model_fields
+    shown: list[tuple[str, type[BaseModel]]] = [("event", DeliveryAnswer), ("attempt", AttemptAnswer)]
+    for title, answer in shown:
+        fields = [name for row in table(f"| of an {title} | |") for name in re.findall(r"`(\w+)`", row[0])]
+        assert set(fields) == answer.model_fields.keys() - {"id", "event", "project_id", "created_at"}
     assert all(f"`{state}`" in PAGE for state in get_args(DeliveryState))

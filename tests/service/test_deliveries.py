@@ -82,6 +82,7 @@ async def test_every_attempt_is_shown(node: "Node") -> None:
         start + 10 * SECOND + 2 * MINUTE + 16,
     ]
     assert found.answers == ("Service Unavailable", None, None)
+    assert await node.deliveries.read_delivery(developer, found.record.event_id) == found
 
 
 async def test_an_event_in_a_workers_hand_is_being_sent(node: "Node") -> None:
@@ -208,6 +209,8 @@ async def test_another_developers_deliveries_do_not_exist(node: "Node") -> None:
     for each in (event_id, UNKNOWN):
         with pytest.raises(DeliveryNotFound):
             await node.deliveries.resend_delivery(stranger, each)
+        with pytest.raises(DeliveryNotFound):
+            await node.deliveries.read_delivery(stranger, each)
     assert await page(node, owner, project) == before
     assert (node.receiver.sent, node.receiver.times_recorded) == ([], 0)
     assert await node.webhooks.claim_deliveries(10) == []
@@ -224,6 +227,8 @@ async def test_a_deleted_projects_deliveries_are_gone(node: "Node") -> None:
         await node.deliveries.send_test(developer, project.id)
     with pytest.raises(DeliveryNotFound):
         await node.deliveries.resend_delivery(developer, event_id)
+    with pytest.raises(DeliveryNotFound):
+        await node.deliveries.read_delivery(developer, event_id)
 
 
 @pytest.mark.parametrize("bad_id", ["", "x", "evt_", "evt_\0" + "0" * 21, "evt_\ud800" + "0" * 21, "e" * 1_000_000])
@@ -238,6 +243,8 @@ async def test_malformed_ids_do_not_reach_the_store(node: "Node", monkeypatch: p
         monkeypatch.setattr(node.storage, name, fail)
     with pytest.raises(DeliveryNotFound):
         await node.deliveries.resend_delivery(developer, bad_id)
+    with pytest.raises(DeliveryNotFound):
+        await node.deliveries.read_delivery(developer, bad_id)
     with pytest.raises(InvalidRequest):
         await node.deliveries.send_test(developer, bad_id)
     with pytest.raises(InvalidRequest):

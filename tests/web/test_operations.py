@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from html.parser import HTMLParser
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
@@ -14,6 +14,7 @@ from tests.web.conftest import Api, assert_error
 
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.errors import StoreUnavailable
+from taproof.core.model import EventType
 from taproof.web.docs_page import docs_page
 from taproof.web.errors import STATUSES
 from taproof.web.operations import build_operations, build_watching
@@ -236,6 +237,9 @@ async def test_the_page_tells_how_deliveries_go(operations: httpx.AsyncClient) -
     assert "5 s, 1 min, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h" in text
     assert "webhook-secret/rotate" in text
     assert "webhook_turned_off" in text
+    for event in get_args(EventType):
+        assert f"<h4><code>{event}</code>" in text
+        assert f"&#34;event&#34;: &#34;{event}&#34;" in text
 
 
 async def test_each_call_says_how_it_can_fail(operations: httpx.AsyncClient) -> None:
@@ -253,6 +257,7 @@ async def test_each_call_says_how_it_can_fail(operations: httpx.AsyncClient) -> 
         "update_project": {"project_not_found"},
         "list_sessions": {"project_not_found"},
         "list_deliveries": {"project_not_found"},
+        "read_delivery": {"delivery_not_found"},
         "resend_delivery": {"delivery_not_found", "webhook_not_set"},
         "send_webhook_test": {"project_not_found", "webhook_not_set"},
         "rotate_webhook_secret": {"project_not_found", "rotation_under_way"},

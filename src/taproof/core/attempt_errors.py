@@ -1,6 +1,6 @@
-"""Why an attempt to deliver a webhook event got no answer: every code, and the sentence that a developer reads."""
+"""Why an attempt to deliver a webhook event failed: every code, and the sentence that a developer reads."""
 
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 AttemptError = Literal[
     "timeout",
@@ -15,8 +15,12 @@ AttemptError = Literal[
     "circuit_open",
     "not_signed",
 ]
+"""Why no answer came. It is stored with the attempt."""
+Refusal = Literal["redirected", "gone", "not_accepted"]
+"""Why an answer does not take the event. It is told from the status whenever it is shown."""
+ShownError = Literal[AttemptError, Refusal]
 
-SENTENCES: Final[dict[AttemptError, str]] = {
+SENTENCES: Final[dict[ShownError, str]] = {
     "timeout": "The receiver did not answer to the end within 10 seconds. Answer first, and work afterwards.",
     "dns_failed": "The host name cannot be resolved. Check the webhook URL and the name's DNS records.",
     "connection_refused": "The connection was refused: nothing listens there. Check that the receiver runs.",
@@ -32,4 +36,30 @@ SENTENCES: Final[dict[AttemptError, str]] = {
     " tried again as its schedule says.",
     "not_signed": "The stored event or secret cannot be decrypted, so nothing was sent. Ask the operator of this"
     " service to check the master key.",
+    "redirected": "The receiver answered with a redirect, and redirects are not followed. Set webhook_url to the"
+    " address that it leads to.",
+    "gone": "The receiver answered 410 Gone, which turns the webhook off, except in answer to a test. Set webhook_url"
+    " again to turn it on.",
+    "not_accepted": "The receiver answered with a status that is no 2xx, so the event does not count as taken. Read its"
+    " answer, or its log, for the reason.",
 }
+
+
+def attempt_error(status: int | None, error: str | None) -> ShownError | None:
+    """Return why an attempt failed, given what is stored of it.
+
+    Args:
+        status: the receiver's HTTP status, None when there was no answer.
+        error: why there was none, None when there was one.
+
+    Returns:
+        None when the event was taken; also for a code that is not known here, since a process of a newer release,
+        sharing the store, may have written it down.
+    """
+    if error is not None:
+        return cast("AttemptError", error) if error in SENTENCES else None
+    if status is None or 200 <= status < 300:
+        return None
+    if status == 410:
+        return "gone"
+    return "redirected" if 300 <= status < 400 else "not_accepted"

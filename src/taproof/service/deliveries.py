@@ -109,6 +109,18 @@ class Deliveries:
         next_cursor = write_cursor(page[-1].created_at, page[-1].event_id) if len(found) > limit else None
         return DeliveryPage([self._seen(record) for record in page], next_cursor)
 
+    async def read_delivery(self, developer: Developer, event_id: str) -> SeenDelivery:
+        """Return one delivery.
+
+        Raises:
+            DeliveryNotFound: none of this developer's.
+        """
+        _require_event_id(event_id)
+        record = await self._storage.read_delivery(developer.id, event_id)
+        if record is None:
+            raise DeliveryNotFound
+        return self._seen(record)
+
     async def resend_delivery(self, developer: Developer, event_id: str) -> SeenDelivery:
         """Make an event due at once, whatever became of it, with all of its retries ahead.
 
@@ -118,9 +130,7 @@ class Deliveries:
             DeliveryNotFound: none of this developer's.
             WebhookNotSet: its project has no webhook URL.
         """
-        # Any id that was not given out is unknown; one with a NUL or a lone surrogate must not reach the store.
-        if not is_event_id(event_id):
-            raise DeliveryNotFound
+        _require_event_id(event_id)
         made_due = await self._storage.resend_delivery(developer.id, event_id, self._clock())
         record = await self._storage.read_delivery(developer.id, event_id)
         if record is None:
@@ -181,3 +191,9 @@ class Deliveries:
         if len(answer.encode()) >= ANSWER_KEPT:
             answer = _LIKE_HALF_A_TOKEN.sub("…", answer)
         return _LIKE_A_TOKEN.sub("…", answer)
+
+
+def _require_event_id(event_id: str) -> None:
+    # Any id that was not given out is unknown; one with a NUL or a lone surrogate must not reach the store.
+    if not is_event_id(event_id):
+        raise DeliveryNotFound

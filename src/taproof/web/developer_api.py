@@ -217,13 +217,17 @@ class DeveloperApi:
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> schemas.DeliveryPageAnswer:
-        """Return the webhook deliveries of a project with all of their attempts, newest event first, page by page."""
+        """Return a project's webhook deliveries with their latest 50 attempts, newest event first, page by page."""
         page = await self._deliveries.list_deliveries(
             caller, project_id, event_type=event, state=status, limit=limit, cursor=cursor
         )
         return schemas.DeliveryPageAnswer(
             deliveries=[showing.delivery(delivery) for delivery in page.deliveries], next_cursor=page.next_cursor
         )
+
+    async def read_delivery(self, caller: Caller, delivery_id: schemas.DeliveryId) -> schemas.DeliveryAnswer:
+        """Return one webhook delivery with its latest 50 attempts, as the list shows it."""
+        return showing.delivery(await self._deliveries.read_delivery(caller, delivery_id))
 
     async def resend_delivery(self, caller: Caller, delivery_id: schemas.DeliveryId) -> schemas.DeliveryAnswer:
         """Send an event again, now, and if need be with all retries, whatever became of it before. Takes no body.
@@ -312,6 +316,7 @@ class DeveloperApi:
         add(webhooks, "POST", f"{secret}/promote", self.promote_webhook_secret)
         add(webhooks, "POST", f"{project}/webhook-test", self.send_webhook_test)
         add(webhooks, "GET", f"{project}/deliveries", self.list_deliveries)
+        add(webhooks, "GET", "/deliveries/{delivery_id}", self.read_delivery)
         add(webhooks, "POST", "/deliveries/{delivery_id}/resend", self.resend_delivery)
         add("Sessions and analytics", "GET", "/sessions", self.list_sessions)
         add("Sessions and analytics", "GET", "/analytics", self.read_analytics)

@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.clock import HOUR, MINUTE, SECOND
 from taproof.core.retry_schedule import RETRY_DELAYS
+from taproof.storage.protocol import ATTEMPTS_SHOWN
 from taproof.web.errors import STATUSES
 from taproof.web.fixed_answer import FixedAnswer
 
@@ -32,6 +33,8 @@ _SAMPLES: Final[dict[Any, Any]] = {
     "boolean": True,
     "string": "…",
 }
+_LISTED_VALUES: Final = 6
+"""Of more values than these a table does not tell one by one: what they mean stands elsewhere on the page."""
 
 Json = dict[str, Any]
 
@@ -89,16 +92,20 @@ def docs_page(document: Json) -> FixedAnswer:
         lstrip_blocks=True,
     )
     environment.filters["prose"] = _prose
+    reader = _Reader(document)
     endpoints: dict[str, list[Endpoint]] = {tag["name"]: [] for tag in document["tags"]}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            endpoints[operation["tags"][0]].append(_Reader(document).endpoint(method.upper(), path, operation))
+            endpoints[operation["tags"][0]].append(reader.endpoint(method.upper(), path, operation))
     html = environment.get_template("docs.html").render(
         info=document["info"],
         stylesheet=STYLESHEET_PATH,
         groups=[(tag, endpoints[tag["name"]]) for tag in document["tags"]],
         errors=sorted((status.value, error.code, error().sentence) for error, status in STATUSES.items()),
+        events=[(name, reader.event(webhook["post"])) for name, webhook in document["webhooks"].items()],
+        event_headers=reader.headers(document["webhooks"]["auth.confirmed"]["post"]),
         attempt_errors=SENTENCES,
+        attempts_shown=ATTEMPTS_SHOWN,
         retry_delays=[_span(delay) for delay in RETRY_DELAYS],
     )
     return FixedAnswer(html.encode(), "text/html; charset=utf-8", _HEADERS)
@@ -137,6 +144,14 @@ class _Reader:
             curl=_curl(method, path, schemes, body),
         )
 
+    def event(self, operation: Json) -> Shape:
+        """Return the body of an event, given the operation that a receiver answers."""
+        return self._shape(operation["requestBody"]["content"]["application/json"]["schema"])
+
+    def headers(self, operation: Json) -> list[Field]:
+        """Return the headers that an event comes with, given the operation that a receiver answers."""
+        return [replace(self._parameter(each), type=each["schema"]["type"]) for each in operation["parameters"]]
+
     def _resolve(self, node: Json) -> Json:
         while "$ref" in node:
             target: Any = self._document
@@ -169,6 +184,8 @@ class _Reader:
         schema = self._resolve(schema)
         if "const" in schema:
             return json.dumps(schema["const"])
+        if len(schema.get("enum", [])) > _LISTED_VALUES:
+            return str(schema["type"])
         if "enum" in schema:
             return " | ".join(json.dumps(value) for value in schema["enum"])
         if "anyOf" in schema:

@@ -11,11 +11,13 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
+from taproof.core.attempt_errors import SENTENCES, ShownError
 from taproof.core.errors import InvalidRequest
 from taproof.core.model import DeliveryState, EventType, Plan, ProjectChanges, Status, TurnOffReason
 from taproof.core.names import NAME_LIMIT
 from taproof.core.webhook_url import WEBHOOK_URL_LIMIT
 from taproof.service.projects import OVERLAP_LIMIT
+from taproof.storage.protocol import ATTEMPTS_SHOWN
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PRINTED: Final = r"[^\u0000-\u001f\u007f-\u009f\u2028\u2029]"
@@ -170,7 +172,8 @@ class ProjectAnswer(BaseModel):
     sessions_count: int = Field(description="Sessions ever started.", examples=[1200])
     confirmed_count: int = Field(description="Sessions that were confirmed.", examples=[1050])
     webhook_failing_since: Time | None = Field(
-        description="Since when every attempt to deliver an event has failed; null while the webhook works.",
+        description="Since when every attempt to deliver an event has failed; null while the webhook works, and once "
+        "a test is taken.",
         examples=[None],
     )
     webhook_turned_off: WebhookTurnedOffAnswer | None = Field(
@@ -253,16 +256,25 @@ class AttemptAnswer(BaseModel):
     started_at: Time
     duration_ms: int = Field(examples=[184])
     status: int | None = Field(description="What the receiver answered; null when no answer came.", examples=[503])
-    error: str | None = Field(description="Why no answer came; null when one did.", examples=[None])
-    error_code: str | None = Field(description="The same for a program: see Webhooks.", examples=[None])
+    error: str | None = Field(
+        description="Why the receiver has not taken the event, and what to do; null when it has.",
+        examples=[SENTENCES["not_accepted"]],
+    )
+    error_code: ShownError | None = Field(
+        description="The same for a program: a code of the table under Webhooks. null beside an error: only a newer "
+        "release of the service knows the code.",
+        examples=["not_accepted"],
+    )
     answer: str | None = Field(
-        description="The beginning of the answer's body, 1 KiB at most. Where it may hold a session token stands … .",
+        description="The beginning of the answer's body, 1 KiB at most; null when it is empty. 43 or more of A-Z a-z "
+        "0-9 _ - in a row may be a session token, so … stands in their place, as in that of 20 or more at the end of "
+        "an answer that was cut.",
         examples=["Service Unavailable"],
     )
 
 
 class DeliveryAnswer(BaseModel):
-    """A webhook event, and every attempt to deliver it. What was sent is not shown."""
+    """A webhook event, and the attempts to deliver it. What was sent is not shown."""
 
     id: DeliveryId
     event: EventType
@@ -279,7 +291,7 @@ class DeliveryAnswer(BaseModel):
         description="Attempts that ended with the process that made them, so that nobody knows their outcome.",
         examples=[0],
     )
-    attempts: list[AttemptAnswer] = Field(description="The first one first.")
+    attempts: list[AttemptAnswer] = Field(description=f"The latest {ATTEMPTS_SHOWN}, the first one first.")
 
 
 class DeliveryPageAnswer(BaseModel):

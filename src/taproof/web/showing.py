@@ -1,8 +1,8 @@
 """Turns what the services return into what the developer API answers. What is not named here is not shown."""
 
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from taproof.core.attempt_errors import SENTENCES, AttemptError
+from taproof.core.attempt_errors import SENTENCES, attempt_error
 from taproof.core.clock import iso8601, iso_date
 from taproof.core.model import AccessToken, Attempt, Developer, Project, Session, TurnOffReason
 from taproof.service.analytics import Analytics
@@ -16,6 +16,9 @@ _TURNED_OFF: Final[dict[TurnOffReason, str]] = {
     "failing": "For five days every attempt failed, so nothing is sent there any more. Check the receiver, then set"
     " webhook_url again.",
 }
+_OF_A_NEWER_RELEASE: Final = (
+    "No answer came, for a reason that only a newer release of this service knows. Look again when its update is done."
+)
 
 
 def account(developer: Developer) -> schemas.AccountAnswer:
@@ -115,15 +118,17 @@ def delivery(found: SeenDelivery) -> schemas.DeliveryAnswer:
 
 
 def _attempt(found: Attempt, answer: str | None) -> schemas.AttemptAnswer:
-    error = cast("AttemptError | None", found.error)
+    code = attempt_error(found.status, found.error)
+    error = None if code is None else SENTENCES[code]
+    if code is None and found.error is not None:
+        error = _OF_A_NEWER_RELEASE
     return schemas.AttemptAnswer(
         number=found.number,
         started_at=iso8601(found.started_at),
         duration_ms=found.duration,
         status=found.status,
-        # A process of a newer release may have written down a code that is not known here.
-        error=None if error is None else SENTENCES.get(error, "No answer came."),
-        error_code=error,
+        error=error,
+        error_code=code,
         answer=answer,
     )
 

@@ -1,0 +1,115 @@
+"""The failures in the OpenAPI document: every answer to a failed request, by name, and what its codes mean."""
+
+from typing import Any, Final
+
+from taproof.core.errors import (
+    AccessTokenNotFound,
+    DeliveryNotFound,
+    HttpsRequired,
+    InternalError,
+    InvalidAccessToken,
+    InvalidRequest,
+    InvalidSecretKey,
+    MessengerUnavailable,
+    MethodNotAllowed,
+    NoRotation,
+    PayloadTooLarge,
+    ProjectNotFound,
+    ProjectPaused,
+    PublicAccessDisabled,
+    RotationUnderWay,
+    SessionNotFound,
+    StoreUnavailable,
+    TaproofError,
+    WebhookNotSet,
+)
+from taproof.web.errors import STATUSES
+
+_MEANINGS: Final[dict[type[TaproofError], str]] = {
+    InvalidRequest: "The request is not valid; the sentence names what is wrong.",
+    ProjectPaused: "The project is paused: its is_active is false.",
+    WebhookNotSet: "The project has no webhook_url.",
+    RotationUnderWay: "The webhook secret is being rotated already.",
+    NoRotation: "The webhook secret is not being rotated.",
+    HttpsRequired: "The request came over plain HTTP, from another machine.",
+    InvalidAccessToken: "The access token is missing, malformed, expired or revoked.",
+    InvalidSecretKey: "The secret key is missing, malformed or replaced.",
+    PublicAccessDisabled: "Public access is off for this project.",
+    ProjectNotFound: "There is no project with this project_id, or it is not yours.",
+    SessionNotFound: "The project has no session with this session_token.",
+    AccessTokenNotFound: "There is no access token with this token_id, or it is not yours.",
+    DeliveryNotFound: "There is no delivery with this delivery_id, or it is not yours.",
+    MethodNotAllowed: "The address does not answer this method.",
+    PayloadTooLarge: "The body is larger than 16 KiB.",
+    InternalError: "A bug in the service.",
+    StoreUnavailable: "The store cannot be reached just now.",
+    MessengerUnavailable: "The messenger cannot be reached just now, so there is no deeplink to show.",
+}
+_FAILURES: Final[dict[str, tuple[type[TaproofError], ...]]] = {
+    "BadRequest": (InvalidRequest, HttpsRequired),
+    "BadStart": (InvalidRequest, ProjectPaused, HttpsRequired),
+    "BadSend": (InvalidRequest, WebhookNotSet, HttpsRequired),
+    "BadRotation": (InvalidRequest, RotationUnderWay, HttpsRequired),
+    "BadPromotion": (InvalidRequest, NoRotation, HttpsRequired),
+    "InvalidAccessToken": (InvalidAccessToken,),
+    "InvalidSecretKey": (InvalidSecretKey,),
+    "PublicAccessDisabled": (PublicAccessDisabled,),
+    "ProjectNotFound": (ProjectNotFound,),
+    "ProjectOrSessionNotFound": (ProjectNotFound, SessionNotFound),
+    "AccessTokenNotFound": (AccessTokenNotFound,),
+    "DeliveryNotFound": (DeliveryNotFound,),
+    "MethodNotAllowed": (MethodNotAllowed,),
+    "PayloadTooLarge": (PayloadTooLarge,),
+    "InternalError": (InternalError,),
+    "StoreUnavailable": (StoreUnavailable,),
+    "StoreOrMessengerUnavailable": (StoreUnavailable, MessengerUnavailable),
+}
+"""The documented answers to failed requests: by name, the errors, of one status, that such an answer may be."""
+
+FAILURE_SCHEMAS: Final[dict[str, Any]] = {
+    "Error": {
+        "type": "object",
+        "description": "Every failed request answers this.",
+        "properties": {
+            "error": {"type": "string", "minLength": 1, "description": "What is wrong, and what to do about it."}
+        },
+        "required": ["error"],
+        "additionalProperties": False,
+    },
+}
+
+
+def failures(*names: str) -> dict[str, Any]:
+    """Return the `responses` of an operation that may fail so, in the order of their status."""
+    numbered = sorted((str(STATUSES[_FAILURES[name][0]].value), name) for name in names)
+    return {status: {"$ref": f"#/components/responses/{name}"} for status, name in numbered}
+
+
+def failure_responses() -> dict[str, Any]:
+    """Return `components.responses`: each of the documented failures."""
+    return {name: _failure(errors) for name, errors in _FAILURES.items()}
+
+
+def _failure(errors: tuple[type[TaproofError], ...]) -> dict[str, Any]:
+    status = STATUSES[errors[0]]
+    headers: dict[str, Any] = {
+        "X-Error-Code": {
+            "description": "A stable code of what is wrong.",
+            "required": True,
+            "schema": {"type": "string", "pattern": "^[a-z_]+$"},
+            "example": errors[0].code,
+        }
+    }
+    extra = {401: "WWW-Authenticate", 405: "Allow", 503: "Retry-After"}.get(status)
+    if extra is not None:
+        headers[extra] = {"required": True, "schema": {"type": "string"}}
+    return {
+        "description": "\n\n".join(f"`{error.code}`: {_MEANINGS[error]}" for error in errors),
+        "headers": headers,
+        "content": {
+            "application/json": {
+                "schema": {"$ref": "#/components/schemas/Error"},
+                "examples": {error.code: {"value": {"error": error().sentence}} for error in errors},
+            }
+        },
+    }

@@ -1,0 +1,150 @@
+"""The sign-in endpoints in the OpenAPI document, written by hand: they are plain ASGI, in `session_api.py`."""
+
+from typing import Any, Final
+
+from taproof.web.openapi_failures import failures
+
+_SIGN_IN_FAILURES: Final = {
+    "generate_public": ("BadStart", "PublicAccessDisabled", "ProjectNotFound", "StoreOrMessengerUnavailable"),
+    "verify_public": ("BadRequest", "PublicAccessDisabled", "ProjectOrSessionNotFound", "StoreUnavailable"),
+    "generate": ("BadStart", "InvalidSecretKey", "ProjectNotFound", "StoreOrMessengerUnavailable"),
+    "verify": ("BadRequest", "InvalidSecretKey", "ProjectOrSessionNotFound", "StoreUnavailable"),
+}
+
+PROJECT_ID: Final = {
+    "type": "string",
+    "pattern": "^proj_[A-Za-z0-9]{16,40}$",
+    "description": "The project's id.",
+    "examples": ["proj_4KsdT0aQm2vXc81LpZwEyB"],
+}
+_OPTIONAL_PROJECT_ID: Final = {
+    **PROJECT_ID,
+    "description": "May be left out, since the secret key names the project; if sent, it must be that project's.",
+}
+SESSION_TOKEN: Final = {
+    "type": "string",
+    "pattern": "^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$",
+    "description": "What generate returned: 43 characters of A-Z a-z 0-9 _ -.",
+    "examples": ["UHbqfTr3m0h7xYk2Vw9cLr5sZ8dA1eB4gJ6nP0tQ3vE"],
+}
+_WAIT: Final = {
+    "type": "number",
+    "minimum": 0,
+    "maximum": 30,
+    "description": "Seconds to wait while the session is pending, fractions allowed; left out, nothing waits. The "
+    "answer comes as soon as the session leaves pending, else pending when the time is over. While very many wait, "
+    "pending may come sooner: then ask again in 2 seconds. Let the client, and proxies, wait longer than this.",
+    "examples": [30],
+}
+_OPTIONAL: Final = (_OPTIONAL_PROJECT_ID, _WAIT)
+TIME: Final = {"type": "string", "format": "date-time", "examples": ["2026-11-20T22:44:03.127Z"]}
+
+SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
+    "CreatedSession": {
+        "type": "object",
+        "description": "A new sign-in session.",
+        "properties": {
+            "session_token": SESSION_TOKEN,
+            "deeplink": {
+                "type": "string",
+                "description": "Show it to the user, as a link or a QR code. It works for 10 minutes, and once.",
+                "examples": ["https://t.me/acme_sign_in_bot?start=UHbqfTr3m0h7xYk2Vw9cLr5sZ8dA1eB4gJ6nP0tQ3vE"],
+            },
+            "expires_at": {**TIME, "description": "From then on a pending session is expired."},
+        },
+        "required": ["session_token", "deeplink", "expires_at"],
+    },
+    "UndecidedOrOver": {
+        "type": "object",
+        "description": "pending: ask again in 2 seconds, after a whole `wait` at once. cancelled, expired, used: stop, "
+        "and start a new session.",
+        "properties": {"status": {"enum": ["pending", "cancelled", "expired", "used"]}},
+        "required": ["status"],
+        "additionalProperties": False,
+    },
+    "Confirmed": {
+        "type": "object",
+        "description": "The one answer that carries identity and proof. Every later one says used.",
+        "properties": {
+            "status": {"const": "confirmed"},
+            "messenger_id": {"type": "string", "examples": ["123456789"]},
+            "messenger_name": {"type": "string", "examples": ["Ada Lovelace"]},
+            "messenger_username": {
+                "type": ["string", "null"],
+                "description": 'null when the user has none (in the proof, and in GET /dev/sessions, it is "" then).',
+                "examples": ["ada"],
+            },
+            "confirmed_at": TIME,
+            "proof": {
+                "type": "string",
+                "description": "A JWT, HS256, valid for 5 minutes. Check it on your server with the webhook secret.",
+                "examples": ["eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.…"],
+            },
+        },
+        "required": ["status", "messenger_id", "messenger_name", "messenger_username", "confirmed_at", "proof"],
+    },
+    "Verification": {
+        "description": "The status of a session.",
+        "oneOf": [{"$ref": "#/components/schemas/UndecidedOrOver"}, {"$ref": "#/components/schemas/Confirmed"}],
+    },
+}
+
+
+def _operation(verb: str, summary: str, description: str, fields: dict[str, Any]) -> dict[str, Any]:
+    public = verb.endswith("_public")
+    example = {name: field["examples"][0] for name, field in fields.items() if field not in _OPTIONAL}
+    schema: dict[str, Any] = {"type": "object", "properties": fields}
+    if example:
+        schema["required"] = list(example)
+    answer = "CreatedSession" if verb.startswith("generate") else "Verification"
+    return {
+        "post": {
+            "tags": ["Sign-in"],
+            "summary": summary,
+            "description": f"{summary}. {description}",
+            "operationId": verb,
+            "security": [] if public else [{"secretKey": []}],
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": schema, "example": example}},
+            },
+            "responses": {
+                "200": {
+                    "description": "Successful Response",
+                    "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{answer}"}}},
+                },
+                **failures(*_SIGN_IN_FAILURES[verb], "MethodNotAllowed", "PayloadTooLarge", "InternalError"),
+            },
+        }
+    }
+
+
+SIGN_IN_PATHS: Final = {
+    "/api/v1/generate/public": _operation(
+        "generate_public",
+        "Start a session from a browser or an app",
+        "Needs no Authorization header, only the project's id. Answers any origin (CORS).",
+        {"project_id": PROJECT_ID},
+    ),
+    "/api/v1/verify/public": _operation(
+        "verify_public",
+        "Read a session from a browser or an app",
+        "Poll every 2 seconds, until the status is no longer pending; with `wait`, ask again at once. The first answer "
+        "that says confirmed is the only one with identity and proof: however many ask at once, one gets it. Answers "
+        "any origin (CORS).",
+        {"project_id": PROJECT_ID, "session_token": SESSION_TOKEN, "wait": _WAIT},
+    ),
+    "/api/v1/generate": _operation(
+        "generate",
+        "Start a session from your server",
+        "As generate/public, with the project's secret key instead of its id; public access may be off. The body `{}` "
+        "and its Content-Type are still needed.",
+        {"project_id": _OPTIONAL_PROJECT_ID},
+    ),
+    "/api/v1/verify": _operation(
+        "verify",
+        "Read a session from your server",
+        "As verify/public, with the project's secret key; public access may be off.",
+        {"session_token": SESSION_TOKEN, "project_id": _OPTIONAL_PROJECT_ID, "wait": _WAIT},
+    ),
+}

@@ -1,0 +1,53 @@
+"""Why an attempt to deliver an event failed: the codes that are stored, and those that a status tells."""
+
+from typing import get_args
+
+import pytest
+
+from taproof.core.attempt_errors import SENTENCES, AttemptError, Refusal, ShownError, attempt_error
+
+
+def test_every_code_has_its_sentence() -> None:
+    """A developer reads for each code what is wrong and what to do: at least two sentences, and no other code's."""
+    assert list(SENTENCES) == list(get_args(ShownError)) == [*get_args(AttemptError), *get_args(Refusal)]
+    assert len(set(SENTENCES.values())) == len(SENTENCES)
+    for sentence in SENTENCES.values():
+        assert sentence.endswith(".")
+        assert ". " in sentence
+        assert " | " not in sentence
+    assert "webhook_url" in SENTENCES["redirected"]
+    assert "webhook_url" in SENTENCES["gone"]
+
+
+@pytest.mark.parametrize("code", get_args(AttemptError))
+@pytest.mark.parametrize("status", [None, 200, 410])
+def test_what_is_stored_is_shown(code: str, status: int | None) -> None:
+    """Whatever the status is: an attempt that broke off says why."""
+    assert attempt_error(status, code) == code
+
+
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        (range(100, 200), "not_accepted"),
+        (range(200, 300), None),
+        (range(300, 400), "redirected"),
+        (range(400, 410), "not_accepted"),
+        (range(410, 411), "gone"),
+        (range(411, 1000), "not_accepted"),
+    ],
+)
+def test_an_answer_that_takes_nothing_says_so(statuses: range, expected: str | None) -> None:
+    """Only a 2xx takes an event (contract.md, Webhooks); every other status has a code."""
+    assert {attempt_error(status, None) for status in statuses} == {expected}
+
+
+@pytest.mark.parametrize("code", ["of_tomorrow", "", "redirected "])
+def test_an_unknown_code_is_none_of_these(code: str) -> None:
+    """What a newer release has written down is not shown as a code of this one, nor does it break anything."""
+    assert attempt_error(None, code) is None
+
+
+def test_without_status_and_code_there_is_nothing_to_tell() -> None:
+    """No code is made up."""
+    assert attempt_error(None, None) is None
