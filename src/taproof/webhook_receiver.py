@@ -49,7 +49,8 @@ class Received:
     """A request that came, and how it was answered.
 
     Unless `event` is there nothing shows who sent it, and all of it may be made up. `time` in ms; `age` is how many
-    seconds before that the request says to have been signed; `type` and `id` are "" when the body has none.
+    seconds before that the request says to have been signed; `type` and `id` are "" when the body has none. `again`:
+    one of this id that checked came before.
     """
 
     time: int
@@ -173,7 +174,7 @@ class Receiver:
             time=now,
             type=event_type,
             id=event_id,
-            again=self._came_before(event_id),
+            again=self._came_before(event_id, verified=event is not None),
             service_signature=_checked(body, headers, _SERVICE, secrets, now),
             standard_webhooks=_checked(body, headers, _STANDARD, secrets, now),
             age=_age(headers, now),
@@ -183,9 +184,12 @@ class Receiver:
             body=body,
         )
 
-    def _came_before(self, event_id: str) -> bool:
-        if not event_id or event_id in self._ids:
-            return bool(event_id)
+    def _came_before(self, event_id: str, *, verified: bool) -> bool:
+        """Tell whether an event of this id has come; one that nothing vouches for has not, whoever made it up."""
+        if event_id in self._ids:
+            return True
+        if not event_id or not verified:
+            return False
         if len(self._ids) == _REMEMBERED:
             del self._ids[next(iter(self._ids))]
         self._ids[event_id] = None

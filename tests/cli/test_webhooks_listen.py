@@ -201,13 +201,31 @@ def test_session_tokens_are_credentials(listen: Listen) -> None:
     listener.post(body, {})
     listener.post(body, signed(body, new_webhook_secret(system_entropy)))
     listener.post(body.replace(b'"id"', b'"id" "broken"'), {})
+    later = event(event="auth.later")
+    assert listener.post(later, signed(later)) == (204, None)
     listener.stop()
+    assert "auth.later" in listener.out
     assert listener.out.count("auth.confirmed") > 3
     assert SESSION_TOKEN not in listener.out + listener.err
     assert SESSION_TOKEN[:12] not in listener.out + listener.err
 
 
 # ---- what does not verify
+
+
+def test_only_what_verified_has_come_before(listen: Listen) -> None:
+    """A stranger who guesses an id cannot have the true event taken for one that came before; its replay is one."""
+    listener = listen("--json")
+    body = event()
+    for headers in ({}, {}, signed(body), signed(body, seconds=-400), signed(body)):
+        listener.post(body, headers)
+    assert [(each["verified"], each["again"]) for each in listener.stop_json()] == [
+        (False, False),
+        (False, False),
+        (True, False),
+        (False, True),
+        (True, True),
+    ]
 
 
 def test_what_does_not_verify_is_answered_401_and_said_why(listen: Listen) -> None:

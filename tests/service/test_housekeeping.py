@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.errors import SessionNotFound, StoreUnavailable
-from taproof.core.model import Developer, Event, Identity, NewSession, Project, SessionKey
+from taproof.core.model import Developer, Event, Identity, NewSession, Project, ProjectChanges, SessionKey
 from taproof.service import housekeeping
 from taproof.service.analytics import AnalyticsReader, Window
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.webhooks import Answer
+from taproof.storage import sqlite_deliveries
 from taproof.storage.sqlite import SqliteStorage
 
 if TYPE_CHECKING:
@@ -223,6 +224,22 @@ async def test_finished_webhook_events_go_and_due_ones_stay(node: "Node") -> Non
     await sweep_all(swept)
     assert node.storage._read(events, ()) == [("due",)]
     assert len(await node.webhooks.claim_deliveries(9)) == 1
+
+
+async def test_deliveries_of_a_removed_webhook_end_in_batches(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many were due: each sweep ends one batch, and says that there is more, until none is."""
+    monkeypatch.setattr(sqlite_deliveries, "ENDED_AT_ONCE", 3)
+    swept = Housekeeping(node.storage, node.clock, 90)
+    project, _ = await node.project(webhook_url="https://example.com/")
+    for _ in range(housekeeping.BATCH + 8):
+        await node.confirmed(project)
+    changes = ProjectChanges(webhook_url="")
+    await node.storage.update_project(project.developer_id, project.id, changes, node.clock.now)
+    counts = "SELECT COUNT(*) FROM webhook_events WHERE state = 'ended'"
+    seen = [node.storage._read(counts, ())[0][0]]
+    while await swept.sweep():
+        seen.append(node.storage._read(counts, ())[0][0])
+    assert seen == [3, housekeeping.BATCH + 3, housekeeping.BATCH + 8]
 
 
 async def test_who_confirmed_is_forgotten_once_no_window_counts_them(node: "Node") -> None:

@@ -1,13 +1,15 @@
 """Conformance: attempts are written down by whoever holds the lease, and an endpoint that only fails is turned off."""
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from taproof.core.clock import DAY, SECOND
 from taproof.core.model import DeliveryRecord, DeliveryState, Project, ProjectChanges
-from taproof.storage.protocol import Storage
+from taproof.storage import postgres_deliveries, sqlite_deliveries
+from taproof.storage.protocol import ATTEMPTS_SHOWN, Storage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
@@ -143,6 +145,45 @@ async def test_finish_attempt_takes_many_at_once(storage: Storage, other_node: S
         record = await seen(storage, projects[0], each.event.id)
         assert (record.state, record.attempts) == (states[number % 3], (seed.attempt(),))
     assert len(await storage.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 100)) == 33
+
+
+async def test_finish_attempt_keeps_the_latest_attempts(
+    storage: Storage, seed: "Seed", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An event that is sent again for ever does not grow for ever; those of its neighbours in a batch all stay."""
+    project = await seed.project(webhook_url=URL)
+    busy, calm = await seed.due_event(project), await seed.due_event(project)
+    last = ATTEMPTS_SHOWN + 3
+    for number in range(1, last + 1):
+        held = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)
+        attempts = [(each, seed.attempt(each.attempt)) for each in held]
+        finishing = (
+            storage.finish_attempt(each, attempt, "due", seed.now + (LATER if each.event == calm and number > 4 else 0))
+            for each, attempt in attempts
+        )
+        assert all(await asyncio.gather(*finishing))
+    # It is what is stored that counts here, not what is read of it.
+    for driver in (sqlite_deliveries, postgres_deliveries):
+        monkeypatch.setattr(driver, "ATTEMPTS_SHOWN", 1_000)
+    kept = [[each.number for each in (await seen(storage, project, event.id)).attempts] for event in (busy, calm)]
+    assert kept == [list(range(4, last + 1)), [1, 2, 3, 4, 5]]
+
+
+async def test_finish_attempt_without_the_lease_erases_nothing(
+    storage: Storage, seed: "Seed", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The late one of two workers changes nothing at all."""
+    for driver in (sqlite_deliveries, postgres_deliveries):
+        monkeypatch.setattr(driver, "ATTEMPTS_SHOWN", 1)
+    project = await seed.project(webhook_url=URL)
+    delivery = await seed.claimed(project)
+    assert await seed.attempted(delivery, "due")
+    assert not await seed.attempted(replace(delivery, attempt=2), "due")
+    assert [each.number for each in (await seen(storage, project, delivery.event.id)).attempts] == [1]
+    (again,) = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)
+    assert await seed.attempted(again, "due")
+    monkeypatch.undo()
+    assert [each.number for each in (await seen(storage, project, delivery.event.id)).attempts] == [2]
 
 
 # ---- since when an endpoint fails

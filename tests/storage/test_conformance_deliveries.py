@@ -24,7 +24,16 @@ async def test_claim_deliveries_hands_out_all_that_sending_needs(storage: Storag
     await storage.rotate_webhook_secret(project.developer_id, project.id, b"next seal", seed.now, seed.now + 5)
     secrets = SealedWebhookSecrets(b"new seal", b"next seal", seed.now + 5)
     assert await storage.claim_deliveries(seed.now, seed.now + LEASE, 10) == [
-        Delivery(event, "https://example.org/", secrets, 1, 0, seed.now + LEASE, endpoint_fails=False)
+        Delivery(
+            event,
+            project.developer_id,
+            "https://example.org/",
+            secrets,
+            1,
+            0,
+            seed.now + LEASE,
+            endpoint_fails=False,
+        )
     ]
 
 
@@ -91,6 +100,25 @@ async def test_claim_deliveries_passes_over_the_projects_that_it_is_told(storage
     found = await storage.claim_deliveries(seed.now, seed.now + LEASE, 2, [full.id])
     assert [delivery.event for delivery in found] == [of_third]
     assert len(await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)) == 5
+
+
+async def test_claim_deliveries_passes_over_the_developers_that_it_is_told(storage: Storage, seed: "Seed") -> None:
+    """However many projects they have, but for those that are spared: these have room of their own."""
+    crowd, other = await seed.developer(), await seed.developer()
+    hangs, full, spared = [await seed.project(crowd, webhook_url=URL) for _ in range(3)]
+    for project in (hangs, full, spared):
+        await seed.due_event(project, seed.now - 9)
+    of_other = await seed.project(other, webhook_url=URL)
+    await seed.due_event(of_other)
+    crowded = [crowd.id, "dev_unknown"]
+    known = [full.id, spared.id, "proj_unknown"]
+    found = await storage.claim_deliveries(
+        seed.now, seed.now + LEASE, 10, [full.id], without_developers=crowded, spared=known
+    )
+    assert [delivery.event.project_id for delivery in found] == [spared.id, of_other.id]
+    assert [delivery.developer_id for delivery in found] == [crowd.id, other.id]
+    found = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10, without_developers=[other.id])
+    assert {delivery.event.project_id for delivery in found} == {hangs.id, full.id}
 
 
 async def test_claim_deliveries_leaves_what_is_gone(storage: Storage, other_node: Storage, seed: "Seed") -> None:

@@ -12,12 +12,12 @@ from tests.databases import NOW
 from tests.postgres_server import fresh_database
 
 from taproof.core.clock import SECOND
-from taproof.core.model import DeliveryRecord, SealedWebhookSecrets
+from taproof.core.model import DeliveryRecord, ProjectChanges, SealedWebhookSecrets
 from taproof.storage import migrate
 from taproof.storage.migrate import migrations
 from taproof.storage.postgres import PostgresStorage
 from taproof.storage.postgres_pool import migrate_postgres
-from taproof.storage.protocol import Storage
+from taproof.storage.protocol import ENDED_AT_ONCE, Storage
 from taproof.storage.sqlite import SqliteStorage
 from taproof.storage.sqlite_file import migrate_file
 
@@ -176,6 +176,20 @@ async def test_what_an_old_node_ends_is_ended(old: OldDatabase, new_seed: "Calla
     assert (await seen(storage, "evt_1")).state == "ended"
     assert await storage.resend_delivery("dev_1", "evt_1", NOW)
     assert len(await storage.claim_deliveries(NOW, NOW + LEASE, 10)) == 1
+    await storage.close()
+
+
+async def test_a_webhook_that_an_old_node_sets_is_not_ended(old: OldDatabase) -> None:
+    """It does not wait until all of the removed one's deliveries have ended: what comes then must not be lost."""
+    await with_events(old, *(f"evt_{number}" for number in range(ENDED_AT_ONCE + 5)))
+    storage = await old.open()
+    await storage.update_project("dev_1", "proj_1", ProjectChanges(webhook_url=""), NOW)
+    await old.run("UPDATE projects SET webhook_url = $1 WHERE id = 'proj_1'", URL)
+    await old.run(RECORD, "evt_new", "auth.confirmed", b"body", NOW, "proj_1")
+    assert await storage.end_deliveries(100) == 0
+    assert await storage.update_project("dev_1", "proj_1", ProjectChanges(webhook_url=URL), NOW) is not None
+    claimed = await storage.claim_deliveries(NOW, NOW + LEASE, 1_000)
+    assert "evt_new" in {each.event.id for each in claimed}
     await storage.close()
 
 

@@ -111,9 +111,15 @@ async def test_an_attempt_that_fits_no_column_harms_no_neighbour(postgres: Postg
 
 
 async def test_nodes_that_touch_the_same_events_never_wait_in_a_circle(
-    postgres: PostgresStorage, other_node: PostgresStorage, dsn: str, seed: "Seed"
+    postgres: PostgresStorage,
+    other_node: PostgresStorage,
+    dsn: str,
+    seed: "Seed",
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Finishing, giving back, sending again, turning off, changing the URL and erasing: no deadlock is ever found."""
+    for module in ("postgres", "postgres_deliveries"):
+        monkeypatch.setattr(f"taproof.storage.{module}.ENDED_AT_ONCE", 3)
     chance = random.Random(4)  # noqa: S311 — an order of calls.
     ada = await seed.developer()
     projects = [await seed.project(ada, webhook_url=URL) for _ in range(4)]
@@ -137,6 +143,9 @@ async def test_nodes_that_touch_the_same_events_never_wait_in_a_circle(
             steps.append(store.turn_off_webhook(project.id, URL, "gone", NOW, None))
             project = chance.choice(projects)
             steps.append(store.update_project(ada.id, project.id, ProjectChanges(webhook_url=""), NOW))
+            project = chance.choice(projects)
+            steps.append(store.update_project(ada.id, project.id, ProjectChanges(webhook_url=URL), NOW))
+            steps += [store.end_deliveries(5) for _ in range(3)]
             steps.append(store.purge_events(NOW + DAY, 20))
             steps.append(store.claim_deliveries(NOW + DAY, NOW + DAY, 20))
         if turn == 6:
@@ -218,19 +227,24 @@ async def test_statements_read_the_events_that_they_need(
     if statistics != "none":
         await connection.execute("ANALYZE")
     await connection.execute(fill, project.id, "due", NOW + LEASE)
-    delivery = Delivery(seed.event(project), URL, project.webhook_secrets, 1, 0, NOW + LEASE, endpoint_fails=False)
+    delivery = Delivery(
+        seed.event(project), project.developer_id, URL, project.webhook_secrets, 1, 0, NOW + LEASE, endpoint_fails=False
+    )
     held = [replace(delivery, event=replace(delivery.event, id=f"evt_due{number}")) for number in range(1, 257)]
     list_values = (project.id, ["due", "delivered"], ["auth.confirmed"], *PageCursor(NOW, ""), 256)
     for statement, values in (
         (postgres_sql.FINISH_ATTEMPTS, finish_columns(*((each, "due") for each in held), seed=seed)),
         (postgres_sql.RELEASE_DELIVERIES, [*columns((each.event.id, NOW + LEASE) for each in held), NOW]),
         (postgres_sql.LIST_DELIVERIES, list_values),
-        (postgres_sql.CLAIM_DELIVERIES, (NOW + 2 * LEASE, NOW + LEASE, 256, [])),
+        (postgres_sql.CLAIM_DELIVERIES, (NOW + 2 * LEASE, NOW + LEASE, 256, [], [], [])),
+        (postgres_sql.END_DELIVERIES, (NOW, project.id, 256)),
     ):
         undone = connection.transaction()
         await undone.start()
-        if statement == postgres_sql.CLAIM_DELIVERIES:
+        if statement in {postgres_sql.CLAIM_DELIVERIES, postgres_sql.END_DELIVERIES}:
             await connection.execute(postgres_deliveries._NO_SORT)
+        if statement == postgres_sql.END_DELIVERIES:
+            await connection.execute("UPDATE projects SET webhook_url = ''")
         (explained,) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", *values)
         await undone.rollback()
         assert 256 <= rows_read(json.loads(explained[0])[0]["Plan"]) <= 4 * 256, statement

@@ -14,6 +14,7 @@ PLACEHOLDER = re.compile(r"\$(\d+)")
 SCANS = {
     "LIST_DEVELOPERS",  # It lists them all, for the command line.
     "NEXT_DELETED_PROJECT",  # It takes the first row in the order of the primary key.
+    "NEXT_ENDED_WEBHOOK",  # So does it.
     "FIND_DUE",  # It walks over the list of projects that it is given; the test below has its index.
 }
 
@@ -71,6 +72,7 @@ async def test_each_statement_fits_the_schema_and_searches_by_an_index(name: str
         ),
         ("END_DELIVERIES", "INDEX webhook_events_by_project (project_id=? AND state=?)"),
         ("READ_ATTEMPTS", "PRIMARY KEY (event_id=?)"),
+        ("ERASE_ATTEMPTS", "PRIMARY KEY (event_id=? AND number<?)"),
         ("PURGE_UPDATES", "COVERING INDEX bot_updates_by_age (claimed_at<?)"),
         ("READ_ACCESS_TOKEN", "(token_hash=?)"),
         ("READ_PROJECT_BY_SECRET_KEY", "(secret_key_hash=?)"),

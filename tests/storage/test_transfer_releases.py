@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.storage.conftest import Seed
 
 URL = "https://example.com/"
-LATER_TABLES: Final = ("webhook_attempts", "webhook_endpoints")
+LATER_TABLES: Final = ("webhook_attempts", "webhook_endpoints", "ended_webhooks")
 LATER_COLUMNS: Final = {
     "projects": ("sealed_next_webhook_secret", "next_webhook_secret_at"),
     "webhook_events": ("schedule_start", "interrupted"),

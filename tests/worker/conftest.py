@@ -132,11 +132,12 @@ class Shop:
         self.developer = Developer("dev_1", "ada@example.com", "free", clock())
         self.watch = Watch()
 
-    async def project(self, webhook_url: str) -> tuple[Project, str]:
+    async def project(self, webhook_url: str, developer: Developer | None = None) -> tuple[Project, str]:
         """Return a new project and its webhook secret."""
-        await self.storage.create_developer(self.developer)
+        developer = developer or self.developer
+        await self.storage.create_developer(developer)
         project, secrets = await self.projects.create_project(
-            self.developer, "Shop", webhook_url=webhook_url, public_access=True, collect_phone=False
+            developer, "Shop", webhook_url=webhook_url, public_access=True, collect_phone=False
         )
         return project, secrets.webhook_secret
 
@@ -202,15 +203,23 @@ class Scene:
         self.made = 0
 
     def delivery(
-        self, project: str = "one", url: str = "https://example.com/", *, attempt: int = 1, fails: bool = True
+        self,
+        project: str = "one",
+        url: str = "https://example.com/",
+        *,
+        developer: str = "",
+        attempt: int = 1,
+        fails: bool = True,
     ) -> Delivery:
+        """Return an event for a project, which unless `developer` is given is the only one of its developer."""
         self.made += 1
         event = Event(f"evt_{self.made}", "auth.confirmed", project, b"", 0)
-        return Delivery(event, url, SealedWebhookSecrets(b""), attempt, 0, 30_000, fails)
+        developer = developer or f"dev_of_{project}"
+        return Delivery(event, developer, url, SealedWebhookSecrets(b""), attempt, 0, 30_000, fails)
 
-    def add(self, project: str = "one", count: int = 1) -> int:
+    def add(self, project: str = "one", count: int = 1, *, developer: str = "") -> int:
         """Return how many of `count` new events were taken."""
-        return sum(self.endpoints.add(self.delivery(project)) for _ in range(count))
+        return sum(self.endpoints.add(self.delivery(project, developer=developer)) for _ in range(count))
 
     def take(self) -> list[Turn]:
         """Take every turn that there is now."""

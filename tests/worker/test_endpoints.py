@@ -1,14 +1,12 @@
-"""Whose turn it is: places, slow start and circuit breaker, held to their rules by whatever may happen in any order."""
+"""Whose turn it is: places, their shares, slow start and circuit breaker."""
 
 from collections import Counter
 
 import pytest
-from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
 from tests.worker.conftest import Scene
 
 from taproof.worker import endpoints
-from taproof.worker.endpoints import FIRST_LIMIT, HIGHEST_LIMIT, POSTS, UNPROVEN_POSTS, Turn
+from taproof.worker.endpoints import FIRST_LIMIT, HIGHEST_LIMIT, POSTS, UNPROVEN_POSTS
 
 
 def test_an_unknown_endpoint_begins_with_two_posts(scene: Scene) -> None:
@@ -221,20 +219,104 @@ def test_endpoints_that_hang_leave_a_fifth_of_the_places(scene: Scene) -> None:
     assert "new" in {turn.delivery.event.project_id for turn in scene.take()}
 
 
-def test_proven_endpoints_do_not_starve_new_ones(scene: Scene) -> None:
+def test_proven_endpoints_do_not_starve_new_ones(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """When all places are taken, those that come free go to both kinds in turn."""
+    monkeypatch.setattr(endpoints, "POSTS", 40)
     proven = [f"proven {number}" for number in range(40)]
     for project in proven:
-        for _ in range(30):
-            scene.post(delivered=True, project=project)
+        scene.post(delivered=True, project=project)
     for project in proven:
-        scene.add(project, count=100)
+        scene.add(project, count=3)
     turns = scene.take()
-    assert len(turns) == POSTS
-    scene.add("new", count=2)
+    assert len(turns) == endpoints.POSTS
+    scene.add("new")
+    scene.add("another")
     for turn in turns[:4]:
         scene.endpoints.finish(turn, delivered=True)
-    assert [turn.delivery.event.project_id for turn in scene.take()].count("new") == 2
+    assert {"new", "another"} <= {turn.delivery.event.project_id for turn in scene.take()}
+
+
+@pytest.mark.parametrize(("count", "each", "free"), [(40, 22, 100), (400, 2, 14)])
+def test_proven_endpoints_that_begin_to_hang_leave_places(scene: Scene, count: int, each: int, free: int) -> None:
+    """However many at the same moment: one that works, and a new one, still get several turns at once."""
+    hanging = [f"hangs {number}" for number in range(count)]
+    for project in ("works", *hanging):
+        for _ in range(30):
+            scene.post(delivered=True, project=project)
+    posts: Counter[str] = Counter()
+    for _ in range(20):
+        for project in hanging:
+            scene.add(project, count=8)
+        posts.update(turn.delivery.event.project_id for turn in scene.take())
+    assert set(posts) == set(hanging)
+    assert max(posts.values()) <= each + 1
+    assert min(posts.values()) >= each
+    assert POSTS - posts.total() >= free
+    for _ in range(2):
+        assert scene.add("works") == scene.add("new") == 1
+        assert {turn.delivery.event.project_id for turn in scene.take()} == {"works", "new"}
+
+
+# ---- developers
+
+
+def crowd(scene: Scene, *developers: str) -> Counter[str]:
+    """Let 3,000 new endpoints of these developers have events by turns, and hang; return the posts of each."""
+    posts: Counter[str] = Counter()
+    for _ in range(4):
+        for number in range(3_000):
+            developer = developers[number % len(developers)]
+            scene.add(f"{developer} {number}", developer=developer)
+            if number % 100 == 0:  # So many come with one claim.
+                posts.update(turn.delivery.developer_id for turn in scene.take())
+    return posts
+
+
+@pytest.mark.parametrize("developers", [1, 2, 20])
+def test_a_developer_whose_endpoints_hang_keeps_no_other_waiting(scene: Scene, developers: int) -> None:
+    """Thousands of projects get so many places and so much room that others' new endpoints are served at once."""
+    crowds = [f"crowd {number}" for number in range(developers)]
+    posts = crowd(scene, *crowds)
+    part = 3 / (3 * developers + 1)
+    assert set(posts) == set(crowds)
+    for count in posts.values():
+        assert count == pytest.approx(part * UNPROVEN_POSTS, abs=3)
+    assert scene.endpoints.waiting == pytest.approx(part * endpoints.UNPROVEN_WAITING * developers, abs=developers)
+    assert scene.endpoints.crowded_developers() == set(crowds)
+    assert scene.add("new", count=2) == 2
+    assert [turn.delivery.event.project_id for turn in scene.take()] == ["new"] * 2
+
+
+def test_a_crowded_developer_is_passed_over_until_half_of_its_room_is_free(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Events that would be refused are not claimed again and again; afterwards many of them find room together."""
+    monkeypatch.setattr(endpoints, "UNPROVEN_POSTS", 0)
+    crowd(scene, "crowd")
+    monkeypatch.undo()
+    assert scene.endpoints.waiting == 1_500
+    for _ in range(300):
+        assert scene.endpoints.crowded_developers() == {"crowd"}
+        assert scene.endpoints.take() is not None
+    assert scene.endpoints.waiting == 1_200 == 3 * (endpoints.UNPROVEN_WAITING - 1_200) // 2
+    assert not scene.endpoints.crowded_developers()
+    assert scene.add("crowd 1", developer="crowd") == 1
+    assert not scene.endpoints.crowded_developers()
+
+
+def test_a_crowded_developers_proven_endpoints_are_spared(scene: Scene) -> None:
+    """One that works does not suffer from all others of its developer; a new URL has not been seen to work."""
+    for project in ("works", "moves"):
+        assert scene.endpoints.add(scene.delivery(project, developer="crowd"))
+        (turn,) = scene.take()
+        scene.endpoints.finish(turn, delivered=True)
+    crowd(scene, "crowd")
+    assert scene.endpoints.crowded_developers() == {"crowd"}
+    assert scene.endpoints.spared_projects() == {"works", "moves"}
+    assert not scene.endpoints.add(scene.delivery("moves", "https://example.org/", developer="crowd"))
+    assert scene.endpoints.spared_projects() == {"works"}
+    assert scene.add("works", developer="crowd") == 1
+    assert [turn.delivery.event.project_id for turn in scene.take()] == ["works"]
 
 
 def test_so_many_that_hang_that_no_more_may_wait(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,134 +343,3 @@ def test_what_is_idle_is_forgotten_in_time(scene: Scene, monkeypatch: pytest.Mon
     assert set(scene.endpoints._busy) == {("busy", "https://example.com/")}
     assert scene.at_once("idle 19") == 3
     assert scene.at_once("idle 0") == 2
-
-
-# ---- any order of events
-
-
-class AnyOrder(RuleBasedStateMachine):
-    """Small limits, so that all of them are met; 6 endpoints, of which the last is one that always works."""
-
-    turns = Bundle("turns")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.patch = pytest.MonkeyPatch()
-        for name, value in {"POSTS": 12, "UNPROVEN_POSTS": 8, "HIGHEST_LIMIT": 5, "FAILURES_TO_OPEN": 3}.items():
-            self.patch.setattr(endpoints, name, value)
-        self.patch.setattr(endpoints, "UNPROVEN_WAITING", 15)
-        self.scene = Scene()
-        self.waiting: set[str] = set()
-        self.under_way: Counter[str] = Counter()
-        self.last: dict[str, bool] = {}
-
-    def teardown(self) -> None:
-        """End all, in any case: no place and no event may be left over."""
-        for each in self.scene.endpoints.take_all():
-            self.waiting.remove(each.event.id)
-        assert not self.waiting
-        assert self.scene.endpoints._waiting == [0, 0]
-        self.patch.undo()
-
-    def unproven_under_way(self) -> int:
-        return sum(count for project, count in self.under_way.items() if not self.last.get(project, False))
-
-    @rule(project=st.sampled_from("abcde"), count=st.integers(1, 8))
-    def claim(self, project: str, count: int) -> None:
-        """A batch arrives; what is not taken is given back to the store."""
-        for _ in range(count):
-            delivery = self.scene.delivery(project)
-            if self.scene.endpoints.add(delivery):
-                self.waiting.add(delivery.event.id)
-
-    @rule(target=turns)
-    def take(self) -> Turn | None:
-        """Take one turn; what is posted keeps to every limit."""
-        unproven = self.unproven_under_way()
-        turn = self.scene.endpoints.take()
-        if turn is None:
-            return None
-        self.waiting.remove(turn.delivery.event.id)
-        if turn.post:
-            project = turn.delivery.event.project_id
-            assert self.last.get(project, False) or unproven < 8
-            self.under_way[project] += 1
-            assert self.under_way[project] <= turn.endpoint.limit <= 5
-            assert self.under_way.total() <= 12
-        return turn
-
-    @rule(turn=consumes(turns), delivered=st.sampled_from([True, False, False, None]))
-    def finish(self, turn: Turn | None, *, delivered: bool | None) -> None:
-        """A post ends, well, badly or unsent; a turn that was skipped holds nothing."""
-        if turn is None:
-            return
-        self.scene.endpoints.finish(turn, delivered=delivered if turn.post else None)
-        if turn.post:
-            project = turn.delivery.event.project_id
-            self.under_way[project] -= 1
-            if delivered is not None:
-                self.last[project] = delivered
-
-    @rule(seconds=st.sampled_from([1.0, 29.0, 30.0, 60.0, 300.0]))
-    def wait(self, seconds: float) -> None:
-        """Time passes; a circuit may be due for a probe."""
-        self.scene.clock.now += seconds
-
-    @rule(modulus=st.integers(2, 4))
-    def lapse(self, modulus: int) -> None:
-        """Some have waited for too long."""
-        late = self.scene.endpoints.take_late(lambda each: int(each.event.id[4:]) % modulus == 0)
-        for each in late:
-            self.waiting.remove(each.event.id)
-
-    @precondition(lambda self: self.under_way.total() < 12)
-    @rule()
-    def a_healthy_endpoint_is_served(self) -> None:
-        """Below the total, nobody's hanging keeps an endpoint that works from its place."""
-        if not self.last.get("healthy"):
-            return
-        delivery = self.scene.delivery("healthy")
-        assert self.scene.endpoints.add(delivery)
-        for _ in range(2 * len(self.waiting) + 2):
-            turn = self.scene.endpoints.take()
-            assert turn is not None
-            if turn.delivery is delivery:
-                self.scene.endpoints.finish(turn, delivered=True)
-                return
-            self.waiting.remove(turn.delivery.event.id)
-            self.scene.endpoints.finish(turn, delivered=None)
-        raise AssertionError
-
-    @precondition(lambda self: "healthy" not in self.last and self.unproven_under_way() < 8)
-    @rule()
-    def an_endpoint_proves_healthy(self) -> None:
-        """It takes its first event."""
-        delivery = self.scene.delivery("healthy")
-        if not self.scene.endpoints.add(delivery):
-            return
-        while (turn := self.scene.endpoints.take()) is not None:
-            self.waiting.discard(turn.delivery.event.id)
-            ours = turn.delivery is delivery
-            self.scene.endpoints.finish(turn, delivered=True if ours else None)
-            if ours:
-                self.last["healthy"] = True
-                return
-        raise AssertionError
-
-    @invariant()
-    def nothing_is_lost(self) -> None:
-        """What was taken waits, is under way, or has come out: the counts are those of the model."""
-        assert self.scene.endpoints.waiting == len(self.waiting)
-        unproven = self.unproven_under_way()
-        assert self.scene.endpoints._posts == [unproven, self.under_way.total() - unproven]
-
-    @invariant()
-    def whoever_may_go_goes(self) -> None:
-        """No event waits for nothing: when it may be posted, its endpoint is in a line."""
-        for endpoint in self.scene.endpoints._busy.values():
-            if endpoint.waiting and endpoint.posts < endpoint.limit:
-                assert endpoint.line is not None
-            assert endpoint.posts == self.under_way[endpoint.key[0]]
-
-
-TestAnyOrder = AnyOrder.TestCase

@@ -3,18 +3,19 @@
 import asyncio
 import json
 import socket
+from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
-from tests.worker.conftest import HandClock
+from tests.worker.conftest import HandClock, until
 
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
-from taproof.core.model import Project
+from taproof.core.model import Developer, Project
 from taproof.service.webhooks import Answer, SignedRequest
-from taproof.worker import webhook_client
+from taproof.worker import endpoints, webhook_client
 from taproof.worker.webhook_client import open_webhook_client
 
 if TYPE_CHECKING:
@@ -102,6 +103,31 @@ async def until_all_arrived(receiver: "Receiver") -> list[float]:
             recorded = datetime.fromisoformat(json.loads(body)["confirmed_at"])
             took.append(arrived_at / 1_000 - recorded.timestamp())
     return sorted(took)
+
+
+async def test_a_developer_of_whom_many_hang_keeps_no_other_waiting(
+    shop: "Shop", receiver: "Receiver", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All the room that one developer may have is taken; another's new endpoint, and one that had worked, go on."""
+    monkeypatch.setattr(endpoints, "UNPROVEN_POSTS", 40)
+    monkeypatch.setattr(endpoints, "UNPROVEN_WAITING", 80)
+    proven, _ = await shop.project(receiver.base + "/201")
+    async with (
+        open_webhook_client(AddressRules(["loopback"]), frozenset(), allow_http=True, timeout=NEVER) as client,
+        shop.sending(client.post),
+    ):
+        await shop.sign_in(proven)
+        await shop.until_states("delivered")
+        await record_events(shop, receiver.base + "/hang?{}")
+        await until(lambda: shop.query("SELECT count(*) FROM webhook_events WHERE leased_until > 0") >= [(80,)])
+        other = Developer("dev_2", "bob@example.com", "free", 1)
+        new, _ = await shop.project(receiver.base + "/200", other)
+        for project in (new, proven, new, proven):
+            await shop.sign_in(project)
+        await until(lambda: shop.states().count("delivered") == 5)
+        paths = Counter(path for path, _, _ in receiver.arrived)
+        assert 20 < paths["/hang"] <= 30
+        receiver.released.set()
 
 
 @pytest.mark.parametrize("what_hangs", ["the answer", "the name"])

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import hmac
+import itertools
 import json
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -206,10 +207,10 @@ async def test_the_loop_goes_on_when_the_store_was_away(
     claim = shop.storage.claim_deliveries
     troubles: list[Exception] = [StoreUnavailable(), ValueError("a bug"), StoreUnavailable()]
 
-    async def away(now: int, leased_until: int, limit: int, without: tuple[str, ...] = ()) -> list[Delivery]:
+    async def away(*arguments: Any, **more: Any) -> list[Delivery]:
         if troubles:
             raise troubles.pop()
-        return await claim(now, leased_until, limit, without)
+        return await claim(*arguments, **more)
 
     monkeypatch.setattr(shop.storage, "claim_deliveries", away)
     async with shop.sending(post):
@@ -322,16 +323,37 @@ async def test_a_backlog_is_worked_off_without_pauses_and_without_a_claim_per_ev
     claims = 0
     claim = shop.storage.claim_deliveries
 
-    async def counting(*arguments: Any) -> list[Delivery]:
+    async def counting(*arguments: Any, **more: Any) -> list[Delivery]:
         nonlocal claims
         claims += 1
-        return await claim(*arguments)
+        return await claim(*arguments, **more)
 
     monkeypatch.setattr(shop.storage, "claim_deliveries", counting)
     async with shop.sending(post):
         await shop.until_states(*["delivered"] * 400)
     assert len(receiver.arrived) == 400
     assert claims < 40
+
+
+async def test_after_a_claim_that_took_long_the_sender_rests(
+    shop: "Shop", post: "Post", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has much to be passed over takes no more than a small part of the time of everything else here."""
+    time = asyncio.get_running_loop().time
+    claims: list[tuple[float, float]] = []
+
+    async def slow(*_arguments: object, **_more: object) -> list[Delivery]:
+        began = time()
+        await asyncio.sleep(0.02)
+        claims.append((began, time()))
+        shop.recorded.set()
+        return []
+
+    monkeypatch.setattr(shop.storage, "claim_deliveries", slow)
+    async with shop.sending(post):
+        await until(lambda: len(claims) == 4)
+    for (began, ended), (next_began, _) in itertools.pairwise(claims):
+        assert next_began - ended >= 9.9 * (ended - began)
 
 
 async def test_an_endpoint_that_fails_ten_times_in_a_row_is_left_alone(shop: "Shop") -> None:
@@ -365,7 +387,7 @@ async def test_the_age_of_the_oldest_due_event_is_shown(
     await shop.sign_in(project)
     clock.now += 42_000
 
-    async def nothing(*_arguments: object) -> list[Delivery]:
+    async def nothing(*_arguments: object, **_more: object) -> list[Delivery]:
         return []
 
     monkeypatch.setattr(shop.storage, "claim_deliveries", nothing)

@@ -190,6 +190,7 @@ class Delivery:
     """
 
     event: Event
+    developer_id: str
     webhook_url: str
     webhook_secrets: SealedWebhookSecrets
     attempt: int

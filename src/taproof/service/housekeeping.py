@@ -1,4 +1,4 @@
-"""What is swept: expiry written down, and everything erased that is kept no longer. Bounded at every step."""
+"""What is swept: expiry written down, deliveries ended, and all erased that is kept no longer. Each step is bounded."""
 
 from typing import Final
 
@@ -39,6 +39,7 @@ class Housekeeping:
         full = [
             expired >= BATCH,
             await self._storage.purge_deleted_projects(BATCH) > 0,
+            await self._storage.end_deliveries(BATCH) > 0,
             await self._storage.purge_events(now - self._retention_days * DAY, BATCH) >= BATCH,
             await self._storage.purge_user_days(today - max(self._retention_days, _USER_DAYS_KEPT), BATCH) >= BATCH,
             await self._storage.purge_updates(now - _UPDATES_KEPT, BATCH) >= BATCH,

@@ -87,10 +87,22 @@ class Webhooks:
         self._user_agent = user_agent
         self._retry_delays = retry_delays
 
-    async def claim_deliveries(self, limit: int, without: Sequence[str] = ()) -> list[Delivery]:
-        """Lease at most `limit` due events, none of them of the projects in `without`."""
+    async def claim_deliveries(
+        self,
+        limit: int,
+        without: Sequence[str] = (),
+        without_developers: Sequence[str] = (),
+        spared: Sequence[str] = (),
+    ) -> list[Delivery]:
+        """Lease at most `limit` due events.
+
+        Passed over are those of the projects in `without`, and of the developers in `without_developers` those of all
+        projects but the ones in `spared`.
+        """
         now = self._clock()
-        return await self._storage.claim_deliveries(now, now + LEASE, limit, without)
+        return await self._storage.claim_deliveries(
+            now, now + LEASE, limit, without, without_developers=without_developers, spared=spared
+        )
 
     def has_time(self, delivery: Delivery) -> bool:
         """Tell whether an attempt that begins now ends before the lease does."""

@@ -27,13 +27,13 @@ from taproof.core.model import (
 )
 from taproof.storage import postgres_sql, sql
 from taproof.storage.coalesce import Coalescer
-from taproof.storage.postgres_deliveries import PostgresDeliveries
+from taproof.storage.postgres_deliveries import PostgresDeliveries, begin_ending
 from taproof.storage.postgres_listen import listen
 from taproof.storage.postgres_listing import list_sessions
 from taproof.storage.postgres_partitions import Partitions
 from taproof.storage.postgres_pool import PostgresPool, migrate_postgres, storable
 from taproof.storage.postgres_sessions import Cancellation, Confirmation, Opening, PostgresSessions
-from taproof.storage.protocol import UpdateClaim
+from taproof.storage.protocol import ENDED_AT_ONCE, UpdateClaim
 from taproof.storage.rows import (
     change_values,
     columns,
@@ -47,6 +47,10 @@ from taproof.storage.rows import (
 __all__ = ["PostgresStorage", "migrate_postgres"]
 _UPDATES: Final = 256
 _READS: Final = 512
+
+
+class _StillEnding(Exception):
+    """Undoes the transaction of `update_project`."""
 
 
 class _Claim(NamedTuple):
@@ -197,13 +201,19 @@ class PostgresStorage(PostgresDeliveries):
         async def update(connection: asyncpg.Connection) -> Project | None:
             if not await connection.fetch(sql.UPDATE_PROJECT, *change_values(changes), developer_id, project_id):
                 return None
+            if changes.webhook_url and await connection.fetch(sql.FIND_ENDED_WEBHOOK, developer_id, project_id):
+                raise _StillEnding
             if changes.webhook_url == "":
-                await connection.execute(postgres_sql.END_DELIVERIES, now, project_id)
+                await begin_ending(connection, project_id, now)
             if changes.webhook_url is not None:
                 await connection.execute(sql.FORGET_ENDPOINT, project_id)
             return project_from(await connection.fetchrow(sql.READ_PROJECT, project_id))
 
-        return await self._pool.transact(update)
+        while True:
+            try:
+                return await self._pool.transact(update)
+            except _StillEnding:
+                await self._end_more(postgres_sql.FIND_ENDED_WEBHOOK, (developer_id, project_id), ENDED_AT_ONCE)
 
     async def replace_project_secrets(
         self,

@@ -19,7 +19,7 @@ from taproof.core.model import (
 from taproof.storage import postgres_sql, sql
 from taproof.storage.coalesce import Coalescer
 from taproof.storage.postgres_pool import PostgresPool, storable
-from taproof.storage.protocol import ATTEMPTS_SHOWN
+from taproof.storage.protocol import ATTEMPTS_SHOWN, ENDED_AT_ONCE
 from taproof.storage.rows import (
     attempt_values,
     columns,
@@ -33,7 +33,7 @@ _WRITES: Final = 256
 """Events in one statement at most: bounds how long it holds its locks."""
 _FOREVER: Final = 2**62
 _NO_SORT: Final = "SET LOCAL enable_sort = off"
-"""What is due is then read in the order of its index, as far as it is needed. By the statistics of a quiet hour it
+"""What is due is then read in the order of an index, as far as it is needed. By the statistics of a quiet hour it
 would look cheaper to read all of it and sort."""
 _ONE_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
@@ -61,11 +61,18 @@ class PostgresDeliveries:
         self._attempts = Coalescer[_Finish, bool](self._finish, limit=_WRITES, key=lambda each: each.delivery.event.id)
 
     async def claim_deliveries(
-        self, now: int, leased_until: int, limit: int, without: Sequence[str] = ()
+        self,
+        now: int,
+        leased_until: int,
+        limit: int,
+        without: Sequence[str] = (),
+        *,
+        without_developers: Sequence[str] = (),
+        spared: Sequence[str] = (),
     ) -> list[Delivery]:
         if await self.read_oldest_due(now) is None:
             return []
-        values = (leased_until, now, limit, storable(without))
+        values = (leased_until, now, limit, storable(without), storable(without_developers), storable(spared))
 
         async def claim(connection: asyncpg.Connection) -> list[asyncpg.Record]:
             await connection.execute(_NO_SORT)
@@ -89,7 +96,19 @@ class PostgresDeliveries:
             (*finish_values(*each[:4]), *attempt_values(each.delivery.event.id, each.attempt)[1:], each.reached)
             for each in items
         )
-        finished = {row[0] for row in await self._pool.fetch(postgres_sql.FINISH_ATTEMPTS, *values)}
+        outdated = [
+            (each.delivery.event.id, each.attempt.number - ATTEMPTS_SHOWN)
+            for each in items
+            if each.attempt.number > ATTEMPTS_SHOWN
+        ]
+
+        async def finish(connection: asyncpg.Connection) -> set[str]:
+            finished = {row[0] for row in await connection.fetch(postgres_sql.FINISH_ATTEMPTS, *values)}
+            if outdated:
+                await connection.executemany(sql.ERASE_ATTEMPTS, [each for each in outdated if each[0] in finished])
+            return finished
+
+        finished = await (self._pool.transact(finish) if outdated else self._pool.run(finish))
         return [each.delivery.event.id in finished for each in items]
 
     async def turn_off_webhook(
@@ -98,8 +117,8 @@ class PostgresDeliveries:
         async def turn_off(connection: asyncpg.Connection) -> bool:
             if not await connection.fetch(sql.EMPTY_WEBHOOK_URL, project_id, webhook_url, failing_before):
                 return False
-            await connection.execute(postgres_sql.END_DELIVERIES, now, project_id)
-            # This has waited for the attempts that were just being written down: one of them may have succeeded.
+            await begin_ending(connection, project_id, now)
+            # This waits for the attempts that are just being written down: one of them may have succeeded.
             if failing_before is not None and not await connection.fetch(
                 postgres_sql.IS_FAILING, project_id, failing_before
             ):
@@ -111,6 +130,26 @@ class PostgresDeliveries:
             return await self._pool.transact(turn_off)
         except _NotFailing:
             return False
+
+    async def end_deliveries(self, limit: int) -> int:
+        if not await self._pool.fetch(sql.NEXT_ENDED_WEBHOOK):
+            return 0
+        return await self._end_more(postgres_sql.NEXT_ENDED_WEBHOOK, (), limit)
+
+    async def _end_more(self, find: str, values: tuple[str, ...], limit: int) -> int:
+        """Go on with the ending that a statement finds and locks, if any."""
+
+        async def end(connection: asyncpg.Connection) -> int:
+            ending = await connection.fetchrow(find, *values)
+            if ending is None:
+                return 0
+            project_id, ended_at = ending
+            ended = await _end(connection, project_id, ended_at, limit)
+            if ended < limit:
+                await connection.execute(sql.FORGET_ENDED_WEBHOOK, project_id)
+            return ended
+
+        return await self._pool.transact(end)
 
     async def read_oldest_due(self, now: int) -> int | None:
         found = await self._pool.fetch(sql.READ_OLDEST_DUE, now)
@@ -173,6 +212,19 @@ class PostgresDeliveries:
             return True
 
         return await self._pool.transact(resend)
+
+
+async def begin_ending(connection: asyncpg.Connection, project_id: str, now: int) -> None:
+    """End the due deliveries of a webhook that was just removed, or make a note of those that are too many for now."""
+    if await _end(connection, project_id, now, ENDED_AT_ONCE) == ENDED_AT_ONCE:
+        await connection.execute(sql.REMEMBER_ENDED_WEBHOOK, project_id, now)
+
+
+async def _end(connection: asyncpg.Connection, project_id: str, ended_at: int, limit: int) -> int:
+    """End due deliveries of a project that has no webhook; return how many were found, `limit` at most."""
+    await connection.execute(_NO_SORT)
+    ended: int = await connection.fetchval(postgres_sql.END_DELIVERIES, ended_at, project_id, limit)
+    return ended
 
 
 async def _with_attempts(connection: asyncpg.Connection, rows: list[asyncpg.Record]) -> list[DeliveryRecord]:

@@ -5,7 +5,8 @@ one statement. The first array names their days, each once, so that it is planne
 Rows are locked in one order everywhere, so that no two nodes wait for each other in a circle: sessions by day and hash,
 people, daily_counts by project and day, daily_users by developer and day, projects by id, webhook_events by id,
 webhook_endpoints by project. What housekeeping erases and what a worker claims is locked with SKIP LOCKED: neither ever
-waits.
+waits. Whoever goes on with an ending holds its row of ended_webhooks before any event, and deletes it last: who waits
+for that row waits for nobody who waits.
 
 Sessions are found by `CROSS JOIN LATERAL (… LIMIT 1)`, one walk down the primary key for each, and a status is compared
 as `status || ''`: the planner must not take another way. A new day's partition has no statistics for its first minutes,
@@ -210,12 +211,14 @@ FROM daily_counts WHERE project_id = ANY ($1::TEXT[]) AND day >= $2 ORDER BY pro
 
 CLAIM_DELIVERIES: Final = """
 WITH due AS MATERIALIZED (
-  SELECT e.id, e.due_at, p.webhook_url, p.sealed_webhook_secret, p.sealed_next_webhook_secret,
+  SELECT e.id, e.due_at, p.developer_id, p.webhook_url, p.sealed_webhook_secret, p.sealed_next_webhook_secret,
     p.next_webhook_secret_at,
     (SELECT w.failing_since FROM webhook_endpoints w WHERE w.project_id = e.project_id) AS failing_since
   FROM webhook_events e JOIN projects p ON p.id = e.project_id
   WHERE e.state = 'due' AND e.due_at <= $2 AND e.leased_until <= $2 AND e.project_id <> ALL ($4::TEXT[])
     AND p.webhook_url <> ''
+    AND e.project_id NOT IN (
+      SELECT o.id FROM projects o WHERE o.developer_id = ANY ($5::TEXT[]) AND o.id <> ALL ($6::TEXT[]))
   ORDER BY e.due_at LIMIT $3 FOR UPDATE OF e SKIP LOCKED
 ), claimed AS (
   UPDATE webhook_events e SET interrupted = e.interrupted + CASE WHEN e.leased_until > 0 THEN 1 ELSE 0 END,
@@ -223,16 +226,17 @@ WITH due AS MATERIALIZED (
   FROM due WHERE e.id = due.id
   RETURNING e.id, e.type, e.project_id, e.sealed_body, e.created_at, e.attempts, e.schedule_start
 )
-SELECT c.*, due.webhook_url, due.sealed_webhook_secret, due.sealed_next_webhook_secret, due.next_webhook_secret_at,
-  due.failing_since
+SELECT c.*, due.developer_id, due.webhook_url, due.sealed_webhook_secret, due.sealed_next_webhook_secret,
+  due.next_webhook_secret_at, due.failing_since
 FROM claimed c JOIN due ON due.id = c.id ORDER BY due.due_at"""
 _HELD: Final = """
   SELECT a.* FROM (SELECT * FROM asked ORDER BY id COLLATE "C") AS a CROSS JOIN LATERAL (
     SELECT FROM webhook_events e
     WHERE e.id = a.id AND e.state || '' = 'due' AND e.leased_until = a.leased_until
+      AND EXISTS (SELECT FROM projects p WHERE p.id = e.project_id AND p.webhook_url <> '')
     LIMIT 1 FOR UPDATE
   ) AS e"""
-"""Those asked for of which the asker still has the lease, locked."""
+"""Those asked for of which the asker still has the lease, and whose webhook was not removed, locked."""
 RELEASE_DELIVERIES: Final = f"""
 WITH asked AS (
   SELECT * FROM unnest($1::TEXT[], $2::BIGINT[]) AS a (id, leased_until)
@@ -269,11 +273,24 @@ WITH asked AS (
   ORDER BY n.project_id ON CONFLICT (project_id) DO NOTHING
 )
 SELECT id FROM finished"""
+# A URL that is there was set by a node of the older release, which waits for no ending: new events are left alone. The
+# due ones are found in the order of their index, so that the limit does not make reading the whole table look cheap.
 END_DELIVERIES: Final = """
-WITH due AS MATERIALIZED (
-  SELECT id FROM webhook_events WHERE project_id = $2 AND state = 'due' ORDER BY id FOR UPDATE)
-UPDATE webhook_events e SET state = 'ended', finished_at = $1, leased_until = 0 FROM due WHERE e.id = due.id"""
-IS_FAILING: Final = "SELECT 1 FROM webhook_endpoints WHERE project_id = $1 AND failing_since <= $2"
+WITH found AS MATERIALIZED (
+  SELECT id FROM webhook_events WHERE project_id = $2 AND state = 'due'
+    AND NOT EXISTS (SELECT FROM projects p WHERE p.id = $2 AND p.webhook_url <> '')
+  ORDER BY type COLLATE "C", created_at, id LIMIT $3
+), due AS MATERIALIZED (
+  SELECT a.id FROM (SELECT id FROM found ORDER BY id) AS a CROSS JOIN LATERAL (
+    SELECT FROM webhook_events e WHERE e.id = a.id AND e.state || '' = 'due' LIMIT 1 FOR UPDATE
+  ) AS e
+), ended AS (
+  UPDATE webhook_events e SET state = 'ended', finished_at = $1, leased_until = 0 FROM due WHERE e.id = due.id
+)
+SELECT COUNT(*) FROM found"""
+NEXT_ENDED_WEBHOOK: Final = f"{sql.NEXT_ENDED_WEBHOOK} FOR UPDATE SKIP LOCKED"
+FIND_ENDED_WEBHOOK: Final = f"{sql.FIND_ENDED_WEBHOOK} FOR UPDATE OF e"
+IS_FAILING: Final = "SELECT 1 FROM webhook_endpoints WHERE project_id = $1 AND failing_since <= $2 FOR UPDATE"
 LIST_DELIVERIES: Final = """
 SELECT e.* FROM projects p CROSS JOIN unnest($2::TEXT[]) AS s (state) CROSS JOIN unnest($3::TEXT[]) AS t (type)
 CROSS JOIN LATERAL (

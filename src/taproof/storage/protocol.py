@@ -35,7 +35,10 @@ from taproof.core.model import (
 
 UpdateClaim = Literal["claimed", "in_progress", "done"]
 ATTEMPTS_SHOWN: Final = 50
-"""The latest attempts of a delivery that are read: a schedule has nine, but an event may be sent again at will."""
+"""The latest attempts of a delivery that are kept: a schedule has nine, but an event may be sent again at will."""
+ENDED_AT_ONCE: Final = 200
+"""Due deliveries that end in the very transaction that removes their webhook: 100,000 would hold up every other writer
+for seconds."""
 
 
 class Storage(Protocol):
@@ -118,8 +121,10 @@ class Storage(Protocol):
     ) -> Project | None:
         """Change the fields that are not None; None when this developer has no such project.
 
-        Removing the webhook URL ends the project's due deliveries. A webhook URL, also the same one again, makes what
-        was known of the endpoint forgotten: since when it fails, and that it was turned off.
+        Removing the webhook URL ends the project's due deliveries: `ENDED_AT_ONCE` of them now, and the others in
+        `end_deliveries`. These are shown as due until then, but nobody gets them any more; a webhook URL is not set
+        before the last of them has ended. A webhook URL, also the same one again, makes what was known of the endpoint
+        forgotten: since when it fails, and that it was turned off.
         """
 
     async def replace_project_secrets(
@@ -220,11 +225,19 @@ class Storage(Protocol):
     # ---- webhook events
 
     async def claim_deliveries(
-        self, now: int, leased_until: int, limit: int, without: Sequence[str] = ()
+        self,
+        now: int,
+        leased_until: int,
+        limit: int,
+        without: Sequence[str] = (),
+        *,
+        without_developers: Sequence[str] = (),
+        spared: Sequence[str] = (),
     ) -> list[Delivery]:
         """Lease at most `limit` events that are due at `now` and that no living lease holds, oldest due first.
 
-        Events of the projects in `without` are passed over.
+        Events of the projects in `without` are passed over, and of the developers in `without_developers` those of
+        all projects but the ones in `spared`.
         """
 
     async def release_deliveries(self, deliveries: Sequence[Delivery], now: int) -> None:
@@ -236,8 +249,8 @@ class Storage(Protocol):
         """Write down an attempt, and what becomes of its event: "due" again at `due_at`, or another state for good.
 
         One that was delivered ends the time for which the endpoint has been failing; any other begins it, unless
-        `reached` is False: then nothing was tried. False, and nothing is changed, when the lease was lost to another
-        worker, or the event was ended meanwhile.
+        `reached` is False: then nothing was tried. Of the event's attempts the latest `ATTEMPTS_SHOWN` are kept. False,
+        and nothing is changed, when the lease was lost to another worker, or the webhook was removed meanwhile.
         """
 
     async def turn_off_webhook(
@@ -245,8 +258,14 @@ class Storage(Protocol):
     ) -> bool:
         """Empty a project's webhook URL, keep it and the reason for its developer to see, and end its due deliveries.
 
-        False when the URL is another by now, or when `failing_before` is given and the endpoint has not been failing
-        since that time.
+        They end as `update_project` has it. False when the URL is another by now, or when `failing_before` is given and
+        the endpoint has not been failing since that time.
+        """
+
+    async def end_deliveries(self, limit: int) -> int:
+        """End at most `limit` due deliveries that were left when their webhook was removed.
+
+        Return how many. When it is 0 all of them have ended, or a later call goes on with them.
         """
 
     async def read_oldest_due(self, now: int) -> int | None:

@@ -89,11 +89,12 @@ def session_from(row: Row, now: int | None = None) -> Session:
 
 def delivery_from(row: Row, leased_until: int) -> Delivery:
     """Return the delivery of a row of `sql.CLAIM_DELIVERY` and its kin."""
-    event_id, event_type, project_id, sealed_body, created_at, attempts, schedule_start, webhook_url, *rest = row
+    event_id, event_type, project_id, sealed_body, created_at, attempts, schedule_start, *rest = row
     event = Event(event_id, event_type, project_id, sealed_body, created_at)
-    stage, failing_since = attempts - schedule_start, rest.pop()
-    secrets = SealedWebhookSecrets(*rest)
-    return Delivery(event, webhook_url, secrets, attempts + 1, stage, leased_until, failing_since is not None)
+    developer_id, webhook_url, *secrets, failing_since = rest
+    stage, fails = attempts - schedule_start, failing_since is not None
+    sealed = SealedWebhookSecrets(*secrets)
+    return Delivery(event, developer_id, webhook_url, sealed, attempts + 1, stage, leased_until, fails)
 
 
 def finish_values(delivery: Delivery, attempt: Attempt, state: DeliveryState, due_at: int) -> tuple[Any, ...]:

@@ -189,7 +189,10 @@ FIND_DUE: Final = """
 SELECT e.id FROM webhook_events e JOIN projects p ON p.id = e.project_id
 WHERE e.state = 'due' AND e.due_at <= $1 AND e.leased_until <= $1
   AND e.project_id NOT IN (SELECT value FROM json_each($2)) AND p.webhook_url <> ''
-ORDER BY e.due_at LIMIT $3"""
+  AND e.project_id NOT IN (
+    SELECT o.id FROM projects o WHERE o.developer_id IN (SELECT value FROM json_each($3))
+      AND o.id NOT IN (SELECT value FROM json_each($4)))
+ORDER BY e.due_at LIMIT $5"""
 # A lease also puts off when the event is due: what is leased need not be walked over to find what is not.
 CLAIM_DELIVERY: Final = """
 UPDATE webhook_events SET interrupted = interrupted + CASE WHEN leased_until > 0 THEN 1 ELSE 0 END,
@@ -197,6 +200,7 @@ UPDATE webhook_events SET interrupted = interrupted + CASE WHEN leased_until > 0
 WHERE id = $2 AND state = 'due' AND due_at <= $3 AND leased_until <= $3
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = webhook_events.project_id AND p.webhook_url <> '')
 RETURNING id, type, project_id, sealed_body, created_at, attempts, schedule_start,
+  (SELECT p.developer_id FROM projects p WHERE p.id = webhook_events.project_id),
   (SELECT p.webhook_url FROM projects p WHERE p.id = webhook_events.project_id),
   (SELECT p.sealed_webhook_secret FROM projects p WHERE p.id = webhook_events.project_id),
   (SELECT p.sealed_next_webhook_secret FROM projects p WHERE p.id = webhook_events.project_id),
@@ -208,10 +212,13 @@ RELEASE_DELIVERY: Final = """
 UPDATE webhook_events SET due_at = $1, leased_until = 0 WHERE id = $2 AND state = 'due' AND leased_until = $3"""
 FINISH_ATTEMPT: Final = """
 UPDATE webhook_events SET state = $1, due_at = $2, finished_at = $3, leased_until = 0, attempts = attempts + 1
-WHERE id = $4 AND state = 'due' AND leased_until = $5 RETURNING project_id"""
+WHERE id = $4 AND state = 'due' AND leased_until = $5
+  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = webhook_events.project_id AND p.webhook_url <> '')
+RETURNING project_id"""
 ADD_ATTEMPT: Final = """
 INSERT INTO webhook_attempts (event_id, number, started_at, duration, status, error, sealed_answer)
 VALUES ($1, $2, $3, $4, $5, $6, $7)"""
+ERASE_ATTEMPTS: Final = "DELETE FROM webhook_attempts WHERE event_id = $1 AND number <= $2"
 ENDPOINT_WORKS: Final = "DELETE FROM webhook_endpoints WHERE project_id = $1 AND off_at IS NULL"
 ENDPOINT_FAILS: Final = """
 INSERT INTO webhook_endpoints (project_id, failing_since) VALUES ($1, $2) ON CONFLICT (project_id) DO NOTHING"""
@@ -225,8 +232,19 @@ TURN_OFF_ENDPOINT: Final = """
 INSERT INTO webhook_endpoints (project_id, off_at, off_reason, off_url) VALUES ($1, $2, $3, $4)
 ON CONFLICT (project_id) DO UPDATE SET off_at = excluded.off_at, off_reason = excluded.off_reason,
   off_url = excluded.off_url"""
+# A URL that is there was set by a node of the older release, which waits for no ending: new events are left alone.
 END_DELIVERIES: Final = """
-UPDATE webhook_events SET state = 'ended', finished_at = $1, leased_until = 0 WHERE project_id = $2 AND state = 'due'"""
+UPDATE webhook_events SET state = 'ended', finished_at = $1, leased_until = 0 WHERE id IN
+  (SELECT id FROM webhook_events WHERE project_id = $2 AND state = 'due'
+    AND NOT EXISTS (SELECT 1 FROM projects p WHERE p.id = $2 AND p.webhook_url <> '') LIMIT $3)
+RETURNING id"""
+REMEMBER_ENDED_WEBHOOK: Final = """
+INSERT INTO ended_webhooks (project_id, ended_at) VALUES ($1, $2) ON CONFLICT (project_id) DO NOTHING"""
+NEXT_ENDED_WEBHOOK: Final = "SELECT project_id, ended_at FROM ended_webhooks ORDER BY project_id LIMIT 1"
+FIND_ENDED_WEBHOOK: Final = """
+SELECT e.project_id, e.ended_at FROM ended_webhooks e JOIN projects p ON p.id = e.project_id
+WHERE p.developer_id = $1 AND p.id = $2"""
+FORGET_ENDED_WEBHOOK: Final = "DELETE FROM ended_webhooks WHERE project_id = $1"
 RECORD_DELIVERY: Final = """
 INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, finished_at,
   project_id)

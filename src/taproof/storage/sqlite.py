@@ -5,7 +5,7 @@ import heapq
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 import apsw
 
@@ -31,7 +31,7 @@ from taproof.core.model import (
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.storage import decisions, sql, user_counts
 from taproof.storage.group_commit import rows
-from taproof.storage.protocol import UpdateClaim
+from taproof.storage.protocol import ENDED_AT_ONCE, UpdateClaim
 from taproof.storage.rows import (
     change_values,
     developer_values,
@@ -41,7 +41,7 @@ from taproof.storage.rows import (
     session_from,
     token_values,
 )
-from taproof.storage.sqlite_deliveries import SqliteDeliveries
+from taproof.storage.sqlite_deliveries import SqliteDeliveries, begin_ending
 from taproof.storage.sqlite_file import migrate_file, open_connections
 
 _FOREVER: Final = 2**62
@@ -161,18 +161,23 @@ class SqliteStorage(SqliteDeliveries):
     async def update_project(
         self, developer_id: str, project_id: str, changes: ProjectChanges, now: int
     ) -> Project | None:
-        values = (*change_values(changes), developer_id, project_id)
+        owned = (developer_id, project_id)
 
-        def write(connection: apsw.Connection) -> Project | None:
-            if not rows(connection, sql.UPDATE_PROJECT, values):
+        def write(connection: apsw.Connection) -> Project | Literal["later"] | None:
+            if changes.webhook_url and rows(connection, sql.FIND_ENDED_WEBHOOK, owned):
+                return "later"
+            if not rows(connection, sql.UPDATE_PROJECT, (*change_values(changes), *owned)):
                 return None
             if changes.webhook_url is not None:
                 connection.execute(sql.FORGET_ENDPOINT, (project_id,))
             if changes.webhook_url == "":
-                connection.execute(sql.END_DELIVERIES, (now, project_id))
+                begin_ending(connection, project_id, now)
             return project_from(rows(connection, sql.READ_PROJECT, (project_id,))[0])
 
-        project: Project | None = await self._writer.run(write)
+        project: Project | Literal["later"] | None = await self._writer.run(write)
+        while project == "later":
+            await self._end_more(sql.FIND_ENDED_WEBHOOK, owned, ENDED_AT_ONCE)
+            project = await self._writer.run(write)
         return project
 
     async def replace_project_secrets(

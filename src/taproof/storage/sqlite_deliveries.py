@@ -20,7 +20,7 @@ from taproof.core.model import (
 )
 from taproof.storage import sql
 from taproof.storage.group_commit import rows
-from taproof.storage.protocol import ATTEMPTS_SHOWN
+from taproof.storage.protocol import ATTEMPTS_SHOWN, ENDED_AT_ONCE
 from taproof.storage.rows import attempt_values, delivery_from, delivery_record_from, finish_values, recorded_values
 from taproof.storage.sqlite_access import SqliteAccess
 
@@ -31,10 +31,18 @@ class SqliteDeliveries(SqliteAccess):
     """The part of the store that holds webhook events. See `storage.protocol.Storage`."""
 
     async def claim_deliveries(
-        self, now: int, leased_until: int, limit: int, without: Sequence[str] = ()
+        self,
+        now: int,
+        leased_until: int,
+        limit: int,
+        without: Sequence[str] = (),
+        *,
+        without_developers: Sequence[str] = (),
+        spared: Sequence[str] = (),
     ) -> list[Delivery]:
         # What may be claimed is looked for outside the transaction, which holds up other writers.
-        due = self._read(sql.FIND_DUE, (now, json.dumps(list(without)), limit))
+        passed_over = [json.dumps(list(each)) for each in (without, without_developers, spared)]
+        due = self._read(sql.FIND_DUE, (now, *passed_over, limit))
         if not due:
             return []
 
@@ -60,6 +68,8 @@ class SqliteDeliveries(SqliteAccess):
             finished = rows(connection, sql.FINISH_ATTEMPT, finish_values(delivery, attempt, state, due_at))
             for (project_id,) in finished:
                 connection.execute(sql.ADD_ATTEMPT, attempt_values(delivery.event.id, attempt))
+                if attempt.number > ATTEMPTS_SHOWN:
+                    connection.execute(sql.ERASE_ATTEMPTS, (delivery.event.id, attempt.number - ATTEMPTS_SHOWN))
                 if state == "delivered":
                     connection.execute(sql.ENDPOINT_WORKS, (project_id,))
                 elif reached:
@@ -75,10 +85,28 @@ class SqliteDeliveries(SqliteAccess):
             if not rows(connection, sql.EMPTY_WEBHOOK_URL, (project_id, webhook_url, failing_before)):
                 return False
             connection.execute(sql.TURN_OFF_ENDPOINT, (project_id, now, reason, webhook_url))
-            connection.execute(sql.END_DELIVERIES, (now, project_id))
+            begin_ending(connection, project_id, now)
             return True
 
         return bool(await self._writer.run(write))
+
+    async def end_deliveries(self, limit: int) -> int:
+        return await self._end_more(sql.NEXT_ENDED_WEBHOOK, (), limit)
+
+    async def _end_more(self, find: str, values: tuple[Any, ...], limit: int) -> int:
+        """Go on with the ending that a statement finds, if any."""
+        if not self._read(find, values):
+            return 0
+
+        def write(connection: apsw.Connection) -> int:
+            ended = 0
+            for project_id, ended_at in rows(connection, find, values):
+                ended = len(rows(connection, sql.END_DELIVERIES, (ended_at, project_id, limit)))
+                if ended < limit:
+                    connection.execute(sql.FORGET_ENDED_WEBHOOK, (project_id,))
+            return ended
+
+        return int(await self._writer.run(write))
 
     async def read_oldest_due(self, now: int) -> int | None:
         found = self._read(sql.READ_OLDEST_DUE, (now,))
@@ -144,3 +172,9 @@ class SqliteDeliveries(SqliteAccess):
             return True
 
         return bool(await self._writer.run(write))
+
+
+def begin_ending(connection: apsw.Connection, project_id: str, now: int) -> None:
+    """End the due deliveries of a webhook that was just removed, or make a note of those that are too many for now."""
+    if len(rows(connection, sql.END_DELIVERIES, (now, project_id, ENDED_AT_ONCE))) == ENDED_AT_ONCE:
+        connection.execute(sql.REMEMBER_ENDED_WEBHOOK, (project_id, now))

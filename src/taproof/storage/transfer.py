@@ -102,10 +102,11 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         "event_id:text number:small started_at:int duration:int status:small? error:text? sealed_answer:bytes?"
     ),
     "webhook_endpoints": _columns("project_id:text failing_since:int? off_at:int? off_reason:text? off_url:text?"),
+    "ended_webhooks": _columns("project_id:text ended_at:int"),
     "bot_updates": _columns("bot_id:int update_id:int claimed_at:int done:small"),
 }
 """What is moved, by table, in the order of the file: the same columns in both stores."""
-_LATER_TABLES: Final = frozenset({"webhook_attempts", "webhook_endpoints"})
+_LATER_TABLES: Final = frozenset({"webhook_attempts", "webhook_endpoints", "ended_webhooks"})
 """Those that the export of an older release does not have."""
 
 

@@ -13,17 +13,18 @@ import structlog
 from taproof.core.errors import SealBroken, StoreUnavailable
 from taproof.core.model import Delivery
 from taproof.service.webhooks import Answer, Outcome, SignedRequest, Webhooks
-from taproof.worker.endpoints import Endpoints, Turn
+from taproof.worker.endpoints import WAITING, Endpoints, Turn
 from taproof.worker.repeat import repeat_until
 
 _BATCH: Final = 100
-_HELD: Final = 5_000
-"""While so many events wait in this process, none are claimed: it bounds the memory that they take."""
 _BREATH: Final = 0.02
 """Seconds between two claims at least: events that are recorded in quick succession are claimed together."""
 _SHORT_BREATH: Final = 0.002
 _EVERY: Final = 0.5
 """Seconds between two claims at most: events that another process recorded, and retries, are found by looking."""
+_REST: Final = 10
+"""How many times as long as a claim took the sender rests, when it has worked off what was due: what it must pass over
+takes time each time anew, which on SQLite all the rest of the service waits for."""
 _LOOK_ROUND: Final = 3.0
 _WRITE_AGAIN: Final = (0.2, 1.0, 3.0)
 """Seconds between attempts to write down an outcome. The answer is there, so sending again is the last resort."""
@@ -103,13 +104,19 @@ class WebhookSender:
 
     async def _claim_and_rest(self) -> float:
         self._more.clear()
+        crowded = set(self._endpoints.crowded_developers())
+        time = asyncio.get_running_loop().time
+        began = time()
         claimed, kept = await self.claim_due()
-        if claimed and not kept:
+        ended = time()
+        if claimed and not kept and self._endpoints.crowded_developers() <= crowded:
             return _EVERY  # So many endpoints hang that nothing more can even wait.
-        if claimed < _BATCH and not self._stopping:
-            await self._until_more()
         # What was given back stood before the events of others: those are not kept waiting for a breath each time.
-        return _BREATH if kept == claimed else _SHORT_BREATH
+        breath = _BREATH if kept == claimed else _SHORT_BREATH
+        if claimed == _BATCH or self._stopping:
+            return breath
+        await self._until_more()
+        return max(breath, min(_EVERY, _REST * (ended - began)) - (time() - ended))
 
     async def _until_more(self) -> None:
         try:
@@ -126,14 +133,15 @@ class WebhookSender:
 
     async def claim_due(self) -> tuple[int, int]:
         """Claim one batch and begin to send it; return how many were claimed, and how many of them were kept."""
-        if self._endpoints.waiting >= _HELD:
+        if self._endpoints.waiting >= WAITING:
             return 0, 0
         full = self._endpoints.full_projects()
-        claimed = await self._webhooks.claim_deliveries(_BATCH, sorted(full))
+        crowded, spared = self._endpoints.crowded_developers(), self._endpoints.spared_projects()
+        claimed = await self._webhooks.claim_deliveries(_BATCH, sorted(full), sorted(crowded), sorted(spared))
         refused = [each for each in claimed if not self._endpoints.add(each)]
         self._begin()
         self._release(refused)
-        self._passed_over = full | {each.event.project_id for each in refused}
+        self._passed_over = full | {each.event.project_id for each in refused if self._endpoints.is_full(each)}
         if full - self._endpoints.full_projects():
             self._more.set()  # Places of theirs came free while the claim was under way.
         return len(claimed), len(claimed) - len(refused)

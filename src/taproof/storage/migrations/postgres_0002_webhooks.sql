@@ -32,6 +32,13 @@ CREATE TABLE webhook_endpoints (
   off_url TEXT
 );
 
+-- Projects whose webhook was removed when more deliveries were due than end at once, and when that was: no webhook is set
+-- until the others have ended too.
+CREATE TABLE ended_webhooks (
+  project_id TEXT COLLATE "C" PRIMARY KEY,
+  ended_at BIGINT NOT NULL
+);
+
 -- An event takes its attempts along, whoever erases it: a node of the older release does not know of them, and a
 -- statement that deletes both would not see an attempt that was written down while it waited for the event.
 CREATE FUNCTION erase_webhook_attempts() RETURNS TRIGGER LANGUAGE plpgsql

@@ -39,3 +39,10 @@ CREATE TABLE webhook_endpoints (
   off_reason TEXT,
   off_url TEXT
 ) STRICT, WITHOUT ROWID;
+
+-- Projects whose webhook was removed when more deliveries were due than end at once, and when that was: no webhook is set
+-- until the others have ended too.
+CREATE TABLE ended_webhooks (
+  project_id TEXT PRIMARY KEY,
+  ended_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

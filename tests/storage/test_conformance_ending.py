@@ -1,0 +1,144 @@
+"""Conformance: a removed webhook ends all that was due, a part at a time, and none of it is ever sent again."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from taproof.core.clock import SECOND
+from taproof.core.model import Event, Project, ProjectChanges
+from taproof.storage.protocol import ENDED_AT_ONCE, Storage
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+LEASE = 30 * SECOND
+URL = "https://example.com/"
+REST = 30
+
+
+async def with_many_due(seed: "Seed", count: int = ENDED_AT_ONCE + REST) -> tuple[Project, list[Event]]:
+    """Return a project with more due deliveries than end at once."""
+    project = await seed.project(webhook_url=URL)
+    return project, await asyncio.gather(*(seed.due_event(project) for _ in range(count)))
+
+
+async def set_url(storage: Storage, project: Project, url: str, now: int) -> Project | None:
+    return await storage.update_project(project.developer_id, project.id, ProjectChanges(webhook_url=url), now)
+
+
+async def ended(storage: Storage, project: Project) -> list[int | None]:
+    """Return when each delivery ended that has."""
+    found = await storage.list_deliveries(project.id, None, "ended", None, 10_000)
+    return [each.finished_at for each in found]
+
+
+async def test_update_project_ends_the_due_deliveries_that_end_at_once(storage: Storage, seed: "Seed") -> None:
+    """As many as that are shown as ended when the call returns, and nothing is left to do."""
+    project, _ = await with_many_due(seed, ENDED_AT_ONCE)
+    await set_url(storage, project, "", seed.now + 7)
+    assert await ended(storage, project) == [seed.now + 7] * ENDED_AT_ONCE
+    assert await storage.end_deliveries(100) == 0
+    assert await storage.end_deliveries(100) == 0
+
+
+@pytest.mark.parametrize("way", ["emptied", "turned off"])
+async def test_end_deliveries_goes_on_with_what_was_left(
+    storage: Storage, other_node: Storage, seed: "Seed", way: str
+) -> None:
+    """In steps, on any node: until then nobody gets the others, and the outcome of one in hand is not written down."""
+    project, events = await with_many_due(seed)
+    kept, _ = await with_many_due(seed, 1)
+    in_hand = await storage.claim_deliveries(seed.now, seed.now + LEASE, len(events), [kept.id])
+    assert await storage.end_deliveries(100) == 0
+    if way == "emptied":
+        await set_url(storage, project, "", seed.now + 7)
+    else:
+        assert await storage.turn_off_webhook(project.id, URL, "gone", seed.now + 7, None)
+    assert len(await ended(storage, project)) == ENDED_AT_ONCE
+    after = await storage.read_project(project.id)
+    finishing = (storage.finish_attempt(each, seed.attempt(), "delivered", seed.now) for each in in_hand)
+    assert not any(await asyncio.gather(*finishing))
+    await storage.release_deliveries(in_hand, seed.now)
+    assert await storage.read_project(project.id) == after
+    claimed = await other_node.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 1_000)
+    assert {each.event.project_id for each in claimed} == {kept.id}
+    assert [await other_node.end_deliveries(limit) for limit in (20, 20)] == [20, REST - 20]
+    assert [await store.end_deliveries(20) for store in (other_node, storage)] == [0, 0]
+    assert await ended(storage, project) == [seed.now + 7] * len(events)
+    assert await ended(storage, kept) == []
+    records = await storage.list_deliveries(project.id, None, None, None, 10_000)
+    assert {(each.state, each.leased_until, each.attempts) for each in records} == {("ended", 0, ())}
+    assert await storage.read_oldest_due(seed.now + LEASE) is None
+
+
+async def test_update_project_sets_a_webhook_when_all_of_the_old_ones_has_ended(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """Nothing of what was due before comes to the new URL, though it is set at once; what comes then is sent."""
+    project, events = await with_many_due(seed, 3 * ENDED_AT_ONCE + REST)
+    await set_url(storage, project, "", seed.now)
+    changes = ProjectChanges(webhook_url="https://example.org/")
+    other = await seed.developer()
+    assert await storage.update_project(other.id, project.id, changes, seed.now) is None
+    assert len(await ended(storage, project)) == ENDED_AT_ONCE
+    # The same URL at two nodes at once, while housekeeping goes on too.
+    ending = asyncio.create_task(other_node.end_deliveries(100))
+    setting = (set_url(store, project, "https://example.org/", seed.now) for store in (storage, other_node))
+    changed = await asyncio.gather(*setting)
+    await ending
+    assert [each.webhook_url for each in changed if each] == ["https://example.org/"] * 2
+    assert len(await ended(storage, project)) == len(events)
+    assert await storage.end_deliveries(100) == 0
+    new = await seed.due_event(project)
+    assert [each.event for each in await storage.claim_deliveries(seed.now, seed.now + LEASE, 1_000)] == [new]
+
+
+async def test_update_project_and_end_deliveries_at_the_same_instant_lose_nothing(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """Removed and set again in one breath on two nodes: all old ones end, and no event of afterwards does."""
+    stores = (storage, other_node)
+    for turn in range(4):
+        project, events = await with_many_due(seed)
+        await asyncio.gather(
+            set_url(stores[turn % 2], project, "", seed.now),
+            *(store.end_deliveries(7) for store in stores),
+            set_url(storage, project, "https://example.org/", seed.now + 1),
+            set_url(other_node, project, "", seed.now + 1),
+        )
+        ending = [each.end_deliveries(7) for each in stores]
+        await asyncio.gather(set_url(other_node, project, URL, seed.now + 2), *ending)
+        new = await seed.due_event(project)
+        while await storage.end_deliveries(100):
+            pass
+        assert len(await ended(storage, project)) == len(events)
+        (delivery,) = await storage.claim_deliveries(seed.now, seed.now + LEASE, 1_000)
+        assert delivery.event == new
+        assert await seed.attempted(delivery, "delivered")
+
+
+async def test_resend_delivery_after_an_ending_makes_it_due(storage: Storage, seed: "Seed") -> None:
+    """One of those that were left: not while there is no webhook; afterwards as any other that has ended."""
+    project, _ = await with_many_due(seed)
+    await set_url(storage, project, "", seed.now)
+    (left, *_) = await storage.list_deliveries(project.id, None, "due", None, 1)
+    assert not await storage.resend_delivery(project.developer_id, left.event_id, seed.now)
+    await set_url(storage, project, URL, seed.now)
+    assert await storage.claim_deliveries(seed.now, seed.now + LEASE, 10) == []
+    assert await storage.resend_delivery(project.developer_id, left.event_id, seed.now)
+    assert await storage.end_deliveries(100) == 0
+    (delivery,) = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)
+    assert delivery.event.id == left.event_id
+
+
+async def test_end_deliveries_of_a_deleted_project_leaves_nothing(storage: Storage, seed: "Seed") -> None:
+    """It was deleted before all had ended: erasing and ending do not get in each other's way, and both come to rest."""
+    project, _ = await with_many_due(seed)
+    await set_url(storage, project, "", seed.now)
+    assert await storage.delete_project(project.developer_id, project.id)
+    assert await storage.purge_deleted_projects(10) > 0
+    while sum(await asyncio.gather(storage.end_deliveries(10), storage.purge_deleted_projects(10))):
+        pass
+    assert (await storage.end_deliveries(10), await storage.purge_deleted_projects(10)) == (0, 0)
+    assert await storage.read_oldest_due(seed.now + LEASE) is None
