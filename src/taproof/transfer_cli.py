@@ -245,9 +245,14 @@ def _opened(file: str) -> Iterator[tuple[BinaryIO, Callable[[], int], int]]:
 def _created(file: str) -> Iterator[Callable[[bytes], object]]:
     """Yield what writes to a new file (mode 0600), which gets its name when it is whole; or to standard output."""
     if file == _STANDARD:
-        with _sentences("Standard output"):
-            yield lambda data: _write(sys.stdout.buffer, data, "Standard output")
-            sys.stdout.buffer.flush()
+        try:
+            with _sentences("Standard output"):
+                yield lambda data: _write(sys.stdout.buffer, data, "Standard output")
+                sys.stdout.buffer.flush()
+        except FileUnwritable:
+            # What the buffer still holds is written at the end of the program, where it must not fail once more.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise
         return
     path = Path(file)
     in_the_way = FileInTheWay(f"There is already a file {path}. Choose another name, or move it away first.")

@@ -196,8 +196,8 @@ def test_a_failure_is_sent_again(developer: Developer, receiver: Receiver, phone
     assert first.headers["webhook-id"] == second.headers["webhook-id"] == found["id"]
     for each in (first, second):
         assert_genuine(each, project.webhook_secret)
-    assert [(each["number"], each["status"], each["error"]) for each in found["attempts"]] == [
-        (1, 500, None),
+    assert [(each["number"], each["status"], each["error_code"]) for each in found["attempts"]] == [
+        (1, 500, "not_accepted"),
         (2, 200, None),
     ]
     for each in found["attempts"]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.databases import DRIVERS, NOW, Database, OpenStore
+from tests.postgres_server import fresh_database
 
 from taproof.core.clock import DAY, MINUTE, SECOND
 from taproof.core.model import (
@@ -26,6 +27,7 @@ from taproof.core.model import (
     Project,
     SessionKey,
 )
+from taproof.storage.postgres import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite import SqliteStorage
 
@@ -197,3 +199,18 @@ async def sqlite(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
 @pytest.fixture
 def sqlite_seed(sqlite: SqliteStorage) -> Seed:
     return Seed(sqlite)
+
+
+@pytest.fixture
+def dsn() -> Iterator[str]:
+    """A PostgreSQL database of the test's own."""
+    with fresh_database() as dsn:
+        yield dsn
+
+
+@pytest.fixture
+async def postgres(dsn: str) -> AsyncIterator[PostgresStorage]:
+    """The PostgreSQL driver itself, for what only PostgreSQL does."""
+    store = await PostgresStorage.open(dsn, NOW)
+    yield store
+    await store.close()

@@ -1,13 +1,12 @@
 """What is particular to sessions on PostgreSQL: one partition a day, made ahead or at need, dropped whole."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 import asyncpg
 import pytest
 from tests.databases import NOW
-from tests.postgres_server import fresh_database
 
 from taproof.core.clock import DAY
 from taproof.storage import postgres_pool, postgres_sql
@@ -18,19 +17,6 @@ if TYPE_CHECKING:
     from tests.storage.conftest import Seed
 
 TODAY = NOW // DAY
-
-
-@pytest.fixture
-def dsn() -> Iterator[str]:
-    with fresh_database() as dsn:
-        yield dsn
-
-
-@pytest.fixture
-async def postgres(dsn: str) -> AsyncIterator[PostgresStorage]:
-    store = await PostgresStorage.open(dsn, NOW)
-    yield store
-    await store.close()
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 import pytest
 from tests.databases import NOW
-from tests.postgres_server import PostgresServer, execute, fresh_database
+from tests.postgres_server import PostgresServer, execute
 
 from taproof.core.clock import DAY
 from taproof.core.errors import StoreUnavailable
@@ -25,19 +25,6 @@ if TYPE_CHECKING:
     from tests.storage.conftest import Seed
 
 LATEST = len(migrations("postgres"))
-
-
-@pytest.fixture
-def dsn() -> Iterator[str]:
-    with fresh_database() as dsn:
-        yield dsn
-
-
-@pytest.fixture
-async def postgres(dsn: str) -> AsyncIterator[PostgresStorage]:
-    store = await PostgresStorage.open(dsn, NOW)
-    yield store
-    await store.close()
 
 
 @pytest.fixture

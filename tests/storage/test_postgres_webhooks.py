@@ -3,14 +3,14 @@
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import pytest
 from tests.databases import NOW
-from tests.postgres_server import execute, fresh_database
+from tests.postgres_server import execute
 
 from taproof.core.clock import DAY, SECOND
 from taproof.core.model import Delivery, DeliveryState, PageCursor, ProjectChanges
@@ -25,19 +25,6 @@ if TYPE_CHECKING:
 LEASE = 30 * SECOND
 URL = "https://example.com/"
 DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
-
-
-@pytest.fixture
-def dsn() -> Iterator[str]:
-    with fresh_database() as dsn:
-        yield dsn
-
-
-@pytest.fixture
-async def postgres(dsn: str) -> AsyncIterator[PostgresStorage]:
-    store = await PostgresStorage.open(dsn, NOW)
-    yield store
-    await store.close()
 
 
 @pytest.fixture
