@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from taproof.core.clock import SECOND
-from taproof.core.model import Delivery, ProjectChanges, SealedWebhookSecrets
+from taproof.core.model import Delivery, PassedOver, ProjectChanges, SealedWebhookSecrets
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
@@ -95,9 +95,11 @@ async def test_claim_deliveries_passes_over_the_projects_that_it_is_told(storage
         await seed.due_event(full, seed.now - 9)
     of_third = await seed.due_event(third, seed.now - 5)
     of_other = await seed.due_event(other)
-    found = await storage.claim_deliveries(seed.now, seed.now + LEASE, 1, [full.id, third.id, "proj_unknown"])
+    found = await storage.claim_deliveries(
+        seed.now, seed.now + LEASE, 1, PassedOver([full.id, third.id, "proj_unknown"])
+    )
     assert [delivery.event for delivery in found] == [of_other]
-    found = await storage.claim_deliveries(seed.now, seed.now + LEASE, 2, [full.id])
+    found = await storage.claim_deliveries(seed.now, seed.now + LEASE, 2, PassedOver([full.id]))
     assert [delivery.event for delivery in found] == [of_third]
     assert len(await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)) == 5
 
@@ -110,14 +112,11 @@ async def test_claim_deliveries_passes_over_the_developers_that_it_is_told(stora
         await seed.due_event(project, seed.now - 9)
     of_other = await seed.project(other, webhook_url=URL)
     await seed.due_event(of_other)
-    crowded = [crowd.id, "dev_unknown"]
-    known = [full.id, spared.id, "proj_unknown"]
-    found = await storage.claim_deliveries(
-        seed.now, seed.now + LEASE, 10, [full.id], without_developers=crowded, spared=known
-    )
+    passed_over = PassedOver([full.id], [crowd.id, "dev_unknown"], [full.id, spared.id, "proj_unknown"])
+    found = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10, passed_over)
     assert [delivery.event.project_id for delivery in found] == [spared.id, of_other.id]
     assert [delivery.developer_id for delivery in found] == [crowd.id, other.id]
-    found = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10, without_developers=[other.id])
+    found = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10, PassedOver(developers=[other.id]))
     assert {delivery.event.project_id for delivery in found} == {hangs.id, full.id}
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from taproof.core.clock import SECOND
-from taproof.core.model import Event, Project, ProjectChanges
+from taproof.core.model import Event, PassedOver, Project, ProjectChanges
 from taproof.storage.protocol import ENDED_AT_ONCE, Storage
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ async def test_end_deliveries_goes_on_with_what_was_left(
     """In steps, on any node: until then nobody gets the others, and the outcome of one in hand is not written down."""
     project, events = await with_many_due(seed)
     kept, _ = await with_many_due(seed, 1)
-    in_hand = await storage.claim_deliveries(seed.now, seed.now + LEASE, len(events), [kept.id])
+    in_hand = await storage.claim_deliveries(seed.now, seed.now + LEASE, len(events), PassedOver([kept.id]))
     assert await storage.end_deliveries(100) == 0
     if way == "emptied":
         await set_url(storage, project, "", seed.now + 7)

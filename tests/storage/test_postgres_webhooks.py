@@ -13,7 +13,7 @@ from tests.databases import NOW
 from tests.postgres_server import execute
 
 from taproof.core.clock import DAY, SECOND
-from taproof.core.model import Delivery, DeliveryState, PageCursor, ProjectChanges
+from taproof.core.model import Delivery, DeliveryState, PageCursor, PassedOver, ProjectChanges
 from taproof.storage import postgres_deliveries, postgres_sql
 from taproof.storage.postgres import PostgresStorage
 from taproof.storage.protocol import Storage
@@ -250,4 +250,4 @@ async def test_text_with_a_nul_finds_no_delivery(postgres: PostgresStorage, seed
     assert not await postgres.resend_delivery(project.developer_id, f"{event.id}\0", NOW)
     assert not await postgres.rotate_webhook_secret(project.developer_id, f"{project.id}\0", b"\0", NOW, NOW + 1)
     assert not await postgres.promote_webhook_secret(project.developer_id, f"{project.id}\0", NOW)
-    assert len(await postgres.claim_deliveries(NOW, NOW + LEASE, 5, [f"{project.id}\0"])) == 1
+    assert len(await postgres.claim_deliveries(NOW, NOW + LEASE, 5, PassedOver([f"{project.id}\0"]))) == 1

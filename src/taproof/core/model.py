@@ -1,7 +1,8 @@
 """What the service keeps, as frozen values. Times are integer milliseconds since the Unix epoch (UTC)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 Status = Literal["pending", "confirmed", "cancelled", "expired", "used"]
 """A session's state (service-spec.md, States and transitions)."""
@@ -202,6 +203,17 @@ class Delivery:
     def is_resent(self) -> bool:
         """Whether this is the first attempt since a developer asked for the event to be sent again."""
         return self.stage == 0 and self.attempt > 1
+
+
+class PassedOver(NamedTuple):
+    """Whose due events are not claimed: those of `projects`, and of `developers` those of all projects but `spared`."""
+
+    projects: Sequence[str] = ()
+    developers: Sequence[str] = ()
+    spared: Sequence[str] = ()
+
+
+NOBODY: Final = PassedOver()
 
 
 @dataclass(frozen=True, slots=True)

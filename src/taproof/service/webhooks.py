@@ -10,7 +10,16 @@ from typing import Final, Literal
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.clock import DAY, SECOND, Clock
 from taproof.core.entropy import Entropy
-from taproof.core.model import Attempt, Delivery, DeliveryState, Event, SealedWebhookSecrets, TurnOffReason
+from taproof.core.model import (
+    NOBODY,
+    Attempt,
+    Delivery,
+    DeliveryState,
+    Event,
+    PassedOver,
+    SealedWebhookSecrets,
+    TurnOffReason,
+)
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
 from taproof.core.sealing import Sealer
 from taproof.core.signature import signature_headers
@@ -21,6 +30,8 @@ SEND_TIMEOUT: Final = 10
 """Seconds for one attempt in all: connect, send, read (contract.md, Webhooks)."""
 LEASE: Final = (SEND_TIMEOUT + 20) * SECOND
 """How long a worker holds an event: its own attempt, and the one that it may have to wait for."""
+_CLOCKS_APART: Final = SECOND
+"""Nodes' clocks must agree so far (docs/operating.md)."""
 ANSWER_KEPT: Final = 1024
 """Bytes of an answer's body that are kept for the developer."""
 FAILING_LIMIT: Final = 5 * DAY
@@ -87,26 +98,14 @@ class Webhooks:
         self._user_agent = user_agent
         self._retry_delays = retry_delays
 
-    async def claim_deliveries(
-        self,
-        limit: int,
-        without: Sequence[str] = (),
-        without_developers: Sequence[str] = (),
-        spared: Sequence[str] = (),
-    ) -> list[Delivery]:
-        """Lease at most `limit` due events.
-
-        Passed over are those of the projects in `without`, and of the developers in `without_developers` those of all
-        projects but the ones in `spared`.
-        """
+    async def claim_deliveries(self, limit: int, passed_over: PassedOver = NOBODY) -> list[Delivery]:
+        """Lease at most `limit` due events."""
         now = self._clock()
-        return await self._storage.claim_deliveries(
-            now, now + LEASE, limit, without, without_developers=without_developers, spared=spared
-        )
+        return await self._storage.claim_deliveries(now, now + LEASE, limit, passed_over)
 
     def has_time(self, delivery: Delivery) -> bool:
-        """Tell whether an attempt that begins now ends before the lease does."""
-        return self._clock() + SEND_TIMEOUT * SECOND < delivery.leased_until
+        """Tell whether an attempt that begins now ends before the lease does, also by another node's clock."""
+        return self._clock() + SEND_TIMEOUT * SECOND + _CLOCKS_APART < delivery.leased_until
 
     async def release_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         """Give back events that nothing was sent of."""

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, get_args
 import asyncpg
 
 from taproof.core.model import (
+    NOBODY,
     Attempt,
     Delivery,
     DeliveryRecord,
@@ -14,6 +15,7 @@ from taproof.core.model import (
     Event,
     EventType,
     PageCursor,
+    PassedOver,
     TurnOffReason,
 )
 from taproof.storage import postgres_sql, sql
@@ -61,18 +63,11 @@ class PostgresDeliveries:
         self._attempts = Coalescer[_Finish, bool](self._finish, limit=_WRITES, key=lambda each: each.delivery.event.id)
 
     async def claim_deliveries(
-        self,
-        now: int,
-        leased_until: int,
-        limit: int,
-        without: Sequence[str] = (),
-        *,
-        without_developers: Sequence[str] = (),
-        spared: Sequence[str] = (),
+        self, now: int, leased_until: int, limit: int, passed_over: PassedOver = NOBODY
     ) -> list[Delivery]:
         if await self.read_oldest_due(now) is None:
             return []
-        values = (leased_until, now, limit, storable(without), storable(without_developers), storable(spared))
+        values = (leased_until, now, limit, *map(storable, passed_over))
 
         async def claim(connection: asyncpg.Connection) -> list[asyncpg.Record]:
             await connection.execute(_NO_SORT)

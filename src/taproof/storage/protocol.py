@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Literal, Protocol
 
 from taproof.core.model import (
+    NOBODY,
     AccessToken,
     Attempt,
     ConsumedSession,
@@ -23,6 +24,7 @@ from taproof.core.model import (
     Identity,
     NewSession,
     PageCursor,
+    PassedOver,
     PolledSession,
     Project,
     ProjectChanges,
@@ -225,20 +227,9 @@ class Storage(Protocol):
     # ---- webhook events
 
     async def claim_deliveries(
-        self,
-        now: int,
-        leased_until: int,
-        limit: int,
-        without: Sequence[str] = (),
-        *,
-        without_developers: Sequence[str] = (),
-        spared: Sequence[str] = (),
+        self, now: int, leased_until: int, limit: int, passed_over: PassedOver = NOBODY
     ) -> list[Delivery]:
-        """Lease at most `limit` events that are due at `now` and that no living lease holds, oldest due first.
-
-        Events of the projects in `without` are passed over, and of the developers in `without_developers` those of
-        all projects but the ones in `spared`.
-        """
+        """Lease at most `limit` events that are due at `now` and that no living lease holds, oldest due first."""
 
     async def release_deliveries(self, deliveries: Sequence[Delivery], now: int) -> None:
         """Give up leases of events that nothing was sent of: they are due at once. Lost leases are passed over."""

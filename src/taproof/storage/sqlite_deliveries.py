@@ -9,6 +9,7 @@ from typing import Any, Final, get_args
 import apsw
 
 from taproof.core.model import (
+    NOBODY,
     Attempt,
     Delivery,
     DeliveryRecord,
@@ -16,6 +17,7 @@ from taproof.core.model import (
     Event,
     EventType,
     PageCursor,
+    PassedOver,
     TurnOffReason,
 )
 from taproof.storage import sql
@@ -31,18 +33,10 @@ class SqliteDeliveries(SqliteAccess):
     """The part of the store that holds webhook events. See `storage.protocol.Storage`."""
 
     async def claim_deliveries(
-        self,
-        now: int,
-        leased_until: int,
-        limit: int,
-        without: Sequence[str] = (),
-        *,
-        without_developers: Sequence[str] = (),
-        spared: Sequence[str] = (),
+        self, now: int, leased_until: int, limit: int, passed_over: PassedOver = NOBODY
     ) -> list[Delivery]:
         # What may be claimed is looked for outside the transaction, which holds up other writers.
-        passed_over = [json.dumps(list(each)) for each in (without, without_developers, spared)]
-        due = self._read(sql.FIND_DUE, (now, *passed_over, limit))
+        due = self._read(sql.FIND_DUE, (now, *(json.dumps(list(each)) for each in passed_over), limit))
         if not due:
             return []
 

@@ -288,7 +288,7 @@ class DeliveryAnswer(BaseModel):
     sending: bool = Field(description="Whether it is being sent just now.", examples=[False])
     finished_at: Time | None = Field(description="null while it is due.", examples=[None])
     interrupted_attempts: int = Field(
-        description="Attempts that ended with the process that made them, so that nobody knows their outcome.",
+        description="How often a process ended that had it in hand: whether it was sent then, nobody knows.",
         examples=[0],
     )
     attempts: list[AttemptAnswer] = Field(description=f"The latest {ATTEMPTS_SHOWN}, the first one first.")

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 import structlog
 
 from taproof.core.errors import SealBroken, StoreUnavailable
-from taproof.core.model import Delivery
+from taproof.core.model import Delivery, PassedOver
 from taproof.service.webhooks import Answer, Outcome, SignedRequest, Webhooks
 from taproof.worker.endpoints import WAITING, Endpoints, Turn
 from taproof.worker.repeat import repeat_until
@@ -137,7 +137,7 @@ class WebhookSender:
             return 0, 0
         full = self._endpoints.full_projects()
         crowded, spared = self._endpoints.crowded_developers(), self._endpoints.spared_projects()
-        claimed = await self._webhooks.claim_deliveries(_BATCH, sorted(full), sorted(crowded), sorted(spared))
+        claimed = await self._webhooks.claim_deliveries(_BATCH, PassedOver(*map(sorted, (full, crowded, spared))))
         refused = [each for each in claimed if not self._endpoints.add(each)]
         self._begin()
         self._release(refused)
