@@ -20,6 +20,7 @@ from typing import Final
 from benchmarks.machine import BUILD, LOAD_CORE, ROOT, SERVER_CORE, BenchmarkFailed, facts, fail, measure_fsync, say
 from benchmarks.outcome import Outcome, Plan
 from benchmarks.parts.bot import measure_bot
+from benchmarks.parts.console import measure_console
 from benchmarks.parts.crowd import measure_crowd
 from benchmarks.parts.peers import measure_all_peers
 from benchmarks.parts.race import measure_race
@@ -45,6 +46,7 @@ PARTS: Final[dict[str, Part]] = {
     "taps": measure_taps,
     "crowd": measure_crowd,
     "webhooks": measure_webhooks,
+    "console": measure_console,
     "scale": measure_scale,
     "start": lambda plan, _: measure_start(plan),
     "race": lambda plan, postgres: measure_race(plan, postgres, with_peers=True),

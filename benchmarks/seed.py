@@ -19,6 +19,8 @@ from benchmarks.server import DEVELOPER, bench_settings
 
 from taproof.app import open_services
 from taproof.core.clock import DAY, day_number, system_clock
+from taproof.core.identifiers import ALPHABET
+from taproof.core.model import Actor
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.storage.migrate import migrations
 
@@ -28,6 +30,10 @@ SLOTS: Final = 1_000
 """Over which the projects are spread by their shares, so that a random slot picks a project."""
 USERS: Final = 200_000
 _MARK: Final = "benchmark_seed"
+ID_TIME: Final = " || ".join(
+    f"substr('{ALPHABET}', CAST(created_at / {62**place} % 62 AS INTEGER) + 1, 1)" for place in reversed(range(7))
+)
+"""The beginning of a session's id, by which it is found: see `new_session_id`. An expression for both stores."""
 
 # Of a hundred sessions 62 are used, 3 confirmed and never read, 6 cancelled, 29 expired, and of these a third opened.
 # MATERIALIZED, since random() would be drawn anew wherever its column is named; CROSS JOIN, which keeps the order.
@@ -36,7 +42,7 @@ INSERT INTO sessions (day, token_hash, id, project_id, status, created_at, expir
   confirmed_at, cancelled_at, used_at, messenger_id, messenger_name, messenger_username)
 WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < :count),
 drawn AS MATERIALIZED (
-  SELECT randomblob(32) AS token_hash, lower(hex(randomblob(11))) AS id, abs(random() % {SLOTS}) AS slot,
+  SELECT randomblob(32) AS token_hash, lower(hex(randomblob(10))) AS id, abs(random() % {SLOTS}) AS slot,
     abs(random() % 100) AS lot, :day * {DAY} + abs(random() % {DAY - SESSION_LIFETIME}) AS created_at,
     5000 + abs(random() % 60000) AS later, abs(random() % 1000000) / 1000000.0 AS u
   FROM numbers),
@@ -45,7 +51,7 @@ sorted AS MATERIALIZED (
     ELSE 'expired' END AS status, lot < 81 AS is_opened, lot < 65 AS is_confirmed,
     CAST(1000000000 + CAST(u * u * {USERS} AS INTEGER) AS TEXT) AS user
   FROM drawn d ORDER BY token_hash)
-SELECT :day, token_hash, 'sess_' || id, p.project_id, status, created_at, created_at + {SESSION_LIFETIME},
+SELECT :day, token_hash, 'sess_' || {ID_TIME} || id, p.project_id, status, created_at, created_at + {SESSION_LIFETIME},
   CASE WHEN is_opened THEN created_at + later - 3000 END, CASE WHEN is_opened THEN user END,
   CASE WHEN is_confirmed THEN created_at + later END, CASE WHEN status = 'cancelled' THEN created_at + later END,
   CASE WHEN status = 'used' THEN created_at + later + 1000 END,
@@ -90,7 +96,11 @@ async def make_projects(database_url: str) -> list[str]:
         developer = await services.developers.create_developer(DEVELOPER, "business")
         made = [
             await services.projects.create_project(
-                developer, f"Project {number}", webhook_url="", public_access=True, collect_phone=False
+                Actor(developer, "command_line"),
+                f"Project {number}",
+                webhook_url="",
+                public_access=True,
+                collect_phone=False,
             )
             for number in range(1, PROJECTS + 1)
         ]

@@ -34,7 +34,7 @@ from benchmarks.server import MASTER_KEY, free_port
 
 from taproof.app import Services, open_services
 from taproof.core.clock import system_clock
-from taproof.core.model import Developer, Identity, Project, ProjectChanges
+from taproof.core.model import Actor, Developer, Identity, Project, ProjectChanges
 from taproof.listening import raise_file_limit
 from taproof.logs import configure_logging
 from taproof.service.housekeeping import Housekeeping
@@ -212,7 +212,7 @@ async def make_projects(services: Services, receiver: str) -> tuple[list[Project
 async def make_project(services: Services, developer: Developer, name: str) -> tuple[Project, str]:
     """Make a project; return it with its webhook secret."""
     project, secrets = await services.projects.create_project(
-        developer, name, webhook_url="", public_access=True, collect_phone=False
+        Actor(developer, "command_line"), name, webhook_url="", public_access=True, collect_phone=False
     )
     return project, secrets.webhook_secret
 

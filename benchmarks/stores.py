@@ -19,7 +19,7 @@ from typing import Final
 import apsw
 import asyncpg
 from benchmarks.machine import BUILD, ROOT, environment, say
-from benchmarks.seed import COUNT, SLOTS, USERS, day_counts, make_projects, project_slots
+from benchmarks.seed import COUNT, ID_TIME, SLOTS, USERS, day_counts, make_projects, project_slots
 from tests.postgres_server import PostgresServer, execute
 
 from taproof.core.clock import DAY, day_number, system_clock
@@ -48,7 +48,7 @@ WITH drawn AS MATERIALIZED (
 marked AS (
   SELECT d.*, CASE WHEN lot < 62 THEN 'used' WHEN lot < 65 THEN 'confirmed' WHEN lot < 71 THEN 'cancelled'
     ELSE 'expired' END AS status, lot < 81 AS is_opened, lot < 65 AS is_confirmed FROM drawn d)
-SELECT {{day:d}}, token_hash, 'sess_' || left(id, 22), p.project_id, status, created_at,
+SELECT {{day:d}}, token_hash, 'sess_' || {ID_TIME} || left(id, 20), p.project_id, status, created_at,
   created_at + {SESSION_LIFETIME},
   CASE WHEN is_opened THEN created_at + later - 3000 END, CASE WHEN is_opened THEN person END,
   CASE WHEN is_confirmed THEN created_at + later END, CASE WHEN status = 'cancelled' THEN created_at + later END,

@@ -1,18 +1,36 @@
 """Takes the pictures of the README: `make screenshots`.
 
 Starts the service with the sandbox in a directory of its own, signs a pretend user in with Chromium, and writes
-docs/images/phone.png (the prompt) and docs/images/demo.png (signed in).
+docs/images/phone.png (the prompt) and docs/images/demo.png (signed in). Then it lets made-up users sign in to
+made-up projects for four weeks, through the service's own use cases with a clock of its own, and takes a picture of
+each page of the console: docs/images/console-*.png.
 """
 
 import asyncio
+import http.server
 import os
+import re
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
-from playwright.async_api import Browser, async_playwright, expect
+import httpx
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
+
+from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
+from taproof.core.entropy import system_entropy
+from taproof.core.model import Identity
+from taproof.core.sealing import Sealer
+from taproof.service.signin import SignIn
+from taproof.storage.sqlite import SqliteStorage
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 CHROMIUM = os.environ.get("TAPROOF_TEST_CHROMIUM", "/usr/bin/chromium")
@@ -26,8 +44,19 @@ CHROMIUM_OPTIONS = [
     "--hide-scrollbars",
     "--font-render-hinting=none",
 ]
-SIZE_LIMIT = 300_000
+SIZE_LIMIT = 150_000
 """Bytes. A picture comes along with every clone."""
+DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+PROJECTS = ("Bramble Books", "Harbour Clinic", "Night Market")
+USERS = (
+    Identity("48210077", "Ada Lovelace", "ada"),
+    Identity("48210112", "Grace Hopper", "grace_h"),
+    Identity("48210390", "Søren Kjær", ""),
+    Identity("48211054", "Amina Diallo", "amina.d"),
+    Identity("48211907", "Mateo Fernández", "mateo"),
+    Identity("48212233", "Chen Xiao", "chenxiao"),
+    Identity("48212871", "Noor van Dijk", "noorvd"),
+)
 
 
 def free_port() -> int:
@@ -74,28 +103,241 @@ async def take_pictures(browser: Browser, demo_url: str) -> None:
     await context.close()
 
 
-async def main() -> None:
-    """Take both pictures and hold them to their size."""
-    IMAGES.mkdir(parents=True, exist_ok=True)
+@dataclass
+class Service:
+    """The running sandbox."""
+
+    base_url: str
+    directory: Path
+    screen: str
+
+    @property
+    def access_token(self) -> str:
+        """Of the sandbox's own developer."""
+        return str(re.findall(r"\btap_[A-Za-z0-9]+", self.screen)[0])
+
+
+@asynccontextmanager
+async def running_service(directory: Path) -> AsyncIterator[Service]:
+    """Start a sandbox in `directory`, and stop it."""
     port = free_port()
     environment = {name: value for name, value in os.environ.items() if not name.upper().startswith("TAPROOF_")}
+    screen = directory / "screen"
+    database = f"sqlite:///{directory / 'taproof.db'}"
+    command = [sys.executable, "-m", "taproof", "serve", "--sandbox", "--port", str(port), "--database", database]
+    with screen.open("wb") as out:
+        process = subprocess.Popen(  # noqa: ASYNC220 — nothing else goes on yet.
+            command, cwd=directory, env=environment, stdout=out, stderr=subprocess.DEVNULL
+        )
+    try:
+        await until_listening(process, port)
+        while "Ctrl+C" not in screen.read_text("utf-8"):  # noqa: ASYNC110 — another process writes it.
+            await asyncio.sleep(0.1)
+        yield Service(f"http://127.0.0.1:{port}", directory, screen.read_text("utf-8"))
+    finally:
+        process.terminate()
+        await asyncio.to_thread(process.wait)
+
+
+class Receiver(http.server.BaseHTTPRequestHandler):
+    """Takes every second webhook, so that there is a retry to be seen."""
+
+    asked = 0
+
+    def do_POST(self) -> None:
+        """Answer 200, or 503 with a sentence."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        Receiver.asked += 1
+        self.send_response(503 if Receiver.asked == 1 else 200)
+        self.end_headers()
+        self.wfile.write(b"Deploying, back in a minute." if Receiver.asked == 1 else b"ok")
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing on stderr."""
+
+
+async def make_history(service: Service, project_ids: list[str]) -> None:
+    """Let users sign in over the last four weeks: more on weekdays, most of them to the first project."""
+    instant = 0
+    storage = SqliteStorage.open(service.directory / "taproof.db", int(time.time() * 1000))
+    sealer = Sealer((service.directory / "taproof.db.key").read_text("ascii").strip())
+    signin = SignIn(storage, sealer, lambda: "https://t.me/sandbox_bot", lambda: instant, system_entropy)
+    now = int(time.time() * 1000)
+    count = 0
+    for day in range(27, -1, -1):
+        noon = now - day * DAY - 3 * HOUR
+        is_weekend = time.gmtime(noon // SECOND).tm_wday > 4
+        for place in range((9 if is_weekend else 20) + (27 - day) // 3 + day * 7 % 5):
+            count += 1
+            instant = noon + place * 7 * MINUTE % (2 * HOUR)
+            project_id = project_ids[0 if count % 7 < 4 else 1 if count % 7 < 6 else 2]
+            session = await signin.create_session(project_id, public=True)
+            user = USERS[count * 5 % len(USERS)]
+            user = Identity(str(int(user.messenger_id) + count % 90), user.messenger_name, user.messenger_username)
+            instant += 8 * SECOND
+            if count % 11 != 0:
+                await signin.open_session(session.session_token, user.messenger_id)
+                instant += 4 * SECOND
+                if count % 13 == 0:
+                    await signin.cancel_session(session.session_token, user.messenger_id)
+                elif count % 9 != 0:
+                    await signin.confirm_session(session.session_token, user)
+                    instant += 1 * SECOND
+                    await signin.verify_session(project_id, session.session_token, public=True)
+    await storage.close()
+
+
+def sign_in(client: httpx.Client, session: dict[str, Any], name: str, button: str = "Confirm") -> None:
+    """Let a pretend user of the sandbox open the link of a session, and decide."""
+    user = client.post("/sandbox/users", json={"first_name": name}).json()["id"]
+    client.post(f"/sandbox/users/{user}/open", json={"deeplink": session["deeplink"]}).raise_for_status()
+    client.post(f"/sandbox/users/{user}/tap", json={"button": button}).raise_for_status()
+
+
+def make_projects(client: httpx.Client) -> list[str]:
+    """Make the projects in place of the demo's; return their ids."""
+    for project in ask(client, "GET", "/projects")["projects"]:
+        ask(client, "DELETE", f"/projects/{project['id']}")
+    return [ask(client, "POST", "/projects", json={"name": name})["id"] for name in PROJECTS]
+
+
+def make_present(client: httpx.Client, project_ids: list[str], receiver_url: str) -> tuple[str, str]:
+    """Make tokens, and sign-ins of just now; return the id of an event that was sent again, and its session's."""
+    ask(client, "PATCH", f"/projects/{project_ids[2]}", json={"is_active": False})
+    ask(client, "PATCH", f"/projects/{project_ids[0]}", json={"webhook_url": receiver_url})
+    for name in ("Deploy script", "Dashboard"):
+        ask(client, "POST", "/tokens", json={"name": name})
+    body = {"project_id": project_ids[0]}
+    for name, button in (("Ada", "Confirm"), ("Grace", "Cancel"), ("Amina", "Confirm")):
+        session = client.post("/api/v1/generate/public", json=body).json()
+        sign_in(client, session, name, button)
+        client.post("/api/v1/verify/public", json=body | {"session_token": session["session_token"]})
+    client.post("/api/v1/generate/public", json=body)
+    while True:  # The first webhook is sent again after five seconds.
+        for delivery in ask(client, "GET", f"/projects/{project_ids[0]}/deliveries")["deliveries"]:
+            if len(delivery["attempts"]) > 1:
+                return delivery["id"], delivery["session_id"]
+        time.sleep(0.5)
+
+
+def ask(client: httpx.Client, method: str, path: str, **request: Any) -> Any:
+    """Call the developer API."""
+    return client.request(method, f"/api/v1/dev{path}", **request).raise_for_status().json()
+
+
+async def take(page: Page, name: str, path: str = "") -> None:
+    """Write docs/images/console-NAME.png of a page, or of what is shown."""
+    if path:
+        await page.goto(path)
+    await page.wait_for_load_state("networkidle" if "sessions" not in page.url else "load")
+    await page.screenshot(path=IMAGES / f"console-{name}.png")
+
+
+async def console_context(
+    browser: Browser, service: Service, theme: Literal["light", "dark"] = "light", size: dict[str, int] | None = None
+) -> BrowserContext:
+    """Return a browser that looks like a person's."""
+    size = size or DESKTOP
+    return await browser.new_context(
+        base_url=service.base_url,
+        viewport={"width": size["width"], "height": size["height"]},
+        color_scheme=theme,
+        reduced_motion="reduce",
+        locale="en-GB",
+    )
+
+
+async def sign_in_to_console(page: Page, service: Service) -> None:
+    """Sign in with the sandbox's access token."""
+    await page.goto("/console/sign-in")
+    await page.get_by_label("Access token").fill(service.access_token)
+    await page.get_by_role("button", name="Sign in with the access token").click()
+    await expect(page.locator("h1")).to_have_text("Projects")
+
+
+async def take_console_pictures(browser: Browser, service: Service, receiver_url: str) -> None:
+    """Take a picture of every page of the console, of some in the dark, and of one on a phone."""
+    headers = {"Authorization": f"Bearer {service.access_token}"}
+    with httpx.Client(base_url=service.base_url, headers=headers, timeout=30) as client:
+        project_ids = make_projects(client)
+        await make_history(service, project_ids)
+        event, session = await asyncio.to_thread(make_present, client, project_ids, receiver_url)
+    project = f"/console/projects/{project_ids[0]}"
+    context = await console_context(browser, service)
+    page = await context.new_page()
+    await take(page, "sign-in", "/console/sign-in")
+    link = re.findall(r"\S+/console/invite#inv_\w+", service.screen)[0]
+    await page.goto(link)
+    await page.get_by_role("button", name="Go on", exact=True).click()
+    await take(page, "invite")
+    await page.get_by_role("button", name="Go on in the messenger").click()
+    await expect(page.locator(".qr-code")).to_be_visible()
+    await page.screenshot(path=IMAGES / "console-waiting.png")
+    await sign_in_to_console(page, service)
+    for name, path in (
+        ("projects", "/console/projects"),
+        ("project", project),
+        ("settings", f"{project}/settings"),
+        ("webhooks", f"{project}/webhooks"),
+        ("delivery", f"/console/deliveries/{event}"),
+        ("sessions", "/console/sessions"),
+        ("session", f"/console/sessions/{session}"),
+        ("analytics", "/console/analytics?days=30"),
+        ("tokens", "/console/tokens"),
+        ("audit", "/console/audit"),
+        ("team", "/console/team"),
+        ("account", "/console/account"),
+    ):
+        await take(page, name, path)
+    await page.goto(f"{project}/try")
+    await page.get_by_role("button", name="Start a sign-in").click()
+    deeplink = await page.get_by_role("link", name="Open the messenger").get_attribute("href")
+    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+        sign_in(client, {"deeplink": deeplink}, "Ada")
+    await expect(page.locator("#outcome")).to_be_visible()
+    await page.screenshot(path=IMAGES / "console-try.png")
+    await page.goto("/console/projects/new")
+    await page.get_by_label("Name", exact=True).fill("Paper Kite")
+    await page.get_by_role("button", name="Create the project").click()
+    await expect(page.locator(".secrets")).to_be_visible()
+    await page.screenshot(path=IMAGES / "console-created.png")
+    await context.close()
+    for theme, size, pages in (
+        ("dark", DESKTOP, ("sessions", "analytics")),
+        ("light", PHONE, ("session",)),
+    ):
+        context = await console_context(browser, service, "dark" if theme == "dark" else "light", size)
+        page = await context.new_page()
+        await sign_in_to_console(page, service)
+        paths = {
+            "sessions": "/console/sessions",
+            "analytics": "/console/analytics?days=30",
+            "session": f"/console/sessions/{session}",
+        }
+        for name in pages:
+            await take(page, f"{name}-{'phone' if size is PHONE else theme}", paths[name])
+        await context.close()
+
+
+async def main() -> None:
+    """Take all pictures and hold them to their size."""
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=receiver.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory() as directory:
-        command = [sys.executable, "-m", "taproof", "serve", "--sandbox", "--port", str(port)]
-        process = subprocess.Popen(command, cwd=directory, env=environment, stdout=subprocess.DEVNULL)  # noqa: ASYNC220
-        try:
-            await until_listening(process, port)
-            async with async_playwright() as playwright:
-                browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
-                await take_pictures(browser, f"http://127.0.0.1:{port}/demo")
-                await browser.close()
-        finally:
-            process.terminate()
-            await asyncio.to_thread(process.wait)
-    for name in ("phone.png", "demo.png"):
-        size = (IMAGES / name).stat().st_size
-        print(f"docs/images/{name}: {size} bytes")
+        async with running_service(Path(directory)) as service, async_playwright() as playwright:
+            browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
+            await take_pictures(browser, f"{service.base_url}/demo")
+            await take_console_pictures(
+                browser, service, f"http://127.0.0.1:{receiver.server_address[1]}/hooks/taproof"
+            )
+            await browser.close()
+    receiver.shutdown()
+    for picture in sorted(IMAGES.glob("*.png")):
+        size = picture.stat().st_size
+        print(f"docs/images/{picture.name}: {size} bytes")
         if size > SIZE_LIMIT:
-            raise RuntimeError(f"{name} is larger than {SIZE_LIMIT} bytes.")
+            raise RuntimeError(f"{picture.name} is larger than {SIZE_LIMIT} bytes.")
 
 
 asyncio.run(main())

@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 from prometheus_client import CollectorRegistry
 
+from taproof.core.model import AuditAction
 from taproof.options import OPTIONS, variable
 from taproof.web.developer_api import build_developer_api
 from taproof.web.docs_page import docs_page
@@ -35,7 +36,9 @@ def files_of_the_repository() -> Iterator[Path]:
 def openapi() -> dict[str, Any]:
     """The document that `/openapi.json` answers. The services are not called to make it."""
     unused = cast("Any", None)
-    return build_openapi(build_developer_api(*[unused] * 5, metrics=Metrics(CollectorRegistry(), "0.1.0")))
+    return build_openapi(
+        build_developer_api(*[unused] * 5, audit=unused, metrics=Metrics(CollectorRegistry(), "0.1.0"))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +56,13 @@ def test_every_setting_is_in_the_table_of_settings() -> None:
     ]
     operating = (ROOT / "docs/operating.md").read_text(encoding="utf-8")
     assert [line for line in operating.splitlines() if line.startswith("| `--")] == table
+
+
+def test_every_action_of_the_audit_log_is_in_its_table() -> None:
+    """Whoever reads an entry finds out what it says, in the order of the code, and no action that there is not."""
+    operating = (ROOT / "docs/operating.md").read_text(encoding="utf-8")
+    table = operating.partition("| action | subject | details |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `([a-z_.]+)` \|", table, re.MULTILINE) == list(get_args(AuditAction))
 
 
 def test_every_variable_that_is_named_is_a_setting() -> None:

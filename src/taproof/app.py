@@ -22,7 +22,9 @@ import structlog
 import uvloop
 from granian.server.embed import Server
 from prometheus_client import CollectorRegistry
+from starlette.responses import RedirectResponse
 
+from taproof.console.app import Console, ConsoleServices
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.sealing import Sealer
@@ -30,11 +32,16 @@ from taproof.link import MessengerLink
 from taproof.listening import ServerStopped, create_server, raise_file_limit, until_listening
 from taproof.sandbox_mode import RunningSandbox, start_sandbox
 from taproof.service.analytics import AnalyticsReader
+from taproof.service.audit import AuditLog
+from taproof.service.console_sessions import ConsoleSessions
+from taproof.service.console_sign_in import ConsoleSignIn
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.installation import check_mode
+from taproof.service.invitations import Invitations
 from taproof.service.projects import Projects
+from taproof.service.sealed_sign_in import SealedSignIn
 from taproof.service.sessions import Sessions
 from taproof.service.signin import SignIn
 from taproof.service.webhooks import Webhooks
@@ -43,6 +50,7 @@ from taproof.start_screen import print_screen
 from taproof.storage.protocol import Storage
 from taproof.store import open_projects, open_sealer, open_storage
 from taproof.web.developer_api import build_developer_api
+from taproof.web.login_api import LoginApi
 from taproof.web.metrics import Metrics
 from taproof.web.operations import build_operations, build_watching
 from taproof.web.server import AsgiApp, LateApp, Router
@@ -72,6 +80,14 @@ class Services:
     signin: SignIn
     developers: Developers
     projects: Projects
+    console_sessions: ConsoleSessions
+    console_sign_in: ConsoleSignIn
+    sealed_sign_in: SealedSignIn
+    invitations: Invitations
+    sessions: Sessions
+    analytics: AnalyticsReader
+    audit: AuditLog
+    deliveries: Deliveries
     webhooks: Webhooks
     webhook_client: WebhookClient
     recorded: asyncio.Event
@@ -108,16 +124,37 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
         sealer = await open_sealer(settings, storage)
         link = MessengerLink(settings.messenger_link_base)
         recorded = asyncio.Event()
-        client = open_webhook_client(settings.address_rules, settings.webhook_ports, allow_http=settings.sandbox)
+        signin = SignIn(storage, sealer, link, system_clock, system_entropy, recorded=recorded.set)
+        webhooks = Webhooks(storage, sealer, system_clock, system_entropy, f"Taproof/{version('taproof')}")
+        client = await stack.enter_async_context(
+            open_webhook_client(settings.address_rules, settings.webhook_ports, allow_http=settings.sandbox)
+        )
+        sealed_sign_in = SealedSignIn(storage, sealer, signin, system_clock, system_entropy)
         yield Services(
             storage=storage,
             sealer=sealer,
             link=link,
-            signin=SignIn(storage, sealer, link, system_clock, system_entropy, recorded=recorded.set),
+            signin=signin,
             developers=Developers(storage, system_clock, system_entropy),
             projects=open_projects(settings, storage, sealer),
-            webhooks=Webhooks(storage, sealer, system_clock, system_entropy, f"Taproof/{version('taproof')}"),
-            webhook_client=await stack.enter_async_context(client),
+            console_sessions=ConsoleSessions(storage, system_clock, system_entropy),
+            console_sign_in=ConsoleSignIn(storage, sealer, signin, system_clock, system_entropy),
+            sealed_sign_in=sealed_sign_in,
+            invitations=Invitations(storage, system_clock, system_entropy),
+            sessions=Sessions(storage, system_clock),
+            analytics=AnalyticsReader(storage, system_clock),
+            audit=AuditLog(storage),
+            deliveries=Deliveries(
+                storage,
+                sealer,
+                system_clock,
+                system_entropy,
+                webhooks,
+                post=client.post,
+                recorded=recorded.set,
+            ),
+            webhooks=webhooks,
+            webhook_client=client,
             recorded=recorded,
             metrics=Metrics(CollectorRegistry(), version("taproof"), shared_metrics),
         )
@@ -149,10 +186,13 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
         sandbox: RunningSandbox | None = None
         apps: dict[str, AsgiApp] = {}
         if settings.sandbox:
-            sandbox = await start_sandbox(settings, services.developers, services.projects)
+            sandbox = await start_sandbox(settings, services.developers, services.projects, services.invitations)
             stack.push_async_callback(sandbox.messenger.close)
             apps.update(sandbox.apps)
             services.link.base = sandbox.link_base
+        console = build_console(settings, services) if settings.serves_api else None
+        if console is not None:
+            apps = {"/": RedirectResponse("/console"), "/console/*": console.app, **apps}
         webhook = LateApp()
         if settings.needs_bot and settings.bot_updates == "webhook":
             apps[WEBHOOK_PATH] = webhook
@@ -163,7 +203,9 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
             if sibling is not None:
                 sibling.tell_ready()
             else:
-                print_screen(settings, sandbox.seed if sandbox else None, link_known=services.link.base is not None)
+                invitation = sandbox.invitation if sandbox else await invite_first(settings, services)
+                seed = sandbox.seed if sandbox else None
+                print_screen(settings, seed, invitation, link_known=services.link.base is not None)
             messenger = await _connect_messenger(settings, services, sandbox, stack)
             webhook.app = messenger.webhook if messenger is not None else None
             # Objects made so far live as long as the process: the collector need not look at them again.
@@ -171,10 +213,17 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
             gc.freeze()
             gc.set_threshold(20_000, 20, 50)  # What a request allocates is freed by counting, not by the collector.
             parts = await _choose_parts(settings, services, messenger, stopping)
+            if console is not None:
+                parts.finishing.append(console.live.run_until(stopping))
             await _run_parts(stopping, serving, parts, server, sandbox)
         finally:
             server.stop()  # type: ignore[no-untyped-call]
             await asyncio.wait([serving], timeout=_FINISH_REQUESTS)
+
+
+async def invite_first(settings: Settings, services: Services) -> str | None:
+    """Return the code of an invitation for the first developer, for the start screen of a node that has a console."""
+    return await services.invitations.invite_first() if settings.serves_api else None
 
 
 async def _connect_messenger(
@@ -200,6 +249,31 @@ def _load_messenger() -> ModuleType:
     return module
 
 
+def build_console(settings: Settings, services: Services) -> Console:
+    """Return the website in which developers look after their projects."""
+    asked = ConsoleServices(
+        developers=services.developers,
+        projects=services.projects,
+        sessions=services.sessions,
+        analytics=services.analytics,
+        deliveries=services.deliveries,
+        audit=services.audit,
+        console_sessions=services.console_sessions,
+        invitations=services.invitations,
+        console_sign_in=services.console_sign_in,
+        sealed_sign_in=services.sealed_sign_in,
+        signin=services.signin,
+    )
+    return Console(
+        asked,
+        services.sealer,
+        system_clock,
+        system_entropy,
+        base_url=settings.base_url,
+        version=version("taproof"),
+    )
+
+
 def build_server(settings: Settings, services: Services, others: Mapping[str, AsgiApp]) -> Server:
     """Return the HTTP server with every route of this role; `others` are further applications by their path."""
     storage, developers, projects = services.storage, services.developers, services.projects
@@ -208,24 +282,18 @@ def build_server(settings: Settings, services: Services, others: Mapping[str, As
     developer_api = build_developer_api(
         developers,
         projects,
-        Sessions(storage, system_clock),
-        AnalyticsReader(storage, system_clock),
-        Deliveries(
-            storage,
-            services.sealer,
-            system_clock,
-            system_entropy,
-            services.webhooks,
-            post=services.webhook_client.post,
-            recorded=services.recorded.set,
-        ),
+        services.sessions,
+        services.analytics,
+        services.deliveries,
+        audit=services.audit,
         metrics=services.metrics,
     )
+    login = LoginApi(services.console_sign_in, developers, services.metrics, system_clock)
     router = Router(
         SessionApi(services.signin, projects, services.metrics),
         developer_api,
         build_operations(storage, services.metrics, developer_api),
-        others,
+        {"/api/v1/login": login.start, "/api/v1/login/token": login.create_token, **others},
     )
     return create_server(settings, router)
 

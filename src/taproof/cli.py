@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from taproof import transfer_cli, webhooks_cli
-from taproof.command import Given, command, load, with_developers, with_projects
-from taproof.core.clock import DAY, iso8601, system_clock
-from taproof.core.errors import AccessTokenNotFound, DeveloperExists
-from taproof.core.model import Plan
+from taproof import audit_cli, developers_cli, login_cli, tokens_cli, transfer_cli, webhooks_cli
+from taproof.command import Given, command, load, with_projects
+from taproof.core.clock import system_clock
+from taproof.core.model import Actor
 from taproof.core.names import visible_name
 from taproof.options import NO_MASTER_KEY, OPTIONS, called, no_messenger, unknown_variables
-from taproof.printing import print_finding, print_json, print_secrets, print_table, to_the_minute
+from taproof.printing import print_finding, print_json, print_secrets, print_table
 
 if TYPE_CHECKING:
     from taproof.service.developers import Developers
@@ -32,7 +31,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 _EVERY: Final = tuple(OPTIONS)
 _STORE: Final = ("database_url", "pgbouncer", "sandbox")
 """What a command needs to find the database: the sandbox has another default."""
-_ONCE: Final = "Keep what follows like a password: it is shown this once and never again."
 
 
 def _group(name: str, text: str) -> typer.Typer:
@@ -182,137 +180,6 @@ def _every_command(
     pass
 
 
-# ---- developers and their access tokens
-
-
-@command(developers, "add", *_STORE)
-def add_developer(
-    given: Given,
-    email: Email,
-    *,
-    plan: Annotated[Plan, typer.Option(help="The account's plan.")] = "free",
-    as_json: AsJson = False,
-) -> None:
-    """Add a developer and print an access token, once."""
-
-    async def work(found: "Developers") -> tuple[Any, Any]:
-        try:
-            developer = await found.create_developer(email, plan)
-        except DeveloperExists as error:
-            raise DeveloperExists(f"{error.sentence} For another access token: taproof tokens create {email}") from None
-        return developer, await found.create_access_token(developer.id, "command line")
-
-    developer, created = with_developers(given, work, may_make=True)
-
-    from taproof.web import showing
-
-    if as_json:
-        print_json({**showing.account(developer).model_dump(), "access_token": created.plaintext})
-    else:
-        typer.echo(f"Added {developer.email}, plan {developer.plan}.")
-        print_secrets(_ONCE, [("Access token", created.plaintext)])
-
-
-@command(developers, "list", *_STORE)
-def list_developers(given: Given, *, as_json: AsJson = False) -> None:
-    """List all developers, oldest first."""
-    found = with_developers(given, lambda developers: developers.list_developers())
-
-    from taproof.web import showing
-
-    if as_json:
-        print_json({"developers": [showing.account(developer).model_dump() for developer in found]})
-    else:
-        rows = [(each.email, each.plan, to_the_minute(iso8601(each.created_at)), each.id) for each in found]
-        empty = "There are none. Add one with: taproof developers add EMAIL"
-        print_table(("email", "plan", "created", "id"), rows, empty=empty)
-
-
-@command(tokens, "create", *_STORE)
-def create_token(
-    given: Given,
-    email: Email,
-    *,
-    name: Annotated[str, typer.Option(help="What it is for.")] = "command line",
-    expires_days: Annotated[
-        int | None, typer.Option(min=1, max=3650, metavar="DAYS", show_default="never", help="Valid for so many days.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Make another access token for a developer and print it, once."""
-
-    async def work(found: "Developers") -> Any:
-        developer = await found.read_developer(email)
-        expires_at = None if expires_days is None else system_clock() + expires_days * DAY
-        return await found.create_access_token(developer.id, name, expires_at=expires_at)
-
-    created = with_developers(given, work)
-
-    from taproof.web import showing
-
-    if as_json:
-        print_json(showing.created_access_token(created).model_dump())
-    else:
-        expires_at = created.token.expires_at
-        until = "until it is revoked" if expires_at is None else f"until {iso8601(expires_at)}"
-        typer.echo(f"Made {created.token.id} for {email}, valid {until}.")
-        print_secrets(_ONCE, [("Access token", created.plaintext)])
-
-
-@command(tokens, "list", *_STORE)
-def list_tokens(given: Given, email: Email, *, as_json: AsJson = False) -> None:
-    """List a developer's access tokens, newest first; a token itself cannot be shown again."""
-
-    async def work(found: "Developers") -> list[Any]:
-        return await found.list_access_tokens((await found.read_developer(email)).id)
-
-    found = with_developers(given, work)
-
-    from taproof.web import showing
-
-    shown = [showing.access_token(token).model_dump() for token in found]
-    if as_json:
-        print_json({"tokens": shown})
-    else:
-        columns = ("id", "name", "preview", "last used", "expires")
-        rows = [
-            (
-                token["id"],
-                visible_name(token["name"]),
-                token["preview"],
-                *(to_the_minute(token[time]) if token[time] else "never" for time in ("last_used_at", "expires_at")),
-            )
-            for token in shown
-        ]
-        print_table(columns, rows, empty=f"There are none. Make one with: taproof tokens create {email}")
-
-
-@command(tokens, "revoke", *_STORE)
-def revoke_token(
-    given: Given,
-    email: Email,
-    token_id: Annotated[str, typer.Argument(metavar="TOKEN_ID", help="As `tokens list` shows it: tok_…")],
-    *,
-    as_json: AsJson = False,
-) -> None:
-    """Revoke an access token at once and for good."""
-
-    async def work(found: "Developers") -> None:
-        developer = await found.read_developer(email)
-        try:
-            await found.delete_access_token(developer.id, token_id)
-        except AccessTokenNotFound:
-            raise AccessTokenNotFound(
-                f"{developer.email} has no such access token. List them with: taproof tokens list {developer.email}"
-            ) from None
-
-    with_developers(given, work)
-    if as_json:
-        print_json({"deleted": True})
-    else:
-        typer.echo(f"Revoked {token_id}.")
-
-
 # ---- projects
 
 
@@ -336,9 +203,9 @@ def create_project(
     """Create a project and print its secrets."""
 
     async def work(developers: "Developers", projects: "Projects") -> tuple[Any, Any]:
-        developer = await developers.read_developer(email)
+        actor = Actor(await developers.read_developer(email), "command_line")
         return await projects.create_project(
-            developer, name, webhook_url=webhook_url, public_access=public_access, collect_phone=False
+            actor, name, webhook_url=webhook_url, public_access=public_access, collect_phone=False
         )
 
     project, secrets = with_projects(given, work)
@@ -385,7 +252,11 @@ def list_projects(given: Given, email: Email, *, as_json: AsJson = False) -> Non
         print_table(columns, rows, empty=f"There are none. Create one with: taproof projects create {email} NAME")
 
 
+developers_cli.add_to(developers)
+tokens_cli.add_to(tokens)
 webhooks_cli.add_to(webhooks)
 for _each in (developers, tokens, projects, webhooks):
     commands.add_typer(_each)
+login_cli.add_to(commands)
+audit_cli.add_to(commands)
 transfer_cli.add_to(commands)

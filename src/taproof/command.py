@@ -32,6 +32,7 @@ _ENDS: Final = {"invalid_settings": 2}
 _MUST: Final = {
     **{name: (called(name), option.must) for name, option in OPTIONS.items()},
     "plan": ("--plan", "must be free, pro or business"),
+    "limit": ("--limit", "must be a whole number from 1 to 10000"),
     "expires_days": ("--expires-days", "must be a whole number of days from 1 to 3650"),
     "listen_port": ("--port", "must be a whole number from 0 to 65535"),
     "answer_status": ("--status", "must be an HTTP status from 200 to 599"),
@@ -159,11 +160,10 @@ async def require_database(settings: "Settings") -> None:
         )
 
 
-def with_developers(given: Given, work: Callable[["Developers"], Awaitable[T]], *, may_make: bool = False) -> T:
+def with_storage(given: Given, work: Callable[["Storage"], Awaitable[T]], *, may_make: bool = False) -> T:
     """Run a use case that needs the store only; `may_make`: there need not be one yet."""
     settings = load(given)
 
-    from taproof.service.developers import Developers
     from taproof.store import open_storage
 
     async def run() -> T:
@@ -171,11 +171,20 @@ def with_developers(given: Given, work: Callable[["Developers"], Awaitable[T]], 
             await require_database(settings)
         storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
         try:
-            return await work(Developers(storage, system_clock, system_entropy))
+            return await work(storage)
         finally:
             await storage.close()
 
     return asyncio.run(run())
+
+
+def with_developers(given: Given, work: Callable[["Developers"], Awaitable[T]], *, may_make: bool = False) -> T:
+    """Run a use case of developers; see `with_storage`."""
+    from taproof.service.developers import Developers
+
+    return with_storage(
+        given, lambda storage: work(Developers(storage, system_clock, system_entropy)), may_make=may_make
+    )
 
 
 def with_projects(given: Given, work: Callable[["Developers", "Projects"], Awaitable[T]]) -> T:

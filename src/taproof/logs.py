@@ -18,7 +18,7 @@ from taproof.core.clock import SECOND, iso8601, system_clock
 MASK: Final = "[redacted]"
 _DEPTH: Final = 8
 _SECRET_NAMES: Final = frozenset({
-    "access_token", "authorization", "bot_token", "cookie", "master_key", "password", "proof", "secret",
+    "access_token", "authorization", "bot_token", "cookie", "device_code", "master_key", "password", "proof", "secret",
     "secret_key", "secret_token", "session_token", "set_cookie", "token", "webhook_secret",
     "x_telegram_bot_api_secret_token",
 })  # fmt: skip
@@ -37,6 +37,8 @@ _SECRETS: Final = (
     (re.compile(r"((?:password|passwd|pwd)=)[^\s\"'&]+", re.IGNORECASE), rf"\1{MASK}"),
     # Secret keys, access tokens, webhook secrets (core/identifiers.py). A preview has an ellipsis and stays.
     (re.compile(r"(sk|tap|whsec)_[A-Za-z0-9+/_-]{12,}={0,2}"), rf"\1_{MASK}"),
+    # The console's cookies, and the codes of invitations. Whole ones only: words may begin so.
+    (re.compile(r"(con|inv)_[A-Za-z0-9]{49}"), rf"\1_{MASK}"),
     # A bot's token, alone or in the path of a Bot API call.
     (re.compile(r"\d{6,}(?::|%3[Aa])[A-Za-z0-9_-]{30,}"), MASK),
     # A proof, or any other JWT.

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import typer
 
+SHOWN_ONCE: Final = "Keep what follows like a password: it is shown this once and never again."
 _COLOURS: Final = {"ok": typer.colors.GREEN, "warning": typer.colors.YELLOW, "problem": typer.colors.RED}
 
 

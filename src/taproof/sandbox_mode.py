@@ -7,10 +7,12 @@ from starlette.responses import RedirectResponse
 
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
+from taproof.core.model import Actor
 from taproof.sandbox.demo import Demo
 from taproof.sandbox.seed import Seed, seed
 from taproof.sandbox.server import Sandbox
 from taproof.service.developers import Developers
+from taproof.service.invitations import Invitations
 from taproof.service.projects import Projects
 from taproof.settings import Settings
 from taproof.web.server import AsgiApp
@@ -25,9 +27,13 @@ class RunningSandbox:
     seed: Seed
     apps: Mapping[str, AsgiApp]
     link_base: str
+    invitation: str | None
+    """The code of an invitation that binds a messenger account to the developer; None when one is bound."""
 
 
-async def start_sandbox(settings: Settings, developers: Developers, projects: Projects) -> RunningSandbox:
+async def start_sandbox(
+    settings: Settings, developers: Developers, projects: Projects, invitations: Invitations
+) -> RunningSandbox:
     """Make the sandbox messenger and the demo, with a developer and a project of their own."""
     # A new bot each time: update ids of an earlier run mean nothing to this one.
     number = 10**9 + int.from_bytes(system_entropy(4))
@@ -44,4 +50,8 @@ async def start_sandbox(settings: Settings, developers: Developers, projects: Pr
         "/": RedirectResponse("/demo"),
     }
     link_base = settings.messenger_link_base or f"{settings.base_url}/sandbox/phone"
-    return RunningSandbox(messenger, token, seeded, apps, link_base)
+    invitation = None
+    if seeded.developer.messenger_id is None:
+        created = await invitations.invite_again(Actor(seeded.developer, "service"), seeded.developer)
+        invitation = created.code
+    return RunningSandbox(messenger, token, seeded, apps, link_base, invitation)

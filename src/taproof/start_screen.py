@@ -9,18 +9,22 @@ from taproof.settings import Settings, is_postgres, shown_database
 from taproof.store import master_key_file
 
 
-def print_screen(settings: Settings, seed: Seed | None, *, link_known: bool) -> None:
+def print_screen(settings: Settings, seed: Seed | None, invitation: str | None, *, link_known: bool) -> None:
     """Print it to stdout.
 
     Args:
         settings: what the service runs with.
         seed: what the sandbox started with.
+        invitation: the code of an invitation, to the first developer or, in the sandbox, to the one that is there.
         link_known: whether sign-ins can be started already.
     """
     base = settings.base_url
     lines = []
     if settings.serves_api:
-        lines += [("API", f"{base}/api/v1"), ("API reference", f"{base}/docs")]
+        lines += [("API", f"{base}/api/v1"), ("API reference", f"{base}/docs"), ("Console", f"{base}/console")]
+        if invitation is not None:
+            # In the fragment, which a browser sends to nobody and no server logs.
+            lines += [("First sign-in", f"{base}/console/invite#{invitation}"), ("", f"^ works once: {_purpose(seed)}")]
     if seed is not None:
         lines += [
             ("Demo", f"{base}/demo   <- open this in a browser"),
@@ -46,3 +50,9 @@ def print_screen(settings: Settings, seed: Seed | None, *, link_known: bool) -> 
     if settings.serves_api and not link_known:
         typer.echo("\nSign-ins can start once the bot's name is known: the log says bot_known.")
     typer.echo("\nStop it with Ctrl+C.\n")
+
+
+def _purpose(seed: Seed | None) -> str:
+    if seed is None:
+        return "it makes the first developer, within 24 hours"
+    return f"it binds a messenger account to {seed.developer.email}"

@@ -70,21 +70,24 @@ def run(settings: Settings) -> None:
         TaproofError: what the operator must mend first; the sentence says what.
     """
     check_listening(settings)
-    asyncio.run(_prepare(settings))
+    invitation = asyncio.run(_prepare(settings))
     if settings.needs_bot:
         importlib.import_module("taproof.messenger")  # Once for all of them, who share its memory.
     with _hold_port(settings):
         directory = Path(tempfile.mkdtemp(prefix="taproof-metrics-"))
         try:
-            _Supervisor(settings, directory).run()
+            _Supervisor(settings, directory, invitation).run()
         finally:
             shutil.rmtree(directory, ignore_errors=True)
 
 
-async def _prepare(settings: Settings) -> None:
-    """Bring the schema up to date and hold the store to its mode and its key, before N processes do so at once."""
-    async with app.open_services(settings):
-        pass
+async def _prepare(settings: Settings) -> str | None:
+    """Bring the schema up to date and hold the store to its mode and its key, before N processes do so at once.
+
+    Return the code of an invitation for the first developer; None when there is one.
+    """
+    async with app.open_services(settings) as services:
+        return await app.invite_first(settings, services)
 
 
 def _hold_port(settings: Settings) -> socket.socket:
@@ -100,8 +103,9 @@ def _hold_port(settings: Settings) -> socket.socket:
 class _Supervisor:
     """Starts, watches, replaces and stops the processes."""
 
-    def __init__(self, settings: Settings, directory: Path) -> None:
+    def __init__(self, settings: Settings, directory: Path, invitation: str | None) -> None:
         self._settings = settings
+        self._invitation = invitation
         self._directory = directory
         self._places = [_Place(number) for number in range(1, settings.workers + 1)]
         self._lifeline, self._life = os.pipe()
@@ -154,7 +158,8 @@ class _Supervisor:
             self._early_deaths = 0
         if not self._has_served and all(place.is_ready for place in self._places):
             self._has_served = True
-            print_screen(self._settings, None, link_known=self._settings.messenger_link_base is not None)
+            link_known = self._settings.messenger_link_base is not None
+            print_screen(self._settings, None, self._invitation, link_known=link_known)
 
     def _bury(self) -> None:
         """Take note of who has died, and of when the place is filled again."""

@@ -27,12 +27,24 @@ def test_a_new_developer_gets_one_access_token_once(run: Run, run_json: RunJson)
     assert added["plan"] == "pro"
     assert is_key(added["access_token"], "tap")
     listed = run_json("developers", "list")
-    assert listed == {"developers": [{name: added[name] for name in ("id", "email", "created_at", "plan")}]}
+    shown = {name: added[name] for name in ("id", "email", "created_at", "plan")}
+    assert listed == {"developers": [shown | {"is_owner": True, "messenger_id": None, "messenger_name": ""}]}
     (token,) = run_json("tokens", "list", "ada@example.com")["tokens"]
     assert token["name"] == "command line"
     assert added["access_token"] not in json.dumps([listed, token])
     assert run("developers", "add", "ada@example.com").exit_code == 1
     assert len(run_json("tokens", "list", "ada@example.com")["tokens"]) == 1
+
+
+def test_the_first_developer_is_the_owner(run: Run, run_json: RunJson) -> None:
+    """Somebody has to be able to invite the others; whoever is added later is none."""
+    for name in ("ada", "bob"):
+        run_json("developers", "add", f"{name}@example.com")
+    owners = {each["email"]: each["is_owner"] for each in run_json("developers", "list")["developers"]}
+    assert owners == {"ada@example.com": True, "bob@example.com": False}
+    columns, ada, bob = (line.split("\t") for line in run("developers", "list").stdout.splitlines())
+    assert columns == ["email", "plan", "owner", "messenger account", "created", "id"]
+    assert (ada[2:4], bob[2:4]) == (["yes", ""], ["no", ""])
 
 
 def test_people_get_the_token_on_a_line_of_its_own(run: Run) -> None:

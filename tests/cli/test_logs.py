@@ -27,6 +27,8 @@ CANARIES = {
     "secret key": new_key("sk", _entropy),
     "access token": new_key("tap", _entropy),
     "webhook secret": new_webhook_secret(_entropy),
+    "console cookie": new_key("con", _entropy),
+    "invitation code": new_key("inv", _entropy),
     "bot token": BOT_TOKEN,
     "session token": SESSION_TOKEN,
     "master key": new_master_key(_entropy),

@@ -21,8 +21,10 @@ from taproof.core.identifiers import (
     new_event_id,
     new_id,
     new_key,
+    new_session_id,
     new_session_token,
     new_webhook_secret,
+    session_created_at,
     session_key,
 )
 
@@ -193,3 +195,56 @@ def test_event_ids_sort_by_time_and_keep_their_randomness(now: int, later: int, 
     assert first[:11] != second[:11]
     ids = {new_event_id(now, system_entropy) for _ in range(200)}
     assert len({each[11:] for each in ids}) == 200
+
+
+@given(st.integers(0, 62**7 - 1), st.binary(min_size=15, max_size=15))
+def test_a_session_id_tells_when_it_was_made(now: int, noise: bytes) -> None:
+    """The time leads to the session; it comes back as it went in, and all that was drawn is behind it."""
+    made = new_session_id(now, lambda size: noise[:size])
+    assert re.fullmatch(r"sess_[A-Za-z0-9]{27}", made)
+    assert session_created_at(made) == now
+    assert made[12:] == base64.b64encode(noise, b"Az").decode()
+
+
+@given(st.integers(0, 62**7 - 2), st.integers(1, 1_000))
+def test_session_ids_sort_by_time(now: int, later: int) -> None:
+    """Sessions that were started one after the other are in that order by their ids too."""
+    first, second = (new_session_id(at, system_entropy) for at in (now, min(now + later, 62**7 - 1)))
+    assert first < second
+
+
+def test_a_session_id_has_at_least_100_random_bits() -> None:
+    """Even the likeliest character comes up in two of 64 cases (contract.md, Identifiers and secrets)."""
+    assert 20 * math.log2(64 / 2) >= 100
+    assert len({new_session_id(NOW, system_entropy)[12:] for _ in range(200)}) == 200
+    asked: list[int] = []
+
+    def entropy(size: int) -> bytes:
+        asked.append(size)
+        return bytes(size)
+
+    new_session_id(NOW, entropy)
+    assert asked == [15]  # 20 characters of base64, six bits each.
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "sess_",
+        "sess_" + "a" * 22,  # As older releases made them: they do not tell the time.
+        "sess_" + "a" * 26,
+        "sess_" + "a" * 28,
+        "SESS_" + "a" * 27,
+        "proj_" + "a" * 27,
+        "sess_" + "a" * 26 + "-",
+        "sess_" + "a" * 27 + "\n",
+        "sess_" + "a" * 26 + "\0",
+        "sess_" + "\u0660" * 27,  # Digits, but not ASCII ones.
+        "sess_" + "a" * 26 + "\ud800",
+        "sess_" + "a" * 1_000_000,
+    ],
+)
+def test_what_has_not_the_form_of_a_session_id_tells_no_time(text: str) -> None:
+    """Whatever a stranger asks for ends in None, and the store is not asked."""
+    assert session_created_at(text) is None

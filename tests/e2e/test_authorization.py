@@ -19,11 +19,12 @@ BODIES: dict[str, dict[str, Any]] = {
     "create_access_token": {"name": "Taken over"},
 }
 OF_EVERYBODY = {"read_account", "list_projects", "create_project", "list_sessions", "read_analytics"}
-OF_EVERYBODY |= {"list_access_tokens", "create_access_token"}
+OF_EVERYBODY |= {"list_access_tokens", "create_access_token", "list_audit_entries"}
 """Operations that name nothing of the owner's, so that another developer may call them for their own account."""
 
 NOT_FOUND = {
     "delete_access_token": "access_token_not_found",
+    "read_session": "session_not_found",
     "read_delivery": "delivery_not_found",
     "resend_delivery": "delivery_not_found",
 }
@@ -36,6 +37,7 @@ class Property:
     owner: Developer
     project: OwnProject
     token_id: str
+    session_id: str
     delivery_id: str
     secrets: set[str]
 
@@ -48,6 +50,7 @@ class Property:
             self.owner.ask("GET", f"/sessions?limit=200&project_id={self.project.id}"),
             self.owner.ask("GET", f"/projects/{self.project.id}/webhook-secret"),
             self.owner.ask("GET", f"/projects/{self.project.id}/deliveries"),
+            self.owner.ask("GET", "/audit?limit=200"),
         )
 
 
@@ -62,7 +65,7 @@ def owned(developer: Developer) -> Property:
     secrets = {MARK.lower(), project.id, session_id, delivery_id, token["id"], token["access_token"], token["preview"]}
     secrets |= {project.secret_key, project.webhook_secret, project.created["secret_key_preview"]}
     secrets |= {account["id"], account["email"], developer.access_token}
-    return Property(developer, project, token["id"], delivery_id, secrets)
+    return Property(developer, project, token["id"], session_id, delivery_id, secrets)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +77,7 @@ def operations(client: httpx.Client) -> list[tuple[str, str, str]]:
         for method, operation in methods.items()
         if path.startswith("/api/v1/dev/")
     ]
-    assert len(found) == 19
+    assert len(found) == 21
     return found
 
 
@@ -83,7 +86,12 @@ def calls(
 ) -> Iterator[tuple[str, httpx.Response]]:
     """Make every call about the owner's things with these credentials."""
     for name, method, path in operations:
-        address = path.format(project_id=owned.project.id, token_id=owned.token_id, delivery_id=owned.delivery_id)
+        address = path.format(
+            project_id=owned.project.id,
+            token_id=owned.token_id,
+            session_id=owned.session_id,
+            delivery_id=owned.delivery_id,
+        )
         about = f"project_id={owned.project.id}" if name in {"list_sessions", "read_analytics"} else ""
         body = BODIES.get(name)
         for each in {"", about}:

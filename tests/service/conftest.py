@@ -15,9 +15,10 @@ from tests.databases import DRIVERS, OpenStore
 from taproof.core.address_rules import AddressRules
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import MessengerUnavailable
-from taproof.core.model import Developer, Identity, Plan, Project
+from taproof.core.model import Actor, Developer, Identity, Plan, Project
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.analytics import AnalyticsReader
+from taproof.service.audit import AuditLog
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.housekeeping import Housekeeping
@@ -51,6 +52,11 @@ class Link:
         if self.base is None:
             raise MessengerUnavailable
         return self.base
+
+
+def acting(developer: Developer) -> Actor:
+    """Return `developer` as one who changes something through the API."""
+    return Actor(developer, "access_token", "tok_of_the_test", "203.0.113.7")
 
 
 class Receiver:
@@ -105,6 +111,7 @@ class Node:
             post=self.receiver.post,
             recorded=self.receiver.recorded,
         )
+        self.audit = AuditLog(storage)
         self.housekeeping = Housekeeping(storage, clock, 90)
         self._numbers = itertools.count(1)
 
@@ -115,7 +122,7 @@ class Node:
         self, developer: Developer | None = None, *, webhook_url: str = "", public_access: bool = True
     ) -> tuple[Project, ProjectSecrets]:
         return await self.projects.create_project(
-            developer or await self.developer(),
+            acting(developer or await self.developer()),
             "Shop",
             webhook_url=webhook_url,
             public_access=public_access,

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.databases import DRIVERS
+from tests.service.conftest import acting
 
 from taproof.core.clock import DAY
 from taproof.core.errors import InvalidRequest, ProjectNotFound
@@ -122,7 +123,7 @@ async def test_a_deleted_project_leaves_the_numbers(node: "Node") -> None:
     await node.confirmed(kept, "1001")
     await node.confirmed(deleted, "1001")
     await node.confirmed(deleted, "1002")
-    await node.projects.delete_project(developer, deleted.id)
+    await node.projects.delete_project(acting(developer), deleted.id)
     while await node.housekeeping.sweep():
         pass
     analytics = await node.analytics.read_analytics(developer, days=7, project_id=None)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.databases import DRIVERS
+from tests.service.conftest import acting
 
 from taproof.core.clock import MINUTE, SECOND
 from taproof.core.entropy import system_entropy
@@ -163,8 +164,8 @@ async def test_nothing_that_was_sent_is_shown(node: "Node") -> None:
         assert token[:20] not in answer
         assert token not in repr(found)
         node.clock.now += 1
-        await node.projects.update_project(developer, project.id, ProjectChanges(webhook_url=""))
-        await node.projects.update_project(developer, project.id, ProjectChanges(webhook_url=URL))
+        await node.projects.update_project(acting(developer), project.id, ProjectChanges(webhook_url=""))
+        await node.projects.update_project(acting(developer), project.id, ProjectChanges(webhook_url=URL))
 
 
 async def test_an_ordinary_answer_is_shown_as_it_came(node: "Node") -> None:
@@ -208,7 +209,7 @@ async def test_another_developers_deliveries_do_not_exist(node: "Node") -> None:
         await node.deliveries.send_test(stranger, project.id)
     for each in (event_id, UNKNOWN):
         with pytest.raises(DeliveryNotFound):
-            await node.deliveries.resend_delivery(stranger, each)
+            await node.deliveries.resend_delivery(acting(stranger), each)
         with pytest.raises(DeliveryNotFound):
             await node.deliveries.read_delivery(stranger, each)
     assert await page(node, owner, project) == before
@@ -220,13 +221,13 @@ async def test_a_deleted_projects_deliveries_are_gone(node: "Node") -> None:
     """At once, though housekeeping erases them later; nothing of them is sent again."""
     developer, project = await own_project(node)
     event_id = (await node.deliveries.send_test(developer, project.id)).record.event_id
-    await node.projects.delete_project(developer, project.id)
+    await node.projects.delete_project(acting(developer), project.id)
     with pytest.raises(ProjectNotFound):
         await page(node, developer, project)
     with pytest.raises(ProjectNotFound):
         await node.deliveries.send_test(developer, project.id)
     with pytest.raises(DeliveryNotFound):
-        await node.deliveries.resend_delivery(developer, event_id)
+        await node.deliveries.resend_delivery(acting(developer), event_id)
     with pytest.raises(DeliveryNotFound):
         await node.deliveries.read_delivery(developer, event_id)
 
@@ -242,7 +243,7 @@ async def test_malformed_ids_do_not_reach_the_store(node: "Node", monkeypatch: p
     for name in ("resend_delivery", "read_delivery", "read_project", "list_deliveries"):
         monkeypatch.setattr(node.storage, name, fail)
     with pytest.raises(DeliveryNotFound):
-        await node.deliveries.resend_delivery(developer, bad_id)
+        await node.deliveries.resend_delivery(acting(developer), bad_id)
     with pytest.raises(DeliveryNotFound):
         await node.deliveries.read_delivery(developer, bad_id)
     with pytest.raises(InvalidRequest):
@@ -262,7 +263,7 @@ async def test_an_event_is_sent_again_with_the_same_id_and_body(node: "Node", an
     (first,) = await node.webhooks.claim_deliveries(10)
     await node.webhooks.finish_attempt(first, answer)
     node.clock.now += SECOND
-    resent = await node.deliveries.resend_delivery(developer, first.event.id)
+    resent = await node.deliveries.resend_delivery(acting(developer), first.event.id)
     assert (resent.record.state, resent.record.due_at, resent.sending) == ("due", node.clock.now, False)
     assert resent.record.finished_at is None
     assert len(resent.record.attempts) == 1
@@ -284,7 +285,7 @@ async def test_a_dead_letter_has_all_retries_again(node: "Node") -> None:
         counts.append(len((await only(node, developer, project)).record.attempts))
         found = await only(node, developer, project)
         assert found.record.state == "failed"
-        await node.deliveries.resend_delivery(developer, found.record.event_id)
+        await node.deliveries.resend_delivery(acting(developer), found.record.event_id)
     assert counts == [9, 18]
 
 
@@ -293,7 +294,7 @@ async def test_an_event_that_is_being_sent_is_left_to_its_worker(node: "Node") -
     developer, project = await own_project(node)
     await node.confirmed(project)
     (delivery,) = await node.webhooks.claim_deliveries(10)
-    assert (await node.deliveries.resend_delivery(developer, delivery.event.id)).sending
+    assert (await node.deliveries.resend_delivery(acting(developer), delivery.event.id)).sending
     assert await node.webhooks.claim_deliveries(10) == []
     assert await node.webhooks.finish_attempt(delivery, Answer(5, 200)) == "delivered"
     assert (await only(node, developer, project)).record.state == "delivered"
@@ -307,7 +308,7 @@ async def test_resent_by_many_at_once_it_is_due_once(node: "Node", other_node: "
     event_id = (await only(node, developer, project)).record.event_id
     for turn in range(1, 4):
         claimed = await asyncio.gather(
-            *(each.deliveries.resend_delivery(developer, event_id) for each in (node, other_node) * 4),
+            *(each.deliveries.resend_delivery(acting(developer), event_id) for each in (node, other_node) * 4),
             *(each.webhooks.claim_deliveries(10) for each in (node, other_node) * 2),
         )
         hands = [delivery for each in claimed if isinstance(each, list) for delivery in each]
@@ -322,15 +323,17 @@ async def test_without_a_webhook_nothing_is_sent_again(node: "Node") -> None:
     """The sentence says what to do first; with a URL set anew it is sent there."""
     developer, project = await own_project(node)
     await node.confirmed(project)
-    await node.projects.update_project(developer, project.id, ProjectChanges(webhook_url=""))
+    await node.projects.update_project(acting(developer), project.id, ProjectChanges(webhook_url=""))
     found = await only(node, developer, project)
     assert found.record.state == "ended"
     with pytest.raises(WebhookNotSet, match="webhook_url"):
-        await node.deliveries.resend_delivery(developer, found.record.event_id)
+        await node.deliveries.resend_delivery(acting(developer), found.record.event_id)
     with pytest.raises(WebhookNotSet):
         await node.deliveries.send_test(developer, project.id)
     assert await only(node, developer, project) == found
-    await node.projects.update_project(developer, project.id, ProjectChanges(webhook_url="https://example.net/new"))
-    await node.deliveries.resend_delivery(developer, found.record.event_id)
+    await node.projects.update_project(
+        acting(developer), project.id, ProjectChanges(webhook_url="https://example.net/new")
+    )
+    await node.deliveries.resend_delivery(acting(developer), found.record.event_id)
     (delivery,) = await node.webhooks.claim_deliveries(10)
     assert delivery.webhook_url == "https://example.net/new"

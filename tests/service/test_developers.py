@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.service.conftest import acting
 
 from taproof.core.clock import MINUTE
 from taproof.core.errors import (
@@ -72,12 +73,12 @@ async def test_an_address_that_is_no_text_is_not_found(node: "Node") -> None:
 async def test_a_token_opens_its_developers_account(node: "Node") -> None:
     """The plaintext is given once; the store holds its hash and a preview."""
     ada, bob = await node.developer(), await node.developer()
-    of_ada = await node.developers.create_access_token(ada.id, " laptop ")
-    of_bob = await node.developers.create_access_token(bob.id, "laptop")
+    of_ada = await node.developers.create_access_token(acting(ada), " laptop ")
+    of_bob = await node.developers.create_access_token(acting(bob), "laptop")
     assert is_key(of_ada.plaintext, "tap")
     assert of_ada.token.name == "laptop"
-    assert await node.developers.authenticate(of_ada.plaintext) == ada
-    assert await node.developers.authenticate(of_bob.plaintext) == bob
+    assert (await node.developers.authenticate(of_ada.plaintext))[1] == ada
+    assert (await node.developers.authenticate(of_bob.plaintext))[1] == bob
     assert of_ada.plaintext not in repr(node.storage._reader.execute("SELECT * FROM access_tokens").fetchall())
     (listed,) = await node.developers.list_access_tokens(ada.id)
     assert (listed.id, listed.preview) == (of_ada.token.id, of_ada.token.preview)
@@ -88,10 +89,10 @@ async def test_malformed_and_unknown_tokens_are_refused_alike(node: "Node") -> N
     """Missing, mistyped, another kind of key, a real-looking one of nobody: one error, one sentence."""
     ada = await node.developer()
     _, secrets = await node.project(ada)
-    made = await node.developers.create_access_token(ada.id, "laptop")
+    made = await node.developers.create_access_token(acting(ada), "laptop")
     mistyped = made.plaintext[:-1] + ("a" if made.plaintext[-1] != "a" else "b")
-    revoked = await node.developers.create_access_token(ada.id, "old")
-    await node.developers.delete_access_token(ada.id, revoked.token.id)
+    revoked = await node.developers.create_access_token(acting(ada), "old")
+    await node.developers.delete_access_token(acting(ada), revoked.token.id)
     sentences = set()
     for bearer in (None, "", mistyped, made.plaintext + "\n", secrets.secret_key, "\ud800", revoked.plaintext, "tap_"):
         with pytest.raises(InvalidAccessToken) as refusal:
@@ -105,10 +106,10 @@ async def test_a_token_expires_at_the_instant(node: "Node", offset: int, valid: 
     """Until the last millisecond before it."""
     ada = await node.developer()
     expires_at = node.clock.now + 5 * MINUTE
-    made = await node.developers.create_access_token(ada.id, "CI", expires_at=expires_at)
+    made = await node.developers.create_access_token(acting(ada), "CI", expires_at=expires_at)
     node.clock.now = expires_at + offset
     if valid:
-        assert await node.developers.authenticate(made.plaintext) == ada
+        assert (await node.developers.authenticate(made.plaintext))[1] == ada
     else:
         with pytest.raises(InvalidAccessToken, match="expired"):
             await node.developers.authenticate(made.plaintext)
@@ -119,7 +120,7 @@ async def test_an_expiry_lies_in_the_future(node: "Node") -> None:
     ada = await node.developer()
     for expires_at in (0, node.clock.now - 1, node.clock.now):
         with pytest.raises(InvalidRequest, match=r"^expires_at "):
-            await node.developers.create_access_token(ada.id, "CI", expires_at=expires_at)
+            await node.developers.create_access_token(acting(ada), "CI", expires_at=expires_at)
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "\0", "\u200b", "\ud800", "x" * 101])
@@ -127,13 +128,13 @@ async def test_token_names_are_held_to_the_rules_of_names(node: "Node", name: st
     """They are shown in a list: the same rules as for projects."""
     ada = await node.developer()
     with pytest.raises(InvalidRequest, match=r"^name "):
-        await node.developers.create_access_token(ada.id, name)
+        await node.developers.create_access_token(acting(ada), name)
 
 
 async def test_the_last_use_is_written_once_a_minute_at_most(node: "Node") -> None:
     """However busy a token is, and whatever the clock does."""
     ada = await node.developer()
-    made = await node.developers.create_access_token(ada.id, "CI")
+    made = await node.developers.create_access_token(acting(ada), "CI")
     first = node.clock.now
     for offset, kept in ((0, 0), (1, 0), (59_999, 0), (60_000, 60_000), (60_001, 60_000), (-90_000, 60_000)):
         node.clock.now = first + offset
@@ -145,19 +146,19 @@ async def test_the_last_use_is_written_once_a_minute_at_most(node: "Node") -> No
 async def test_a_revoked_token_is_dead_on_every_node(node: "Node", other_node: "Node") -> None:
     """At once; only its owner can revoke it, and only once."""
     ada, bob = await node.developer(), await node.developer()
-    made = await node.developers.create_access_token(ada.id, "laptop")
+    made = await node.developers.create_access_token(acting(ada), "laptop")
     with pytest.raises(AccessTokenNotFound):
-        await node.developers.delete_access_token(bob.id, made.token.id)
-    assert await other_node.developers.authenticate(made.plaintext) == ada
-    await node.developers.delete_access_token(ada.id, made.token.id)
+        await node.developers.delete_access_token(acting(bob), made.token.id)
+    assert (await other_node.developers.authenticate(made.plaintext))[1] == ada
+    await node.developers.delete_access_token(acting(ada), made.token.id)
     with pytest.raises(InvalidAccessToken):
         await other_node.developers.authenticate(made.plaintext)
     with pytest.raises(AccessTokenNotFound):
-        await node.developers.delete_access_token(ada.id, made.token.id)
+        await node.developers.delete_access_token(acting(ada), made.token.id)
 
 
 async def test_a_token_id_that_is_no_text_is_not_found(node: "Node") -> None:
     """It comes from the path of a request."""
     ada = await node.developer()
     with pytest.raises(AccessTokenNotFound):
-        await node.developers.delete_access_token(ada.id, "\ud800")
+        await node.developers.delete_access_token(acting(ada), "\ud800")

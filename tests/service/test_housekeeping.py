@@ -11,9 +11,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from taproof.core.clock import DAY, MINUTE
+from taproof.core.clock import DAY, HOUR, MINUTE
 from taproof.core.errors import SessionNotFound, StoreUnavailable
-from taproof.core.model import Developer, Event, Identity, NewSession, Project, ProjectChanges, SessionKey
+from taproof.core.model import (
+    ConsoleSession,
+    Developer,
+    Event,
+    Identity,
+    Invitation,
+    NewSession,
+    Project,
+    ProjectChanges,
+    SessionKey,
+)
 from taproof.service import housekeeping
 from taproof.service.analytics import AnalyticsReader, Window
 from taproof.service.housekeeping import Housekeeping
@@ -253,6 +263,30 @@ async def test_who_confirmed_is_forgotten_once_no_window_counts_them(node: "Node
     node.clock.now += DAY
     await sweep_all(swept)
     assert node.storage._read("SELECT 1 FROM user_days", ()) == []
+
+
+async def test_access_to_the_console_that_is_over_is_erased(node: "Node") -> None:
+    """A browser that was not seen for 12 hours, and an invitation whose time is over, in batches."""
+    swept = Housekeeping(node.storage, node.clock, 90)
+    developer = await node.developer()
+    now = node.clock.now
+    for number in range(housekeeping.BATCH + 1):
+        session = ConsoleSession(f"cses_{number}", developer.id, now, now, None, "::1", "Firefox")
+        await node.storage.create_console_session(session, b"%d" % number)
+    for days in (0, 1):
+        invitation = Invitation(f"inv_{days}", "bob@example.com", "free", False, None, "Ada", now, now + days * DAY)  # noqa: FBT003
+        await node.storage.create_invitation(invitation, b"%d" % days)
+    sessions, invitations = "SELECT COUNT(*) FROM console_sessions", "SELECT id FROM invitations"
+    node.clock.now += 12 * HOUR - 1
+    await sweep_all(swept)
+    assert node.storage._read(sessions, ()) == [(housekeeping.BATCH + 1,)]
+    assert node.storage._read(invitations, ()) == [("inv_1",)]
+    node.clock.now += 1
+    assert await swept.sweep()
+    assert node.storage._read(sessions, ()) == [(1,)]
+    assert not await swept.sweep()
+    assert node.storage._read(sessions, ()) == [(0,)]
+    assert node.storage._read(invitations, ()) == [("inv_1",)]
 
 
 async def test_room_for_new_days_is_made_once_a_day(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.service.conftest import acting
 
 from taproof.core.clock import DAY
 from taproof.core.entropy import system_entropy
@@ -59,7 +60,7 @@ async def test_a_sweep_says_whether_there_may_be_more(node: "Node") -> None:
     assert await node.housekeeping.sweep()
     assert not await node.housekeeping.sweep()
     assert (await node.storage.read_daily_counts([project.id], 0))[0].expired == BATCH + 1
-    await node.projects.delete_project(developer, project.id)
+    await node.projects.delete_project(acting(developer), project.id)
     rounds = 0
     while await node.housekeeping.sweep():
         rounds += 1

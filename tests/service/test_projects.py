@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.service.conftest import acting
 
 from taproof.core.errors import InvalidRequest, InvalidSecretKey, ProjectNotFound
 from taproof.core.identifiers import is_key, is_project_id
@@ -49,7 +50,7 @@ async def test_regenerate_kills_both_old_secrets_at_once(node: "Node", other_nod
     """On every node: the old key opens nothing, the new one does; the webhook secret is new as well."""
     developer = await node.developer()
     project, old = await node.project(developer)
-    new = await node.projects.regenerate_secrets(developer, project.id)
+    new = await node.projects.regenerate_secrets(acting(developer), project.id)
     assert new.secret_key != old.secret_key
     assert new.webhook_secret != old.webhook_secret
     with pytest.raises(InvalidSecretKey):
@@ -64,7 +65,7 @@ async def test_secrets_regenerated_by_two_at_once_belong_together(node: "Node", 
     project, _ = await node.project(developer)
     for _ in range(5):
         made = await asyncio.gather(
-            *(each.projects.regenerate_secrets(developer, project.id) for each in (node, other_node) * 2)
+            *(each.projects.regenerate_secrets(acting(developer), project.id) for each in (node, other_node) * 2)
         )
         found = await node.projects.read_webhook_secret(developer, project.id)
         (winner,) = [secrets for secrets in made if secrets.webhook_secret == found.webhook_secret]
@@ -79,9 +80,11 @@ async def test_another_developers_project_does_not_exist(node: "Node") -> None:
     """404 and never 403, for every call; and nothing of it changes."""
     owner, stranger = await node.developer(), await node.developer()
     project, secrets = await node.project(owner)
+    for read in (node.projects.read_project, node.projects.read_webhook_secret):
+        for project_id in (project.id, "proj_" + "0" * 22):
+            with pytest.raises(ProjectNotFound):
+                await read(stranger, project_id)
     calls = [
-        node.projects.read_project,
-        node.projects.read_webhook_secret,
         node.projects.promote_webhook_secret,
         node.projects.regenerate_secrets,
         node.projects.delete_project,
@@ -89,11 +92,11 @@ async def test_another_developers_project_does_not_exist(node: "Node") -> None:
     for project_id in (project.id, "proj_" + "0" * 22):
         for call in calls:
             with pytest.raises(ProjectNotFound):
-                await call(stranger, project_id)
+                await call(acting(stranger), project_id)
         with pytest.raises(ProjectNotFound):
-            await node.projects.update_project(stranger, project_id, ProjectChanges(name="Mine"))
+            await node.projects.update_project(acting(stranger), project_id, ProjectChanges(name="Mine"))
         with pytest.raises(ProjectNotFound):
-            await node.projects.rotate_webhook_secret(stranger, project_id, 24)
+            await node.projects.rotate_webhook_secret(acting(stranger), project_id, 24)
     assert await node.projects.list_projects(stranger) == []
     assert await node.projects.read_project(owner, project.id) == project
     assert (await node.projects.authenticate(secrets.secret_key)).id == project.id
@@ -103,18 +106,19 @@ async def test_another_developers_project_does_not_exist(node: "Node") -> None:
 async def test_malformed_ids_are_invalid_requests(node: "Node", project_id: str) -> None:
     """Refused before the store is asked."""
     developer = await node.developer()
+    with pytest.raises(InvalidRequest):
+        await node.projects.read_project(developer, project_id)
     for call in (
-        node.projects.read_project,
         node.projects.promote_webhook_secret,
         node.projects.regenerate_secrets,
         node.projects.delete_project,
     ):
         with pytest.raises(InvalidRequest):
-            await call(developer, project_id)
+            await call(acting(developer), project_id)
     with pytest.raises(InvalidRequest, match="project id"):
-        await node.projects.rotate_webhook_secret(developer, project_id, 24)
+        await node.projects.rotate_webhook_secret(acting(developer), project_id, 24)
     with pytest.raises(InvalidRequest):
-        await node.projects.update_project(developer, project_id, ProjectChanges())
+        await node.projects.update_project(acting(developer), project_id, ProjectChanges())
 
 
 @pytest.mark.parametrize(
@@ -145,10 +149,10 @@ async def test_bad_fields_are_refused_by_name_and_change_nothing(
     developer = await node.developer()
     project, _ = await node.project(developer)
     with pytest.raises(InvalidRequest, match=f"^{field} "):
-        await node.projects.update_project(developer, project.id, replace(changes, is_active=False))
+        await node.projects.update_project(acting(developer), project.id, replace(changes, is_active=False))
     with pytest.raises(InvalidRequest, match=f"^{field} "):
         await node.projects.create_project(
-            developer,
+            acting(developer),
             changes.name if changes.name is not None else "Shop",
             webhook_url=changes.webhook_url or "",
             public_access=True,
@@ -163,12 +167,12 @@ async def test_phones_are_collected_on_paid_plans_only(node: "Node", plan: Plan,
     developer = await node.developer(plan)
     project, _ = await node.project(developer)
     if allowed:
-        changed = await node.projects.update_project(developer, project.id, ProjectChanges(collect_phone=True))
+        changed = await node.projects.update_project(acting(developer), project.id, ProjectChanges(collect_phone=True))
         assert changed.collect_phone
     else:
         with pytest.raises(InvalidRequest, match="pro and business"):
-            await node.projects.update_project(developer, project.id, ProjectChanges(collect_phone=True))
-    changed = await node.projects.update_project(developer, project.id, ProjectChanges(collect_phone=False))
+            await node.projects.update_project(acting(developer), project.id, ProjectChanges(collect_phone=True))
+    changed = await node.projects.update_project(acting(developer), project.id, ProjectChanges(collect_phone=False))
     assert not changed.collect_phone
 
 
@@ -176,7 +180,9 @@ async def test_names_are_trimmed(node: "Node") -> None:
     """contract.md: 1 to 100 characters after trimming."""
     developer = await node.developer()
     project, _ = await node.project(developer)
-    changed = await node.projects.update_project(developer, project.id, ProjectChanges(name="  " + "x" * 100 + "\n"))
+    changed = await node.projects.update_project(
+        acting(developer), project.id, ProjectChanges(name="  " + "x" * 100 + "\n")
+    )
     assert changed.name == "x" * 100
 
 
@@ -185,8 +191,8 @@ async def test_two_changes_at_once_are_both_kept(node: "Node", other_node: "Node
     developer = await node.developer()
     project, _ = await node.project(developer)
     await asyncio.gather(
-        node.projects.update_project(developer, project.id, ProjectChanges(name="Renamed")),
-        other_node.projects.update_project(developer, project.id, ProjectChanges(is_active=False)),
+        node.projects.update_project(acting(developer), project.id, ProjectChanges(name="Renamed")),
+        other_node.projects.update_project(acting(developer), project.id, ProjectChanges(is_active=False)),
     )
     assert await node.projects.read_project(developer, project.id) == replace(project, name="Renamed", is_active=False)
 
@@ -195,9 +201,9 @@ async def test_a_deleted_project_is_gone_with_its_key(node: "Node") -> None:
     """At once, and a second deletion finds nothing."""
     developer = await node.developer()
     project, secrets = await node.project(developer)
-    await node.projects.delete_project(developer, project.id)
+    await node.projects.delete_project(acting(developer), project.id)
     with pytest.raises(ProjectNotFound):
-        await node.projects.delete_project(developer, project.id)
+        await node.projects.delete_project(acting(developer), project.id)
     with pytest.raises(InvalidSecretKey):
         await node.projects.authenticate(secrets.secret_key)
     assert await node.projects.list_projects(developer) == []

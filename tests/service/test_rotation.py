@@ -9,6 +9,7 @@ import jwt
 import pytest
 from standardwebhooks import Webhook
 from tests.databases import DRIVERS
+from tests.service.conftest import acting
 
 from taproof.core.clock import HOUR, iso8601
 from taproof.core.entropy import system_entropy
@@ -78,7 +79,7 @@ def standard_signature_checks(secret: str, request: SignedRequest) -> bool:
 async def test_the_current_secret_signs_until_the_exact_instant(node: "Node") -> None:
     """Proofs and X-Service-Signature change at the end of the overlap, to the millisecond, with nothing written."""
     developer, project, old = await own_project(node)
-    rotation = await node.projects.rotate_webhook_secret(developer, project.id, 1)
+    rotation = await node.projects.rotate_webhook_secret(acting(developer), project.id, 1)
     new = rotation.next_webhook_secret
     assert new is not None
     assert new != old
@@ -96,10 +97,10 @@ async def test_the_current_secret_signs_until_the_exact_instant(node: "Node") ->
 async def test_a_promotion_ends_the_overlap_at_once(node: "Node", other_node: "Node") -> None:
     """On every node: the new secret alone signs from then on; the secret key is as it was."""
     developer, project, old = await own_project(node)
-    rotation = await node.projects.rotate_webhook_secret(developer, project.id, 168)
+    rotation = await node.projects.rotate_webhook_secret(acting(developer), project.id, 168)
     new = rotation.next_webhook_secret
     assert new is not None
-    assert await other_node.projects.promote_webhook_secret(developer, project.id) == new
+    assert await other_node.projects.promote_webhook_secret(acting(developer), project.id) == new
     await assert_signed_by(node, project, new, None, old)
     after = await node.projects.read_project(developer, project.id)
     assert after.secret_key_preview == project.secret_key_preview
@@ -110,7 +111,7 @@ async def test_an_event_recorded_before_a_rotation_is_signed_as_of_its_sending(n
     """What was decided under one secret and is sent under another carries the signatures that receivers expect then."""
     developer, project, old = await own_project(node)
     await node.confirmed(project)
-    new = (await node.projects.rotate_webhook_secret(developer, project.id, 1)).next_webhook_secret
+    new = (await node.projects.rotate_webhook_secret(acting(developer), project.id, 1)).next_webhook_secret
     assert new is not None
     node.clock.now += HOUR
     (delivery,) = await node.webhooks.claim_deliveries(10)
@@ -123,12 +124,12 @@ async def test_an_event_recorded_before_a_rotation_is_signed_as_of_its_sending(n
 async def test_regenerate_during_a_rotation_kills_both_secrets(node: "Node") -> None:
     """It is for secrets that have leaked: neither the current one nor the next one signs any more, then or later."""
     developer, project, old = await own_project(node)
-    following = (await node.projects.rotate_webhook_secret(developer, project.id, 1)).next_webhook_secret
+    following = (await node.projects.rotate_webhook_secret(acting(developer), project.id, 1)).next_webhook_secret
     assert following is not None
-    new = (await node.projects.regenerate_secrets(developer, project.id)).webhook_secret
+    new = (await node.projects.regenerate_secrets(acting(developer), project.id)).webhook_secret
     await assert_signed_by(node, project, new, None, old, following)
     with pytest.raises(NoRotation):
-        await node.projects.promote_webhook_secret(developer, project.id)
+        await node.projects.promote_webhook_secret(acting(developer), project.id)
     node.clock.now += 2 * HOUR
     await assert_signed_by(node, project, new, None, old, following)
 
@@ -136,14 +137,14 @@ async def test_regenerate_during_a_rotation_kills_both_secrets(node: "Node") -> 
 async def test_one_rotation_at_a_time(node: "Node") -> None:
     """A second one would take from receivers a secret that they were just given; the sentence says until when."""
     developer, project, _ = await own_project(node)
-    rotation = await node.projects.rotate_webhook_secret(developer, project.id, 2)
+    rotation = await node.projects.rotate_webhook_secret(acting(developer), project.id, 2)
     node.clock.now += 2 * HOUR - 1
     assert rotation.promoted_at is not None
     with pytest.raises(RotationUnderWay, match=iso8601(rotation.promoted_at)):
-        await node.projects.rotate_webhook_secret(developer, project.id, 1)
+        await node.projects.rotate_webhook_secret(acting(developer), project.id, 1)
     assert await node.projects.read_webhook_secret(developer, project.id) == rotation
     node.clock.now += 1
-    again = await node.projects.rotate_webhook_secret(developer, project.id, 1)
+    again = await node.projects.rotate_webhook_secret(acting(developer), project.id, 1)
     assert again.webhook_secret == rotation.next_webhook_secret
     assert again.next_webhook_secret not in {None, rotation.webhook_secret, rotation.next_webhook_secret}
 
@@ -152,11 +153,11 @@ async def test_nothing_to_promote(node: "Node") -> None:
     """Before a rotation and once it has ended by itself, promoting is refused and changes nothing."""
     developer, project, _ = await own_project(node)
     with pytest.raises(NoRotation):
-        await node.projects.promote_webhook_secret(developer, project.id)
-    new = (await node.projects.rotate_webhook_secret(developer, project.id, 1)).next_webhook_secret
+        await node.projects.promote_webhook_secret(acting(developer), project.id)
+    new = (await node.projects.rotate_webhook_secret(acting(developer), project.id, 1)).next_webhook_secret
     node.clock.now += HOUR
     with pytest.raises(NoRotation):
-        await node.projects.promote_webhook_secret(developer, project.id)
+        await node.projects.promote_webhook_secret(acting(developer), project.id)
     assert (await node.projects.read_webhook_secret(developer, project.id)).webhook_secret == new
 
 
@@ -164,7 +165,7 @@ async def test_of_rotations_at_once_one_wins(node: "Node", other_node: "Node") -
     """Whoever is answered with secrets was answered with those that count; all others are refused."""
     developer, project, _ = await own_project(node)
     made = await asyncio.gather(
-        *(each.projects.rotate_webhook_secret(developer, project.id, 24) for each in (node, other_node) * 3),
+        *(each.projects.rotate_webhook_secret(acting(developer), project.id, 24) for each in (node, other_node) * 3),
         return_exceptions=True,
     )
     (won,) = [each for each in made if isinstance(each, Rotation)]
@@ -175,9 +176,9 @@ async def test_of_rotations_at_once_one_wins(node: "Node", other_node: "Node") -
 async def test_of_promotions_at_once_one_wins(node: "Node", other_node: "Node") -> None:
     """The second one finds nothing to promote: it must not end a rotation that was begun in between."""
     developer, project, _ = await own_project(node)
-    new = (await node.projects.rotate_webhook_secret(developer, project.id, 24)).next_webhook_secret
+    new = (await node.projects.rotate_webhook_secret(acting(developer), project.id, 24)).next_webhook_secret
     made = await asyncio.gather(
-        *(each.projects.promote_webhook_secret(developer, project.id) for each in (node, other_node) * 2),
+        *(each.projects.promote_webhook_secret(acting(developer), project.id) for each in (node, other_node) * 2),
         return_exceptions=True,
     )
     assert [each for each in made if isinstance(each, str)] == [new]
@@ -189,14 +190,14 @@ async def test_an_overlap_has_limits(node: "Node", hours: int) -> None:
     """1 to 168 hours; the sentence names the field, and nothing is begun."""
     developer, project, old = await own_project(node)
     with pytest.raises(InvalidRequest, match=r"^overlap_hours "):
-        await node.projects.rotate_webhook_secret(developer, project.id, hours)
+        await node.projects.rotate_webhook_secret(acting(developer), project.id, hours)
     assert await node.projects.read_webhook_secret(developer, project.id) == Rotation(old, None, None)
 
 
 async def test_both_secrets_are_sealed(node: "Node") -> None:
     """The next secret lies in the store encrypted, and for its own project only."""
     developer, project, old = await own_project(node)
-    new = (await node.projects.rotate_webhook_secret(developer, project.id, 24)).next_webhook_secret
+    new = (await node.projects.rotate_webhook_secret(acting(developer), project.id, 24)).next_webhook_secret
     stored = await node.storage.read_project(project.id)
     assert stored is not None
     assert stored.sealed_next_webhook_secret is not None
@@ -214,15 +215,15 @@ async def test_a_secret_that_cannot_be_opened_is_not_rotated(node: "Node", monke
     with monkeypatch.context() as patch:
         patch.setattr(node.projects, "_sealer", Sealer(new_master_key(system_entropy)))
         with pytest.raises(SealBroken):
-            await node.projects.rotate_webhook_secret(developer, project.id, 24)
+            await node.projects.rotate_webhook_secret(acting(developer), project.id, 24)
     assert await node.projects.read_webhook_secret(developer, project.id) == Rotation(old, None, None)
 
 
 async def test_a_deleted_project_is_not_rotated(node: "Node") -> None:
     """404, as for everything else about it."""
     developer, project, _ = await own_project(node)
-    await node.projects.delete_project(developer, project.id)
+    await node.projects.delete_project(acting(developer), project.id)
     with pytest.raises(ProjectNotFound):
-        await node.projects.rotate_webhook_secret(developer, project.id, 24)
+        await node.projects.rotate_webhook_secret(acting(developer), project.id, 24)
     with pytest.raises(ProjectNotFound):
-        await node.projects.promote_webhook_secret(developer, project.id)
+        await node.projects.promote_webhook_secret(acting(developer), project.id)

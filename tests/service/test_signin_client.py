@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import jwt
 import pytest
+from tests.service.conftest import acting
 
 from taproof.core.clock import DAY
 from taproof.core.errors import (
@@ -59,7 +60,7 @@ async def test_a_paused_project_starts_nothing_but_goes_on_with_what_it_has(node
     developer = await node.developer()
     project, _ = await node.project(developer)
     token = await node.opened(project)
-    await node.projects.update_project(developer, project.id, ProjectChanges(is_active=False))
+    await node.projects.update_project(acting(developer), project.id, ProjectChanges(is_active=False))
     for public in (True, False):
         with pytest.raises(ProjectPaused):
             await node.signin.create_session(project.id, public=public)
@@ -72,7 +73,7 @@ async def test_public_access_off_is_for_public_callers_only(node: "Node") -> Non
     developer = await node.developer()
     project, _ = await node.project(developer)
     token = await node.confirmed(project)
-    await node.projects.update_project(developer, project.id, ProjectChanges(public_access=False))
+    await node.projects.update_project(acting(developer), project.id, ProjectChanges(public_access=False))
     with pytest.raises(PublicAccessDisabled):
         await node.signin.create_session(project.id, public=True)
     for unreadable in (token, UNKNOWN_TOKEN):
@@ -166,7 +167,7 @@ async def test_secrets_regenerated_between_read_and_consume_sign_with_the_new_on
     new = []
 
     async def interrupted(*arguments: object) -> object:
-        new.append(await other_node.projects.regenerate_secrets(developer, project.id))
+        new.append(await other_node.projects.regenerate_secrets(acting(developer), project.id))
         return await consume(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(node.storage, "consume_session", interrupted)
@@ -200,7 +201,7 @@ async def test_a_project_deleted_between_read_and_consume_gives_no_proof(
 
     async def interrupted(project_id: str) -> object:
         found = await read_webhook_secrets(project_id)
-        await other_node.projects.delete_project(developer, project_id)
+        await other_node.projects.delete_project(acting(developer), project_id)
         return found
 
     monkeypatch.setattr(node.storage, "read_webhook_secrets", interrupted)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.databases import DRIVERS
+from tests.service.conftest import acting
 
 from taproof.core.model import Identity, ProjectChanges
 from taproof.service.signin import SeenSession
@@ -123,7 +124,7 @@ async def test_a_deleted_project_has_no_sessions_for_the_bot(node: "Node") -> No
     developer = await node.developer()
     project, _ = await node.project(developer)
     token = await node.opened(project)
-    await node.projects.delete_project(developer, project.id)
+    await node.projects.delete_project(acting(developer), project.id)
     assert await node.signin.open_session(token, "1001") == UNKNOWN
     assert await node.signin.confirm_session(token, ADA) == UNKNOWN
     assert await node.signin.cancel_session(token, "1001") == UNKNOWN
@@ -144,5 +145,5 @@ async def test_the_prompt_names_the_project_as_it_is_called_now(node: "Node") ->
     developer = await node.developer()
     project, _ = await node.project(developer)
     token = await node.pending(project)
-    await node.projects.update_project(developer, project.id, ProjectChanges(name="New name"))
+    await node.projects.update_project(acting(developer), project.id, ProjectChanges(name="New name"))
     assert (await node.signin.open_session(token, "1001")).project_name == "New name"

@@ -15,7 +15,7 @@ from tests.service.callers import (
     running,
     until,
 )
-from tests.service.conftest import Node
+from tests.service.conftest import Node, acting
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import Identity, PolledSession, SessionKey
@@ -181,7 +181,7 @@ async def test_a_deleted_project_ends_the_wait(node: Node, callers: Callers) -> 
     project, _ = await node.project(developer)
     async with running(node):
         call = await callers.start(project, await node.pending(project))
-        await node.projects.delete_project(developer, project.id)
+        await node.projects.delete_project(acting(developer), project.id)
         assert await callers.end_of(call) == "over"
 
 

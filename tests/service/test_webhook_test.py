@@ -6,7 +6,7 @@ import json
 import pytest
 from tests.databases import DRIVERS
 from tests.service.callers import until
-from tests.service.conftest import Node
+from tests.service.conftest import Node, acting
 from tests.service.test_deliveries import URL, only, own_project
 
 from taproof.core.clock import MINUTE, iso8601, system_clock
@@ -77,7 +77,7 @@ async def test_a_test_that_failed_can_be_sent_again(node: Node) -> None:
     developer, project = await own_project(node)
     node.receiver.answer = Answer(5, 500)
     failed = await node.deliveries.send_test(developer, project.id)
-    await node.deliveries.resend_delivery(developer, failed.record.event_id)
+    await node.deliveries.resend_delivery(acting(developer), failed.record.event_id)
     (delivery,) = await node.webhooks.claim_deliveries(10)
     assert node.webhooks.sign_delivery(delivery).body == node.receiver.sent[0].body
 
@@ -97,7 +97,7 @@ async def test_a_project_deleted_during_its_test_is_not_found(node: Node) -> Non
     node.receiver.open.clear()
     test = asyncio.create_task(node.deliveries.send_test(developer, project.id))
     await until(lambda: len(node.receiver.sent) == 1)
-    await node.projects.delete_project(developer, project.id)
+    await node.projects.delete_project(acting(developer), project.id)
     node.receiver.open.set()
     with pytest.raises(ProjectNotFound):
         await test
@@ -128,7 +128,7 @@ async def test_a_webhook_removed_while_a_test_waits_is_not_called(node: Node) ->
         asyncio.create_task(node.deliveries.send_test(developer, project.id)) for _ in range(TESTS_OF_ONE_LIMIT + 1)
     ]
     await until(lambda: len(node.receiver.sent) == TESTS_OF_ONE_LIMIT)
-    await node.projects.update_project(developer, project.id, ProjectChanges(webhook_url=""))
+    await node.projects.update_project(acting(developer), project.id, ProjectChanges(webhook_url=""))
     node.receiver.open.set()
     results = await asyncio.gather(*tests, return_exceptions=True)
     assert [type(each) for each in results] == [SeenDelivery] * TESTS_OF_ONE_LIMIT + [WebhookNotSet]

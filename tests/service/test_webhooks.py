@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import apsw
 import pytest
 from standardwebhooks import Webhook
+from tests.service.conftest import acting
 
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND, iso8601, system_clock
@@ -67,7 +68,7 @@ async def test_the_headers_verify_with_the_current_secret(node: "Node") -> None:
     developer = await node.developer()
     project, _ = await node.project(developer, webhook_url=URL)
     await node.confirmed(project)
-    secrets = await node.projects.regenerate_secrets(developer, project.id)
+    secrets = await node.projects.regenerate_secrets(acting(developer), project.id)
     (delivery,) = await node.webhooks.claim_deliveries(10)
     request = node.webhooks.sign_delivery(delivery)
     assert request.url == URL
@@ -120,7 +121,7 @@ async def test_no_url_no_event(node: "Node") -> None:
     developer = await node.developer()
     project, _ = await node.project(developer)
     await node.confirmed(project)
-    await node.projects.update_project(developer, project.id, ProjectChanges(webhook_url=URL))
+    await node.projects.update_project(acting(developer), project.id, ProjectChanges(webhook_url=URL))
     assert await node.webhooks.claim_deliveries(10) == []
     await node.confirmed(project)
     assert len(await node.webhooks.claim_deliveries(10)) == 1
@@ -243,7 +244,9 @@ async def test_a_late_410_of_the_former_url_leaves_the_new_one_alone(node: "Node
     project, _ = await node.project(developer, webhook_url=URL)
     await node.confirmed(project)
     (delivery,) = await node.webhooks.claim_deliveries(10)
-    await node.projects.update_project(developer, project.id, ProjectChanges(webhook_url="https://example.org/"))
+    await node.projects.update_project(
+        acting(developer), project.id, ProjectChanges(webhook_url="https://example.org/")
+    )
     assert await node.webhooks.finish_attempt(delivery, Answer(1, 410)) == "dead"
     assert (await shown(node, project)).webhook_url == "https://example.org/"
 
@@ -301,7 +304,9 @@ async def test_a_changed_url_gets_the_retry(node: "Node") -> None:
     project, _ = await node.project(developer, webhook_url=URL)
     await node.confirmed(project)
     await attempt(node)
-    await node.projects.update_project(developer, project.id, ProjectChanges(webhook_url="https://example.org/"))
+    await node.projects.update_project(
+        acting(developer), project.id, ProjectChanges(webhook_url="https://example.org/")
+    )
     node.clock.now += MINUTE
     (delivery,) = await node.webhooks.claim_deliveries(10)
     assert (delivery.webhook_url, delivery.attempt) == ("https://example.org/", 2)
@@ -317,9 +322,9 @@ async def test_no_retry_without_a_url_or_without_a_project(node: "Node", how: st
     first, second = await node.webhooks.claim_deliveries(10)
     assert await node.webhooks.finish_attempt(first, FAILED) == "retried"
     if how == "emptied":
-        await node.projects.update_project(developer, project.id, ProjectChanges(webhook_url=""))
+        await node.projects.update_project(acting(developer), project.id, ProjectChanges(webhook_url=""))
     else:
-        await node.projects.delete_project(developer, project.id)
+        await node.projects.delete_project(acting(developer), project.id)
         while await node.housekeeping.sweep():
             pass
     assert await node.webhooks.finish_attempt(second, FAILED) == "lost"

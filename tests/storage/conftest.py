@@ -16,12 +16,16 @@ from taproof.core.clock import DAY, MINUTE, SECOND
 from taproof.core.model import (
     AccessToken,
     Attempt,
+    AuditAction,
+    AuditEntry,
+    ConsoleSession,
     Delivery,
     DeliveryState,
     Developer,
     Event,
     EventType,
     Identity,
+    Invitation,
     NewSession,
     Plan,
     Project,
@@ -56,6 +60,45 @@ class Seed:
         token_hash = hashlib.sha256(token.id.encode()).digest()
         await self.storage.create_access_token(token, token_hash)
         return token, token_hash
+
+    async def invitation(
+        self,
+        email: str = "",
+        developer: Developer | None = None,
+        created_at: int = NOW,
+        expires_at: int = NOW + DAY,
+        *,
+        is_owner: bool = False,
+    ) -> tuple[Invitation, bytes]:
+        """Store an invitation, for `developer` another messenger account, and return it with its code's hash."""
+        developer_id, email = (developer.id, developer.email) if developer else (None, email)
+        invitation_id = self.name("inv")
+        sender = "grace@example.com"
+        invitation = Invitation(invitation_id, email, "pro", is_owner, developer_id, sender, created_at, expires_at)
+        code_hash = hashlib.sha256(invitation_id.encode()).digest()
+        await self.storage.create_invitation(invitation, code_hash)
+        return invitation, code_hash
+
+    async def console_session(
+        self, developer: Developer, seen_at: int = NOW, created_at: int = NOW, token: AccessToken | None = None
+    ) -> tuple[ConsoleSession, bytes]:
+        """Store a console session, signed in to with `token` or the messenger, and return it with its cookie's hash."""
+        session_id = self.name("cses")
+        token_id = token.id if token else None
+        account = None if token else developer.messenger_id
+        session = ConsoleSession(
+            session_id, developer.id, created_at, seen_at, token_id, "2001:db8::7", "Firefox 🦊", account
+        )
+        token_hash = hashlib.sha256(session_id.encode()).digest()
+        await self.storage.create_console_session(session, token_hash)
+        return session, token_hash
+
+    def entry(self, developer_id: str, action: AuditAction = "project.updated", at: int = NOW) -> AuditEntry:
+        """Return a new entry for a developer's audit log."""
+        details = '{"name": "Café ☕"}'
+        return AuditEntry(
+            self.name("aud"), developer_id, at, action, "Ada@Example.com", "console", "cses_1", "::1", "proj_1", details
+        )
 
     async def project(
         self,

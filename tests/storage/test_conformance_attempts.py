@@ -49,6 +49,7 @@ async def test_finish_attempt_ends_an_event_for_good(storage: Storage, seed: "Se
     assert not await storage.finish_attempt(delivery, attempt, "delivered", seed.now + 17)
     assert await storage.claim_deliveries(seed.now + LATER, seed.now + LATER + LEASE, 10) == []
     event = delivery.event
+    (session,) = await storage.list_sessions([project.id], None, None, 2, seed.now)
     assert await seen(storage, project, event.id) == DeliveryRecord(
         event_id=event.id,
         project_id=project.id,
@@ -59,6 +60,7 @@ async def test_finish_attempt_ends_an_event_for_good(storage: Storage, seed: "Se
         leased_until=0,
         finished_at=seed.now + 5 + attempt.duration,
         interrupted=0,
+        session_id=session.id,
         attempts=(attempt,),
     )
 

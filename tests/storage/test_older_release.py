@@ -1,4 +1,4 @@
-"""A database of the release before webhooks were retried: it is taken over with its rows, and old nodes go on."""
+"""A database of the first release: it is taken over with its rows, and nodes of that release go on with it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -11,8 +11,8 @@ import pytest
 from tests.databases import NOW
 from tests.postgres_server import fresh_database
 
-from taproof.core.clock import SECOND
-from taproof.core.model import DeliveryRecord, ProjectChanges, SealedWebhookSecrets
+from taproof.core.clock import DAY, SECOND
+from taproof.core.model import DeliveryRecord, Developer, NewSession, ProjectChanges, SealedWebhookSecrets, SessionKey
 from taproof.storage import migrate
 from taproof.storage.migrate import migrations
 from taproof.storage.postgres import PostgresStorage
@@ -44,8 +44,14 @@ RETURNING id"""
 FINISH = """
 UPDATE webhook_events SET state = $1, finished_at = $2
 WHERE id = $3 AND state = 'due' AND leased_until = $4 RETURNING id"""
+CONFIRM = "SELECT * FROM confirm_sessions($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
 END = "UPDATE webhook_events SET state = 'ended', finished_at = $1 WHERE project_id = $2 AND state = 'due'"
 ERASE = "DELETE FROM webhook_events WHERE project_id = $1"
+# And of developers.
+ADD_DEVELOPER = """
+INSERT INTO developers (id, email, email_key, plan, created_at) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (email_key) DO NOTHING RETURNING id"""
+LIST_DEVELOPERS = "SELECT id, email, plan, created_at FROM developers ORDER BY created_at, id"
 
 
 class OldDatabase(NamedTuple):
@@ -206,4 +212,111 @@ async def test_what_an_old_node_erases_takes_its_attempts_along(
     assert len(await old.run("SELECT * FROM webhook_attempts")) == 2
     await old.run(ERASE, "proj_1")
     assert await old.run("SELECT * FROM webhook_attempts") == []
+    await storage.close()
+
+
+async def test_the_oldest_developer_becomes_the_owner(old: OldDatabase) -> None:
+    """Somebody must be able to invite: of equal age it is the first by id, and it stays so with each start."""
+    for number, created_at in ((3, NOW + 1), (2, NOW), (1, NOW)):
+        await old.run(
+            ADD_DEVELOPER, f"dev_{number}", f"{number}@example.com", f"{number}@example.com", "pro", created_at
+        )
+    for _ in range(2):
+        storage = await old.open()
+        assert await storage.list_developers() == [
+            Developer("dev_1", "1@example.com", "pro", NOW, is_owner=True),
+            Developer("dev_2", "2@example.com", "pro", NOW),
+            Developer("dev_3", "3@example.com", "pro", NOW + 1),
+        ]
+        await storage.close()
+
+
+async def test_a_database_without_developers_gets_no_owner(old: OldDatabase) -> None:
+    """Its first one comes by an invitation."""
+    storage = await old.open()
+    assert await storage.list_developers() == []
+    await storage.close()
+
+
+async def test_an_old_node_goes_on_with_developers(old: OldDatabase) -> None:
+    """What it adds is no owner and has no messenger account; it reads what a new node has added."""
+    storage = await old.open()
+    ada = Developer("dev_1", "ada@example.com", "pro", NOW, is_owner=True, messenger_id="1001", messenger_name="Ada")
+    assert await storage.create_developer(ada)
+    for number in (2, 3):
+        values = (f"dev_{number}", f"{number}@example.com", f"{number}@example.com", "free", NOW)
+        assert len(await old.run(ADD_DEVELOPER, *values)) == 1
+    listed = [tuple(row) for row in await old.run(LIST_DEVELOPERS)]
+    assert listed[0] == ("dev_1", "ada@example.com", "pro", NOW)
+    assert await storage.list_developers() == [
+        ada,
+        Developer("dev_2", "2@example.com", "free", NOW),
+        Developer("dev_3", "3@example.com", "free", NOW),
+    ]
+    await storage.close()
+
+
+async def test_events_of_an_old_node_name_no_session(old: OldDatabase) -> None:
+    """It does not know of the column: they are listed and sent as any other, and found by their id."""
+    await with_events(old, "evt_before")
+    storage = await old.open()
+    await old.run(RECORD, "evt_after", "auth.cancelled", b"body", NOW, "proj_1")
+    found = await storage.list_deliveries("proj_1", None, None, None, 10)
+    assert {each.event_id: each.session_id for each in found} == {"evt_before": None, "evt_after": None}
+    assert await storage.find_deliveries("proj_1", NOW, "sess_1") == []
+    await storage.close()
+
+
+@pytest.mark.parametrize("old", ["postgres"], indirect=True)
+async def test_old_nodes_confirm_through_the_function_as_it_was(
+    old: OldDatabase, new_seed: "Callable[[Storage], Seed]"
+) -> None:
+    """They have prepared the call before the migration replaces the function: it goes on, and names sessions too."""
+    await with_events(old)
+    await old.run(f"CREATE TABLE sessions_{NOW // DAY} PARTITION OF sessions FOR VALUES IN ({NOW // DAY})")
+
+    async def confirm(session: NewSession, event_id: str) -> None:
+        event = ([event_id], ["auth.confirmed"], [b"body"], [NOW], ["proj_1"])
+        who = (["1001"], ["Ada"], ["ada"], [NOW])
+        (moved,) = await old.run(CONFIRM, [session.key.day], *([each] for each in session.key), [NOW], *who, *event)
+        assert tuple(moved) == session.key
+
+    await old.run(
+        "INSERT INTO sessions (day, token_hash, id, project_id, status, created_at, expires_at, opener_id) "
+        "VALUES ($1, $2, 'sess_before', 'proj_1', 'pending', $3, $4, '1001')",
+        NOW // DAY,
+        b"before",
+        NOW,
+        NOW + 1,
+    )
+    before = NewSession(SessionKey(NOW // DAY, b"before"), "sess_before", "proj_1", NOW, NOW + 1)
+    await confirm(before, "evt_before")
+    storage = await old.open()
+    project = await storage.read_project("proj_1")
+    assert project is not None
+    after = await new_seed(storage).opened(project)
+    await confirm(after, "evt_after")
+    found = await storage.list_deliveries("proj_1", None, None, None, 10)
+    assert {each.event_id: each.session_id for each in found} == {"evt_before": None, "evt_after": after.id}
+    assert len(await storage.list_sessions(["proj_1"], "confirmed", None, 9, NOW, messenger_id="1001")) == 2
+    await storage.close()
+
+
+@pytest.mark.parametrize("old", ["postgres"], indirect=True)
+async def test_the_days_of_an_older_release_get_one_index_each(old: OldDatabase) -> None:
+    """They are built day by day, before the one of the whole table, which takes them over and builds no second one."""
+    today = NOW // DAY
+    for day in (today + 1, today - 1, today):
+        await old.run(f"CREATE TABLE sessions_{day} PARTITION OF sessions FOR VALUES IN ({day})")
+    storage = await old.open()
+    await storage.prepare_days(today, today + 2)
+    found = await old.run(
+        "SELECT i.indrelid::REGCLASS::TEXT AS name, h.inhparent::REGCLASS::TEXT AS whole, i.indisvalid "
+        "FROM pg_index i LEFT JOIN pg_inherits h ON h.inhrelid = i.indexrelid "
+        "WHERE pg_get_indexdef(i.indexrelid) LIKE '%(messenger_id, project_id, status, created_at, id)%' ORDER BY name"
+    )
+    assert [tuple(row) for row in found] == [
+        ("sessions", None, True),
+        *((f"sessions_{day}", "sessions_by_messenger", True) for day in range(today - 1, today + 3)),
+    ]
     await storage.close()

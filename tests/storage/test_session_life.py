@@ -23,6 +23,7 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import ProjectNotFound, ProjectPaused, PublicAccessDisabled, TaproofError
 from taproof.core.identifiers import new_id, session_key
 from taproof.core.model import (
+    Actor,
     Developer,
     Event,
     EventType,
@@ -126,8 +127,8 @@ class SessionLife(RuleBasedStateMachine):
             webhook_ports=frozenset({443}),
             allow_loopback_http=False,
         )
-        self.developer = Developer("dev_1", "ada@example.com", "free", START)
-        self.run(self.stores[0].create_developer(self.developer))
+        self.actor = Actor(Developer("dev_1", "ada@example.com", "free", START), "access_token")
+        self.run(self.stores[0].create_developer(self.actor.developer))
         self.projects = [self.make_project(url) for url in ("", "https://example.com/", "https://example.com/")]
         self.all_sessions: list[ModelSession] = []
         self.proofs: Counter[str] = Counter()
@@ -143,7 +144,7 @@ class SessionLife(RuleBasedStateMachine):
     def make_project(self, webhook_url: str) -> ModelProject:
         project, secrets = self.run(
             self.management.create_project(
-                self.developer, "Shop", webhook_url=webhook_url, public_access=True, collect_phone=False
+                self.actor, "Shop", webhook_url=webhook_url, public_access=True, collect_phone=False
             )
         )
         return ModelProject(project, secrets.webhook_secret, webhook_url=webhook_url)
@@ -308,7 +309,7 @@ class SessionLife(RuleBasedStateMachine):
         owner = self.projects[project]
         changes = ProjectChanges(None, url, is_active, public_access)
         try:
-            self.run(self.management.update_project(self.developer, owner.project.id, changes))
+            self.run(self.management.update_project(self.actor, owner.project.id, changes))
         except ProjectNotFound:
             assert not owner.exists
             return
@@ -319,14 +320,14 @@ class SessionLife(RuleBasedStateMachine):
     def regenerate_secrets(self, project: int) -> None:
         owner = self.projects[project]
         if owner.exists:
-            secrets = self.run(self.management.regenerate_secrets(self.developer, owner.project.id))
+            secrets = self.run(self.management.regenerate_secrets(self.actor, owner.project.id))
             owner.webhook_secret = secrets.webhook_secret
 
     @rule(project=st.integers(0, 2), really=st.integers(0, 4))
     def delete_project(self, project: int, really: int) -> None:
         owner = self.projects[project]
         if owner.exists and really == 0:
-            self.run(self.management.delete_project(self.developer, owner.project.id))
+            self.run(self.management.delete_project(self.actor, owner.project.id))
             owner.exists = False
 
     @rule(node=NODES, limit=st.integers(1, 20))
@@ -350,7 +351,7 @@ class SessionLife(RuleBasedStateMachine):
             # As of the beginning of time no session is overdue: these are the states that are written down.
             two.list_sessions(list(living), None, None, 1_000, 0),
             one.read_daily_counts(list(living), 0),
-            one.list_projects(self.developer.id),
+            one.list_projects(self.actor.developer.id),
             # A lease of no length: they are due again at once.
             two.claim_deliveries(self.now, self.now, 1_000),
         )

@@ -13,9 +13,11 @@ PLACEHOLDER = re.compile(r"\$(\d+)")
 # Every statement must search by an index, but for these, each with its reason.
 SCANS = {
     "LIST_DEVELOPERS",  # It lists them all, for the command line.
+    "JUDGE_INVITATION",  # It asks whether there is any developer, and looks at the first.
     "NEXT_DELETED_PROJECT",  # It takes the first row in the order of the primary key.
     "NEXT_ENDED_WEBHOOK",  # So does it.
     "FIND_DUE",  # It walks over the list of projects that it is given; the test below has its index.
+    "FIND_SESSION",  # So does it.
 }
 
 
@@ -62,7 +64,15 @@ async def test_each_statement_fits_the_schema_and_searches_by_an_index(name: str
         ("CONSUME_SESSION", "PRIMARY KEY (day=? AND token_hash=?)"),
         ("EXPIRE_SESSIONS", "COVERING INDEX sessions_pending (expires_at<?)"),
         ("ANY_OVERDUE_SESSION", "COVERING INDEX sessions_pending (expires_at<?)"),
-        ("LIST_SESSIONS", "INDEX sessions_by_project (project_id=? AND status=? AND (created_at,id)<(?,?))"),
+        (
+            "LIST_SESSIONS",
+            "INDEX sessions_by_project (project_id=? AND status=? AND created_at>? AND (created_at,id)<(?,?))",
+        ),
+        (
+            "LIST_SESSIONS_OF_USER",
+            "sessions_by_messenger (messenger_id=? AND project_id=? AND status=? AND created_at>? AND (created_at,id)<",
+        ),
+        ("FIND_SESSION", "INDEX sessions_by_project (project_id=? AND status=? AND created_at=? AND id=?)"),
         ("ERASE_SESSIONS", "COVERING INDEX sessions_by_project (project_id=?)"),
         ("FIND_DUE", "COVERING INDEX webhook_events_due (due_at<?)"),
         ("READ_OLDEST_DUE", "COVERING INDEX webhook_events_due (due_at<?)"),
@@ -70,12 +80,22 @@ async def test_each_statement_fits_the_schema_and_searches_by_an_index(name: str
             "LIST_DELIVERIES",
             "INDEX webhook_events_by_project (project_id=? AND state=? AND type=? AND (created_at,id)<(?,?))",
         ),
+        (
+            "FIND_DELIVERIES",
+            "INDEX webhook_events_by_project (project_id=? AND state=? AND type=? AND created_at=?)",
+        ),
         ("END_DELIVERIES", "INDEX webhook_events_by_project (project_id=? AND state=?)"),
         ("READ_ATTEMPTS", "PRIMARY KEY (event_id=?)"),
         ("ERASE_ATTEMPTS", "PRIMARY KEY (event_id=? AND number<?)"),
         ("PURGE_UPDATES", "COVERING INDEX bot_updates_by_age (claimed_at<?)"),
         ("READ_ACCESS_TOKEN", "(token_hash=?)"),
         ("READ_PROJECT_BY_SECRET_KEY", "(secret_key_hash=?)"),
+        ("READ_CONSOLE_SESSION", "(token_hash=?)"),
+        ("LIST_CONSOLE_SESSIONS", "INDEX console_sessions_by_developer (developer_id=?)"),
+        ("PURGE_CONSOLE_SESSIONS", "INDEX console_sessions_by_age (last_seen_at<?)"),
+        ("READ_INVITATION", "(code_hash=?)"),
+        ("READ_DEVELOPER_BY_MESSENGER_ID", "(messenger_id=?)"),
+        ("LIST_AUDIT_ENTRIES", "PRIMARY KEY (developer_id=? AND (created_at,id)<(?,?))"),
     ],
 )
 async def test_hot_statements_use_the_index_that_was_made_for_them(

@@ -2,14 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import apsw
 import pytest
 from tests.databases import NOW
 from tests.storage.transfer_places import content, export, fill, import_, postgres_place, some_rows, sqlite_place
 
+from taproof.core.model import Developer
 from taproof.storage.postgres import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite import SqliteStorage
@@ -19,11 +21,13 @@ if TYPE_CHECKING:
     from tests.storage.conftest import Seed
 
 URL = "https://example.com/"
-LATER_TABLES: Final = ("webhook_attempts", "webhook_endpoints", "ended_webhooks")
-LATER_COLUMNS: Final = {
-    "projects": ("sealed_next_webhook_secret", "next_webhook_secret_at"),
-    "webhook_events": ("schedule_start", "interrupted"),
+LATER_TABLES: Final = ("webhook_attempts", "webhook_endpoints", "ended_webhooks", "invitations", "audit_entries")
+LATER_COLUMNS: Final[Mapping[str, Mapping[str, object]]] = {
+    "developers": {"is_owner": 1, "messenger_id": None, "messenger_name": ""},
+    "projects": {"sealed_next_webhook_secret": None, "next_webhook_secret_at": None},
+    "webhook_events": {"schedule_start": 0, "interrupted": 0, "session_id": None},
 }
+"""What an older release does not have, with what takes its place; its only developer becomes the owner."""
 
 
 def with_footer(lines: list[Any]) -> bytes:
@@ -35,7 +39,7 @@ def with_footer(lines: list[Any]) -> bytes:
     return body + json.dumps({"rows": counts, "sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n"
 
 
-def as_of_older_release(file: bytes, without: Mapping[str, tuple[str, ...]]) -> bytes:
+def as_of_older_release(file: bytes, without: Mapping[str, Collection[str]]) -> bytes:
     """Return an export as a release writes it that has neither the later tables nor these columns."""
     header, *rows, _ = [json.loads(line) for line in file.splitlines()]
     tables = {table: names for table, names in header["tables"].items() if table not in LATER_TABLES}
@@ -58,10 +62,9 @@ async def test_the_export_of_an_older_release_is_imported(tmp_path: Path) -> Non
     expected = await content(source)
     for table in LATER_TABLES:
         expected[table] = []
-    for table, fill_with in (("projects", None), ("webhook_events", 0)):
-        names = [column.name for column in TABLES[table]]
+    for table, later in LATER_COLUMNS.items():
         expected[table] = [
-            tuple(fill_with if name in LATER_COLUMNS[table] else value for name, value in zip(names, row, strict=True))
+            tuple(later.get(column.name, value) for column, value in zip(TABLES[table], row, strict=True))
             for row in expected[table]
         ]
     async with postgres_place() as (postgres, _):
@@ -95,6 +98,74 @@ async def test_what_an_older_release_had_must_be_there(
     with pytest.raises(ExportFileWrong, match=why):
         await import_(place, body)
     assert not any((await content(place)).values())
+
+
+async def test_an_older_export_gets_an_owner(tmp_path: Path) -> None:
+    """The oldest developer, as where the schema is brought up to date; in a later export it is who it was."""
+    source = sqlite_place(tmp_path / "source.db")
+    developers = [(f"dev_{number}", f"{number}@x", f"{number}@x", "pro", NOW + number // 3) for number in (3, 2, 1)]
+    await fill(source, {"developers": [(*each, 0, None, "") for each in developers]})
+    file = await export(source)
+    async with postgres_place() as (postgres, _):
+        for place in (postgres, sqlite_place(tmp_path / "place.db")):
+            await import_(place, as_of_older_release(file, LATER_COLUMNS))
+            assert [row[5] for row in (await content(place))["developers"]] == [1, 0, 0]
+    place = sqlite_place(tmp_path / "no owner.db")
+    await import_(place, file)
+    assert [row[5] for row in (await content(place))["developers"]] == [0, 0, 0]
+
+
+async def test_two_developers_with_one_messenger_account_are_refused(tmp_path: Path) -> None:
+    """The line is told, by either store: an account signs in to one developer."""
+    source = sqlite_place(tmp_path / "source.db")
+    await fill(
+        source, {"developers": [(f"dev_{each}", f"{each}@x", f"{each}@x", "pro", NOW, 0, each, "") for each in "12"]}
+    )
+    lines = [json.loads(line) for line in (await export(source)).splitlines()[:-1]]
+    lines[2][-2] = "1"
+    async with postgres_place() as (postgres, _):
+        for place in (postgres, sqlite_place(tmp_path / "place.db")):
+            with pytest.raises(ExportFileWrong, match="Line 3 of the export: this row of developers cannot be added"):
+                await import_(place, with_footer(lines))
+            assert not any((await content(place)).values())
+
+
+async def test_the_console_goes_on_in_the_other_store(tmp_path: Path, new_seed: "Callable[[Storage], Seed]") -> None:
+    """Owners, messenger accounts, links that were sent and the audit log, there and back; browsers sign in again."""
+    first, last = tmp_path / "first.db", tmp_path / "last.db"
+    start, end = sqlite_place(first), sqlite_place(last)
+    ada = Developer("dev_1", "Ada@Example.com", "pro", NOW, is_owner=True, messenger_id="1001", messenger_name="Ада")
+    async with postgres_place() as (middle, dsn):
+        store: Storage = SqliteStorage.open(first, NOW)
+        seed = new_seed(store)
+        await store.create_developer(ada, entry=seed.entry(ada.id))
+        _, cookie_hash = await seed.console_session(ada)
+        links = [await seed.invitation("bob@example.com", is_owner=True), await seed.invitation(developer=ada)]
+        _, first_hash = await seed.invitation()
+
+        async def seen(store: Storage) -> list[object]:
+            hashes = (first_hash, *(code_hash for _, code_hash in links))
+            return [
+                await store.list_developers(),
+                [await store.read_invitation(each, NOW) for each in hashes],
+                await store.list_audit_entries(ada.id, None, 9),
+            ]
+
+        before = await seen(store)
+        await store.close()
+        await import_(middle, await export(start))
+        store = await PostgresStorage.open(dsn, NOW)
+        assert await seen(store) == before
+        assert await store.read_console_session(cookie_hash, NOW, 0) is None
+        await store.close()
+        await import_(end, await export(middle))
+    store = SqliteStorage.open(last, NOW)
+    assert await seen(store) == before
+    bob = Developer("dev_2", "bob@example.com", "free", NOW)
+    assert await store.accept_invitation(links[0][1], bob, NOW) == "accepted"
+    with pytest.raises(apsw.ConstraintError, match="append-only"):
+        await store._write("DELETE FROM audit_entries", ())
+    await store.close()
 
 
 async def test_webhooks_go_on_in_the_other_store(tmp_path: Path, new_seed: "Callable[[Storage], Seed]") -> None:

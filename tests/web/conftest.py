@@ -18,9 +18,10 @@ from prometheus_client import CollectorRegistry
 
 from taproof.core.address_rules import AddressRules
 from taproof.core.entropy import system_entropy
-from taproof.core.model import Developer, Plan
+from taproof.core.model import Actor, Developer, Plan
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.analytics import AnalyticsReader
+from taproof.service.audit import AuditLog
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.projects import Projects
@@ -88,6 +89,11 @@ class DocumentedAnswers:
         Draft202012Validator({**schema, "components": self.document["components"]}).validate(response.json())
 
 
+def acting(developer: Developer) -> Actor:
+    """Return `developer` as one whom the operator acts for."""
+    return Actor(developer, "command_line")
+
+
 @dataclass
 class Api:
     """The developer API with what a test needs around it."""
@@ -106,7 +112,7 @@ class Api:
     async def sign_up(self, email: str, plan: Plan = "free") -> tuple[Developer, str]:
         """Add a developer and return them with an access token."""
         developer = await self.developers.create_developer(email, plan)
-        return developer, (await self.developers.create_access_token(developer.id, "test")).plaintext
+        return developer, (await self.developers.create_access_token(acting(developer), "test")).plaintext
 
     async def call(self, method: str, path: str, token: str | None = None, **request: Any) -> httpx.Response:
         """Call `/api/v1/dev` + path."""
@@ -156,6 +162,7 @@ async def api(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Api]:
         Sessions(storage, clock),
         AnalyticsReader(storage, clock),
         Deliveries(storage, sealer, clock, system_entropy, webhooks, post=receiver.post, recorded=receiver.recorded),
+        audit=AuditLog(storage),
         metrics=metrics,
     )
     signin = SignIn(storage, sealer, lambda: "https://t.me/test_bot", clock, system_entropy)

@@ -57,10 +57,12 @@ async def test_a_delivery_shows_every_attempt(api: Api) -> None:
         return found
 
     due = await shown()
+    [session] = (await get(api, "/sessions", token))["sessions"]
     assert due == {
         "id": due["id"],
         "event": "auth.confirmed",
         "project_id": project["id"],
+        "session_id": session["id"],
         "status": "due",
         "created_at": iso8601(START),
         "next_attempt_at": iso8601(START),

@@ -5,12 +5,13 @@ import re
 from typing import Any
 
 import pytest
-from tests.web.conftest import START, Api, assert_error
+from tests.web.conftest import START, Api, acting, assert_error
 
 from taproof.core.errors import StoreUnavailable
 
 NO_PROJECT = "proj_0000000000000000000000"
 NO_DELIVERY = "evt_0000000000000000000000"
+NO_SESSION = "sess_000000000000000000000000000"
 ENDPOINTS = [
     ("GET", "/me"),
     ("GET", "/projects"),
@@ -27,10 +28,12 @@ ENDPOINTS = [
     ("GET", "/deliveries/{delivery}"),
     ("POST", "/deliveries/{delivery}/resend"),
     ("GET", "/sessions"),
+    ("GET", "/sessions/{session}"),
     ("GET", "/analytics"),
     ("GET", "/tokens"),
     ("POST", "/tokens"),
     ("DELETE", "/tokens/{token}"),
+    ("GET", "/audit"),
 ]
 OWNED = [
     (method, path)
@@ -85,7 +88,7 @@ async def test_a_stranger_learns_only_401(api: Api, method: str, path: str, auth
     project = await api.post("/projects", token, {"name": "Acme"})
     revoked = await api.post("/tokens", token, {"name": "old"})
     await api.call("DELETE", f"/tokens/{revoked['id']}", token)
-    expired = await api.developers.create_access_token(developer.id, "short", expires_at=START + 1)
+    expired = await api.developers.create_access_token(acting(developer), "short", expires_at=START + 1)
     api.clock.now += 2
     values = {
         "token": token,
@@ -96,7 +99,7 @@ async def test_a_stranger_learns_only_401(api: Api, method: str, path: str, auth
     }
     response = await api.client.request(
         method,
-        "/api/v1/dev" + path.format(project=NO_PROJECT, token="tok_none", delivery=NO_DELIVERY),
+        "/api/v1/dev" + path.format(project=NO_PROJECT, token="tok_none", delivery=NO_DELIVERY, session=NO_SESSION),
         headers=[(b"Authorization", value.format(**values).encode("latin-1")) for value in authorization],
         content=b"not json",
     )
@@ -125,15 +128,18 @@ async def test_another_developers_anything_is_not_found(api: Api, method: str, p
     project = await api.post("/projects", ada_token, {"name": "Acme", "webhook_url": "https://example.com/"})
     delivery = await api.post(f"/projects/{project['id']}/webhook-test", ada_token, None)
     [ada_access] = await api.developers.list_access_tokens(ada.id)
+    await api.signin.create_session(project["id"], public=True)
+    [session] = (await api.call("GET", "/sessions", ada_token)).json()["sessions"]
     before = await dump(api, project["id"], ada_token)
     response = await api.call(
         method,
-        path.format(project=project["id"], token=ada_access.id, delivery=delivery["id"]),
+        path.format(project=project["id"], token=ada_access.id, delivery=delivery["id"], session=session["id"]),
         eve_token,
         json=VALID_BODIES.get((method, path)),
     )
     named = re.findall(r"\{(\w+)\}", path)
     codes = {"token": "access_token_not_found", "delivery": "delivery_not_found", "project": "project_not_found"}
+    codes["session"] = "session_not_found"
     assert_error(response, 404, codes[named[0]])
     assert await dump(api, project["id"], ada_token) == before
     assert len(api.receiver.sent) == 1
@@ -196,7 +202,9 @@ async def test_a_lost_store_is_503_everywhere(
         raise StoreUnavailable
 
     monkeypatch.setattr(api.storage, "read_access_token", fail)
-    response = await api.call(method, path.format(project=NO_PROJECT, token="tok_x", delivery=NO_DELIVERY), token)
+    response = await api.call(
+        method, path.format(project=NO_PROJECT, token="tok_x", delivery=NO_DELIVERY, session=NO_SESSION), token
+    )
     assert_error(response, 503, "store_unavailable")
     assert response.headers["retry-after"] == "1"
 
@@ -209,7 +217,7 @@ async def test_secrets_are_never_cached(api: Api) -> None:
         body = VALID_BODIES.get((method, path))
         response = await api.call(
             method,
-            path.format(project=project, token="tok_x", delivery=NO_DELIVERY),
+            path.format(project=project, token="tok_x", delivery=NO_DELIVERY, session=NO_SESSION),
             token,
             content=None if body is None else json.dumps(body),
             headers={"Content-Type": "application/json"},

@@ -137,7 +137,7 @@ async def test_a_session_shows_nine_fields_at_every_stage(api: Api) -> None:
         return dict(found)
 
     pending = await shown()
-    assert re.fullmatch(r"sess_[A-Za-z0-9]{22}", pending["id"])
+    assert re.fullmatch(r"sess_[A-Za-z0-9]{27}", pending["id"])
     assert pending | {"id": ""} == {
         "id": "",
         "project_id": project["id"],
@@ -215,6 +215,21 @@ async def test_pages_hold_every_session_once(api: Api) -> None:
         ("project_id=", "project_id must be"),
         ("project_id=null", "project_id must be"),
         ("project_id=proj_%00", "project_id must be"),
+        ("since=", "since must be a time with its offset, such as 2030-01-01T00:00:00Z."),
+        ("since=0", "since must be"),
+        ("since=2026-11-20", "since must be"),
+        ("since=2026-11-20T00:00:00", "since must be"),
+        ("since=2026-11-20T00:00:00+02:00", "since must be"),  # In a query + is a space.
+        ("since=2026-02-30T00:00:00Z", "since must be"),
+        ("since=9999-12-31T23:59:59-01:00", "since must be"),
+        ("since=%00", "since must be"),
+        ("until=1795000000000", "until must be a time with its offset, such as 2030-01-01T00:00:00Z."),
+        ("until=" + "9" * 5000, "until must be"),
+        ("messenger_id=", "messenger_id must be a messenger account's id: digits only, at most 20."),
+        ("messenger_id=ada", "messenger_id must be"),
+        ("messenger_id=1%00", "messenger_id must be"),
+        ("messenger_id=%D9%A1", "messenger_id must be"),
+        ("messenger_id=" + "9" * 21, "messenger_id must be"),
         ("cursor=", "cursor must be"),
         ("cursor=x", "cursor must be"),
         ("cursor=%F0%9F%8C%8D", "cursor must be"),
@@ -227,7 +242,15 @@ async def test_a_bad_query_of_sessions_is_400(api: Api, query: str, sentence: st
     assert sentence in assert_error(await api.call("GET", f"/sessions?{query}", token), 400, "invalid_request")
 
 
-@pytest.mark.parametrize("query", ["limit=1", "limit=200", "limit=001", "colour=red", "limit=0&limit=2", "status=used"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("limit=1", "limit=200", "limit=001", "colour=red", "limit=0&limit=2", "status=used"),
+        *("since=0001-01-01T00:00:00Z", "since=9999-12-31T23:59:59.999999999Z", "since=2026-11-20t00:00:00z"),
+        *("until=0001-01-01T00:00:00Z", "until=9999-12-31T23:59:59Z", "until=2026-11-20T00:00:00%2B02:00"),
+        *("messenger_id=0", "messenger_id=" + "9" * 20, "since=2027-01-01T00:00:00Z&until=2026-01-01T00:00:00Z"),
+    ],
+)
 async def test_a_good_query_of_sessions_is_answered(api: Api, query: str) -> None:
     """Unknown parameters are ignored; of a repeated one the last counts."""
     _, token = await api.sign_up("ada@example.com")

@@ -108,7 +108,8 @@ def test_the_document_lists_every_address(api: Api) -> None:
     assert document["info"]["license"]["identifier"] == "Apache-2.0"
     routes: list[Any] = list(api.app.routes)
     sessions = {"/api/v1/generate", "/api/v1/generate/public", "/api/v1/verify", "/api/v1/verify/public"}
-    expected = {route.path_format for route in routes} | sessions | {"/healthz", "/readyz", "/metrics"}
+    login = {"/api/v1/login", "/api/v1/login/token"}
+    expected = {route.path_format for route in routes} | sessions | login | {"/healthz", "/readyz", "/metrics"}
     assert set(document["paths"]) == expected
     identifiers = []
     for path, operations in document["paths"].items():
@@ -124,7 +125,7 @@ def test_the_document_lists_every_address(api: Api) -> None:
                 assert operation["security"] == [{"secretKey": []}]
             else:
                 assert operation["security"] == []
-            assert ("401" in statuses) == path.startswith("/api/")
+            assert ("401" in statuses) == (path.startswith("/api/") and path not in login)
     assert len(set(identifiers)) == len(identifiers)
 
 
@@ -256,6 +257,7 @@ async def test_each_call_says_how_it_can_fail(operations: httpx.AsyncClient) -> 
         "read_account": set[str](),
         "update_project": {"project_not_found"},
         "list_sessions": {"project_not_found"},
+        "read_session": {"session_not_found"},
         "list_deliveries": {"project_not_found"},
         "read_delivery": {"delivery_not_found"},
         "resend_delivery": {"delivery_not_found", "webhook_not_set"},
@@ -283,6 +285,7 @@ async def test_the_page_shows_defaults(operations: httpx.AsyncClient) -> None:
         "list_deliveries": {"limit": "50"},
         "list_sessions": {"limit": "50"},
         "read_analytics": {"days": "30"},
+        "list_audit_entries": {"limit": "50"},
     }
     assert "The next_cursor of the page before" in calls["list_sessions"]
     assert "<code>sessions[].messenger_username</code>" in calls["list_sessions"]

@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
-from taproof.core.model import Delivery, Developer, Event, Identity, Project, SealedWebhookSecrets
+from taproof.core.model import Actor, Delivery, Developer, Event, Identity, Project, SealedWebhookSecrets
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.projects import Projects
@@ -130,6 +130,7 @@ class Shop:
         self.webhooks = Webhooks(storage, self.sealer, clock, system_entropy, "Taproof/test")
         self.housekeeping = Housekeeping(storage, clock, 90)
         self.developer = Developer("dev_1", "ada@example.com", "free", clock())
+        self.actor = Actor(self.developer, "command_line")
         self.watch = Watch()
 
     async def project(self, webhook_url: str, developer: Developer | None = None) -> tuple[Project, str]:
@@ -137,7 +138,7 @@ class Shop:
         developer = developer or self.developer
         await self.storage.create_developer(developer)
         project, secrets = await self.projects.create_project(
-            developer, "Shop", webhook_url=webhook_url, public_access=True, collect_phone=False
+            Actor(developer, "command_line"), "Shop", webhook_url=webhook_url, public_access=True, collect_phone=False
         )
         return project, secrets.webhook_secret
 

@@ -129,7 +129,7 @@ async def test_an_emptied_url_ends_due_deliveries(shop: "Shop", receiver: "Recei
     project, _ = await shop.project(f"{receiver.base}/200")
     await shop.sign_in(project)
     for url in ("", f"{receiver.base}/200"):
-        await shop.projects.update_project(shop.developer, project.id, ProjectChanges(webhook_url=url))
+        await shop.projects.update_project(shop.actor, project.id, ProjectChanges(webhook_url=url))
         assert await shop.send_due(post) == 0
     assert shop.states() == ["ended"]
     assert receiver.arrived == []
@@ -143,7 +143,7 @@ async def test_an_attempt_under_way_when_its_project_is_deleted_is_lost(
     await shop.sign_in(project)
     async with shop.sending(post):
         await receiver.reached.wait()
-        await shop.projects.delete_project(shop.developer, project.id)
+        await shop.projects.delete_project(shop.actor, project.id)
         while await shop.housekeeping.sweep():
             pass
         receiver.released.set()

@@ -84,6 +84,42 @@ class DeveloperNotFound(TaproofError):
     """There is no developer with this e-mail address. Add one with: taproof developers add EMAIL."""
 
 
+class ConsoleSessionNotFound(TaproofError):
+    """There is no such console session of yours: it has ended. Reload the list of your sessions."""
+
+
+class InvitationNotFound(TaproofError):
+    """This invitation is not valid: it was used or revoked, or its time is over. Ask for a new one."""
+
+
+class OwnerOnly(TaproofError):
+    """Only an owner of this installation may do this. Ask one of them."""
+
+
+class IdentityTaken(TaproofError):
+    """This messenger account signs in another developer already. Sign in with it, or use another account."""
+
+
+class NotTheFirst(TaproofError):
+    """There is a developer here already, so this link makes none any more. Ask an owner for an invitation."""
+
+
+class SignInNotFound(TaproofError):
+    """There is no such sign-in. Start a new one."""
+
+
+class AuthorizationPending(TaproofError):
+    """Nobody has confirmed yet. Open verification_uri_complete in the messenger, tap Confirm, and ask again."""
+
+
+class AccessDenied(TaproofError):
+    """The sign-in was cancelled in the messenger. Start a new one with POST /api/v1/login."""
+
+
+class ExpiredToken(TaproofError):
+    """The time of this device_code is over. Start a new sign-in with POST /api/v1/login."""
+
+
 class MethodNotAllowed(TaproofError):
     """This address does not answer that method. The Allow header says which it does."""
 

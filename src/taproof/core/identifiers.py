@@ -23,6 +23,7 @@ _TIME_LENGTH: Final = 7
 
 _SESSION_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _PROJECT_ID: Final = re.compile(r"proj_[A-Za-z0-9]{16,40}")
+_SESSION_ID: Final = re.compile(r"sess_([A-Za-z0-9]{7})[A-Za-z0-9]{20}")
 _EVENT_ID: Final = re.compile(r"evt_[A-Za-z0-9]{16,40}")
 _KEY: Final = re.compile(r"[A-Za-z0-9]{49}")
 
@@ -49,6 +50,25 @@ def new_event_id(now: int, entropy: Entropy) -> str:
     """
     rest = base64.b64encode(entropy(12), b"Az")[: ID_LENGTH - _TIME_LENGTH].decode()
     return f"evt_{_base62(now, _TIME_LENGTH)}{rest}"
+
+
+def new_session_id(now: int, entropy: Entropy) -> str:
+    """Return a new session's id, `sess_…`: seven characters of time and at least 100 random bits.
+
+    The time leads to the session: it is found by project and time of creation, so that its id needs no index.
+    """
+    return f"sess_{_base62(now, _TIME_LENGTH)}{base64.b64encode(entropy(15), b'Az').decode()}"
+
+
+def session_created_at(session_id: str) -> int | None:
+    """Return when a session was created (ms), which its id says; None when `session_id` does not have that form."""
+    found = _SESSION_ID.fullmatch(session_id)
+    if found is None:
+        return None
+    created_at = 0
+    for character in found[1]:
+        created_at = created_at * 62 + ALPHABET.index(character)
+    return created_at
 
 
 def is_project_id(value: str) -> bool:

@@ -12,6 +12,31 @@ EventType = Literal["auth.confirmed", "auth.cancelled", "webhook.test"]
 DeliveryState = Literal["due", "delivered", "failed", "ended"]
 """What became of an event: still to be sent, taken by the receiver, given up after the last retry (dead letter), or
 ended because its webhook was removed or turned off."""
+Via = Literal["access_token", "console", "command_line", "service"]
+"""How somebody acted: through the API, in the console, on the operator's command line, or it was the service itself."""
+AuditAction = Literal[
+    "developer.created",
+    "developer.invited",
+    "developer.identity_bound",
+    "invitation.revoked",
+    "console.signed_in",
+    "console.signed_out",
+    "console.session_revoked",
+    "console.signed_out_everywhere",
+    "access_token.created",
+    "access_token.revoked",
+    "project.created",
+    "project.updated",
+    "project.secrets_regenerated",
+    "project.deleted",
+    "webhook_secret.rotated",
+    "webhook_secret.promoted",
+    "webhook.turned_off",
+    "delivery.resent",
+]
+"""What an entry of the audit log says was done."""
+InvitationOutcome = Literal["accepted", "gone", "email_taken", "identity_taken", "not_first"]
+"""What became of taking up an invitation. "gone": there is none, it was taken up already, or its time is over."""
 TurnOffReason = Literal["gone", "failing"]
 """Why a webhook was turned off: its receiver answered 410 Gone, or nothing but failures for five days."""
 
@@ -101,12 +126,90 @@ class ConsumedSession:
 
 @dataclass(frozen=True, slots=True)
 class Developer:
-    """An account that owns projects."""
+    """An account that owns projects.
+
+    An owner may invite others. `messenger_id` is the messenger account that signs in to the console, None as long as
+    none was bound.
+    """
 
     id: str
     email: str
     plan: Plan
     created_at: int
+    is_owner: bool = False
+    messenger_id: str | None = None
+    messenger_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who does something: the developer, how they were recognised, and where the request came from.
+
+    `via_id` is the id of the access token or of the console session, `address` an IP address; both "" on the command
+    line.
+    """
+
+    developer: Developer
+    via: Via
+    via_id: str = ""
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One line of a developer's audit log; it is written once and never changed.
+
+    `developer_id`: whose log it is in. `actor`: who did it: an e-mail address, "command line" or "Taproof". `subject`:
+    the id of what was changed. `details`: a JSON object, as text, that never holds a secret.
+    """
+
+    id: str
+    developer_id: str
+    created_at: int
+    action: AuditAction
+    actor: str
+    via: Via
+    via_id: str
+    address: str
+    subject: str
+    details: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """A one-time link that makes a developer, or binds a messenger account to one; only a hash of its code is stored.
+
+    `email` is "" for the first developer of an installation, who says theirs. `developer_id`: the developer that is
+    there already and gets another messenger account; None to make a new one.
+    """
+
+    id: str
+    email: str
+    plan: Plan
+    is_owner: bool
+    developer_id: str | None
+    invited_by: str
+    created_at: int
+    expires_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleSession:
+    """A browser that is signed in to the console; only a hash of its cookie is stored.
+
+    `access_token_id`: the access token that it was signed in with, and that it ends with. `messenger_id`: the account
+    that signed in, when it was the messenger; it ends when another one is bound to the developer. `user_agent` is what
+    the browser called itself, cut to 200 characters.
+    """
+
+    id: str
+    developer_id: str
+    created_at: int
+    last_seen_at: int
+    access_token_id: str | None
+    address: str
+    user_agent: str
+    messenger_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +342,7 @@ class DeliveryRecord:
 
     `due_at`: when the next attempt is made, while `state` is "due"; `leased_until`: until when a worker holds it, 0
     when none does. `interrupted` attempts were begun by a worker that ended before it could write down their outcome.
+    `session_id`: the session whose decision the event tells of; None for a test, and for events of older releases.
     """
 
     event_id: str
@@ -250,6 +354,7 @@ class DeliveryRecord:
     leased_until: int
     finished_at: int | None
     interrupted: int
+    session_id: str | None = None
     attempts: tuple[Attempt, ...] = ()
 
 
@@ -283,7 +388,7 @@ class DailyUsers:
 
 
 class PageCursor(NamedTuple):
-    """Where a page, newest first, ended: the next one starts strictly after this session or delivery."""
+    """Where a page, newest first, ended: the next one starts strictly after this item."""
 
     created_at: int
     id: str

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from taproof.core.errors import DeveloperExists
-from taproof.core.model import Developer, Project
+from taproof.core.model import Actor, Developer, Project
 from taproof.service.developers import Developers
 from taproof.service.projects import Projects
 
@@ -28,13 +28,14 @@ async def seed(developers: Developers, projects: Projects) -> Seed:
         developer = await developers.create_developer(EMAIL, "business")
     except DeveloperExists:
         developer = await developers.read_developer(EMAIL)
+    itself = Actor(developer, "service")
     for token in await developers.list_access_tokens(developer.id):
         if token.name == _TOKEN_NAME:
-            await developers.delete_access_token(developer.id, token.id)
-    access_token = await developers.create_access_token(developer.id, _TOKEN_NAME)
+            await developers.delete_access_token(itself, token.id)
+    access_token = await developers.create_access_token(itself, _TOKEN_NAME)
     project = next((each for each in await projects.list_projects(developer) if each.name == _PROJECT_NAME), None)
     if project is None:
         project, _ = await projects.create_project(
-            developer, _PROJECT_NAME, webhook_url="", public_access=True, collect_phone=False
+            itself, _PROJECT_NAME, webhook_url="", public_access=True, collect_phone=False
         )
     return Seed(developer, project, access_token.plaintext)

@@ -12,8 +12,19 @@ from taproof.core.clock import Clock, iso8601
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DeliveryNotFound, ProjectNotFound, SealBroken, WebhookNotSet
 from taproof.core.identifiers import is_event_id, new_event_id
-from taproof.core.model import Attempt, DeliveryRecord, DeliveryState, Developer, Event, EventType, Project
+from taproof.core.model import (
+    Actor,
+    Attempt,
+    DeliveryRecord,
+    DeliveryState,
+    Developer,
+    Event,
+    EventType,
+    Project,
+    Session,
+)
 from taproof.core.sealing import Sealer
+from taproof.service.audit import audit_entry
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.service.projects import read_owned_project
 from taproof.service.signin import event_body_binding
@@ -121,7 +132,21 @@ class Deliveries:
             raise DeliveryNotFound
         return self._seen(record)
 
-    async def resend_delivery(self, developer: Developer, event_id: str) -> SeenDelivery:
+    async def find_deliveries(self, developer: Developer, session: Session) -> list[SeenDelivery]:
+        """Return the deliveries of the event that a session's decision caused; none while it is not decided.
+
+        Raises:
+            ProjectNotFound: the session is of none of this developer's projects.
+        """
+        await read_owned_project(self._storage, developer, session.project_id)
+        # The event is as old as the decision to the millisecond: one transaction wrote down both.
+        decided_at = session.confirmed_at if session.confirmed_at is not None else session.cancelled_at
+        if decided_at is None:
+            return []
+        found = await self._storage.find_deliveries(session.project_id, decided_at, session.id)
+        return [self._seen(record) for record in found]
+
+    async def resend_delivery(self, actor: Actor, event_id: str) -> SeenDelivery:
         """Make an event due at once, whatever became of it, with all of its retries ahead.
 
         One that a worker is sending just now is left to that worker.
@@ -131,8 +156,10 @@ class Deliveries:
             WebhookNotSet: its project has no webhook URL.
         """
         _require_event_id(event_id)
-        made_due = await self._storage.resend_delivery(developer.id, event_id, self._clock())
-        record = await self._storage.read_delivery(developer.id, event_id)
+        developer_id, now = actor.developer.id, self._clock()
+        entry = audit_entry(actor, "delivery.resent", now, self._entropy, subject=event_id)
+        made_due = await self._storage.resend_delivery(developer_id, event_id, now, entry=entry)
+        record = await self._storage.read_delivery(developer_id, event_id)
         if record is None:
             raise DeliveryNotFound
         if not made_due:

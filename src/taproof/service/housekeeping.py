@@ -3,6 +3,7 @@
 from typing import Final
 
 from taproof.core.clock import DAY, Clock, day_number
+from taproof.service.console_sessions import IDLE_LIFETIME
 from taproof.storage.protocol import Storage
 
 BATCH: Final = 100
@@ -43,6 +44,7 @@ class Housekeeping:
             await self._storage.purge_events(now - self._retention_days * DAY, BATCH) >= BATCH,
             await self._storage.purge_user_days(today - max(self._retention_days, _USER_DAYS_KEPT), BATCH) >= BATCH,
             await self._storage.purge_updates(now - _UPDATES_KEPT, BATCH) >= BATCH,
+            await self._storage.purge_console_access(now, now - IDLE_LIFETIME, BATCH) >= BATCH,
         ]
         # Not before all expiry is counted: after a long stop there may be pending sessions that are old enough to go.
         if expired < BATCH:

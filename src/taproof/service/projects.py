@@ -1,6 +1,6 @@
 """Projects and their secrets (service-spec.md, Project; contract.md, Developer endpoints)."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
 from taproof.core.address_rules import AddressRules
@@ -8,10 +8,11 @@ from taproof.core.clock import HOUR, Clock, iso8601
 from taproof.core.entropy import Entropy
 from taproof.core.errors import InvalidRequest, InvalidSecretKey, NoRotation, ProjectNotFound, RotationUnderWay
 from taproof.core.identifiers import is_key, is_project_id, key_hash, key_preview, new_id, new_key, new_webhook_secret
-from taproof.core.model import Developer, Project, ProjectChanges
+from taproof.core.model import Actor, Developer, Project, ProjectChanges
 from taproof.core.names import name_problem
 from taproof.core.sealing import Sealer
 from taproof.core.webhook_url import webhook_url_problem
+from taproof.service.audit import audit_entry, url_origin
 from taproof.service.signin import webhook_secret_binding
 from taproof.storage.protocol import Storage
 
@@ -69,7 +70,7 @@ class Projects:
         self._allow_loopback_http = allow_loopback_http
 
     async def create_project(
-        self, developer: Developer, name: str, *, webhook_url: str, public_access: bool, collect_phone: bool
+        self, actor: Actor, name: str, *, webhook_url: str, public_access: bool, collect_phone: bool
     ) -> tuple[Project, ProjectSecrets]:
         """Create a project with new secrets.
 
@@ -77,12 +78,13 @@ class Projects:
             InvalidRequest: a field cannot be accepted; the sentence names it.
         """
         name = name.strip()
-        self._check(developer, name=name, webhook_url=webhook_url, collect_phone=collect_phone)
+        self._check(actor.developer, name=name, webhook_url=webhook_url, collect_phone=collect_phone)
         secrets = self._new_secrets()
         project_id = new_id("proj", self._entropy)
+        now = self._clock()
         project = Project(
             id=project_id,
-            developer_id=developer.id,
+            developer_id=actor.developer.id,
             name=name,
             secret_key_preview=key_preview(secrets.secret_key),
             sealed_webhook_secret=self._seal(secrets.webhook_secret, project_id),
@@ -90,9 +92,10 @@ class Projects:
             is_active=True,
             public_access=public_access,
             collect_phone=collect_phone,
-            created_at=self._clock(),
+            created_at=now,
         )
-        await self._storage.create_project(project, key_hash(secrets.secret_key))
+        entry = audit_entry(actor, "project.created", now, self._entropy, subject=project_id, details={"name": name})
+        await self._storage.create_project(project, key_hash(secrets.secret_key), entry=entry)
         return project, secrets
 
     async def list_projects(self, developer: Developer) -> list[Project]:
@@ -108,7 +111,7 @@ class Projects:
         """
         return await read_owned_project(self._storage, developer, project_id)
 
-    async def update_project(self, developer: Developer, project_id: str, changes: ProjectChanges) -> Project:
+    async def update_project(self, actor: Actor, project_id: str, changes: ProjectChanges) -> Project:
         """Change the fields that are not None.
 
         Raises:
@@ -116,26 +119,36 @@ class Projects:
         """
         _check_project_id(project_id)
         name = None if changes.name is None else changes.name.strip()
-        self._check(developer, name=name, webhook_url=changes.webhook_url, collect_phone=changes.collect_phone)
+        self._check(actor.developer, name=name, webhook_url=changes.webhook_url, collect_phone=changes.collect_phone)
         changes = ProjectChanges(
             name, changes.webhook_url, changes.is_active, changes.public_access, changes.collect_phone
         )
-        project = await self._storage.update_project(developer.id, project_id, changes, self._clock())
+        now = self._clock()
+        details = {field: value for field, value in asdict(changes).items() if value is not None}
+        if changes.webhook_url is not None:
+            details["webhook_url"] = url_origin(changes.webhook_url)
+        entry = None
+        if details:  # Nobody changed anything with an empty request.
+            entry = audit_entry(actor, "project.updated", now, self._entropy, subject=project_id, details=details)
+        project = await self._storage.update_project(actor.developer.id, project_id, changes, now, entry=entry)
         if project is None:
             raise ProjectNotFound
         return project
 
-    async def delete_project(self, developer: Developer, project_id: str) -> None:
+    async def delete_project(self, actor: Actor, project_id: str) -> None:
         """Delete a project with its sessions and analytics. This cannot be undone.
 
         Raises:
             InvalidRequest, ProjectNotFound: and nothing is deleted.
         """
-        _check_project_id(project_id)
-        if not await self._storage.delete_project(developer.id, project_id):
+        project = await self.read_project(actor.developer, project_id)
+        entry = audit_entry(
+            actor, "project.deleted", self._clock(), self._entropy, subject=project_id, details={"name": project.name}
+        )
+        if not await self._storage.delete_project(actor.developer.id, project_id, entry=entry):
             raise ProjectNotFound
 
-    async def regenerate_secrets(self, developer: Developer, project_id: str) -> ProjectSecrets:
+    async def regenerate_secrets(self, actor: Actor, project_id: str) -> ProjectSecrets:
         """Replace the secret key and the webhook secret. The old ones are dead at once.
 
         Raises:
@@ -143,12 +156,14 @@ class Projects:
         """
         _check_project_id(project_id)
         secrets = self._new_secrets()
+        entry = audit_entry(actor, "project.secrets_regenerated", self._clock(), self._entropy, subject=project_id)
         if not await self._storage.replace_project_secrets(
-            developer.id,
+            actor.developer.id,
             project_id,
             key_hash(secrets.secret_key),
             key_preview(secrets.secret_key),
             self._seal(secrets.webhook_secret, project_id),
+            entry=entry,
         ):
             raise ProjectNotFound
         return secrets
@@ -167,7 +182,7 @@ class Projects:
             return Rotation(secret, None, None)
         return Rotation(secret, self._sealer.unseal(following, binding), project.next_webhook_secret_at)
 
-    async def rotate_webhook_secret(self, developer: Developer, project_id: str, overlap_hours: int) -> Rotation:
+    async def rotate_webhook_secret(self, actor: Actor, project_id: str, overlap_hours: int) -> Rotation:
         """Make another webhook secret, which takes the place of the current one in `overlap_hours`.
 
         Until then webhooks are signed with both, proofs with the current one. The secret key stays.
@@ -178,23 +193,31 @@ class Projects:
         if not 1 <= overlap_hours <= OVERLAP_LIMIT:
             raise InvalidRequest(f"overlap_hours must be a whole number from 1 to {OVERLAP_LIMIT}.")
         # What cannot be opened is not rotated either: the answer would have to show it.
-        await self.read_webhook_secret(developer, project_id)
+        await self.read_webhook_secret(actor.developer, project_id)
         now = self._clock()
         sealed = self._seal(new_webhook_secret(self._entropy), project_id)
         until = now + overlap_hours * HOUR
-        if not await self._storage.rotate_webhook_secret(developer.id, project_id, sealed, now, until):
-            raise _under_way(await self.read_webhook_secret(developer, project_id))
-        return await self.read_webhook_secret(developer, project_id)
+        details = {"overlap_hours": overlap_hours}
+        entry = audit_entry(actor, "webhook_secret.rotated", now, self._entropy, subject=project_id, details=details)
+        rotated = await self._storage.rotate_webhook_secret(
+            actor.developer.id, project_id, sealed, now, until, entry=entry
+        )
+        rotation = await self.read_webhook_secret(actor.developer, project_id)
+        if not rotated:
+            raise _under_way(rotation)
+        return rotation
 
-    async def promote_webhook_secret(self, developer: Developer, project_id: str) -> str:
+    async def promote_webhook_secret(self, actor: Actor, project_id: str) -> str:
         """End a rotation at once: the next webhook secret takes the place of the current one, and is returned.
 
         Raises:
             InvalidRequest, ProjectNotFound, NoRotation: and nothing is changed.
         """
         _check_project_id(project_id)
-        promoted = await self._storage.promote_webhook_secret(developer.id, project_id, self._clock())
-        secret = (await self.read_webhook_secret(developer, project_id)).webhook_secret
+        now = self._clock()
+        entry = audit_entry(actor, "webhook_secret.promoted", now, self._entropy, subject=project_id)
+        promoted = await self._storage.promote_webhook_secret(actor.developer.id, project_id, now, entry=entry)
+        secret = (await self.read_webhook_secret(actor.developer, project_id)).webhook_secret
         if not promoted:
             raise NoRotation
         return secret

@@ -1,13 +1,17 @@
-"""The developer's view of sessions: a paged list, newest first (contract.md, Developer endpoints)."""
+"""The developer's view of sessions: page by page, newest first, or one by its id (contract.md, Developer endpoints)."""
 
+import re
 from dataclasses import dataclass
+from typing import Final
 
 from taproof.core.clock import Clock
-from taproof.core.errors import InvalidRequest, ProjectNotFound
-from taproof.core.identifiers import is_project_id
-from taproof.core.model import Developer, Session, Status
+from taproof.core.errors import InvalidRequest, ProjectNotFound, SessionNotFound
+from taproof.core.identifiers import is_project_id, session_created_at
+from taproof.core.model import Developer, PageCursor, Session, Status
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.storage.protocol import Storage
+
+_MESSENGER_ID: Final = re.compile(r"[0-9]{1,20}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +23,7 @@ class SessionPage:
 
 
 class Sessions:
-    """Lists the sessions of a developer's projects."""
+    """Shows a developer the sessions of their projects."""
 
     def __init__(self, storage: Storage, clock: Clock) -> None:
         self._storage = storage
@@ -33,18 +37,54 @@ class Sessions:
         status: Status | None,
         limit: int,
         cursor: str | None,
+        since: int | None = None,
+        until: int | None = None,
+        messenger_id: str | None = None,
     ) -> SessionPage:
         """Return a page of at most `limit` sessions.
 
+        Args:
+            developer: whose projects.
+            project_id: one of them only.
+            status: only sessions that are seen in it.
+            limit: how many a page holds.
+            cursor: that of the page before.
+            since: only sessions that were created then (ms) or later.
+            until: only sessions that were created before then (ms).
+            messenger_id: only sessions that this messenger account confirmed.
+
         Raises:
-            InvalidRequest: a malformed project id or cursor.
+            InvalidRequest: a malformed project id, cursor or messenger id.
             ProjectNotFound: none of this developer's.
         """
         before = None if cursor is None else read_cursor(cursor, "sess")
+        if messenger_id is not None and _MESSENGER_ID.fullmatch(messenger_id) is None:
+            raise InvalidRequest("messenger_id must be a messenger account's id: digits only, at most 20.")
         project_ids = await owned_project_ids(self._storage, developer, project_id)
-        found = await self._storage.list_sessions(project_ids, status, before, limit + 1, self._clock())
+        if until is not None:
+            # No id comes before "": a page that ends there begins with what was created earlier.
+            end = PageCursor(until, "")
+            before = end if before is None else min(before, end)
+        found = await self._storage.list_sessions(
+            project_ids, status, before, limit + 1, self._clock(), since=since or 0, messenger_id=messenger_id
+        )
         page = found[:limit]
         return SessionPage(page, write_cursor(page[-1].created_at, page[-1].id) if len(found) > limit else None)
+
+    async def read_session(self, developer: Developer, session_id: str) -> Session:
+        """Return one session, in the status that a reader sees now.
+
+        Raises:
+            SessionNotFound: none of this developer's, or no longer kept.
+        """
+        created_at = session_created_at(session_id)
+        found = None
+        if created_at is not None:
+            project_ids = await owned_project_ids(self._storage, developer, None)
+            found = await self._storage.find_session(project_ids, created_at, session_id, self._clock())
+        if found is None:
+            raise SessionNotFound("There is no such session. List yours with GET /api/v1/dev/sessions.")
+        return found
 
 
 async def owned_project_ids(storage: Storage, developer: Developer, project_id: str | None) -> list[str]:

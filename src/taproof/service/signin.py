@@ -19,7 +19,7 @@ from taproof.core.errors import (
     SessionNotFound,
     TaproofError,
 )
-from taproof.core.identifiers import is_project_id, new_event_id, new_id, new_session_token, session_key
+from taproof.core.identifiers import is_project_id, new_event_id, new_session_id, new_session_token, session_key
 from taproof.core.model import Event, EventType, Identity, NewSession, Session, SessionKey, Status
 from taproof.core.names import stored_text
 from taproof.core.proof import sign_proof
@@ -119,7 +119,7 @@ class SignIn:
         session_token = new_session_token(now, self._entropy)
         key = session_key(session_token)
         assert key is not None  # noqa: S101 — it was made two lines above.
-        session = NewSession(key, new_id("sess", self._entropy), project_id, now, now + SESSION_LIFETIME)
+        session = NewSession(key, new_session_id(now, self._entropy), project_id, now, now + SESSION_LIFETIME)
         if not await self._storage.create_session(session, public=public):
             raise await self._refusal(project_id, ProjectPaused(), public=public)
         return CreatedSession(session_token, f"{link_base}?start={session_token}", session.expires_at)

@@ -6,6 +6,7 @@ Source: contract.md, Webhooks.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
+from urllib.parse import urlsplit
 
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.clock import DAY, SECOND, Clock
@@ -23,6 +24,7 @@ from taproof.core.model import (
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
 from taproof.core.sealing import Sealer
 from taproof.core.signature import signature_headers
+from taproof.service.audit import service_entry
 from taproof.service.signin import event_body_binding, webhook_secret_binding
 from taproof.storage.protocol import Storage
 
@@ -176,7 +178,15 @@ class Webhooks:
         reason: TurnOffReason = "gone" if gone else "failing"
         before = None if gone else now - FAILING_LIMIT
         url = delivery.webhook_url
-        is_off = await self._storage.turn_off_webhook(event.project_id, url, reason, now, before)
+        entry = service_entry(
+            delivery.developer_id,
+            "webhook.turned_off",
+            now,
+            self._entropy,
+            subject=event.project_id,
+            details={"reason": reason, "host": urlsplit(url).hostname},
+        )
+        is_off = await self._storage.turn_off_webhook(event.project_id, url, reason, now, before, entry=entry)
         return "turned_off" if is_off else "dead"
 
 

@@ -8,11 +8,10 @@ import asyncpg
 
 from taproof.core.clock import Clock
 from taproof.core.model import (
-    AccessToken,
+    AuditEntry,
     ConsumedSession,
     DailyCounts,
     DailyUsers,
-    Developer,
     Event,
     Identity,
     NewSession,
@@ -27,22 +26,15 @@ from taproof.core.model import (
 )
 from taproof.storage import postgres_sql, sql
 from taproof.storage.coalesce import Coalescer
+from taproof.storage.postgres_accounts import add_entry
 from taproof.storage.postgres_deliveries import PostgresDeliveries, begin_ending
 from taproof.storage.postgres_listen import listen
-from taproof.storage.postgres_listing import list_sessions
+from taproof.storage.postgres_listing import find_session, list_sessions
 from taproof.storage.postgres_partitions import Partitions
 from taproof.storage.postgres_pool import PostgresPool, migrate_postgres, storable
 from taproof.storage.postgres_sessions import Cancellation, Confirmation, Opening, PostgresSessions
 from taproof.storage.protocol import ENDED_AT_ONCE, UpdateClaim
-from taproof.storage.rows import (
-    change_values,
-    columns,
-    developer_values,
-    project_from,
-    project_values,
-    session_from,
-    token_values,
-)
+from taproof.storage.rows import change_values, columns, project_from, project_values, session_from
 
 __all__ = ["PostgresStorage", "migrate_postgres"]
 _UPDATES: Final = 256
@@ -136,38 +128,12 @@ class PostgresStorage(PostgresDeliveries):
             await asyncio.Event().wait()
         await listen(self._pool.connect, wake, needed)
 
-    # ---- developers and access tokens
-
-    async def create_developer(self, developer: Developer) -> bool:
-        return bool(await self._pool.fetch(sql.CREATE_DEVELOPER, *developer_values(developer)))
-
-    async def read_developer(self, email: str) -> Developer | None:
-        found = await self._pool.find(sql.READ_DEVELOPER, email.lower())
-        return Developer(*found[0]) if found else None
-
-    async def list_developers(self) -> list[Developer]:
-        return [Developer(*row) for row in await self._pool.fetch(sql.LIST_DEVELOPERS)]
-
-    async def create_access_token(self, token: AccessToken, token_hash: bytes) -> None:
-        await self._pool.fetch(sql.CREATE_ACCESS_TOKEN, *token_values(token, token_hash))
-
-    async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
-        found = await self._pool.fetch(sql.READ_ACCESS_TOKEN, token_hash)
-        return (AccessToken(*found[0][:7]), Developer(*found[0][7:])) if found else None
-
-    async def touch_access_token(self, token_id: str, now: int) -> None:
-        await self._pool.find(sql.TOUCH_ACCESS_TOKEN, now, token_id)
-
-    async def list_access_tokens(self, developer_id: str) -> list[AccessToken]:
-        return [AccessToken(*row) for row in await self._pool.find(sql.LIST_ACCESS_TOKENS, developer_id)]
-
-    async def delete_access_token(self, developer_id: str, token_id: str) -> bool:
-        return bool(await self._pool.find(sql.DELETE_ACCESS_TOKEN, developer_id, token_id))
-
     # ---- projects
 
-    async def create_project(self, project: Project, secret_key_hash: bytes) -> None:
-        await self._pool.fetch(sql.CREATE_PROJECT, *project_values(project, secret_key_hash))
+    async def create_project(
+        self, project: Project, secret_key_hash: bytes, *, entry: AuditEntry | None = None
+    ) -> None:
+        await self._add(entry, sql.CREATE_PROJECT, *project_values(project, secret_key_hash))
 
     async def read_project(self, project_id: str) -> Project | None:
         found = await self._pool.find(sql.READ_PROJECT, project_id)
@@ -193,7 +159,7 @@ class PostgresStorage(PostgresDeliveries):
         return [project_from(row) for row in await self._pool.find(sql.LIST_PROJECTS, developer_id)]
 
     async def update_project(
-        self, developer_id: str, project_id: str, changes: ProjectChanges, now: int
+        self, developer_id: str, project_id: str, changes: ProjectChanges, now: int, *, entry: AuditEntry | None = None
     ) -> Project | None:
         if "\0" in project_id:
             return None
@@ -207,6 +173,8 @@ class PostgresStorage(PostgresDeliveries):
                 await begin_ending(connection, project_id, now)
             if changes.webhook_url is not None:
                 await connection.execute(sql.FORGET_ENDPOINT, project_id)
+            if changes != ProjectChanges():
+                await add_entry(connection, entry)
             return project_from(await connection.fetchrow(sql.READ_PROJECT, project_id))
 
         while True:
@@ -222,20 +190,31 @@ class PostgresStorage(PostgresDeliveries):
         secret_key_hash: bytes,
         secret_key_preview: str,
         sealed_webhook_secret: bytes,
+        *,
+        entry: AuditEntry | None = None,
     ) -> bool:
         values = (secret_key_hash, secret_key_preview, sealed_webhook_secret, developer_id, project_id)
-        return bool(await self._pool.find(sql.REPLACE_PROJECT_SECRETS, *values))
+        return bool(await self._change(entry, sql.REPLACE_PROJECT_SECRETS, *values))
 
     async def rotate_webhook_secret(
-        self, developer_id: str, project_id: str, sealed_next_secret: bytes, now: int, next_at: int
+        self,
+        developer_id: str,
+        project_id: str,
+        sealed_next_secret: bytes,
+        now: int,
+        next_at: int,
+        *,
+        entry: AuditEntry | None = None,
     ) -> bool:
         values = (sealed_next_secret, next_at, developer_id, project_id, now)
-        return bool(await self._pool.find(sql.ROTATE_WEBHOOK_SECRET, *values))
+        return bool(await self._change(entry, sql.ROTATE_WEBHOOK_SECRET, *values))
 
-    async def promote_webhook_secret(self, developer_id: str, project_id: str, now: int) -> bool:
-        return bool(await self._pool.find(sql.PROMOTE_WEBHOOK_SECRET, developer_id, project_id, now))
+    async def promote_webhook_secret(
+        self, developer_id: str, project_id: str, now: int, *, entry: AuditEntry | None = None
+    ) -> bool:
+        return bool(await self._change(entry, sql.PROMOTE_WEBHOOK_SECRET, developer_id, project_id, now))
 
-    async def delete_project(self, developer_id: str, project_id: str) -> bool:
+    async def delete_project(self, developer_id: str, project_id: str, *, entry: AuditEntry | None = None) -> bool:
         if "\0" in project_id:
             return False
 
@@ -243,6 +222,7 @@ class PostgresStorage(PostgresDeliveries):
             if not await connection.fetch(sql.DELETE_PROJECT, developer_id, project_id):
                 return False
             await connection.execute(sql.REMEMBER_DELETED_PROJECT, project_id, developer_id)
+            await add_entry(connection, entry)
             return True
 
         return await self._pool.transact(delete)
@@ -289,9 +269,24 @@ class PostgresStorage(PostgresDeliveries):
         return await self._sessions.expire(now, limit)
 
     async def list_sessions(
-        self, project_ids: Sequence[str], status: Status | None, before: PageCursor | None, limit: int, now: int
+        self,
+        project_ids: Sequence[str],
+        status: Status | None,
+        before: PageCursor | None,
+        limit: int,
+        now: int,
+        *,
+        since: int = 0,
+        messenger_id: str | None = None,
     ) -> list[Session]:
-        return await list_sessions(self._pool, project_ids, status, before, limit, now)
+        return await list_sessions(
+            self._pool, project_ids, status, before, limit, now, since=since, messenger_id=messenger_id
+        )
+
+    async def find_session(
+        self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
+    ) -> Session | None:
+        return await find_session(self._pool, project_ids, created_at, session_id, now)
 
     # ---- retention
 

@@ -9,6 +9,7 @@ import asyncpg
 from taproof.core.model import (
     NOBODY,
     Attempt,
+    AuditEntry,
     Delivery,
     DeliveryRecord,
     DeliveryState,
@@ -20,6 +21,7 @@ from taproof.core.model import (
 )
 from taproof.storage import postgres_sql, sql
 from taproof.storage.coalesce import Coalescer
+from taproof.storage.postgres_accounts import PostgresAccounts, add_entry
 from taproof.storage.postgres_pool import PostgresPool, storable
 from taproof.storage.protocol import ATTEMPTS_SHOWN, ENDED_AT_ONCE
 from taproof.storage.rows import (
@@ -54,11 +56,11 @@ class _Finish(NamedTuple):
     reached: bool
 
 
-class PostgresDeliveries:
+class PostgresDeliveries(PostgresAccounts):
     """The part of the store that holds webhook events. See `storage.protocol.Storage`."""
 
     def __init__(self, pool: PostgresPool) -> None:
-        self._pool = pool
+        super().__init__(pool)
         # Only one of two calls for one event has its lease, and a single statement could not tell which comes first.
         self._attempts = Coalescer[_Finish, bool](self._finish, limit=_WRITES, key=lambda each: each.delivery.event.id)
 
@@ -107,7 +109,14 @@ class PostgresDeliveries:
         return [each.delivery.event.id in finished for each in items]
 
     async def turn_off_webhook(
-        self, project_id: str, webhook_url: str, reason: TurnOffReason, now: int, failing_before: int | None
+        self,
+        project_id: str,
+        webhook_url: str,
+        reason: TurnOffReason,
+        now: int,
+        failing_before: int | None,
+        *,
+        entry: AuditEntry | None = None,
     ) -> bool:
         async def turn_off(connection: asyncpg.Connection) -> bool:
             if not await connection.fetch(sql.EMPTY_WEBHOOK_URL, project_id, webhook_url, failing_before):
@@ -119,6 +128,7 @@ class PostgresDeliveries:
             ):
                 raise _NotFailing
             await connection.execute(sql.TURN_OFF_ENDPOINT, project_id, now, reason, webhook_url)
+            await add_entry(connection, entry)
             return True
 
         try:
@@ -196,14 +206,29 @@ class PostgresDeliveries:
         found = await self._pool.transact(read)
         return found[0] if found else None
 
-    async def resend_delivery(self, developer_id: str, event_id: str, now: int) -> bool:
+    async def find_deliveries(self, project_id: str, created_at: int, session_id: str) -> list[DeliveryRecord]:
+        if "\0" in project_id + session_id:
+            return []
+        states, types = get_args(DeliveryState), get_args(EventType)
+
+        async def read(connection: asyncpg.Connection) -> list[DeliveryRecord]:
+            await connection.execute(_ONE_SNAPSHOT)
+            values = (project_id, states, types, created_at, session_id)
+            return await _with_attempts(connection, await connection.fetch(postgres_sql.FIND_DELIVERIES, *values))
+
+        return await self._pool.transact(read)
+
+    async def resend_delivery(
+        self, developer_id: str, event_id: str, now: int, *, entry: AuditEntry | None = None
+    ) -> bool:
         if "\0" in event_id:
             return False
 
         async def resend(connection: asyncpg.Connection) -> bool:
             if not await connection.fetch(postgres_sql.FIND_RESENDABLE, developer_id, event_id):
                 return False
-            await connection.execute(sql.RESEND_DELIVERY, now, event_id)
+            if await connection.fetch(sql.RESEND_DELIVERY, now, event_id):
+                await add_entry(connection, entry)
             return True
 
         return await self._pool.transact(resend)

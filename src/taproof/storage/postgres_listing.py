@@ -1,31 +1,28 @@
-"""The list of sessions on PostgreSQL: newest first, without reading the days that a page does not reach."""
+"""Sessions as a developer looks them up on PostgreSQL: page by page, newest first, and one by its id.
+
+A page does not read the days that it does not reach.
+"""
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final, get_args
 
 import asyncpg
 
 from taproof.core.clock import day_number
 from taproof.core.model import PageCursor, Session, Status
-from taproof.core.session_state import SESSION_LIFETIME
 from taproof.storage import postgres_sql
 from taproof.storage.postgres_pool import PostgresPool, storable
 from taproof.storage.rows import columns, session_from
+from taproof.storage.session_walks import page_start, session_walks
 
-_FOREVER: Final = 2**62
+_ONE_SNAPSHOT_IN_ORDER: Final = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL enable_sort = off"
+)
+"""A session decided meanwhile is seen before or after, not twice and not never. And what a walk finds is read in the
+order of its index, as far as it is needed: so many conditions make it look so little that reading all of it and sorting
+would seem cheaper."""
 _LAST_DAY: Final = 2**31 - 1
 _WEEK: Final = 7
-_STATUSES: Final[tuple[Status, ...]] = ("pending", "confirmed", "cancelled", "expired", "used")
-
-
-class Walk(NamedTuple):
-    """Sessions of one stored status below a place, whose expiry lies after one time and not after another."""
-
-    status: Status
-    created_at: int
-    session_id: str
-    expires_after: int = 0
-    expires_until: int = _FOREVER
 
 
 async def list_sessions(  # noqa: PLR0917 — those of the Protocol, in its order.
@@ -35,54 +32,53 @@ async def list_sessions(  # noqa: PLR0917 — those of the Protocol, in its orde
     before: PageCursor | None,
     limit: int,
     now: int,
+    *,
+    since: int,
+    messenger_id: str | None,
 ) -> list[Session]:
     """Return a page, as `storage.protocol.Storage` has it."""
+    start = page_start(before)
     # The characters of an id all come after both; PostgreSQL takes no NUL.
-    start = before._replace(id=before.id.replace("\0", "\1")) if before else PageCursor(_FOREVER, "")
+    start = start._replace(id=start.id.replace("\0", "\1"))
     project_ids = storable(project_ids)
-    walks = _walks(status, start, now)
-    oldest = now - SESSION_LIFETIME if status == "pending" else 0
+    of_user = [] if messenger_id is None else [messenger_id]
+    walks = session_walks(status, start, since, now, messenger_id)
+    if not project_ids or not walks or storable(of_user) != of_user:
+        return []
+    statement = postgres_sql.LIST_SESSIONS_OF_USER if of_user else postgres_sql.LIST_SESSIONS
+    oldest = day_number(min(walk.since for walk in walks))
 
     async def read(connection: asyncpg.Connection) -> list[Session]:
-        # One snapshot for all statements: a session decided meanwhile is seen before or after, not twice and not never.
-        await connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        await connection.execute(_ONE_SNAPSHOT_IN_ORDER)
         found: list[Session] = []
-        for first_day, last_day in _windows(day_number(min(start.created_at, now)), day_number(oldest)):
-            rows = await connection.fetch(
-                postgres_sql.LIST_SESSIONS,
-                project_ids,
-                *columns(walks),
-                first_day,
-                last_day,
-                limit - len(found),
-            )
+        for first_day, last_day in _windows(start.created_at, now, oldest):
+            values = (first_day, last_day, limit - len(found), *of_user)
+            rows = await connection.fetch(statement, project_ids, *columns(walks), *values)
             found += [session_from(row, now) for row in rows]
             if len(found) == limit:
                 break
         return found
 
-    return await pool.transact(read) if project_ids else []
+    return await pool.transact(read)
 
 
-def _walks(status: Status | None, start: PageCursor, now: int) -> list[Walk]:
-    """Return what is stored of the sessions that a reader sees as `status`: each an index walk of its own."""
-    if status is None:
-        return [Walk(each, *start) for each in _STATUSES]
-    if status == "pending":
-        return [Walk("pending", *start, now, _FOREVER)]
-    if status == "expired":
-        # An overdue pending session is as old as a session can get: nothing newer has to be walked over.
-        overdue = min(start, PageCursor(now - SESSION_LIFETIME + 1, ""))
-        return [Walk("expired", *start), Walk("pending", *overdue, 0, now)]
-    return [Walk(status, *start)]
-
-
-def _windows(newest: int, oldest: int) -> Iterator[tuple[int, int]]:
+def _windows(created_before: int, now: int, oldest: int) -> Iterator[tuple[int, int]]:
     """Yield first and last days, newest first: most pages end within one day, nearly all within a week.
 
     A session lies in the partition of the day of its creation, so no window holds anything newer than the one before.
+    That of a node whose clock is ahead may lie in a day that is yet to come.
     """
-    yield newest, _LAST_DAY
-    for first, last in ((newest - _WEEK, newest - 1), (0, newest - _WEEK - 1)):
-        if last >= oldest:
-            yield first, last
+    last = min(day_number(created_before), _LAST_DAY)
+    newest = min(last, day_number(now))
+    for first, until in ((newest, last), (newest - _WEEK, newest - 1), (0, newest - _WEEK - 1)):
+        if max(first, oldest) <= until:
+            yield max(first, oldest), until
+
+
+async def find_session(
+    pool: PostgresPool, project_ids: Sequence[str], created_at: int, session_id: str, now: int
+) -> Session | None:
+    """Return one session, as `storage.protocol.Storage` has it."""
+    values = (day_number(created_at), created_at, session_id)
+    found = await pool.find(postgres_sql.FIND_SESSION, storable(project_ids), get_args(Status), *values)
+    return session_from(found[0], now) if found else None

@@ -4,9 +4,10 @@ Those of the life of a session take arrays, one element for each session: the ca
 one statement. The first array names their days, each once, so that it is planned for the partitions of these only.
 Rows are locked in one order everywhere, so that no two nodes wait for each other in a circle: sessions by day and hash,
 people, daily_counts by project and day, daily_users by developer and day, projects by id, webhook_events by id,
-webhook_endpoints by project. What housekeeping erases and what a worker claims is locked with SKIP LOCKED: neither ever
-waits. Whoever goes on with an ending holds its row of ended_webhooks before any event, and deletes it last: who waits
-for that row waits for nobody who waits.
+webhook_endpoints by project; and of the console an invitation, the table developers, console_sessions by id. The audit
+log is only added to, so nobody waits for it. What housekeeping erases and what a worker claims is locked with SKIP
+LOCKED: neither ever waits. Whoever goes on with an ending holds its row of ended_webhooks before any event, and deletes
+it last: who waits for that row waits for nobody who waits.
 
 Sessions are found by `CROSS JOIN LATERAL (… LIMIT 1)`, one walk down the primary key for each, and a status is compared
 as `status || ''`: the planner must not take another way. A new day's partition has no statistics for its first minutes,
@@ -27,6 +28,15 @@ READ_PROJECTS_BY_SECRET_KEY: Final = """
 SELECT p.id, p.developer_id, p.name, p.secret_key_preview, p.sealed_webhook_secret, p.webhook_url, p.is_active,
   p.public_access, p.collect_phone, p.created_at, p.secret_key_hash
 FROM projects p WHERE p.secret_key_hash = ANY ($1::BYTEA[])"""
+
+# ---- accounts
+
+HOLD_INVITATION: Final = f"{sql.READ_INVITATION} FOR UPDATE"
+HOLD_DEVELOPERS: Final = "LOCK TABLE developers IN SHARE ROW EXCLUSIVE MODE"
+"""Until the end of the transaction nobody else adds a developer or changes one; whoever reads them is not held up."""
+DELETE_CONSOLE_SESSIONS: Final = """
+WITH ended AS MATERIALIZED (SELECT id FROM console_sessions WHERE developer_id = $1 ORDER BY id FOR UPDATE)
+DELETE FROM console_sessions s USING ended e WHERE s.id = e.id RETURNING s.id"""
 
 # ---- deleted projects
 
@@ -108,7 +118,7 @@ WITH asked AS (
 ), moved AS (
   UPDATE sessions s SET status = 'cancelled', cancelled_at = l.cancelled_at FROM locked l, projects p
   WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
-  RETURNING s.day, s.token_hash, s.project_id
+  RETURNING s.day, s.token_hash, s.id, s.project_id
 ), counted AS (
   INSERT INTO daily_counts AS c (project_id, day, cancelled)
   SELECT m.project_id, m.day, COUNT(*) FROM moved m GROUP BY m.project_id, m.day ORDER BY m.project_id, m.day
@@ -117,8 +127,9 @@ WITH asked AS (
   SELECT p.id FROM projects p WHERE p.id IN (SELECT m.project_id FROM moved m) AND p.webhook_url <> ''
   ORDER BY p.id FOR SHARE
 ), recorded AS (
-  INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, project_id)
-  SELECT a.event_id, a.type, a.sealed_body, a.created_at, 'due', a.created_at, 0, 0, h.id
+  INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, project_id,
+    session_id)
+  SELECT a.event_id, a.type, a.sealed_body, a.created_at, 'due', a.created_at, 0, 0, h.id, m.id
   FROM asked a JOIN moved m ON m.day = a.day AND m.token_hash = a.token_hash JOIN hooked h ON h.id = a.project_id
 )
 SELECT day, token_hash FROM moved"""
@@ -162,21 +173,36 @@ SELECT COUNT(*) FROM moved"""
 
 # ---- the list of sessions
 
-LIST_SESSIONS: Final = """
+_SESSION: Final = """
 SELECT s.day, s.token_hash, s.id, s.project_id, p.name, s.status, s.created_at, s.expires_at, s.opened_at,
   s.opener_id, s.confirmed_at, s.cancelled_at, s.used_at, s.messenger_id, s.messenger_name, s.messenger_username
-FROM projects p
-CROSS JOIN unnest($2::TEXT[], $3::BIGINT[], $4::TEXT[], $5::BIGINT[], $6::BIGINT[])
-  AS w (status, created_at, id, expires_after, expires_until)
+FROM projects p"""
+_SESSIONS: Final = f"""{_SESSION}
+CROSS JOIN unnest($2::TEXT[], $3::BIGINT[], $4::TEXT[], $5::BIGINT[], $6::BIGINT[], $7::BIGINT[])
+  AS w (status, created_at, id, since, expires_after, expires_until)
 CROSS JOIN LATERAL (
   SELECT * FROM sessions x
-  WHERE x.day BETWEEN $7 AND $8 AND x.project_id = p.id AND x.status = w.status
-    AND (x.created_at, x.id) < (w.created_at, w.id)
-    AND x.expires_at > w.expires_after AND x.expires_at <= w.expires_until
-  ORDER BY x.created_at DESC, x.id DESC LIMIT $9
+  WHERE x.day BETWEEN $8 AND $9 AND x.expires_at > w.expires_after AND x.expires_at <= w.expires_until AND {{0}}
+  LIMIT $10
 ) AS s
 WHERE p.id = ANY ($1::TEXT[])
-ORDER BY s.created_at DESC, s.id DESC LIMIT $9"""
+ORDER BY s.created_at DESC, s.id DESC LIMIT $10"""
+LIST_SESSIONS: Final = _SESSIONS.format("""x.project_id = p.id AND x.status = w.status
+    AND (x.created_at, x.id) < (w.created_at, w.id) AND x.created_at >= w.since
+  ORDER BY x.created_at DESC, x.id DESC""")
+# Written so that only the index that begins with the account has this order: by the statistics it may look as cheap to
+# walk over all confirmed sessions of a project and pass over those of others.
+LIST_SESSIONS_OF_USER: Final = _SESSIONS.format("""x.messenger_id IS NOT NULL
+    AND (x.messenger_id, x.project_id, x.status, x.created_at, x.id) < ($11, p.id, w.status, w.created_at, w.id)
+    AND (x.messenger_id, x.project_id, x.status, x.created_at, x.id) >= ($11, p.id, w.status, w.since, '')
+  ORDER BY x.messenger_id DESC, x.project_id DESC, x.status DESC, x.created_at DESC, x.id DESC""")
+FIND_SESSION: Final = f"""{_SESSION}
+CROSS JOIN unnest($2::TEXT[]) AS w (status)
+CROSS JOIN LATERAL (
+  SELECT * FROM sessions x
+  WHERE x.day = $3 AND x.project_id = p.id AND x.status = w.status AND x.created_at = $4 AND x.id = $5 LIMIT 1
+) AS s
+WHERE p.id = ANY ($1::TEXT[])"""
 
 # ---- the partitions of sessions, one a day
 
@@ -195,6 +221,17 @@ PURGE_EVENTS: Final = """
 WITH old AS MATERIALIZED (
   SELECT id FROM webhook_events WHERE state <> 'due' AND finished_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
 DELETE FROM webhook_events e USING old WHERE e.id = old.id RETURNING e.id"""
+PURGE_CONSOLE_ACCESS: Final = """
+WITH idle AS MATERIALIZED (
+  SELECT id FROM console_sessions WHERE last_seen_at <= $1 LIMIT $3 FOR UPDATE SKIP LOCKED
+), outdated AS MATERIALIZED (
+  SELECT id FROM invitations WHERE expires_at <= $2 LIMIT $3 FOR UPDATE SKIP LOCKED
+), ended AS (
+  DELETE FROM console_sessions s USING idle WHERE s.id = idle.id RETURNING s.id
+), lapsed AS (
+  DELETE FROM invitations i USING outdated o WHERE i.id = o.id RETURNING i.id
+)
+SELECT (SELECT COUNT(*) FROM ended) + (SELECT COUNT(*) FROM lapsed)"""
 PURGE_USER_DAYS: Final = """
 WITH old AS MATERIALIZED (
   SELECT developer_id, messenger_id, day, project_id FROM user_days WHERE day < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
@@ -291,15 +328,25 @@ SELECT COUNT(*) FROM found"""
 NEXT_ENDED_WEBHOOK: Final = f"{sql.NEXT_ENDED_WEBHOOK} FOR UPDATE SKIP LOCKED"
 FIND_ENDED_WEBHOOK: Final = f"{sql.FIND_ENDED_WEBHOOK} FOR UPDATE OF e"
 IS_FAILING: Final = "SELECT 1 FROM webhook_endpoints WHERE project_id = $1 AND failing_since <= $2 FOR UPDATE"
-LIST_DELIVERIES: Final = """
+_DELIVERY: Final = """
+  SELECT x.id, x.project_id, x.type, x.created_at, x.state, x.due_at, x.leased_until, x.finished_at, x.interrupted,
+    x.session_id
+  FROM webhook_events x"""
+LIST_DELIVERIES: Final = f"""
 SELECT e.* FROM projects p CROSS JOIN unnest($2::TEXT[]) AS s (state) CROSS JOIN unnest($3::TEXT[]) AS t (type)
-CROSS JOIN LATERAL (
-  SELECT x.id, x.project_id, x.type, x.created_at, x.state, x.due_at, x.leased_until, x.finished_at, x.interrupted
-  FROM webhook_events x
+CROSS JOIN LATERAL ({_DELIVERY}
   WHERE x.project_id = p.id AND x.state = s.state AND x.type COLLATE "C" = t.type AND (x.created_at, x.id) < ($4, $5)
   ORDER BY x.created_at DESC, x.id DESC LIMIT $6
 ) AS e
 WHERE p.id = $1 ORDER BY e.created_at DESC, e.id DESC LIMIT $6"""
+FIND_DELIVERIES: Final = f"""
+SELECT e.* FROM projects p CROSS JOIN unnest($2::TEXT[]) AS s (state) CROSS JOIN unnest($3::TEXT[]) AS t (type)
+CROSS JOIN LATERAL ({_DELIVERY}
+  WHERE x.project_id = p.id AND x.state = s.state AND x.type COLLATE "C" = t.type AND x.created_at = $4
+    AND x.session_id = $5
+  ORDER BY x.id -- So that it stays a query of its own: one walk for each state and type.
+) AS e
+WHERE p.id = $1 ORDER BY e.id"""
 READ_ATTEMPTS: Final = """
 SELECT a.* FROM unnest($1::TEXT[]) AS e (id) CROSS JOIN LATERAL (
   SELECT x.event_id, x.number, x.started_at, x.duration, x.status, x.error, x.sealed_answer FROM webhook_attempts x

@@ -12,6 +12,8 @@ from taproof.core.model import (
     NOBODY,
     AccessToken,
     Attempt,
+    AuditEntry,
+    ConsoleSession,
     ConsumedSession,
     DailyCounts,
     DailyUsers,
@@ -22,6 +24,8 @@ from taproof.core.model import (
     Event,
     EventType,
     Identity,
+    Invitation,
+    InvitationOutcome,
     NewSession,
     PageCursor,
     PassedOver,
@@ -44,7 +48,10 @@ for seconds."""
 
 
 class Storage(Protocol):
-    """The store: SQLite on one machine, PostgreSQL for many."""
+    """The store: SQLite on one machine, PostgreSQL for many.
+
+    A method that takes an `entry` adds it to the audit log in the transaction of the change, if anything was changed.
+    """
 
     async def close(self) -> None:
         """Let go of the database. Writes under way are finished first."""
@@ -77,16 +84,21 @@ class Storage(Protocol):
 
     # ---- developers and access tokens
 
-    async def create_developer(self, developer: Developer) -> bool:
+    async def create_developer(self, developer: Developer, *, entry: AuditEntry | None = None) -> bool:
         """Store a developer; False when the e-mail address is taken (compared without case)."""
 
     async def read_developer(self, email: str) -> Developer | None:
         """Return the developer with this e-mail address (compared without case)."""
 
+    async def read_developer_by_messenger_id(self, messenger_id: str) -> Developer | None:
+        """Return the developer whom this messenger account signs in to the console."""
+
     async def list_developers(self) -> list[Developer]:
         """Return all developers, oldest first."""
 
-    async def create_access_token(self, token: AccessToken, token_hash: bytes) -> None:
+    async def create_access_token(
+        self, token: AccessToken, token_hash: bytes, *, entry: AuditEntry | None = None
+    ) -> None:
         """Store an access token under the SHA-256 of its plaintext."""
 
     async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
@@ -98,12 +110,82 @@ class Storage(Protocol):
     async def list_access_tokens(self, developer_id: str) -> list[AccessToken]:
         """Return a developer's tokens, newest first."""
 
-    async def delete_access_token(self, developer_id: str, token_id: str) -> bool:
+    async def delete_access_token(self, developer_id: str, token_id: str, *, entry: AuditEntry | None = None) -> bool:
         """Revoke a token for good; False when this developer has no such token."""
+
+    # ---- invitations
+
+    async def create_invitation(
+        self, invitation: Invitation, code_hash: bytes, *, entry: AuditEntry | None = None
+    ) -> None:
+        """Store an invitation under the SHA-256 of its code."""
+
+    async def read_invitation(self, code_hash: bytes, now: int) -> Invitation | None:
+        """Return the invitation with this hash if its time is not over."""
+
+    async def list_invitations(self, now: int) -> list[Invitation]:
+        """Return the invitations with an e-mail address whose time is not over, newest first."""
+
+    async def delete_invitation(self, invitation_id: str, *, entry: AuditEntry | None = None) -> bool:
+        """Revoke an invitation; False when there is none."""
+
+    async def accept_invitation(
+        self, code_hash: bytes, developer: Developer, now: int, *, entry: AuditEntry | None = None
+    ) -> InvitationOutcome:
+        """Take up an invitation: store `developer`, or bind its messenger account to the one who is there already.
+
+        Of any number of callers one is "accepted", and then the invitation is gone. The others change nothing, and
+        leave it for another try. "not_first": it is for the first developer, and there is one. "email_taken" and
+        "identity_taken": another developer has that address or that messenger account. Binding another account to a
+        developer ends that developer's console sessions.
+
+        Args:
+            code_hash: the SHA-256 of the invitation's code.
+            developer: for an invitation with a `developer_id` the one with that id, whose messenger account is bound.
+            now: in ms.
+            entry: for the audit log.
+        """
+
+    # ---- the console's sessions
+
+    async def create_console_session(
+        self, session: ConsoleSession, token_hash: bytes, *, entry: AuditEntry | None = None
+    ) -> None:
+        """Store a console session under the SHA-256 of its cookie."""
+
+    async def read_console_session(
+        self, token_hash: bytes, now: int, idle_since: int
+    ) -> tuple[ConsoleSession, Developer] | None:
+        """Return the session with this hash and its developer.
+
+        None when it is unknown, was last seen at or before `idle_since`, or what it was signed in with does so no
+        longer: the access token was revoked or has expired at `now`, the developer has another messenger account.
+        """
+
+    async def touch_console_session(self, session_id: str, now: int) -> None:
+        """Write down that the session was seen at `now`."""
+
+    async def list_console_sessions(self, developer_id: str, now: int, idle_since: int) -> list[ConsoleSession]:
+        """Return a developer's sessions that `read_console_session` would return, newest first."""
+
+    async def delete_console_session(
+        self, developer_id: str, session_id: str, *, entry: AuditEntry | None = None
+    ) -> bool:
+        """End a session; False when this developer has no such session."""
+
+    async def delete_console_sessions(self, developer_id: str, *, entry: AuditEntry | None = None) -> int:
+        """End all sessions of a developer; return how many."""
+
+    # ---- the audit log
+
+    async def list_audit_entries(self, developer_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
+        """Return entries of a developer's audit log, newest first, strictly after `before`."""
 
     # ---- projects
 
-    async def create_project(self, project: Project, secret_key_hash: bytes) -> None:
+    async def create_project(
+        self, project: Project, secret_key_hash: bytes, *, entry: AuditEntry | None = None
+    ) -> None:
         """Store a project."""
 
     async def read_project(self, project_id: str) -> Project | None:
@@ -119,7 +201,7 @@ class Storage(Protocol):
         """Return a developer's projects with their counts, oldest first."""
 
     async def update_project(
-        self, developer_id: str, project_id: str, changes: ProjectChanges, now: int
+        self, developer_id: str, project_id: str, changes: ProjectChanges, now: int, *, entry: AuditEntry | None = None
     ) -> Project | None:
         """Change the fields that are not None; None when this developer has no such project.
 
@@ -136,21 +218,32 @@ class Storage(Protocol):
         secret_key_hash: bytes,
         secret_key_preview: str,
         sealed_webhook_secret: bytes,
+        *,
+        entry: AuditEntry | None = None,
     ) -> bool:
         """Replace both secrets at once; False when this developer has no such project. Ends a rotation under way."""
 
     async def rotate_webhook_secret(
-        self, developer_id: str, project_id: str, sealed_next_secret: bytes, now: int, next_at: int
+        self,
+        developer_id: str,
+        project_id: str,
+        sealed_next_secret: bytes,
+        now: int,
+        next_at: int,
+        *,
+        entry: AuditEntry | None = None,
     ) -> bool:
         """Let another webhook secret follow the current one at `next_at`.
 
         False when this developer has no such project, or another rotation of it is under way at `now`.
         """
 
-    async def promote_webhook_secret(self, developer_id: str, project_id: str, now: int) -> bool:
+    async def promote_webhook_secret(
+        self, developer_id: str, project_id: str, now: int, *, entry: AuditEntry | None = None
+    ) -> bool:
         """Let the next webhook secret be the current one at once; False when no rotation is under way at `now`."""
 
-    async def delete_project(self, developer_id: str, project_id: str) -> bool:
+    async def delete_project(self, developer_id: str, project_id: str, *, entry: AuditEntry | None = None) -> bool:
         """Delete a project: from here on nothing of it is found.
 
         `purge_deleted_projects` erases what is left of it, and takes its people out of `read_daily_users` as it goes.
@@ -199,8 +292,20 @@ class Storage(Protocol):
         before: PageCursor | None,
         limit: int,
         now: int,
+        *,
+        since: int = 0,
+        messenger_id: str | None = None,
     ) -> list[Session]:
-        """Return sessions newest first, with the status that a reader sees at `now`, strictly after `before`."""
+        """Return sessions newest first, with the status that a reader sees at `now`, strictly after `before`.
+
+        Only those that were created at `since` (ms) or later, and with `messenger_id` only those which that account
+        confirmed.
+        """
+
+    async def find_session(
+        self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
+    ) -> Session | None:
+        """Return the session of one of these projects that was created at `created_at` and has this id."""
 
     # ---- retention: each erases in bounded steps and returns how much it erased (0: all is done)
 
@@ -215,6 +320,12 @@ class Storage(Protocol):
 
     async def purge_user_days(self, before_day: int, limit: int) -> int:
         """Forget who confirmed on days before that one; the counts of distinct users since any later day stay exact."""
+
+    async def purge_console_access(self, now: int, idle_since: int, limit: int) -> int:
+        """Erase at most `limit` console sessions last seen at or before `idle_since`, and as many outdated invitations.
+
+        Return how many in all. An invitation is outdated when its time is over at `now`.
+        """
 
     # ---- analytics
 
@@ -245,7 +356,14 @@ class Storage(Protocol):
         """
 
     async def turn_off_webhook(
-        self, project_id: str, webhook_url: str, reason: TurnOffReason, now: int, failing_before: int | None
+        self,
+        project_id: str,
+        webhook_url: str,
+        reason: TurnOffReason,
+        now: int,
+        failing_before: int | None,
+        *,
+        entry: AuditEntry | None = None,
     ) -> bool:
         """Empty a project's webhook URL, keep it and the reason for its developer to see, and end its due deliveries.
 
@@ -281,7 +399,12 @@ class Storage(Protocol):
     async def read_delivery(self, developer_id: str, event_id: str) -> DeliveryRecord | None:
         """Return one delivery with its attempts; None when it is of none of this developer's projects."""
 
-    async def resend_delivery(self, developer_id: str, event_id: str, now: int) -> bool:
+    async def find_deliveries(self, project_id: str, created_at: int, session_id: str) -> list[DeliveryRecord]:
+        """Return the deliveries of the events of a session, which was decided at `created_at`, with their attempts."""
+
+    async def resend_delivery(
+        self, developer_id: str, event_id: str, now: int, *, entry: AuditEntry | None = None
+    ) -> bool:
         """Make an event due at once, with the schedule of retries from its beginning.
 
         One that a worker is sending at `now` is left alone. False when this developer has no such event, or its project

@@ -6,12 +6,15 @@ from typing import Any
 from taproof.core.model import (
     AccessToken,
     Attempt,
+    AuditEntry,
+    ConsoleSession,
     Delivery,
     DeliveryRecord,
     DeliveryState,
     Developer,
     Event,
     Identity,
+    Invitation,
     Project,
     ProjectChanges,
     SealedWebhookSecrets,
@@ -30,7 +33,22 @@ def columns(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
 
 def developer_values(developer: Developer) -> tuple[Any, ...]:
     """Return the values of `sql.CREATE_DEVELOPER`."""
-    return (developer.id, developer.email, developer.email.lower(), developer.plan, developer.created_at)
+    return (
+        developer.id,
+        developer.email,
+        developer.email.lower(),
+        developer.plan,
+        developer.created_at,
+        int(developer.is_owner),
+        developer.messenger_id,
+        developer.messenger_name,
+    )
+
+
+def developer_from(row: Row) -> Developer:
+    """Return the developer of a row of `sql.READ_DEVELOPER` and its kin."""
+    values = (*row[:4], bool(row[4]), *row[5:])
+    return Developer(*values)
 
 
 def token_values(token: AccessToken, token_hash: bytes) -> tuple[Any, ...]:
@@ -43,6 +61,68 @@ def token_values(token: AccessToken, token_hash: bytes) -> tuple[Any, ...]:
         token_hash,
         token.created_at,
         token.expires_at,
+    )
+
+
+def token_from(row: Row) -> tuple[AccessToken, Developer]:
+    """Return what a row of `sql.READ_ACCESS_TOKEN` holds."""
+    return AccessToken(*row[:7]), developer_from(row[7:])
+
+
+def invitation_values(invitation: Invitation, code_hash: bytes) -> tuple[Any, ...]:
+    """Return the values of `sql.CREATE_INVITATION`."""
+    return (
+        invitation.id,
+        code_hash,
+        invitation.email,
+        invitation.plan,
+        int(invitation.is_owner),
+        invitation.developer_id,
+        invitation.invited_by,
+        invitation.created_at,
+        invitation.expires_at,
+    )
+
+
+def invitation_from(row: Row) -> Invitation:
+    """Return the invitation of a row of `sql.READ_INVITATION` and its kin."""
+    values = (*row[:3], bool(row[3]), *row[4:])
+    return Invitation(*values)
+
+
+def console_session_values(session: ConsoleSession, token_hash: bytes) -> tuple[Any, ...]:
+    """Return the values of `sql.CREATE_CONSOLE_SESSION`."""
+    return (
+        session.id,
+        token_hash,
+        session.developer_id,
+        session.created_at,
+        session.last_seen_at,
+        session.access_token_id,
+        session.address,
+        session.user_agent,
+        session.messenger_id,
+    )
+
+
+def console_session_from(row: Row) -> tuple[ConsoleSession, Developer]:
+    """Return what a row of `sql.READ_CONSOLE_SESSION` holds."""
+    return ConsoleSession(*row[:8]), developer_from(row[8:])
+
+
+def entry_values(entry: AuditEntry) -> tuple[Any, ...]:
+    """Return the values of `sql.ADD_AUDIT_ENTRY`."""
+    return (
+        entry.id,
+        entry.developer_id,
+        entry.created_at,
+        entry.action,
+        entry.actor,
+        entry.via,
+        entry.via_id,
+        entry.address,
+        entry.subject,
+        entry.details,
     )
 
 
@@ -70,7 +150,7 @@ def change_values(changes: ProjectChanges) -> tuple[Any, ...]:
 
 
 def event_values(event: Event) -> tuple[Any, ...]:
-    """Return the values of `sql.RECORD_EVENT`."""
+    """Return the values of `sql.RECORD_EVENT`, but for the id of its session."""
     return (event.id, event.type, event.sealed_body, event.created_at, event.project_id)
 
 

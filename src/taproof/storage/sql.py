@@ -20,18 +20,21 @@ RELEASE_LEASE: Final = "DELETE FROM leases WHERE name = $1 AND holder = $2"
 
 # ---- developers and access tokens
 
+_DEVELOPER: Final = "d.id, d.email, d.plan, d.created_at, d.is_owner, d.messenger_id, d.messenger_name"
 CREATE_DEVELOPER: Final = """
-INSERT INTO developers (id, email, email_key, plan, created_at) VALUES ($1, $2, $3, $4, $5)
+INSERT INTO developers (id, email, email_key, plan, created_at, is_owner, messenger_id, messenger_name)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (email_key) DO NOTHING RETURNING id"""
-READ_DEVELOPER: Final = "SELECT id, email, plan, created_at FROM developers WHERE email_key = $1"
-LIST_DEVELOPERS: Final = "SELECT id, email, plan, created_at FROM developers ORDER BY created_at, id"
+READ_DEVELOPER: Final = f"SELECT {_DEVELOPER} FROM developers d WHERE d.email_key = $1"
+READ_DEVELOPER_BY_MESSENGER_ID: Final = f"SELECT {_DEVELOPER} FROM developers d WHERE d.messenger_id = $1"
+LIST_DEVELOPERS: Final = f"SELECT {_DEVELOPER} FROM developers d ORDER BY d.created_at, d.id"
+BIND_IDENTITY: Final = "UPDATE developers SET messenger_id = $1, messenger_name = $2 WHERE id = $3"
 
 CREATE_ACCESS_TOKEN: Final = """
 INSERT INTO access_tokens (id, developer_id, name, preview, token_hash, created_at, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7)"""
-READ_ACCESS_TOKEN: Final = """
-SELECT t.id, t.developer_id, t.name, t.preview, t.created_at, t.last_used_at, t.expires_at,
-  d.id, d.email, d.plan, d.created_at
+VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id"""
+READ_ACCESS_TOKEN: Final = f"""
+SELECT t.id, t.developer_id, t.name, t.preview, t.created_at, t.last_used_at, t.expires_at, {_DEVELOPER}
 FROM access_tokens t JOIN developers d ON d.id = t.developer_id WHERE t.token_hash = $1"""
 TOUCH_ACCESS_TOKEN: Final = """
 UPDATE access_tokens SET last_used_at = $1 WHERE id = $2 AND (last_used_at IS NULL OR last_used_at < $1)"""
@@ -40,12 +43,68 @@ SELECT id, developer_id, name, preview, created_at, last_used_at, expires_at
 FROM access_tokens WHERE developer_id = $1 ORDER BY created_at DESC, id DESC"""
 DELETE_ACCESS_TOKEN: Final = "DELETE FROM access_tokens WHERE developer_id = $1 AND id = $2 RETURNING id"
 
+# ---- invitations
+
+CREATE_INVITATION: Final = """
+INSERT INTO invitations (id, code_hash, email, plan, is_owner, developer_id, invited_by, created_at, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id"""
+_INVITATION: Final = """
+SELECT id, email, plan, is_owner, developer_id, invited_by, created_at, expires_at FROM invitations"""
+READ_INVITATION: Final = f"{_INVITATION} WHERE code_hash = $1 AND expires_at > $2"
+LIST_INVITATIONS: Final = f"{_INVITATION} WHERE expires_at > $1 AND email <> '' ORDER BY created_at DESC, id DESC"
+DELETE_INVITATION: Final = "DELETE FROM invitations WHERE id = $1 RETURNING id"
+JUDGE_INVITATION: Final = """
+SELECT i.id, i.developer_id, CASE
+  WHEN i.email = '' AND EXISTS (SELECT 1 FROM developers) THEN 'not_first'
+  WHEN i.developer_id IS NULL AND EXISTS (SELECT 1 FROM developers d WHERE d.email_key = $1) THEN 'email_taken'
+  WHEN EXISTS (SELECT 1 FROM developers d WHERE d.messenger_id = $2 AND d.id <> COALESCE(i.developer_id, ''))
+    THEN 'identity_taken'
+  ELSE 'accepted' END,
+  EXISTS (SELECT 1 FROM developers d WHERE d.id = i.developer_id AND d.messenger_id = $2)
+FROM invitations i WHERE i.code_hash = $3 AND i.expires_at > $4"""
+"""What becomes of taking up an invitation, and whether its developer has this messenger account already."""
+
+# ---- the console's sessions
+
+CREATE_CONSOLE_SESSION: Final = """
+INSERT INTO console_sessions (id, token_hash, developer_id, created_at, last_seen_at, access_token_id, address,
+  user_agent, messenger_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id"""
+_CONSOLE_SESSION: Final = (
+    "s.id, s.developer_id, s.created_at, s.last_seen_at, s.access_token_id, s.address, s.user_agent, s.messenger_id"
+)
+_LIVES: Final = """s.last_seen_at > $2
+  AND (s.access_token_id IS NOT NULL OR s.messenger_id IS NOT DISTINCT FROM d.messenger_id)
+  AND (s.access_token_id IS NULL OR EXISTS (
+    SELECT 1 FROM access_tokens t WHERE t.id = s.access_token_id AND t.developer_id = s.developer_id
+      AND (t.expires_at IS NULL OR t.expires_at > $3)))"""
+READ_CONSOLE_SESSION: Final = f"""
+SELECT {_CONSOLE_SESSION}, {_DEVELOPER} FROM console_sessions s JOIN developers d ON d.id = s.developer_id
+WHERE s.token_hash = $1 AND {_LIVES}"""
+TOUCH_CONSOLE_SESSION: Final = """
+UPDATE console_sessions SET last_seen_at = $1 WHERE id = $2 AND last_seen_at < $1"""
+LIST_CONSOLE_SESSIONS: Final = f"""
+SELECT {_CONSOLE_SESSION} FROM console_sessions s JOIN developers d ON d.id = s.developer_id
+WHERE s.developer_id = $1 AND {_LIVES}
+ORDER BY s.created_at DESC, s.id DESC"""
+DELETE_CONSOLE_SESSION: Final = "DELETE FROM console_sessions WHERE developer_id = $1 AND id = $2 RETURNING id"
+DELETE_CONSOLE_SESSIONS: Final = "DELETE FROM console_sessions WHERE developer_id = $1 RETURNING id"
+
+# ---- the audit log, which is only added to
+
+ADD_AUDIT_ENTRY: Final = """
+INSERT INTO audit_entries (id, developer_id, created_at, action, actor, via, via_id, address, subject, details)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"""
+LIST_AUDIT_ENTRIES: Final = """
+SELECT id, developer_id, created_at, action, actor, via, via_id, address, subject, details FROM audit_entries
+WHERE developer_id = $1 AND (created_at, id) < ($2, $3) ORDER BY created_at DESC, id DESC LIMIT $4"""
+
 # ---- projects
 
 CREATE_PROJECT: Final = """
 INSERT INTO projects (id, developer_id, name, secret_key_hash, secret_key_preview, sealed_webhook_secret,
   webhook_url, is_active, public_access, collect_phone, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"""
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id"""
 _PROJECT: Final = """
 SELECT p.id, p.developer_id, p.name, p.secret_key_preview, p.sealed_webhook_secret, p.webhook_url, p.is_active,
   p.public_access, p.collect_phone, p.created_at"""
@@ -114,12 +173,12 @@ UPDATE sessions SET status = 'confirmed', confirmed_at = $1, messenger_id = $2, 
   messenger_username = $4
 WHERE day = $5 AND token_hash = $6 AND status = 'pending' AND opener_id = $2 AND expires_at > $7
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
-RETURNING project_id, (SELECT p.developer_id FROM projects p WHERE p.id = sessions.project_id)"""
+RETURNING project_id, (SELECT p.developer_id FROM projects p WHERE p.id = sessions.project_id), id"""
 CANCEL_SESSION: Final = """
 UPDATE sessions SET status = 'cancelled', cancelled_at = $1
 WHERE day = $2 AND token_hash = $3 AND status = 'pending' AND opener_id = $4 AND expires_at > $5
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
-RETURNING project_id"""
+RETURNING project_id, id"""
 CONSUME_SESSION: Final = """
 UPDATE sessions SET status = 'used', used_at = $1
 WHERE day = $2 AND token_hash = $3 AND status = 'confirmed'
@@ -134,9 +193,16 @@ UPDATE sessions SET status = 'expired' WHERE status = 'pending' AND (day, token_
 RETURNING project_id, day"""
 ANY_OVERDUE_SESSION: Final = "SELECT 1 FROM sessions WHERE status = 'pending' AND expires_at <= $1 LIMIT 1"
 LIST_SESSIONS: Final = f"""{_SESSION}
-WHERE s.project_id = $1 AND s.status = $2 AND (s.created_at, s.id) < ($3, $4)
-  AND s.expires_at > $5 AND s.expires_at <= $6
+WHERE s.project_id = $1 AND s.status = $2 AND (s.created_at, s.id) < ($3, $4) AND s.created_at >= $5
+  AND s.expires_at > $6 AND s.expires_at <= $7
+ORDER BY s.created_at DESC, s.id DESC LIMIT $8"""
+LIST_SESSIONS_OF_USER: Final = f"""{_SESSION}
+WHERE s.messenger_id = $1 AND s.project_id = $2 AND s.status = $3 AND (s.created_at, s.id) < ($4, $5)
+  AND s.created_at >= $6
 ORDER BY s.created_at DESC, s.id DESC LIMIT $7"""
+FIND_SESSION: Final = f"""{_SESSION}
+WHERE s.project_id IN (SELECT value FROM json_each($1))
+  AND s.status IN ('pending', 'confirmed', 'cancelled', 'expired', 'used') AND s.created_at = $2 AND s.id = $3"""
 
 # ---- retention
 
@@ -152,6 +218,13 @@ DELETE FROM webhook_events WHERE id IN
 PURGE_USER_DAYS: Final = """
 DELETE FROM user_days WHERE (developer_id, messenger_id, day, project_id) IN
   (SELECT developer_id, messenger_id, day, project_id FROM user_days WHERE day < $1 LIMIT $2) RETURNING day"""
+ANY_IDLE_CONSOLE_SESSION: Final = "SELECT 1 FROM console_sessions WHERE last_seen_at <= $1 LIMIT 1"
+ANY_OUTDATED_INVITATION: Final = "SELECT 1 FROM invitations WHERE expires_at <= $1 LIMIT 1"
+PURGE_CONSOLE_SESSIONS: Final = """
+DELETE FROM console_sessions WHERE id IN
+  (SELECT id FROM console_sessions WHERE last_seen_at <= $1 LIMIT $2) RETURNING id"""
+PURGE_INVITATIONS: Final = """
+DELETE FROM invitations WHERE id IN (SELECT id FROM invitations WHERE expires_at <= $1 LIMIT $2) RETURNING id"""
 
 # ---- counts
 
@@ -183,8 +256,9 @@ SELECT day, unique_users, latest_users FROM daily_users WHERE developer_id = $1 
 # ---- webhook events
 
 RECORD_EVENT: Final = """
-INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, project_id)
-SELECT $1, $2, $3, $4, 'due', $4, 0, 0, p.id FROM projects p WHERE p.id = $5 AND p.webhook_url <> ''"""
+INSERT INTO webhook_events (session_id, id, type, sealed_body, created_at, state, due_at, leased_until, attempts,
+  project_id)
+SELECT $1, $2, $3, $4, $5, 'due', $5, 0, 0, p.id FROM projects p WHERE p.id = $6 AND p.webhook_url <> ''"""
 FIND_DUE: Final = """
 SELECT e.id FROM webhook_events e JOIN projects p ON p.id = e.project_id
 WHERE e.state = 'due' AND e.due_at <= $1 AND e.leased_until <= $1
@@ -250,7 +324,8 @@ INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, le
   project_id)
 SELECT $1, $2, $3, $4, $5, $4, 0, 1, $6, p.id FROM projects p WHERE p.id = $7 RETURNING id"""
 _DELIVERY: Final = """
-SELECT e.id, e.project_id, e.type, e.created_at, e.state, e.due_at, e.leased_until, e.finished_at, e.interrupted
+SELECT e.id, e.project_id, e.type, e.created_at, e.state, e.due_at, e.leased_until, e.finished_at, e.interrupted,
+  e.session_id
 FROM webhook_events e"""
 LIST_DELIVERIES: Final = f"""{_DELIVERY}
 WHERE e.project_id = $1 AND e.state = $2 AND e.type = $3 AND (e.created_at, e.id) < ($4, $5)
@@ -258,6 +333,10 @@ WHERE e.project_id = $1 AND e.state = $2 AND e.type = $3 AND (e.created_at, e.id
 ORDER BY e.created_at DESC, e.id DESC LIMIT $6"""
 READ_DELIVERY: Final = f"""{_DELIVERY}
 JOIN projects p ON p.id = e.project_id WHERE p.developer_id = $1 AND e.id = $2"""
+FIND_DELIVERIES: Final = f"""{_DELIVERY}
+WHERE e.project_id = $1 AND e.state = $2 AND e.type = $3 AND e.created_at = $4 AND e.session_id = $5
+  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = $1)
+ORDER BY e.id"""
 READ_ATTEMPTS: Final = """
 SELECT number, started_at, duration, status, error, sealed_answer FROM webhook_attempts
 WHERE event_id = $1 ORDER BY number DESC LIMIT $2"""
@@ -267,7 +346,7 @@ WHERE p.developer_id = $1 AND e.id = $2 AND p.webhook_url <> ''"""
 RESEND_DELIVERY: Final = """
 UPDATE webhook_events SET state = 'due', due_at = $1, leased_until = 0, finished_at = NULL, schedule_start = attempts,
   interrupted = interrupted + CASE WHEN state = 'due' AND leased_until > 0 THEN 1 ELSE 0 END
-WHERE id = $2 AND (state <> 'due' OR leased_until <= $1)"""
+WHERE id = $2 AND (state <> 'due' OR leased_until <= $1) RETURNING id"""
 
 # ---- bot updates
 

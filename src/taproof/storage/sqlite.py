@@ -1,21 +1,18 @@
 """The store on one machine: a SQLite file in WAL mode, read directly on the event loop, written by one group commit."""
 
 import asyncio
-import heapq
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, Literal, Self
+from typing import Literal, Self
 
 import apsw
 
 from taproof.core.clock import Clock
 from taproof.core.model import (
-    AccessToken,
+    AuditEntry,
     ConsumedSession,
     DailyCounts,
     DailyUsers,
-    Developer,
     Event,
     Identity,
     NewSession,
@@ -28,24 +25,19 @@ from taproof.core.model import (
     SessionKey,
     Status,
 )
-from taproof.core.session_state import SESSION_LIFETIME
-from taproof.storage import decisions, sql, user_counts
+from taproof.storage import decisions, sql, sqlite_listing, user_counts
 from taproof.storage.group_commit import rows
 from taproof.storage.protocol import ENDED_AT_ONCE, UpdateClaim
 from taproof.storage.rows import (
     change_values,
-    developer_values,
     event_values,
     project_from,
     project_values,
     session_from,
-    token_values,
 )
+from taproof.storage.sqlite_access import add_entry
 from taproof.storage.sqlite_deliveries import SqliteDeliveries, begin_ending
 from taproof.storage.sqlite_file import migrate_file, open_connections
-
-_FOREVER: Final = 2**62
-_STATUSES: Final[tuple[Status, ...]] = ("pending", "confirmed", "cancelled", "expired", "used")
 
 
 class SqliteStorage(SqliteDeliveries):
@@ -110,38 +102,12 @@ class SqliteStorage(SqliteDeliveries):
     async def watch_decisions(self, wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
         await decisions.watch(self._read, wake, needed)
 
-    # ---- developers and access tokens
-
-    async def create_developer(self, developer: Developer) -> bool:
-        return bool(await self._write(sql.CREATE_DEVELOPER, developer_values(developer)))
-
-    async def read_developer(self, email: str) -> Developer | None:
-        found = self._read(sql.READ_DEVELOPER, (email.lower(),))
-        return Developer(*found[0]) if found else None
-
-    async def list_developers(self) -> list[Developer]:
-        return [Developer(*row) for row in self._read(sql.LIST_DEVELOPERS, ())]
-
-    async def create_access_token(self, token: AccessToken, token_hash: bytes) -> None:
-        await self._write(sql.CREATE_ACCESS_TOKEN, token_values(token, token_hash))
-
-    async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
-        found = self._read(sql.READ_ACCESS_TOKEN, (token_hash,))
-        return (AccessToken(*found[0][:7]), Developer(*found[0][7:])) if found else None
-
-    async def touch_access_token(self, token_id: str, now: int) -> None:
-        await self._write(sql.TOUCH_ACCESS_TOKEN, (now, token_id))
-
-    async def list_access_tokens(self, developer_id: str) -> list[AccessToken]:
-        return [AccessToken(*row) for row in self._read(sql.LIST_ACCESS_TOKENS, (developer_id,))]
-
-    async def delete_access_token(self, developer_id: str, token_id: str) -> bool:
-        return bool(await self._write(sql.DELETE_ACCESS_TOKEN, (developer_id, token_id)))
-
     # ---- projects
 
-    async def create_project(self, project: Project, secret_key_hash: bytes) -> None:
-        await self._write(sql.CREATE_PROJECT, project_values(project, secret_key_hash))
+    async def create_project(
+        self, project: Project, secret_key_hash: bytes, *, entry: AuditEntry | None = None
+    ) -> None:
+        await self._write(sql.CREATE_PROJECT, project_values(project, secret_key_hash), entry)
 
     async def read_project(self, project_id: str) -> Project | None:
         found = self._read(sql.READ_PROJECT, (project_id,))
@@ -159,7 +125,7 @@ class SqliteStorage(SqliteDeliveries):
         return [project_from(row) for row in self._read(sql.LIST_PROJECTS, (developer_id,))]
 
     async def update_project(
-        self, developer_id: str, project_id: str, changes: ProjectChanges, now: int
+        self, developer_id: str, project_id: str, changes: ProjectChanges, now: int, *, entry: AuditEntry | None = None
     ) -> Project | None:
         owned = (developer_id, project_id)
 
@@ -172,6 +138,8 @@ class SqliteStorage(SqliteDeliveries):
                 connection.execute(sql.FORGET_ENDPOINT, (project_id,))
             if changes.webhook_url == "":
                 begin_ending(connection, project_id, now)
+            if changes != ProjectChanges():
+                add_entry(connection, entry)
             return project_from(rows(connection, sql.READ_PROJECT, (project_id,))[0])
 
         project: Project | Literal["later"] | None = await self._writer.run(write)
@@ -187,24 +155,36 @@ class SqliteStorage(SqliteDeliveries):
         secret_key_hash: bytes,
         secret_key_preview: str,
         sealed_webhook_secret: bytes,
+        *,
+        entry: AuditEntry | None = None,
     ) -> bool:
         values = (secret_key_hash, secret_key_preview, sealed_webhook_secret, developer_id, project_id)
-        return bool(await self._write(sql.REPLACE_PROJECT_SECRETS, values))
+        return bool(await self._write(sql.REPLACE_PROJECT_SECRETS, values, entry))
 
     async def rotate_webhook_secret(
-        self, developer_id: str, project_id: str, sealed_next_secret: bytes, now: int, next_at: int
+        self,
+        developer_id: str,
+        project_id: str,
+        sealed_next_secret: bytes,
+        now: int,
+        next_at: int,
+        *,
+        entry: AuditEntry | None = None,
     ) -> bool:
         values = (sealed_next_secret, next_at, developer_id, project_id, now)
-        return bool(await self._write(sql.ROTATE_WEBHOOK_SECRET, values))
+        return bool(await self._write(sql.ROTATE_WEBHOOK_SECRET, values, entry))
 
-    async def promote_webhook_secret(self, developer_id: str, project_id: str, now: int) -> bool:
-        return bool(await self._write(sql.PROMOTE_WEBHOOK_SECRET, (developer_id, project_id, now)))
+    async def promote_webhook_secret(
+        self, developer_id: str, project_id: str, now: int, *, entry: AuditEntry | None = None
+    ) -> bool:
+        return bool(await self._write(sql.PROMOTE_WEBHOOK_SECRET, (developer_id, project_id, now), entry))
 
-    async def delete_project(self, developer_id: str, project_id: str) -> bool:
+    async def delete_project(self, developer_id: str, project_id: str, *, entry: AuditEntry | None = None) -> bool:
         def write(connection: apsw.Connection) -> bool:
             if not rows(connection, sql.DELETE_PROJECT, (developer_id, project_id)):
                 return False
             connection.execute(sql.REMEMBER_DELETED_PROJECT, (project_id, developer_id))
+            add_entry(connection, entry)
             return True
 
         return bool(await self._writer.run(write))
@@ -273,11 +253,11 @@ class SqliteStorage(SqliteDeliveries):
 
         def write(connection: apsw.Connection) -> bool:
             found = rows(connection, sql.CONFIRM_SESSION, (*values, self._at_least(now)))
-            for project_id, developer_id in found:
+            for project_id, developer_id, session_id in found:
                 self._tally.add("confirmed", project_id, key.day)
                 decisions.record(connection, key)
                 user_counts.count_user(connection, developer_id, project_id, identity.messenger_id, key.day)
-                connection.execute(sql.RECORD_EVENT, event_values(event))
+                connection.execute(sql.RECORD_EVENT, (session_id, *event_values(event)))
             return bool(found)
 
         return bool(await self._writer.run(write))
@@ -285,10 +265,10 @@ class SqliteStorage(SqliteDeliveries):
     async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
         def write(connection: apsw.Connection) -> bool:
             found = rows(connection, sql.CANCEL_SESSION, (now, *key, opener_id, self._at_least(now)))
-            for (project_id,) in found:
+            for project_id, session_id in found:
                 self._tally.add("cancelled", project_id, key.day)
                 decisions.record(connection, key)
-                connection.execute(sql.RECORD_EVENT, event_values(event))
+                connection.execute(sql.RECORD_EVENT, (session_id, *event_values(event)))
             return bool(found)
 
         return bool(await self._writer.run(write))
@@ -322,45 +302,24 @@ class SqliteStorage(SqliteDeliveries):
         return int(await self._writer.run(write))
 
     async def list_sessions(
-        self, project_ids: Sequence[str], status: Status | None, before: PageCursor | None, limit: int, now: int
+        self,
+        project_ids: Sequence[str],
+        status: Status | None,
+        before: PageCursor | None,
+        limit: int,
+        now: int,
+        *,
+        since: int = 0,
+        messenger_id: str | None = None,
     ) -> list[Session]:
-        start = before or PageCursor(_FOREVER, "")
-        # An overdue pending session is as old as a session can get: nothing newer has to be walked over.
-        start_overdue = min(start, PageCursor(now - SESSION_LIFETIME + 1, ""))
-        # The index leads by project and stored status: each pair is one short walk, and the walks are merged.
-        stored: list[tuple[Status, PageCursor, int, int]]
-        if status is None:
-            stored = [(each, start, 0, _FOREVER) for each in _STATUSES]
-        elif status == "pending":
-            stored = [("pending", start, now, _FOREVER)]
-        elif status == "expired":
-            stored = [("expired", start, 0, _FOREVER), ("pending", start_overdue, 0, now)]
-        else:
-            stored = [(status, start, 0, _FOREVER)]
-        # One transaction for all walks: a session decided meanwhile is seen before or after, not twice and not never.
-        self._read("BEGIN", ())
-        try:
-            walks = [
-                self._walk(project_id, each, below, after=after, until=until, now=now)
-                for project_id in project_ids
-                for each, below, after, until in stored
-            ]
-            newest_first = heapq.merge(*walks, key=lambda session: (session.created_at, session.id), reverse=True)
-            return list(itertools.islice(newest_first, limit))
-        finally:
-            self._read("COMMIT", ())
+        return sqlite_listing.list_sessions(
+            self._read, project_ids, status, before, limit, now, since=since, messenger_id=messenger_id
+        )
 
-    def _walk(
-        self, project_id: str, stored: Status, below: PageCursor, *, after: int, until: int, now: int
-    ) -> Iterator[Session]:
-        """Yield the sessions of a project in one stored status, newest first, reading little more than is asked for."""
-        for limit in itertools.chain((1, 8, 64), itertools.repeat(200)):
-            found = self._read(sql.LIST_SESSIONS, (project_id, stored, *below, after, until, limit))
-            for row in found:
-                yield session_from(row, now)
-            if len(found) < limit:
-                return
-            below = PageCursor(found[-1][6], found[-1][2])
+    async def find_session(
+        self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
+    ) -> Session | None:
+        return sqlite_listing.find_session(self._read, project_ids, created_at, session_id, now)
 
     # ---- retention
 

@@ -5,12 +5,15 @@ from typing import Any
 import apsw
 
 from taproof.core.errors import StoreUnavailable
+from taproof.core.model import AuditEntry
+from taproof.storage import sql
 from taproof.storage.group_commit import GroupCommit, rows
+from taproof.storage.rows import entry_values
 from taproof.storage.tally import Tally
 
 
 class SqliteAccess:
-    """Reads and writes. The parts of the store are built on it: `sqlite_deliveries.py`, then `sqlite.py`."""
+    """Reads and writes. The parts of the store are built on it, `sqlite.py` last."""
 
     def __init__(self, reader: apsw.Connection, writer: apsw.Connection) -> None:
         self._reader = reader
@@ -23,6 +26,22 @@ class SqliteAccess:
         except (apsw.Error, apsw.ConnectionClosedError) as error:
             raise StoreUnavailable from error
 
-    async def _write(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        found: list[tuple[Any, ...]] = await self._writer.run(lambda connection: rows(connection, statement, values))
+    async def _write(
+        self, statement: str, values: tuple[Any, ...], entry: AuditEntry | None = None
+    ) -> list[tuple[Any, ...]]:
+        """Run a statement that returns what it changed; if that is anything, `entry` goes into the audit log."""
+
+        def write(connection: apsw.Connection) -> list[tuple[Any, ...]]:
+            found = rows(connection, statement, values)
+            if found:
+                add_entry(connection, entry)
+            return found
+
+        found: list[tuple[Any, ...]] = await self._writer.run(write)
         return found
+
+
+def add_entry(connection: apsw.Connection, entry: AuditEntry | None) -> None:
+    """Add an entry to the audit log, in the transaction of the change that it tells of."""
+    if entry is not None:
+        connection.execute(sql.ADD_AUDIT_ENTRY, entry_values(entry))

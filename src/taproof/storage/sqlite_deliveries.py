@@ -11,6 +11,7 @@ import apsw
 from taproof.core.model import (
     NOBODY,
     Attempt,
+    AuditEntry,
     Delivery,
     DeliveryRecord,
     DeliveryState,
@@ -24,12 +25,13 @@ from taproof.storage import sql
 from taproof.storage.group_commit import rows
 from taproof.storage.protocol import ATTEMPTS_SHOWN, ENDED_AT_ONCE
 from taproof.storage.rows import attempt_values, delivery_from, delivery_record_from, finish_values, recorded_values
-from taproof.storage.sqlite_access import SqliteAccess
+from taproof.storage.sqlite_access import add_entry
+from taproof.storage.sqlite_accounts import SqliteAccounts
 
 _FOREVER: Final = 2**62
 
 
-class SqliteDeliveries(SqliteAccess):
+class SqliteDeliveries(SqliteAccounts):
     """The part of the store that holds webhook events. See `storage.protocol.Storage`."""
 
     async def claim_deliveries(
@@ -73,13 +75,21 @@ class SqliteDeliveries(SqliteAccess):
         return bool(await self._writer.run(write))
 
     async def turn_off_webhook(
-        self, project_id: str, webhook_url: str, reason: TurnOffReason, now: int, failing_before: int | None
+        self,
+        project_id: str,
+        webhook_url: str,
+        reason: TurnOffReason,
+        now: int,
+        failing_before: int | None,
+        *,
+        entry: AuditEntry | None = None,
     ) -> bool:
         def write(connection: apsw.Connection) -> bool:
             if not rows(connection, sql.EMPTY_WEBHOOK_URL, (project_id, webhook_url, failing_before)):
                 return False
             connection.execute(sql.TURN_OFF_ENDPOINT, (project_id, now, reason, webhook_url))
             begin_ending(connection, project_id, now)
+            add_entry(connection, entry)
             return True
 
         return bool(await self._writer.run(write))
@@ -155,14 +165,30 @@ class SqliteDeliveries(SqliteAccess):
         found = self._read(sql.READ_DELIVERY, (developer_id, event_id))
         return self._with_attempts(found[0]) if found else None
 
+    async def find_deliveries(self, project_id: str, created_at: int, session_id: str) -> list[DeliveryRecord]:
+        # One transaction for all states: an event that is finished meanwhile is seen once.
+        self._read("BEGIN", ())
+        try:
+            return [
+                self._with_attempts(row)
+                for state in get_args(DeliveryState)
+                for event_type in get_args(EventType)
+                for row in self._read(sql.FIND_DELIVERIES, (project_id, state, event_type, created_at, session_id))
+            ]
+        finally:
+            self._read("COMMIT", ())
+
     def _with_attempts(self, row: tuple[Any, ...]) -> DeliveryRecord:
         return delivery_record_from(row, self._read(sql.READ_ATTEMPTS, (row[0], ATTEMPTS_SHOWN)))
 
-    async def resend_delivery(self, developer_id: str, event_id: str, now: int) -> bool:
+    async def resend_delivery(
+        self, developer_id: str, event_id: str, now: int, *, entry: AuditEntry | None = None
+    ) -> bool:
         def write(connection: apsw.Connection) -> bool:
             if not rows(connection, sql.FIND_RESENDABLE, (developer_id, event_id)):
                 return False
-            connection.execute(sql.RESEND_DELIVERY, (now, event_id))
+            if rows(connection, sql.RESEND_DELIVERY, (now, event_id)):
+                add_entry(connection, entry)
             return True
 
         return bool(await self._writer.run(write))

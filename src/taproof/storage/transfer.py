@@ -5,7 +5,8 @@ with the name of its table, and at the end a footer with the number of rows and 
 that are bytes are base64. Both ways a few thousand rows are in memory at a time.
 
 `transfer_sqlite.py` and `transfer_postgres.py` are the two ends. Left out is what means nothing in another store:
-leases, and the decisions by which the processes on a SQLite file wake each other.
+leases, the decisions by which the processes on a SQLite file wake each other, and the browsers that are signed in to
+the console, which sign in again.
 """
 
 import base64
@@ -51,7 +52,7 @@ class Column(NamedTuple):
     name: str
     kind: Kind
     may_be_null: bool
-    default: int | None = None
+    default: int | str | None = None
 
     @property
     def may_be_missing(self) -> bool:
@@ -60,22 +61,37 @@ class Column(NamedTuple):
 
 
 def _columns(text: str) -> tuple[Column, ...]:
-    """Return columns written as `name:kind`, `name:kind?` where they may be null, `name:kind=default`."""
+    """Return columns written as `name:kind`, `name:kind?` where they may be null, `name:kind=default`.
+
+    A default of nothing is an empty text.
+    """
     return tuple(_column(*part.split(":")) for part in text.split())
 
 
 def _column(name: str, text: str) -> Column:
-    kind, _, default = text.partition("=")
-    return Column(name, kind.rstrip("?"), kind.endswith("?"), int(default) if default else None)  # type: ignore[arg-type]
+    kind, has_default, default = text.partition("=")
+    value = None if not has_default else int(default) if default else ""
+    return Column(name, kind.rstrip("?"), kind.endswith("?"), value)  # type: ignore[arg-type]
 
 
 TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     # First, so that a wrong master key is found before anything else is read.
     "marks": _columns("name:text value:bytes"),
-    "developers": _columns("id:text email:text email_key:text plan:text created_at:int"),
+    "developers": _columns(
+        "id:text email:text email_key:text plan:text created_at:int is_owner:small=0 messenger_id:text? "
+        "messenger_name:text="
+    ),
     "access_tokens": _columns(
         "id:text developer_id:text name:text preview:text token_hash:bytes created_at:int last_used_at:int? "
         "expires_at:int?"
+    ),
+    "invitations": _columns(
+        "id:text code_hash:bytes email:text plan:text is_owner:small developer_id:text? invited_by:text created_at:int "
+        "expires_at:int"
+    ),
+    "audit_entries": _columns(
+        "id:text developer_id:text created_at:int action:text actor:text via:text via_id:text address:text "
+        "subject:text details:text"
     ),
     "projects": _columns(
         "id:text developer_id:text name:text secret_key_hash:bytes secret_key_preview:text "
@@ -96,7 +112,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "user_days": _columns("developer_id:text messenger_id:text day:day project_id:text"),
     "webhook_events": _columns(
         "id:text project_id:text type:text sealed_body:bytes created_at:int state:text due_at:int leased_until:int "
-        "attempts:small finished_at:int? schedule_start:small=0 interrupted:small=0"
+        "attempts:small finished_at:int? schedule_start:small=0 interrupted:small=0 session_id:text?"
     ),
     "webhook_attempts": _columns(
         "event_id:text number:small started_at:int duration:int status:small? error:text? sealed_answer:bytes?"
@@ -106,7 +122,9 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "bot_updates": _columns("bot_id:int update_id:int claimed_at:int done:small"),
 }
 """What is moved, by table, in the order of the file: the same columns in both stores."""
-_LATER_TABLES: Final = frozenset({"webhook_attempts", "webhook_endpoints", "ended_webhooks"})
+_LATER_TABLES: Final = frozenset(
+    {"webhook_attempts", "webhook_endpoints", "ended_webhooks", "invitations", "audit_entries"}
+)
 """Those that the export of an older release does not have."""
 
 
@@ -135,6 +153,9 @@ class Target(Protocol):
             ExportFileWrong: a row cannot be added, for example since it is there twice.
         """
 
+    async def choose_owner(self) -> None:
+        """Make the oldest developer an owner."""
+
     async def commit(self, counts: Mapping[str, int]) -> None:
         """Make everything durable at once. Raises ExportFileWrong when a table does not have so many rows."""
 
@@ -145,6 +166,8 @@ SELECT: Final = {table: f"SELECT {_NAMES[table]} FROM {table}" for table in TABL
 INSERT: Final = {table: f"INSERT INTO {table} ({_NAMES[table]})" for table in TABLES}
 COUNT: Final = {table: f"SELECT COUNT(*) FROM {table}" for table in TABLES}  # noqa: S608
 ANY: Final = {table: f"SELECT 1 FROM {table} LIMIT 1" for table in TABLES}  # noqa: S608
+CHOOSE_OWNER: Final = """
+UPDATE developers SET is_owner = 1 WHERE id = (SELECT id FROM developers ORDER BY created_at, id LIMIT 1)"""
 """The statements of both ends, by table."""
 
 
@@ -209,6 +232,7 @@ class ExportReader:
         self._plans: dict[str, list[tuple[int | None, Column]]] = {}
         """For each table of the file: the columns to be stored, and where they stand in a row, if they do."""
         self._widths: dict[str, int] = {}
+        self._knows_owners = True
         header = self._parsed(self._next_line())
         if not isinstance(header, dict) or header.get("format") != FORMAT:
             raise self._wrong("this is not an export of Taproof")
@@ -241,6 +265,7 @@ class ExportReader:
             places = {name: place for place, name in enumerate(found, 1)}
             self._plans[table] = [(places.get(column.name), column) for column in columns]
             self._widths[table] = len(found)
+        self._knows_owners = "is_owner" in tables["developers"]
 
     async def copy_to(
         self, target: Target, check_mark: Callable[[str, bytes], None], on_chunk: Callable[[], None]
@@ -280,6 +305,9 @@ class ExportReader:
         self._check_footer(self._parsed(line), counts)
         if rows:
             await target.insert(table, rows, lines)
+        if not self._knows_owners:
+            # The export of a release before there were owners: an installation has one.
+            await target.choose_owner()
         await target.commit(counts)
         return counts
 

@@ -12,7 +12,18 @@ import asyncpg
 
 from taproof.core.errors import StoreUnavailable, TaproofError
 from taproof.storage import postgres_sql
-from taproof.storage.transfer import ANY, CHUNK, COUNT, SELECT, TABLES, ExportFileWrong, NotEmpty, Row, wrong_line
+from taproof.storage.transfer import (
+    ANY,
+    CHOOSE_OWNER,
+    CHUNK,
+    COUNT,
+    SELECT,
+    TABLES,
+    ExportFileWrong,
+    NotEmpty,
+    Row,
+    wrong_line,
+)
 
 _CONNECT_PATIENCE: Final = 5.0
 _TABLES: Final = ", ".join(TABLES)
@@ -73,6 +84,10 @@ class PostgresTarget:
                 f"CREATE TABLE sessions_{day:d} PARTITION OF sessions FOR VALUES IN ({day:d})"
             )
             self._days.add(day)
+
+    async def choose_owner(self) -> None:
+        """Make the oldest developer an owner."""
+        await self._connection.execute(CHOOSE_OWNER)
 
     async def commit(self, counts: Mapping[str, int]) -> None:
         """Make everything durable at once."""

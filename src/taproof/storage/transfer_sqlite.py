@@ -12,6 +12,7 @@ from taproof.core.errors import StoreUnavailable
 from taproof.storage.group_commit import rows as all_rows
 from taproof.storage.transfer import (
     ANY,
+    CHOOSE_OWNER,
     CHUNK,
     COUNT,
     INSERT,
@@ -26,7 +27,10 @@ from taproof.storage.transfer import (
 _PATIENCE: Final = 2_000
 """Milliseconds that another process's lock is waited for."""
 _CACHE: Final = "PRAGMA cache_size = -65536"
-_INDEXES: Final = "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
+_INDEXES: Final = """
+SELECT name, sql FROM sqlite_schema
+WHERE type = 'index' AND sql IS NOT NULL AND sql NOT LIKE 'CREATE UNIQUE%'"""
+"""Those that are for speed alone. A unique one refuses a row, and is needed while rows come."""
 
 
 class SqliteSource:
@@ -71,6 +75,10 @@ class SqliteTarget:
             self._connection.executemany(f"{INSERT[table]} VALUES ({places})", each())
         except (apsw.ConstraintError, apsw.MismatchError) as error:
             raise wrong_line(lines[taken - 1], f"this row of {table} cannot be added ({error})") from error
+
+    async def choose_owner(self) -> None:
+        """Make the oldest developer an owner."""
+        self._connection.execute(CHOOSE_OWNER)
 
     async def commit(self, counts: Mapping[str, int]) -> None:
         """Make everything durable at once."""

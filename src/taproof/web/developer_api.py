@@ -5,7 +5,6 @@ An unknown path is 404 and a wrong method 405, HEAD among them, whoever asks. Th
 their descriptions in the API reference.
 """
 
-import re
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Final, TypeVar, cast
@@ -13,24 +12,26 @@ from typing import Annotated, Any, Final, TypeVar, cast
 from fastapi import Depends, FastAPI, Query, Request, Response
 from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
-from taproof.core.errors import AccessTokenNotFound, InvalidRequest
-from taproof.core.model import DeliveryState, Developer, EventType, Status
+from taproof.core.errors import InvalidRequest
+from taproof.core.model import Actor, DeliveryState, Developer, EventType, Status
 from taproof.service.analytics import AnalyticsReader, Window
+from taproof.service.audit import AuditLog
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.projects import Projects, Rotation
 from taproof.service.sessions import Sessions
 from taproof.web import schemas, showing
+from taproof.web.audit import AuditPageAnswer, show_page
 from taproof.web.errors import bearer_token, install_error_handlers
+from taproof.web.instants import read_instant
 from taproof.web.json_body import read_json_object
 from taproof.web.metrics import CountRequests, Metrics
 from taproof.web.validation import validation_sentence
 
 PREFIX: Final = "/api/v1/dev"
 PAGE_LIMIT: Final = 200
-"""Sessions or deliveries on a page at most."""
+"""Sessions, deliveries or entries of the audit log on a page at most."""
 
-_ACCESS_TOKEN_ID: Final = re.compile(r"tok_[A-Za-z0-9]{1,40}")
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -41,10 +42,11 @@ def build_developer_api(
     analytics: AnalyticsReader,
     deliveries: Deliveries,
     *,
+    audit: AuditLog,
     metrics: Metrics,
 ) -> FastAPI:
     """Return the application that answers `/api/v1/dev/*`; requests must come with their whole path."""
-    api = DeveloperApi(developers, projects, sessions, analytics, deliveries)
+    api = DeveloperApi(developers, projects, sessions, analytics, deliveries, audit=audit)
     app = FastAPI(
         docs_url=None,
         redoc_url=None,
@@ -58,8 +60,12 @@ def build_developer_api(
     return app
 
 
+async def _actor(request: Request) -> Actor:
+    return cast("Actor", request.state.actor)
+
+
 async def _caller(request: Request) -> Developer:
-    return cast("Developer", request.state.developer)
+    return (await _actor(request)).developer
 
 
 def _body(model: type[Model], *, may_be_empty: bool = False) -> Any:
@@ -90,7 +96,15 @@ def _window(value: Any) -> Any:
     return {"7": 7, "30": 30, "90": 90}.get(value, value) if isinstance(value, str) else value
 
 
+def _instant(field: str) -> Callable[[Any], Any]:
+    return lambda value: read_instant(value, field) if isinstance(value, str) else value
+
+
+_INSTANT: Final = WithJsonSchema({"type": "string", "format": "date-time"})
 Caller = Annotated[Developer, Depends(_caller)]
+"""Who reads."""
+Writer = Annotated[Actor, Depends(_actor)]
+"""Who changes something, as the audit log tells of it."""
 Limit = Annotated[
     int,
     BeforeValidator(_page_size),
@@ -104,6 +118,18 @@ Days = Annotated[
     Query(description="The window: so many UTC days, today last."),
 ]
 OneProject = Annotated[schemas.ProjectId | None, Query(description="One project only. Left out: all of your projects.")]
+Since = Annotated[
+    Annotated[int, BeforeValidator(_instant("since")), _INSTANT] | None,
+    Query(description="Sessions that were started at this time or later. In an address, + is written %2B."),
+]
+Until = Annotated[
+    Annotated[int, BeforeValidator(_instant("until")), _INSTANT] | None,
+    Query(description="Sessions that were started before this time."),
+]
+MessengerId = Annotated[
+    Annotated[str, WithJsonSchema({"type": "string", "pattern": "^[0-9]{1,20}$"})] | None,
+    Query(description="Sessions that this messenger account confirmed."),
+]
 Cursor = Annotated[
     Annotated[str, WithJsonSchema({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,100}$"})] | None,
     Query(description="The next_cursor of the page before. Left out: the first page."),
@@ -120,17 +146,23 @@ class DeveloperApi:
         sessions: Sessions,
         analytics: AnalyticsReader,
         deliveries: Deliveries,
+        *,
+        audit: AuditLog,
     ) -> None:
         self._developers = developers
         self._projects = projects
         self._sessions = sessions
         self._analytics = analytics
         self._deliveries = deliveries
+        self._audit = audit
 
     async def authenticate(self, request: Request, response: Response) -> None:
         """Recognise the caller of any endpoint. What it then answers may hold secrets and is not to be cached."""
         request.state.authenticate = partial(self._developers.authenticate, bearer_token(request.scope))
-        request.state.developer = await request.state.authenticate()
+        token, developer = await request.state.authenticate()
+        # Behind a trusted proxy this is the client's address already: see `transport.py`.
+        address = request.client.host if request.client else ""
+        request.state.actor = Actor(developer, "access_token", token.id, address)
         response.headers["Cache-Control"] = "no-store"
 
     async def read_account(self, caller: Caller) -> schemas.AccountAnswer:
@@ -143,11 +175,11 @@ class DeveloperApi:
         return schemas.ProjectListAnswer(projects=[showing.project(project) for project in found])
 
     async def create_project(
-        self, caller: Caller, body: Annotated[schemas.CreateProject, _body(schemas.CreateProject)]
+        self, writer: Writer, body: Annotated[schemas.CreateProject, _body(schemas.CreateProject)]
     ) -> schemas.CreatedProjectAnswer:
         """Create a project. Keep its secret_key: it is shown this once."""
         project, secrets = await self._projects.create_project(
-            caller,
+            writer,
             body.name,
             webhook_url=body.webhook_url,
             public_access=body.public_access,
@@ -161,21 +193,21 @@ class DeveloperApi:
 
     async def update_project(
         self,
-        caller: Caller,
+        writer: Writer,
         project_id: schemas.ProjectId,
         body: Annotated[schemas.UpdateProject, _body(schemas.UpdateProject)],
     ) -> schemas.ProjectAnswer:
         """Change a project. Fields that are left out stay as they are."""
-        return showing.project(await self._projects.update_project(caller, project_id, body.as_changes()))
+        return showing.project(await self._projects.update_project(writer, project_id, body.as_changes()))
 
-    async def delete_project(self, caller: Caller, project_id: schemas.ProjectId) -> schemas.DeletedAnswer:
+    async def delete_project(self, writer: Writer, project_id: schemas.ProjectId) -> schemas.DeletedAnswer:
         """Delete a project with its sessions and analytics. This cannot be undone."""
-        await self._projects.delete_project(caller, project_id)
+        await self._projects.delete_project(writer, project_id)
         return schemas.DeletedAnswer(deleted=True)
 
-    async def regenerate_secrets(self, caller: Caller, project_id: schemas.ProjectId) -> schemas.SecretsAnswer:
+    async def regenerate_secrets(self, writer: Writer, project_id: schemas.ProjectId) -> schemas.SecretsAnswer:
         """Replace the secret key and the webhook secret. The old ones stop working at once. Takes no body."""
-        return showing.secrets(await self._projects.regenerate_secrets(caller, project_id))
+        return showing.secrets(await self._projects.regenerate_secrets(writer, project_id))
 
     async def read_webhook_secret(self, caller: Caller, project_id: schemas.ProjectId) -> schemas.RotationAnswer:
         """Return the webhook secret, which proofs and webhooks are checked with, and during a rotation the next one."""
@@ -183,7 +215,7 @@ class DeveloperApi:
 
     async def rotate_webhook_secret(
         self,
-        caller: Caller,
+        writer: Writer,
         project_id: schemas.ProjectId,
         body: Annotated[schemas.RotateWebhookSecret, _body(schemas.RotateWebhookSecret, may_be_empty=True)],
     ) -> schemas.RotationAnswer:
@@ -192,12 +224,12 @@ class DeveloperApi:
         The secret key stays. The body may be left out.
         """
         return showing.rotation(
-            await self._projects.rotate_webhook_secret(caller, project_id, overlap_hours=body.overlap_hours)
+            await self._projects.rotate_webhook_secret(writer, project_id, overlap_hours=body.overlap_hours)
         )
 
-    async def promote_webhook_secret(self, caller: Caller, project_id: schemas.ProjectId) -> schemas.RotationAnswer:
+    async def promote_webhook_secret(self, writer: Writer, project_id: schemas.ProjectId) -> schemas.RotationAnswer:
         """End a rotation now: the next webhook secret takes the place of the current one. Takes no body."""
-        promoted = await self._projects.promote_webhook_secret(caller, project_id)
+        promoted = await self._projects.promote_webhook_secret(writer, project_id)
         return showing.rotation(Rotation(promoted, None, None))
 
     async def send_webhook_test(self, caller: Caller, project_id: schemas.ProjectId) -> schemas.DeliveryAnswer:
@@ -229,28 +261,43 @@ class DeveloperApi:
         """Return one webhook delivery with its latest 50 attempts, as the list shows it."""
         return showing.delivery(await self._deliveries.read_delivery(caller, delivery_id))
 
-    async def resend_delivery(self, caller: Caller, delivery_id: schemas.DeliveryId) -> schemas.DeliveryAnswer:
+    async def resend_delivery(self, writer: Writer, delivery_id: schemas.DeliveryId) -> schemas.DeliveryAnswer:
         """Send an event again, now, and if need be with all retries, whatever became of it before. Takes no body.
 
         One that is being sent just now is left as it is.
         """
-        return showing.delivery(await self._deliveries.resend_delivery(caller, delivery_id))
+        return showing.delivery(await self._deliveries.resend_delivery(writer, delivery_id))
 
     async def list_sessions(
         self,
         caller: Caller,
         project_id: OneProject = None,
         status: Annotated[Status | None, Query(description="Sessions in this status only.")] = None,
+        *,
+        since: Since = None,
+        until: Until = None,
+        messenger_id: MessengerId = None,
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> schemas.SessionPageAnswer:
         """Return sessions across your projects, newest first, page by page."""
         page = await self._sessions.list_sessions(
-            caller, project_id=project_id, status=status, limit=limit, cursor=cursor
+            caller,
+            project_id=project_id,
+            status=status,
+            limit=limit,
+            cursor=cursor,
+            since=since,
+            until=until,
+            messenger_id=messenger_id,
         )
         return schemas.SessionPageAnswer(
             sessions=[showing.session(session) for session in page.sessions], next_cursor=page.next_cursor
         )
+
+    async def read_session(self, caller: Caller, session_id: schemas.SessionId) -> schemas.SessionAnswer:
+        """Return one session, as the list shows it."""
+        return showing.session(await self._sessions.read_session(caller, session_id))
 
     async def read_analytics(
         self, caller: Caller, days: Days = 30, project_id: OneProject = None
@@ -264,19 +311,23 @@ class DeveloperApi:
         return schemas.AccessTokenListAnswer(tokens=[showing.access_token(token) for token in found])
 
     async def create_access_token(
-        self, caller: Caller, body: Annotated[schemas.CreateAccessToken, _body(schemas.CreateAccessToken)]
+        self, writer: Writer, body: Annotated[schemas.CreateAccessToken, _body(schemas.CreateAccessToken)]
     ) -> schemas.CreatedAccessTokenAnswer:
         """Make another access token for your account. Keep it: it is shown this once."""
-        created = await self._developers.create_access_token(caller.id, body.name, expires_at=body.expiry())
+        created = await self._developers.create_access_token(writer, body.name, expires_at=body.expiry())
         return showing.created_access_token(created)
 
-    async def delete_access_token(self, caller: Caller, token_id: schemas.AccessTokenId) -> schemas.DeletedAnswer:
+    async def delete_access_token(self, writer: Writer, token_id: schemas.AccessTokenId) -> schemas.DeletedAnswer:
         """Revoke an access token, at once and for good. It may be the one that this request is made with."""
-        # Any id that was not given out is unknown; one with a NUL or a lone surrogate must not reach the store.
-        if _ACCESS_TOKEN_ID.fullmatch(token_id) is None:
-            raise AccessTokenNotFound
-        await self._developers.delete_access_token(caller.id, token_id)
+        await self._developers.delete_access_token(writer, token_id)
         return schemas.DeletedAnswer(deleted=True)
+
+    async def list_audit_entries(self, caller: Caller, limit: Limit = 50, cursor: Cursor = None) -> AuditPageAnswer:
+        """Return your audit log, newest entry first, page by page: who changed what, when, and from where.
+
+        An entry is never changed or deleted.
+        """
+        return show_page(await self._audit.list_entries(caller, limit=limit, cursor=cursor))
 
     def add_routes(self, app: FastAPI) -> None:
         """Put every endpoint at its address."""
@@ -319,10 +370,12 @@ class DeveloperApi:
         add(webhooks, "GET", "/deliveries/{delivery_id}", self.read_delivery)
         add(webhooks, "POST", "/deliveries/{delivery_id}/resend", self.resend_delivery)
         add("Sessions and analytics", "GET", "/sessions", self.list_sessions)
+        add("Sessions and analytics", "GET", "/sessions/{session_id}", self.read_session)
         add("Sessions and analytics", "GET", "/analytics", self.read_analytics)
         add("Access tokens", "GET", "/tokens", self.list_access_tokens)
         add("Access tokens", "POST", "/tokens", self.create_access_token, schemas.CreateAccessToken)
         add("Access tokens", "DELETE", "/tokens/{token_id}", self.delete_access_token)
+        add("Audit log", "GET", "/audit", self.list_audit_entries)
 
 
 def _documented_body(model: type[BaseModel], *, required: bool) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document: the developer API as FastAPI describes it, all else written by hand.
 
-The sign-in endpoints are in `openapi_sign_in.py`, what is sent to webhooks in `openapi_webhooks.py`, and the answers to
-failed requests in `openapi_failures.py`.
+The sign-in endpoints are in `openapi_sign_in.py`, those of `taproof login` in `openapi_login.py`, what is sent to
+webhooks in `openapi_webhooks.py`, and the answers to failed requests in `openapi_failures.py`.
 
 Every answer that a route can give is listed, failures too, so that a client, or a fuzzer, can hold it to that.
 """
@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from taproof.web.openapi_failures import FAILURE_SCHEMAS, failure_responses, failures
+from taproof.web.openapi_login import LOGIN_PATHS, LOGIN_SCHEMAS, LOGIN_TAG
 from taproof.web.openapi_sign_in import SIGN_IN_PATHS, SIGN_IN_SCHEMAS
 from taproof.web.openapi_webhooks import WEBHOOK_SCHEMAS, WEBHOOKS
 
@@ -38,6 +39,8 @@ _TAGS: Final = [
     {"name": "Webhook secret and deliveries", "description": "What was sent to a webhook, again, and for a test."},
     {"name": "Sessions and analytics", "description": "What happened."},
     {"name": "Access tokens", "description": "The Bearer tokens of the developer API."},
+    {"name": "Audit log", "description": "Who changed what."},
+    LOGIN_TAG,
     {"name": "Operations", "description": "For those who run the service."},
 ]
 _SECURITY_SCHEMES: Final = {
@@ -74,12 +77,12 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
     document["info"]["license"] = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
     document["servers"] = [{"url": "/"}]
     document["tags"] = _TAGS
-    document["paths"] = SIGN_IN_PATHS | developer_paths | _OPERATION_PATHS
+    document["paths"] = SIGN_IN_PATHS | developer_paths | LOGIN_PATHS | _OPERATION_PATHS
     document["webhooks"] = WEBHOOKS
     components = document["components"]
     for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own error shape, which nothing answers.
         components["schemas"].pop(name, None)
-    components["schemas"] |= FAILURE_SCHEMAS | SIGN_IN_SCHEMAS | WEBHOOK_SCHEMAS | _SCHEMAS
+    components["schemas"] |= FAILURE_SCHEMAS | SIGN_IN_SCHEMAS | LOGIN_SCHEMAS | WEBHOOK_SCHEMAS | _SCHEMAS
     components["responses"] = failure_responses()
     components["securitySchemes"] = _SECURITY_SCHEMES
     return document
@@ -97,6 +100,8 @@ def _complete(operation: dict[str, Any]) -> None:
         possible.append("ProjectNotFound")
     if "token_id" in names:
         possible.append("AccessTokenNotFound")
+    if "session_id" in names:
+        possible.append("SessionNotFound")
     if "delivery_id" in names:
         possible.append("DeliveryNotFound")
     operation["responses"].pop("422", None)

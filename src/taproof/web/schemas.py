@@ -5,29 +5,23 @@ so that it may; whether it was sent is what `model_fields_set` says. The rules o
 applied by the services; here they stand in the JSON Schema, as far as that can say them.
 """
 
-import re
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from taproof.core.attempt_errors import SENTENCES, ShownError
-from taproof.core.errors import InvalidRequest
 from taproof.core.model import DeliveryState, EventType, Plan, ProjectChanges, Status, TurnOffReason
 from taproof.core.names import NAME_LIMIT
 from taproof.core.webhook_url import WEBHOOK_URL_LIMIT
 from taproof.service.projects import OVERLAP_LIMIT
 from taproof.storage.protocol import ATTEMPTS_SHOWN
+from taproof.web.instants import read_instant
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PRINTED: Final = r"[^\u0000-\u001f\u007f-\u009f\u2028\u2029]"
 """Any character but control characters and line breaks, as a regular expression of ECMA 262."""
 _WEBHOOK_URL: Final = (
     r"^$|^(https://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)|http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\]))"
     r"(:[0-9]{1,5})?([/?#][!-\[\]-~]*)?$"
-)
-_RFC3339: Final = re.compile(
-    r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})", flags=re.ASCII
 )
 
 Time = Annotated[
@@ -49,6 +43,11 @@ DeliveryId = Annotated[
     str,
     WithJsonSchema({"type": "string", "pattern": "^evt_[A-Za-z0-9]{16,40}$"}),
     Field(description="The event's id.", examples=["evt_3Qm8ZsVd71LxKcTnYpRw0B"]),
+]
+SessionId = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "pattern": "^sess_[A-Za-z0-9]{27}$"}),
+    Field(description="The session's id.", examples=["sess_7Wk2PdQ0Bv7TqLm29XcYdKpRfWz"]),
 ]
 Name = Annotated[
     str,
@@ -129,15 +128,7 @@ class CreateAccessToken(_Request):
         """
         if "expires_at" not in self.model_fields_set:
             return None
-        # The form is checked first: fromisoformat also takes bare dates, week dates and times without an offset.
-        # Beyond the year 9999, which an offset can reach, no answer could be written.
-        try:
-            if _RFC3339.fullmatch(self.expires_at) is not None:
-                moment = datetime.fromisoformat(self.expires_at.upper()).astimezone(UTC)
-                return (moment - _EPOCH) // timedelta(milliseconds=1)
-        except (ValueError, OverflowError):
-            pass
-        raise InvalidRequest("expires_at must be a time with its offset, such as 2030-01-01T00:00:00Z.")
+        return read_instant(self.expires_at, "expires_at")
 
 
 class AccountAnswer(BaseModel):
@@ -227,7 +218,7 @@ class DeletedAnswer(BaseModel):
 class SessionAnswer(BaseModel):
     """One sign-in session. The session token is not kept, so it is not shown."""
 
-    id: str = Field(examples=["sess_0Bv7TqLm29XcYdKpRfWzHs"])
+    id: str = Field(examples=["sess_7Wk2PdQ0Bv7TqLm29XcYdKpRfWz"])
     project_id: ProjectId
     project_name: str = Field(examples=["Acme Shop"])
     messenger_id: str = Field(description='"" until the user confirms; from then on it stays.', examples=["123456789"])
@@ -279,6 +270,10 @@ class DeliveryAnswer(BaseModel):
     id: DeliveryId
     event: EventType
     project_id: ProjectId
+    session_id: str | None = Field(
+        description="The session whose decision the event tells of; null for a test.",
+        examples=["sess_7Wk2PdQ0Bv7TqLm29XcYdKpRfWz"],
+    )
     status: DeliveryState = Field(
         description="due: to be sent, or sent again. delivered: the receiver has taken it. failed: given up. ended: "
         "the webhook was removed or turned off first.",

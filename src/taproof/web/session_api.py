@@ -67,11 +67,11 @@ class SessionApi:
 
     async def _generate_public(self, scope: Scope, receive: Receive) -> bytes:
         body = await read_json_object(scope, receive)
-        return self._created(await self._signin.create_session(_text(body, "project_id"), public=True))
+        return self._created(await self._signin.create_session(text_field(body, "project_id"), public=True))
 
     async def _verify_public(self, scope: Scope, receive: Receive) -> bytes:
         body = await read_json_object(scope, receive)
-        project_id, session_token = _text(body, "project_id"), _text(body, "session_token")
+        project_id, session_token = text_field(body, "project_id"), text_field(body, "session_token")
         if "wait" in body and not await self._wait(body, project_id, session_token, receive, public=True):
             return _TO_NOBODY
         return self._verified(await self._signin.verify_session(project_id, session_token, public=True))
@@ -82,7 +82,7 @@ class SessionApi:
 
     async def _verify(self, scope: Scope, receive: Receive) -> bytes:
         project_id, body = await self._read_keyed(scope, receive)
-        session_token = _text(body, "session_token")
+        session_token = text_field(body, "session_token")
         if "wait" in body:
             if not await self._wait(body, project_id, session_token, receive, public=False):
                 return _TO_NOBODY
@@ -94,10 +94,10 @@ class SessionApi:
         self, body: dict[str, Any], project_id: str, session_token: str, receive: Receive, *, public: bool
     ) -> bool:
         """Wait as long as the body's `wait` says and the session is pending; False when the client has gone away."""
-        seconds = _wait_seconds(body["wait"])
-        until_gone = partial(_until_gone, receive)
+        seconds = wait_seconds(body["wait"], WAIT_LIMIT)
+        gone = partial(until_gone, receive)
         with self._metrics.waiting_calls.track_inprogress():
-            end = await self._waiting.wait(project_id, session_token, seconds, until_gone, public=public)
+            end = await self._waiting.wait(project_id, session_token, seconds, gone, public=public)
         if end == "no_place":
             self._metrics.waits_without_place.inc()
         return end != "gone"
@@ -111,7 +111,7 @@ class SessionApi:
         await self._projects.authenticate(bearer_token(scope))
         body = await read_json_object(scope, receive)
         project = await self._projects.authenticate(bearer_token(scope))
-        if "project_id" in body and _text(body, "project_id") != project.id:
+        if "project_id" in body and text_field(body, "project_id") != project.id:
             raise InvalidRequest(
                 "project_id is not the project of this secret key. Leave it out, or send the right one."
             )
@@ -198,7 +198,7 @@ async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def _until_gone(receive: Receive) -> None:
+async def until_gone(receive: Receive) -> None:
     """Return when the client has closed its connection.
 
     The end of the body may not have been received yet: `json_body` does not wait for it. Granian tells of a closed
@@ -210,14 +210,16 @@ async def _until_gone(receive: Receive) -> None:
         pass
 
 
-def _wait_seconds(value: Any) -> float:
+def wait_seconds(value: Any, limit: int) -> float:
+    """Return a body's `wait`; raises InvalidRequest unless it is a number of seconds from 0 to `limit`."""
     # A bool is a number to Python, though not to JSON.
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= WAIT_LIMIT:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= limit:
         return value
-    raise InvalidRequest(f"wait must be a number of seconds from 0 to {WAIT_LIMIT}.")
+    raise InvalidRequest(f"wait must be a number of seconds from 0 to {limit}.")
 
 
-def _text(body: dict[str, Any], field: str) -> str:
+def text_field(body: dict[str, Any], field: str) -> str:
+    """Return a field that must be there and hold text; raises InvalidRequest, which names it."""
     value = body.get(field)
     if isinstance(value, str) and value:
         return value

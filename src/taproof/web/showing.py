@@ -107,6 +107,7 @@ def delivery(found: SeenDelivery) -> schemas.DeliveryAnswer:
         id=record.event_id,
         event=record.type,
         project_id=record.project_id,
+        session_id=record.session_id,
         status=record.state,
         created_at=iso8601(record.created_at),
         next_attempt_at=iso8601(record.due_at) if waits else None,

@@ -1,0 +1,226 @@
+"""How soon a page of many stored sessions is there, whatever it is filtered by and however deep it lies.
+
+Each page is asked for over one kept connection, one request at a time: this is what somebody waits who looks at it.
+"""
+
+import asyncio
+import http.client
+import json
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from benchmarks.machine import cpu_seconds, fail, percentile, say
+from benchmarks.outcome import Outcome, Plan, Table
+from benchmarks.parts.speed import STORES, Store
+from benchmarks.server import DEVELOPER, bench_settings
+from benchmarks.serving import Target, running
+from benchmarks.stores import Postgres, sqlite_copy
+
+from taproof.app import open_services
+from taproof.core.clock import DAY, iso8601, system_clock
+from taproof.core.model import Actor
+
+_API: Final = "/api/v1/dev/sessions"
+_DEPTHS: Final = (3, 11, 26, 47, 66, 84)
+"""How many days ago the pages lie that are not the first."""
+_REQUESTS: Final = 40
+"""Of each kind of page, in one round."""
+_BUSIEST: Final = "1000000000"
+"""The messenger account that has signed in most often: see `seed.py`."""
+_NOBODY: Final = "999999999"
+_PENDING: Final = 30
+
+Check = Callable[[Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A kind of page: what it is called, the addresses that are asked for in turn, and whether an answer is right."""
+
+    title: str
+    addresses: list[str]
+    is_right: Check
+
+
+class Browser:
+    """Asks one server for pages, as the developer of all its projects."""
+
+    def __init__(self, port: int, access_token: str) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        self._headers = {"Authorization": f"Bearer {access_token}"}
+
+    def get(self, address: str) -> tuple[Any, float]:
+        """Return an answer, which must be 200 with JSON, and the milliseconds until all of it was there."""
+        begun = time.perf_counter()
+        self._connection.request("GET", address, headers=self._headers)
+        answer = self._connection.getresponse()
+        content = answer.read()
+        taken = (time.perf_counter() - begun) * 1e3
+        if answer.status != 200:
+            fail(f"GET {address} was answered {answer.status}: {content[:300].decode(errors='replace')}")
+        return json.loads(content), taken
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+
+
+def measure_console(plan: Plan, postgres: Postgres) -> Outcome:
+    """Measure on both stores."""
+    outcome = Outcome()
+    with sqlite_copy(plan.sessions, plan.directory, "console") as url:
+        _measure(plan, outcome, "sqlite", url)
+    _measure(plan, outcome, "postgres", postgres.database("speed", plan.sessions))
+    return outcome
+
+
+def _measure(plan: Plan, outcome: Outcome, store: Store, url: str) -> None:
+    access_token = asyncio.run(_access_token(url))
+    with running(url) as target:
+        _make_pending(target)
+        browser = Browser(target.port, access_token)
+        pages = _pages(browser)
+        times: dict[str, list[float]] = {page.title: [] for page in pages}
+        costs: dict[str, list[float]] = {page.title: [] for page in pages}
+        for number in range(plan.repeat + 1):
+            say(f"console, {STORES[store]}, round {number} of {plan.repeat}")
+            for page in pages:
+                before = cpu_seconds(target.pid)
+                taken = [_ask(browser, page, number) for number in range(_REQUESTS)]
+                if number:
+                    times[page.title] += taken
+                    costs[page.title].append((cpu_seconds(target.pid) - before) / _REQUESTS * 1e3)
+        browser.close()
+    rows = [["page", "median ms", "p99 ms", "worst ms", "server ms"]]
+    for title, taken in times.items():
+        figures = (statistics.median(taken), percentile(taken, 0.99), max(taken), statistics.median(costs[title]))
+        rows.append([title, *(f"{each:.1f}" for each in figures)])
+    outcome.values |= {
+        f"console.{store}.median": max(statistics.median(taken) for taken in times.values()),
+        f"console.{store}.worst": max(map(max, times.values())),
+    }
+    note = (
+        f"{plan.sessions:,} sessions of 90 days in 20 projects of one developer, 50 on a page if nothing else is said. "
+        f"From sending the request until the whole answer is there, over a kept connection, {_REQUESTS * plan.repeat} "
+        "requests of each kind, to different places where there are such. `server ms` is the server's CPU time for one."
+    )
+    outcome.tables.append(Table(f"Pages of sessions on {STORES[store]}", rows, note))
+    outcome.versions |= target.versions
+
+
+def _ask(browser: Browser, page: Page, number: int) -> float:
+    address = page.addresses[number % len(page.addresses)]
+    answer, taken = browser.get(address)
+    if not page.is_right(answer):
+        fail(f"GET {address} ({page.title}) was answered {json.dumps(answer)[:500]}")
+    return taken
+
+
+async def _access_token(url: str) -> str:
+    """Make an access token of the developer of all projects."""
+    async with open_services(bench_settings(url, 1)) as services:
+        (developer,) = [each for each in await services.developers.list_developers() if each.email == DEVELOPER]
+        created = await services.developers.create_access_token(Actor(developer, "command_line"), "benchmark")
+        return created.plaintext
+
+
+def _make_pending(target: Target) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", target.port, timeout=30)
+    for number in range(_PENDING):
+        body = json.dumps({"project_id": target.projects[number % len(target.projects)]})
+        connection.request("POST", "/api/v1/generate/public", body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        answer.read()
+        if answer.status != 200:
+            fail(f"A session could not be made: {answer.status}")
+    connection.close()
+
+
+def _pages(browser: Browser) -> list[Page]:
+    """Return every kind of page. Another front end's are more lines here."""
+    now = system_clock()
+    days_ago = {days: iso8601(now - days * DAY) for days in (*_DEPTHS, 1, 40, 50)}
+    below = {days: f"until={days_ago[days]}" for days in _DEPTHS}
+    # The page after one that begins anywhere begins with its cursor, as if somebody had walked there.
+    cursors = [browser.get(f"{_API}?limit=1&{each}")[0]["next_cursor"] for each in below.values()]
+    spread = [browser.get(f"{_API}?limit=200&{each}")[0]["sessions"] for each in below.values()]
+    ids = [session["id"] for sessions in spread for session in sessions[::20]]
+    # Accounts with high numbers have signed in once or twice: see `seed.py`.
+    rare = [max(sessions, key=lambda session: session["messenger_id"])["messenger_id"] for sessions in spread]
+    sizes = browser.get("/api/v1/dev/projects")[0]["projects"]
+    small = min(sizes, key=lambda project: project["sessions_count"])["id"]
+    window = (iso8601(now - 50 * DAY), iso8601(now - 40 * DAY))
+    between = f"since={window[0]}&until={window[1]}"
+    return [
+        Page("first page", [_API], _at_least(50)),
+        Page("first page of 200", [f"{_API}?limit=200"], _at_least(200)),
+        Page("deep, by cursor", [f"{_API}?cursor={each}" for each in cursors], _at_least(50)),
+        Page(
+            "deep, by cursor, 200",
+            [f"{_API}?limit=200&cursor={each}" for each in cursors],
+            _at_least(200),
+        ),
+        *(
+            Page(f"status {status}", [f"{_API}?status={status}"], _at_least(least, status=status))
+            for status, least in (("used", 50), ("confirmed", 50), ("cancelled", 50), ("expired", 50), ("pending", 1))
+        ),
+        *(
+            Page(
+                f"status {status}, deep",
+                [f"{_API}?status={status}&cursor={each}" for each in cursors],
+                _at_least(1, status=status),
+            )
+            for status in ("used", "confirmed")
+        ),
+        Page(
+            "a rare status in a small project, 200",
+            [f"{_API}?limit=200&status=confirmed&project_id={small}"],
+            _at_least(1, status="confirmed", project_id=small),
+        ),
+        Page("account with few sessions", [f"{_API}?messenger_id={each}" for each in rare], _at_least(1)),
+        Page(
+            "account with many sessions",
+            [f"{_API}?messenger_id={_BUSIEST}", *(f"{_API}?messenger_id={_BUSIEST}&{each}" for each in below.values())],
+            _at_least(1, messenger_id=_BUSIEST),
+        ),
+        Page(
+            "account with many sessions, confirmed and never read",
+            [f"{_API}?messenger_id={_BUSIEST}&status=confirmed"],
+            _at_least(0, messenger_id=_BUSIEST, status="confirmed"),
+        ),
+        Page("account that nobody has", [f"{_API}?messenger_id={_NOBODY}"], _at_least(0)),
+        Page("until a time", [f"{_API}?{each}" for each in below.values()], _at_least(50)),
+        Page("10 days, half-way", [f"{_API}?{between}"], _at_least(50, window=window)),
+        Page(
+            "10 days, half-way, cancelled",
+            [f"{_API}?{between}&status=cancelled&limit=200"],
+            _at_least(1, window=window, status="cancelled"),
+        ),
+        Page(
+            "10 days, half-way, one account",
+            [f"{_API}?{between}&messenger_id={_BUSIEST}"],
+            _at_least(1, window=window, messenger_id=_BUSIEST),
+        ),
+        Page("since an hour ago", [f"{_API}?since={iso8601(now - DAY // 24)}"], _at_least(_PENDING, status="pending")),
+        Page("one session", [f"{_API}/{each}" for each in ids], lambda session: session["id"] in ids),
+    ]
+
+
+def _at_least(least: int, *, window: tuple[str, str] | None = None, **wanted: str) -> Check:
+    """Return a check of a page: sessions newest first, at least so many, each with these values and in this time."""
+
+    def is_right(answer: Any) -> bool:
+        sessions = answer["sessions"]
+        times = [datetime.fromisoformat(session["created_at"]) for session in sessions]
+        return (
+            len(sessions) >= least
+            and times == sorted(times, reverse=True)
+            and all(session[name] == value for session in sessions for name, value in wanted.items())
+            and (window is None or all(window[0] <= session["created_at"] < window[1] for session in sessions))
+        )
+
+    return is_right

@@ -1,0 +1,147 @@
+"""Who is signed in to the console: the cookie, and what a page needs to know of the one who asks."""
+
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlencode, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from taproof.core.errors import ConsoleSessionNotFound
+from taproof.core.model import Actor, ConsoleSession, Developer
+from taproof.service.console_sessions import ConsoleSessions
+
+SIGN_IN: Final = "/console/sign-in"
+HOME: Final = "/console/projects"
+_SESSION: Final = "session"
+_NEXT_LIMIT: Final = 500
+"""Characters: it travels in a cookie, and browsers drop one of more than 4 KB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """The developer who asks, and the console session that they ask with."""
+
+    developer: Developer
+    session: ConsoleSession
+    address: str
+
+    @property
+    def actor(self) -> Actor:
+        """Who changes something, for the audit log."""
+        return Actor(self.developer, "console", self.session.id, self.address)
+
+
+Page = Callable[[Request, Visitor], Awaitable[Response]]
+
+
+class Access:
+    """Recognises visitors by their cookie."""
+
+    def __init__(self, console_sessions: ConsoleSessions) -> None:
+        self._console_sessions = console_sessions
+
+    async def visitor(self, request: Request, *, by_itself: bool = False) -> Visitor | None:
+        """Return who is signed in with this browser, if anybody is; `by_itself`: the page asks, not a person."""
+        cookie = read_cookie(request, _SESSION)
+        signed_in = await self._console_sessions.authenticate(cookie, by_itself=by_itself)
+        if signed_in is None:
+            return None
+        return Visitor(signed_in.developer, signed_in.session, client_address(request))
+
+    def signed_in(self, page: Page, *, by_itself: bool = False) -> Callable[[Request], Awaitable[Response]]:
+        """Return an endpoint that answers those who are signed in, and leads others to the sign-in."""
+
+        async def answer(request: Request) -> Response:
+            visitor = await self.visitor(request, by_itself=by_itself)
+            if visitor is None:
+                return self.lead_to_sign_in(request)
+            request.state.visitor = visitor
+            return await page(request, visitor)
+
+        return answer
+
+    @staticmethod
+    def lead_to_sign_in(request: Request) -> Response:
+        """Redirect to the sign-in, which leads back to a page that was asked for; a form's content is lost."""
+        back = urlencode({"next": request.url.path}) if request.method == "GET" else ""
+        return RedirectResponse(f"{SIGN_IN}?{back}" if back else SIGN_IN, 303)
+
+    async def sign_in(self, request: Request, developer: Developer, *, access_token_id: str | None = None) -> str:
+        """Open a console session and return its cookie for `remember`; from here on the request is its visitor's.
+
+        Always a new session, whatever cookie the browser sent: nobody can know it beforehand (session fixation). The
+        session that the browser had ends.
+        """
+        before = await self.visitor(request)
+        cookie = await self._console_sessions.open_session(
+            developer,
+            access_token_id=access_token_id,
+            address=client_address(request),
+            user_agent=request.headers.get("user-agent", ""),
+        )
+        if before is not None:
+            with contextlib.suppress(ConsoleSessionNotFound):
+                await self._console_sessions.end_session(before.actor, before.session.id, signed_out=True)
+        signed_in = await self._console_sessions.authenticate(cookie)
+        if signed_in is not None:
+            request.state.visitor = Visitor(signed_in.developer, signed_in.session, client_address(request))
+        return cookie
+
+    @staticmethod
+    def remember(request: Request, response: Response, cookie: str) -> None:
+        """Give the session's cookie to the browser."""
+        set_cookie(request, response, _SESSION, cookie)
+
+    @staticmethod
+    def forget(request: Request, response: Response) -> None:
+        """Take the session's cookie from the browser."""
+        delete_cookie(request, response, _SESSION)
+
+
+def client_address(request: Request) -> str:
+    """Return the IP address of the client; `transport.HttpsOnly` has seen to what proxies say."""
+    return request.client.host if request.client else ""
+
+
+def safe_next(address: str) -> str:
+    """Return where to go after signing in: `address` if it is a page of the console, else the first page."""
+    plain = address.startswith("/console/") and "\\" not in address and address.isascii() and address.isprintable()
+    if not plain or len(address) > _NEXT_LIMIT:
+        return HOME
+    path = urlsplit(address).path
+    return HOME if path.startswith(SIGN_IN) else path
+
+
+# ---- cookies: over HTTPS bound to this host (`__Host-`); plain HTTP is answered on loopback only, see transport.py
+
+
+def _cookie_name(request: Request, name: str) -> str:
+    return f"__Host-taproof_{name}" if request.url.scheme == "https" else f"taproof_{name}"
+
+
+def read_cookie(request: Request, name: str) -> str | None:
+    """Return a cookie of the console's."""
+    return request.cookies.get(_cookie_name(request, name))
+
+
+def set_cookie(request: Request, response: Response, name: str, value: str, *, max_age: int | None = None) -> None:
+    """Give the browser a cookie that no script can read; without `max_age` (seconds) it ends with the browser."""
+    response.set_cookie(
+        _cookie_name(request, name),
+        value,
+        max_age=max_age,
+        path="/",
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="lax",
+    )
+
+
+def delete_cookie(request: Request, response: Response, name: str) -> None:
+    """Take a cookie from the browser."""
+    response.delete_cookie(
+        _cookie_name(request, name), path="/", secure=request.url.scheme == "https", httponly=True, samesite="lax"
+    )

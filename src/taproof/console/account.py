@@ -1,0 +1,118 @@
+"""A developer's own account: who they are here, the browsers that are signed in, and signing out."""
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from taproof.console.access import SIGN_IN, Access, Visitor
+from taproof.console.rendering import Pages
+from taproof.core.errors import ConsoleSessionNotFound
+from taproof.core.model import ConsoleSession
+from taproof.service.console_sessions import ConsoleSessions
+from taproof.service.developers import Developers
+
+_ACCOUNT: Final = "/console/account"
+_BROWSERS: Final = (
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("SamsungBrowser/", "Samsung Internet"),
+    ("Firefox/", "Firefox"),
+    ("FxiOS/", "Firefox"),
+    ("CriOS/", "Chrome"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+)
+"""The more telling mark first: nearly every browser also calls itself by older names."""
+_SYSTEMS: Final = (
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Android", "Android"),
+    ("Windows", "Windows"),
+    ("CrOS", "ChromeOS"),
+    ("Mac OS X", "macOS"),
+    ("Linux", "Linux"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownSession:
+    """A browser that is signed in, in words. `access_token` is the name of the token it came in with, "" for none."""
+
+    session: ConsoleSession
+    browser: str
+    access_token: str
+    is_this: bool
+
+
+class AccountPages:
+    """The account, and every way to sign out."""
+
+    def __init__(self, access: Access, pages: Pages, console_sessions: ConsoleSessions, developers: Developers) -> None:
+        self._access = access
+        self._pages = pages
+        self._console_sessions = console_sessions
+        self._developers = developers
+
+    def routes(self) -> list[Route]:
+        """Return the routes of these pages."""
+        signed_in = self._access.signed_in
+        return [
+            Route(_ACCOUNT, signed_in(self._show), methods=["GET"]),
+            Route(f"{_ACCOUNT}/sessions/{{console_session_id}}/end", signed_in(self._end_session), methods=["POST"]),
+            Route("/console/sign-out", signed_in(self._sign_out), methods=["POST"]),
+            Route("/console/sign-out-everywhere", signed_in(self._sign_out_everywhere), methods=["POST"]),
+        ]
+
+    async def _show(self, request: Request, visitor: Visitor) -> Response:
+        sessions = await self._console_sessions.list_sessions(visitor.developer)
+        tokens = await self._developers.list_access_tokens(visitor.developer.id)
+        names = {token.id: token.name for token in tokens}
+        shown = [
+            ShownSession(
+                session,
+                browser_in_words(session.user_agent),
+                names.get(session.access_token_id, session.access_token_id) if session.access_token_id else "",
+                session.id == visitor.session.id,
+            )
+            for session in sessions
+        ]
+        return self._pages.render(request, "account.html", {"sessions": shown})
+
+    async def _end_session(self, request: Request, visitor: Visitor) -> Response:
+        session_id: str = request.path_params["console_session_id"]
+        if session_id == visitor.session.id:
+            return await self._sign_out(request, visitor)
+        await self._console_sessions.end_session(visitor.actor, session_id)
+        return self._pages.redirect(request, _ACCOUNT, notice="That browser is signed out.")
+
+    async def _sign_out(self, request: Request, visitor: Visitor) -> Response:
+        with contextlib.suppress(ConsoleSessionNotFound):  # Another tab was quicker.
+            await self._console_sessions.end_session(visitor.actor, visitor.session.id, signed_out=True)
+        return self._leave(request, "You are signed out.")
+
+    async def _sign_out_everywhere(self, request: Request, visitor: Visitor) -> Response:
+        count = await self._console_sessions.end_all_sessions(visitor.actor)
+        browsers = "1 browser" if count == 1 else f"{count} browsers"
+        return self._leave(request, f"You are signed out everywhere: {browsers}. Access tokens work on.")
+
+    def _leave(self, request: Request, notice: str) -> Response:
+        request.state.visitor = None  # The next page has no visitor, and `notice` is for that one.
+        response = self._pages.redirect(request, SIGN_IN, notice=notice)
+        self._access.forget(request, response)
+        return response
+
+
+def browser_in_words(user_agent: str) -> str:
+    """Return what a browser calls itself in words such as "Firefox on Linux"; anybody may call themselves anything."""
+    browser = _first(_BROWSERS, user_agent) or "Another program"
+    system = _first(_SYSTEMS, user_agent)
+    return f"{browser} on {system}" if system else browser
+
+
+def _first(marks: Sequence[tuple[str, str]], text: str) -> str | None:
+    return next((name for mark, name in marks if mark in text), None)

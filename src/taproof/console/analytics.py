@@ -1,0 +1,100 @@
+"""The analytics page and its CSV file: the figures of `GET /api/v1/dev/analytics`, drawn and as tables."""
+
+import csv
+import io
+from typing import Final
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from taproof.console.access import Access, Visitor
+from taproof.console.charts import FUNNEL, daily_chart, funnel_chart, percent
+from taproof.console.rendering import Pages
+from taproof.core.clock import iso_date
+from taproof.core.errors import InvalidRequest
+from taproof.service.analytics import COUNTS, Analytics, AnalyticsReader, Window
+
+WINDOWS: Final[dict[str, Window]] = {"7": 7, "30": 30, "90": 90}
+_USUAL: Final = "30"
+_FIELDS: Final = ("date", "sessions", *COUNTS[1:], "unique_users", "conversion_rate")
+
+
+class AnalyticsPages:
+    """Shows what became of the sessions of the last days."""
+
+    def __init__(self, access: Access, pages: Pages, analytics: AnalyticsReader) -> None:
+        self._access = access
+        self._pages = pages
+        self._analytics = analytics
+
+    def routes(self) -> list[Route]:
+        """Return the pages with their addresses."""
+        return [
+            Route("/console/analytics", self._access.signed_in(self.show)),
+            Route("/console/analytics.csv", self._access.signed_in(self.download)),
+        ]
+
+    async def show(self, request: Request, visitor: Visitor) -> Response:
+        """Show charts, and behind them the tables."""
+        days, project_id = _asked(request)
+        analytics = await self._analytics.read_analytics(visitor.developer, days=days, project_id=project_id)
+        chosen = {"project_id": project_id} if project_id else {}
+        return self._pages.render(
+            request,
+            "analytics.html",
+            {
+                "analytics": analytics,
+                "days": days,
+                "project_id": project_id,
+                "windows": [(each, urlencode({"days": each} | chosen)) for each in WINDOWS.values()],
+                "csv": urlencode({"days": days} | chosen),
+                "daily_chart": daily_chart(analytics),
+                "funnel_chart": funnel_chart(analytics),
+                "conversion": percent(analytics.conversion_rate),
+                "steps": _steps(analytics),
+                "dates": [(iso_date(day.day), day) for day in analytics.daily],
+            },
+        )
+
+    async def download(self, request: Request, visitor: Visitor) -> Response:
+        """Send the same figures as a CSV file."""
+        days, project_id = _asked(request)
+        analytics = await self._analytics.read_analytics(visitor.developer, days=days, project_id=project_id)
+        # Of letters, digits, "-" and "_" only: the service has refused what does not look like a project's id.
+        parts = ["taproof-analytics", project_id, f"{days}-days-to-{iso_date(analytics.daily[-1].day)}"]
+        name = "-".join(part for part in parts if part)
+        headers = {"content-disposition": f'attachment; filename="{name}.csv"'}
+        return Response(as_csv(analytics), media_type="text/csv; charset=utf-8; header=present", headers=headers)
+
+
+def as_csv(analytics: Analytics) -> str:
+    """Write a row for each day, and a last one, "total", with the figures of the whole window (RFC 4180).
+
+    Users are not added up: somebody who came on two days is one of the total. No cell holds a text that somebody
+    chose, so there is none that a spreadsheet could take for a formula.
+    """
+    text = io.StringIO()
+    rows = csv.writer(text)
+    rows.writerow(_FIELDS)
+    for day in analytics.daily:
+        rows.writerow([iso_date(day.day), *(day.counts[name] for name in COUNTS), day.unique_users, ""])
+    totals = (analytics.totals[name] for name in COUNTS)
+    rows.writerow(["total", *totals, analytics.unique_users, analytics.conversion_rate])
+    return text.getvalue()
+
+
+def _asked(request: Request) -> tuple[Window, str | None]:
+    days = request.query_params.get("days") or _USUAL
+    if days not in WINDOWS:
+        raise InvalidRequest("days must be 7, 30 or 90.")
+    return WINDOWS[days], request.query_params.get("project_id") or None
+
+
+def _steps(analytics: Analytics) -> list[tuple[str, int, str]]:
+    """Return each step and each end of a sign-in in words, its sessions, and its share of all."""
+    named = (*FUNNEL, ("cancelled", "Cancelled"), ("expired", "Expired"))
+    requested = analytics.totals["requested"]
+    counted = [(words, analytics.totals[name]) for name, words in named]
+    return [(words, count, percent(100 * count / requested if requested else 0.0)) for words, count in counted]

@@ -1,0 +1,157 @@
+"""Every page of the console, on one screen."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
+
+from taproof.console.access import HOME, Access
+from taproof.console.account import AccountPages
+from taproof.console.analytics import AnalyticsPages
+from taproof.console.audit import AuditPages
+from taproof.console.guard import Guard
+from taproof.console.live import LiveSessions
+from taproof.console.projects import ProjectPages
+from taproof.console.rendering import STATIC, Pages
+from taproof.console.sealed_cookie import SealedCookie
+from taproof.console.sessions import SessionPages
+from taproof.console.sign_in import COOKIE_SECONDS, SignInPages
+from taproof.console.team import TeamPages
+from taproof.console.tokens import TokenPages
+from taproof.console.try_it import TryItPages
+from taproof.console.webhooks import WebhookPages
+from taproof.core.clock import Clock
+from taproof.core.entropy import Entropy
+from taproof.core.errors import NotFound, TaproofError
+from taproof.core.sealing import Sealer
+from taproof.service.analytics import AnalyticsReader
+from taproof.service.audit import AuditLog
+from taproof.service.console_sessions import ConsoleSessions
+from taproof.service.console_sign_in import ConsoleSignIn
+from taproof.service.deliveries import Deliveries
+from taproof.service.developers import Developers
+from taproof.service.invitations import Invitations
+from taproof.service.projects import Projects
+from taproof.service.sealed_sign_in import SealedSignIn
+from taproof.service.sessions import Sessions
+from taproof.service.signin import SignIn
+from taproof.web.fixed_answer import FixedAnswer
+
+_TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_FOR_GOOD: Final = ((b"cache-control", b"public, max-age=31536000, immutable"),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleServices:
+    """The use cases that the pages ask."""
+
+    developers: Developers
+    projects: Projects
+    sessions: Sessions
+    analytics: AnalyticsReader
+    deliveries: Deliveries
+    audit: AuditLog
+    console_sessions: ConsoleSessions
+    invitations: Invitations
+    console_sign_in: ConsoleSignIn
+    sealed_sign_in: SealedSignIn
+    signin: SignIn
+
+
+class Console:
+    """The console as an ASGI application that answers /console and everything below it.
+
+    Args:
+        services: the use cases.
+        sealer: seals what browsers keep.
+        clock: returns the time in ms.
+        entropy: returns random bytes.
+        base_url: the address that clients use, for snippets and links.
+        version: of this release.
+    """
+
+    def __init__(
+        self,
+        services: ConsoleServices,
+        sealer: Sealer,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        base_url: str,
+        version: str,
+    ) -> None:
+        access = Access(services.console_sessions)
+        pages = Pages(sealer, clock, entropy, version)
+        started = SealedCookie("signin", COOKIE_SECONDS, sealer, clock, entropy)
+        self._pages = pages
+        self._access = access
+        self.live: Final = LiveSessions(access, pages, services.sessions, clock)
+        """Streams of the list of sessions; `close` ends them, since nothing else would when the service stops."""
+        each = (
+            SignInPages(
+                access,
+                pages,
+                started,
+                console_sign_in=services.console_sign_in,
+                invitations=services.invitations,
+                developers=services.developers,
+            ),
+            AccountPages(access, pages, services.console_sessions, services.developers),
+            TeamPages(access, pages, services.developers, services.invitations, base_url),
+            TokenPages(access, pages, services.developers, clock),
+            AuditPages(access, pages, services.audit, services.developers, services.projects),
+            ProjectPages(access, pages, services.projects, base_url),
+            TryItPages(access, pages, services.projects, services.sealed_sign_in, clock),
+            WebhookPages(access, pages, services.projects, services.deliveries),
+            self.live,  # Ahead of the page of one session, whose address would fit its own.
+            SessionPages(
+                access,
+                pages,
+                services.sessions,
+                projects=services.projects,
+                deliveries=services.deliveries,
+                clock=clock,
+            ),
+            AnalyticsPages(access, pages, services.analytics),
+        )
+        routes: list[BaseRoute] = [
+            Route("/console", _home),
+            Route("/console/", _home),
+            *(Route(f"/console/static/{file.name}", _static(file.name), name=file.name) for file in STATIC.iterdir()),
+            *(route for page in each for route in page.routes()),
+        ]
+        app = Starlette(routes=routes)
+        app.router.redirect_slashes = False
+        # Without Starlette's own answer to errors, which would be out before `Guard` could show a page.
+        app.middleware_stack = ExceptionMiddleware(app.router, {HTTPException: self._show_http_failure})
+        self.app: Final[ASGIApp] = Guard(app, self._show_failure)
+
+    async def _show_failure(self, request: Request, error: TaproofError, status: int) -> Response:
+        return self._pages.render(request, "failure.html", {"error": error, "status": status}, status=status)
+
+    async def _show_http_failure(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101 — it is registered for nothing else.
+        sentences = {
+            404: "There is no such page. Look in the menu.",
+            405: "This page does not take that kind of request.",
+        }
+        request.state.visitor = await self._access.visitor(request)
+        shown = NotFound(sentences.get(error.status_code, error.detail))
+        response = await self._show_failure(request, shown, error.status_code)
+        response.headers.update(error.headers or {})
+        return response
+
+
+async def _home(_: Request) -> Response:
+    return RedirectResponse(HOME, 303)
+
+
+def _static(name: str) -> ASGIApp:
+    suffix = name[name.rindex(".") :]
+    return FixedAnswer((STATIC / name).read_bytes(), _TYPES[suffix], _FOR_GOOD)

@@ -1,0 +1,131 @@
+"""The audit log, in plain words: who changed what, when, from where and by what means."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from taproof.console.access import Access, Visitor
+from taproof.console.account import browser_in_words
+from taproof.console.rendering import Pages
+from taproof.core.model import AuditAction, AuditEntry, Via
+from taproof.service.audit import AuditLog
+from taproof.service.developers import Developers
+from taproof.service.projects import Projects
+
+PAGE_SIZE: Final = 50
+PHRASES: Final[Mapping[AuditAction, str]] = {
+    "developer.created": "Made a developer account",
+    "developer.invited": "Made an invitation",
+    "developer.identity_bound": "Bound a messenger account",
+    "invitation.revoked": "Revoked an invitation",
+    "console.signed_in": "Signed in to the console",
+    "console.signed_out": "Signed out of the console",
+    "console.session_revoked": "Signed another browser out of the console",
+    "console.signed_out_everywhere": "Signed out of the console everywhere",
+    "access_token.created": "Made an access token",
+    "access_token.revoked": "Revoked an access token",
+    "project.created": "Made a project",
+    "project.updated": "Changed a project's settings",
+    "project.secrets_regenerated": "Replaced a project's secret key and webhook secret",
+    "project.deleted": "Deleted a project",
+    "webhook_secret.rotated": "Began to replace a project's webhook secret",
+    "webhook_secret.promoted": "Finished replacing a project's webhook secret",
+    "webhook.turned_off": "Turned off a project's webhook",
+    "delivery.resent": "Sent a webhook again",
+}
+_MEANS: Final[Mapping[Via, str]] = {
+    "access_token": "Access token",
+    "console": "Console",
+    "command_line": "Command line",
+    "service": "Taproof itself",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownEntry:
+    """An entry in words.
+
+    `means_name`: which access token it was, "" for any other means. `link`: the page of the subject, "" when there is
+    none. `details`: pairs of what and its value.
+    """
+
+    entry: AuditEntry
+    phrase: str
+    means: str
+    means_name: str
+    subject: str
+    link: str
+    details: list[tuple[str, str]]
+
+
+class AuditPages:
+    """The log of the visitor's own account."""
+
+    def __init__(
+        self, access: Access, pages: Pages, audit: AuditLog, developers: Developers, projects: Projects
+    ) -> None:
+        self._access = access
+        self._pages = pages
+        self._audit = audit
+        self._developers = developers
+        self._projects = projects
+
+    def routes(self) -> list[Route]:
+        """Return the routes of these pages."""
+        return [Route("/console/audit", self._access.signed_in(self._show), methods=["GET"])]
+
+    async def _show(self, request: Request, visitor: Visitor) -> Response:
+        cursor = request.query_params.get("cursor")
+        page = await self._audit.list_entries(visitor.developer, limit=PAGE_SIZE, cursor=cursor)
+        tokens = {token.id: token.name for token in await self._developers.list_access_tokens(visitor.developer.id)}
+        projects = {project.id: project.name for project in await self._projects.list_projects(visitor.developer)}
+        context = {
+            "entries": [_shown(entry, visitor, tokens, projects) for entry in page.entries],
+            "next_cursor": page.next_cursor,
+            "is_first": cursor is None,
+        }
+        return self._pages.render(request, "audit.html", context)
+
+
+def _shown(entry: AuditEntry, visitor: Visitor, tokens: Mapping[str, str], projects: Mapping[str, str]) -> ShownEntry:
+    by_token = entry.via == "access_token"
+    subject, link = entry.subject, ""
+    if subject in projects:
+        subject, link = projects[subject], f"/console/projects/{subject}"
+    elif subject in tokens:
+        subject, link = tokens[subject], "/console/tokens"
+    elif subject == visitor.developer.id:
+        subject, link = visitor.developer.email, "/console/account"
+    elif entry.action.startswith("console."):
+        link = "/console/account"
+    elif entry.action == "developer.invited" and visitor.developer.is_owner:
+        link = "/console/team"
+    return ShownEntry(
+        entry,
+        PHRASES[entry.action],
+        _MEANS[entry.via],
+        tokens.get(entry.via_id, entry.via_id) if by_token else "",
+        subject,
+        link,
+        [_detail(field, value) for field, value in json.loads(entry.details).items() if value is not None],
+    )
+
+
+def _detail(field: str, value: Any) -> tuple[str, str]:
+    """Return what a detail of an entry is, and its value, as a person reads them."""
+    if field == "user_agent":
+        return "browser", browser_in_words(str(value))
+    return field.replace("_", " "), _in_words(value)
+
+
+def _in_words(value: Any) -> str:
+    if value == "":
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

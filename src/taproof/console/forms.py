@@ -1,0 +1,47 @@
+"""Reads what a form sends, through a cap."""
+
+from typing import Final
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+from taproof.core.errors import InvalidRequest, PayloadTooLarge
+
+BODY_LIMIT: Final = 16 * 1024
+_FIELDS: Final = 50
+
+
+class Form(dict[str, str]):
+    """The fields of a form, trimmed; one that was not sent is ""."""
+
+    def __missing__(self, name: str) -> str:
+        """Return what a browser sends for nothing: an unchecked box is not sent at all."""
+        return ""
+
+    def is_checked(self, name: str) -> bool:
+        """Tell whether a box was checked."""
+        return self[name] != ""
+
+
+async def read_form(request: Request) -> Form:
+    """Return the fields of an `application/x-www-form-urlencoded` body.
+
+    Raises:
+        InvalidRequest: it is no form, or not UTF-8.
+        PayloadTooLarge: more than 16 KiB.
+    """
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != "application/x-www-form-urlencoded":
+        raise InvalidRequest("Send the form from its page in the console.")
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_LIMIT:
+            raise PayloadTooLarge
+    try:
+        fields = parse_qsl(
+            body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_FIELDS, encoding="utf-8"
+        )
+    except ValueError:
+        raise InvalidRequest("The form cannot be read: its text is not UTF-8, or it has too many fields.") from None
+    return Form((name, value.strip()) for name, value in fields)

@@ -1,0 +1,98 @@
+"""What stands around every page: security headers, no requests from other sites, and pages in place of tracebacks.
+
+Sources: the OWASP cheat sheets on cross-site request forgery and on HTTP headers; Fetch Metadata (W3C).
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from taproof.core.errors import InternalError, StoreUnavailable, TaproofError
+from taproof.web.errors import STATUSES, error_response
+
+ShowFailure = Callable[[Request, TaproofError, int], Awaitable[Response]]
+
+SECURITY_HEADERS: Final = (
+    (
+        b"content-security-policy",
+        (
+            b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+            b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        ),
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    # Not no-referrer: with that a browser sends `Origin: null` with a form, and `is_same_origin` could not tell.
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+)
+_NOT_STORED: Final = (b"cache-control", b"no-store")
+_SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
+
+
+class RequestFromElsewhere(TaproofError):
+    """This request did not come from a page of this console. Go back to the console, and use the form there."""
+
+
+class Guard:
+    """ASGI middleware around the console.
+
+    Args:
+        app: the pages.
+        show_failure: makes the page for an error.
+    """
+
+    def __init__(self, app: ASGIApp, show_failure: ShowFailure) -> None:
+        self._app = app
+        self._show_failure = show_failure
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        started = False
+
+        async def guarding_send(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                sent = {name for name, _ in message["headers"]}
+                added = [header for header in (*SECURITY_HEADERS, _NOT_STORED) if header[0] not in sent]
+                message = {**message, "headers": [*message["headers"], *added]}
+            await send(message)
+
+        request = Request(scope, receive)
+        try:
+            if scope["method"] not in _SAFE_METHODS and not is_same_origin(request):
+                raise RequestFromElsewhere  # noqa: TRY301 — answered below like every other failure.
+            await self._app(scope, receive, guarding_send)
+        except Exception as error:  # noqa: BLE001 — this is the last place that can answer.
+            shown, status = _shown(error)
+            if not started:
+                response = await self._show_failure(request, shown, status)
+                await response(scope, receive, guarding_send)
+
+
+def _shown(error: Exception) -> tuple[TaproofError, int]:
+    """Return what the page says of an error, and its status; a bug is logged, by type and place only."""
+    if isinstance(error, RequestFromElsewhere):
+        return error, 403
+    if isinstance(error, TaproofError) and type(error) in STATUSES:
+        status = STATUSES[type(error)].value
+        return (StoreUnavailable() if isinstance(error, StoreUnavailable) else error), status
+    return InternalError(), error_response(error)[0]
+
+
+def is_same_origin(request: Request) -> bool:
+    """Tell whether a page of this very origin sent the request, by what only a browser can say.
+
+    A browser too old for `Sec-Fetch-Site` sends `Origin` with every form. A request with neither is refused: nothing
+    but a browser has the console's cookies.
+    """
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site == "same-origin"
+    return request.headers.get("origin") == f"{request.url.scheme}://{request.headers.get('host', '')}"

@@ -1,0 +1,191 @@
+"""The pages of projects: the list, a new one, one with its quick start, its settings and its end."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from taproof.console.access import HOME, Access, Visitor
+from taproof.console.forms import Form, read_form
+from taproof.console.quick_start import QuickStart
+from taproof.console.rendering import Pages
+from taproof.core.errors import InvalidRequest
+from taproof.core.model import Project, ProjectChanges
+from taproof.core.names import isolated_name, visible_name
+from taproof.service.projects import Projects
+
+_IN_WORDS: Final = {"name ": "The name ", "webhook_url ": "The webhook URL ", "collect_phone ": "Phone collection "}
+"""How a sentence about a field of the API begins in a form."""
+_NOT_CONFIRMED: Final = "That is neither the project's name nor its id, so nothing was done. Type one of the two."
+_FLAGS: Final = ("is_active", "public_access", "collect_phone")
+
+
+class ProjectPages:
+    """Shows, makes, changes and deletes projects.
+
+    Args:
+        access: recognises visitors.
+        pages: renders.
+        projects: the use cases.
+        base_url: the address that clients use, for the quick start.
+    """
+
+    def __init__(self, access: Access, pages: Pages, projects: Projects, base_url: str) -> None:
+        self._access = access
+        self._pages = pages
+        self._projects = projects
+        self._quick_start = QuickStart(base_url)
+
+    def routes(self) -> list[Route]:
+        """Return every route of these pages."""
+        signed_in = self._access.signed_in
+        project = f"{HOME}/{{project_id}}"
+        return [
+            Route(HOME, signed_in(self._list), methods=["GET"]),
+            Route(HOME, signed_in(self._create), methods=["POST"]),
+            Route(f"{HOME}/new", signed_in(self._new), methods=["GET"]),
+            Route(project, signed_in(self._overview), methods=["GET"]),
+            Route(f"{project}/settings", signed_in(self._settings), methods=["GET"]),
+            Route(f"{project}/settings", signed_in(self._update), methods=["POST"]),
+            Route(f"{project}/regenerate", signed_in(self._regenerate), methods=["POST"]),
+            Route(f"{project}/delete", signed_in(self._delete), methods=["POST"]),
+        ]
+
+    async def _list(self, request: Request, visitor: Visitor) -> Response:
+        found = await self._projects.list_projects(visitor.developer)
+        return self._pages.render(request, "projects.html", {"projects": found})
+
+    async def _new(self, request: Request, _visitor: Visitor) -> Response:
+        typed = {"name": "", "webhook_url": "", "public_access": True, "collect_phone": False}
+        return self._pages.render(request, "new_project.html", {"typed": typed, "error": ""})
+
+    async def _create(self, request: Request, visitor: Visitor) -> Response:
+        form = await read_form(request)
+        typed = _typed(form)
+        try:
+            project, secrets = await self._projects.create_project(
+                visitor.actor,
+                form["name"],
+                webhook_url=form["webhook_url"],
+                public_access=form.is_checked("public_access"),
+                collect_phone=form.is_checked("collect_phone"),
+            )
+        except InvalidRequest as error:
+            context = {"typed": typed, "error": _in_words(error)}
+            return self._pages.render(request, "new_project.html", context, status=400)
+        return self._pages.redirect(
+            request,
+            f"{HOME}/{project.id}",
+            notice="The project is there. Copy its two secrets before you go on: the secret key is never shown again.",
+            secrets=[("Secret key", secrets.secret_key), ("Webhook secret", secrets.webhook_secret)],
+        )
+
+    async def _overview(self, request: Request, visitor: Visitor) -> Response:
+        project = await self._read(request, visitor)
+        context = {"project": project, "snippets": self._quick_start.snippets(project)}
+        return self._pages.render(request, "project.html", context)
+
+    async def _settings(self, request: Request, visitor: Visitor) -> Response:
+        return self._show_settings(request, await self._read(request, visitor))
+
+    async def _update(self, request: Request, visitor: Visitor) -> Response:
+        project = await self._read(request, visitor)
+        form = await read_form(request)
+        changes = _changes(form)
+        if changes == ProjectChanges():
+            return self._pages.redirect(request, request.url.path, notice="Nothing was changed.")
+        try:
+            await self._projects.update_project(visitor.actor, project.id, changes)
+        except InvalidRequest as error:
+            shown = {flag: form.is_checked(f"was_{flag}") for flag in _FLAGS}
+            was = {"name": form["was_name"], "webhook_url": form["was_webhook_url"], **shown}
+            return self._show_settings(request, project, typed=_typed(form), was=was, error=_in_words(error))
+        return self._pages.redirect(request, request.url.path, notice="Saved.")
+
+    async def _regenerate(self, request: Request, visitor: Visitor) -> Response:
+        project = await self._read(request, visitor)
+        if not _is_confirmed(await read_form(request), project):
+            return self._show_settings(request, project, regenerate_error=_NOT_CONFIRMED)
+        secrets = await self._projects.regenerate_secrets(visitor.actor, project.id)
+        return self._pages.redirect(
+            request,
+            f"{HOME}/{project.id}",
+            notice="Both secrets are new, and the old ones are dead. Give the new ones to your servers now.",
+            secrets=[("Secret key", secrets.secret_key), ("Webhook secret", secrets.webhook_secret)],
+        )
+
+    async def _delete(self, request: Request, visitor: Visitor) -> Response:
+        project = await self._read(request, visitor)
+        if not _is_confirmed(await read_form(request), project):
+            return self._show_settings(request, project, delete_error=_NOT_CONFIRMED)
+        await self._projects.delete_project(visitor.actor, project.id)
+        notice = f"{isolated_name(project.name)} is deleted, with its sessions and analytics."
+        return self._pages.redirect(request, HOME, notice=notice)
+
+    async def _read(self, request: Request, visitor: Visitor) -> Project:
+        return await self._projects.read_project(visitor.developer, request.path_params["project_id"])
+
+    def _show_settings(
+        self,
+        request: Request,
+        project: Project,
+        *,
+        typed: Mapping[str, Any] | None = None,
+        was: Mapping[str, Any] | None = None,
+        error: str = "",
+        regenerate_error: str = "",
+        delete_error: str = "",
+    ) -> Response:
+        """Show the settings: of the project, or after an error what was `typed` where the form had shown `was`."""
+        kept = {
+            "name": visible_name(project.name),
+            "webhook_url": project.webhook_url,
+            **{flag: getattr(project, flag) for flag in _FLAGS},
+        }
+        context = {
+            "project": project,
+            "typed": typed or kept,
+            "was": was or kept,
+            "error": error,
+            "regenerate_error": regenerate_error,
+            "delete_error": delete_error,
+        }
+        status = 400 if error or regenerate_error or delete_error else 200
+        return self._pages.render(request, "project_settings.html", context, status=status)
+
+
+def _typed(form: Form) -> dict[str, Any]:
+    """Return what was typed, to be shown again."""
+    flags = {flag: form.is_checked(flag) for flag in _FLAGS}
+    return {"name": visible_name(form["name"]), "webhook_url": form["webhook_url"], **flags}
+
+
+def _changes(form: Form) -> ProjectChanges:
+    """Return what differs from what the form had shown: meanwhile another page may have changed the other fields."""
+
+    def text(name: str) -> str | None:
+        return None if form[name] == form[f"was_{name}"] else form[name]
+
+    def flag(name: str) -> bool | None:
+        checked = form.is_checked(name)
+        return None if checked == form.is_checked(f"was_{name}") else checked
+
+    return ProjectChanges(
+        text("name"), text("webhook_url"), flag("is_active"), flag("public_access"), flag("collect_phone")
+    )
+
+
+def _is_confirmed(form: Form, project: Project) -> bool:
+    """Tell whether somebody typed the project's name as they see it, or its id, for names that are hard to type."""
+    typed = form["confirmation"]
+    return typed == project.id or visible_name(typed) == visible_name(project.name)
+
+
+def _in_words(error: InvalidRequest) -> str:
+    """Return the sentence of an error with the name that its field has in the form."""
+    for field, words in _IN_WORDS.items():
+        if error.sentence.startswith(field):
+            return words + error.sentence.removeprefix(field)
+    return error.sentence

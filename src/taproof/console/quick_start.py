@@ -1,0 +1,47 @@
+"""The quick start of a project: programs that carry its id and this service's address, and run as pasted."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from taproof.core.model import Project
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A program for one language; `name` is part of the id of its element."""
+
+    name: str
+    title: str
+    text: str
+
+
+_TITLES: Final = {"curl": "curl", "javascript": "JavaScript", "python": "Python"}
+
+
+class QuickStart:
+    """Writes the programs of a project.
+
+    Args:
+        base_url: the address that clients use.
+    """
+
+    def __init__(self, base_url: str) -> None:
+        self._base_url = base_url
+        # Programs, not HTML: the page that shows them escapes them. Nothing that a person typed is put into them.
+        self._environment = Environment(
+            loader=PackageLoader("taproof.console"),
+            autoescape=False,  # noqa: S701 — as said above.
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            keep_trailing_newline=True,
+        )
+
+    def snippets(self, project: Project) -> list[Snippet]:
+        """Return the programs, with the server-side endpoints when the project's public access is off."""
+        context = {"base_url": self._base_url, "project_id": project.id, "is_public": project.public_access}
+        return [
+            Snippet(name, title, self._environment.get_template(f"quick_start_{name}.txt").render(context))
+            for name, title in _TITLES.items()
+        ]

@@ -1,0 +1,120 @@
+"""Turns a template into a page, and carries a word from a form's answer to the page that follows it.
+
+A template gets `visitor` (None when nobody is signed in), `here` (the path), `notice` and `secrets` beside what the
+page hands over. Everything is escaped; a name that somebody chose is shown as `<bdi>{{ name|shown }}</bdi>`.
+"""
+
+import functools
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any, Final
+
+import segno
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from taproof.console.access import Visitor
+from taproof.console.sealed_cookie import SealedCookie
+from taproof.core.clock import SECOND, Clock, iso8601
+from taproof.core.entropy import Entropy
+from taproof.core.names import visible_name
+from taproof.core.sealing import Sealer
+
+STATIC: Final = files("taproof.console") / "static"
+_FLASH_SECONDS: Final = 60
+"""How long a word to the next page is good for. Browsers follow a redirect at once."""
+
+
+class Pages:
+    """Renders templates.
+
+    Args:
+        sealer: seals what a browser keeps for the next page: it may hold secrets that are shown once.
+        clock: returns the time in ms.
+        entropy: returns random bytes.
+        version: of this release, for the foot of each page.
+    """
+
+    def __init__(self, sealer: Sealer, clock: Clock, entropy: Entropy, version: str) -> None:
+        self._flash = SealedCookie("flash", _FLASH_SECONDS, sealer, clock, entropy)
+        self._clock = clock
+        self._environment = Environment(
+            loader=PackageLoader("taproof.console"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters |= {"shown": visible_name, "time": time_element, "number": number}
+        self._environment.globals |= {"static": static_url, "qr_code": qr_code, "version": version}
+
+    def render(
+        self, request: Request, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200
+    ) -> Response:
+        """Return the page, with what `redirect` left for it."""
+        flash = self._flash.read(request, _flash_binding(request, request.url.path))
+        page = self._environment.get_template(template).render(
+            {
+                "visitor": getattr(request.state, "visitor", None),
+                "here": request.url.path,
+                "notice": flash.get("notice", ""),
+                "secrets": flash.get("secrets", []),
+                "now": self._clock(),
+                **(context or {}),
+            }
+        )
+        response = HTMLResponse(page, status)
+        if flash:  # Else it is for the page that another tab is on its way to.
+            self._flash.take_away(request, response)
+        return response
+
+    def fragment(self, template: str, context: Mapping[str, Any]) -> str:
+        """Return a part of a page, for a script to put in place."""
+        return self._environment.get_template(template).render({"now": self._clock(), **context})
+
+    def redirect(
+        self, request: Request, path: str, *, notice: str = "", secrets: list[tuple[str, str]] | None = None
+    ) -> Response:
+        """Lead to a page that shows `notice`, and once `secrets`, which are pairs of a label and a secret.
+
+        They travel sealed for this visitor and that page, in a cookie that no script can read.
+        """
+        response = RedirectResponse(path, 303)
+        if notice or secrets:
+            flash = {"notice": notice, "secrets": secrets or []}
+            self._flash.give(request, response, flash, _flash_binding(request, path))
+        return response
+
+
+def _flash_binding(request: Request, path: str) -> str:
+    visitor: Visitor | None = getattr(request.state, "visitor", None)
+    return f"{visitor.session.id if visitor else ''}:{path}"
+
+
+@functools.cache
+def static_url(name: str) -> str:
+    """Return the address of a file of `static/`, which changes with its content, so that it can be kept for good."""
+    digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]
+    return f"/console/static/{name}?{digest}"
+
+
+def time_element(instant: int) -> Markup:
+    """Show an instant (ms) in UTC, to the second; a script may show it in the reader's own time."""
+    text = f"{datetime.fromtimestamp(instant // SECOND, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return Markup('<time datetime="{}">{}</time>').format(iso8601(instant), text)
+
+
+def number(value: int) -> str:
+    """Show a whole number, with a thin space between thousands."""
+    return f"{value:,}".replace(",", "\u202f")
+
+
+def qr_code(text: str) -> Markup:
+    """Draw `text` as an SVG image with its white margin, so that it can be scanned from a dark page too."""
+    drawn = segno.make_qr(text, error="m").svg_inline(omitsize=True, dark="#000", light="#fff", svgclass="qr-code")
+    # Not escaped since segno wrote it, from digits and fixed names; `text` is not part of it.
+    return Markup(drawn.replace("<svg ", f'<svg role="img" aria-label="{escape("QR code of the link")}" ', 1))  # noqa: S704

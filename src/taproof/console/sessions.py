@@ -1,0 +1,243 @@
+"""The pages of sessions: the list with its filters, and one session with what happened to it, in plain words."""
+
+import hashlib
+from dataclasses import asdict, dataclass, fields
+from typing import Final, NamedTuple, Self, get_args
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+from starlette.datastructures import QueryParams
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from taproof.console.access import Access, Visitor
+from taproof.console.rendering import Pages
+from taproof.core.clock import MINUTE, SECOND, Clock
+from taproof.core.errors import InvalidRequest, ProjectNotFound
+from taproof.core.identifiers import session_created_at
+from taproof.core.model import Developer, Session, Status
+from taproof.core.timeline import outcome_sentence, timeline
+from taproof.service.deliveries import Deliveries, SeenDelivery
+from taproof.service.projects import Projects
+from taproof.service.sessions import SessionPage, Sessions
+from taproof.web import showing
+from taproof.web.errors import STATUSES
+from taproof.web.instants import read_instant
+
+PAGE: Final = 50
+STATUS_NAMES: Final[tuple[Status, ...]] = get_args(Status)
+BADGES: Final[dict[Status, str]] = {
+    "pending": "wait",
+    "confirmed": "wait",
+    "cancelled": "quiet",
+    "expired": "bad",
+    "used": "good",
+}
+_LIST: Final = "/console/sessions"
+_MINUTES: Final = len("2030-01-01T00:00")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFilters:
+    """What the list is filtered by, as it was typed; "" where nothing was."""
+
+    project_id: str = ""
+    status: str = ""
+    since: str = ""
+    until: str = ""
+    messenger_id: str = ""
+
+    @classmethod
+    def from_query(cls, query: QueryParams) -> Self:
+        """Return what an address asks for."""
+        return cls(**{field.name: query.get(field.name, "").strip() for field in fields(cls)})
+
+    def address(self, path: str = _LIST, **more: str) -> str:
+        """Return the address of a page with these filters."""
+        query = {name: value for name, value in (asdict(self) | more).items() if value}
+        return f"{path}?{urlencode(query)}" if query else path
+
+    async def list_sessions(self, sessions: Sessions, developer: Developer, cursor: str | None = None) -> SessionPage:
+        """Return a page of what they ask for.
+
+        Raises:
+            InvalidRequest: something was typed that cannot be; the sentence names it.
+            ProjectNotFound: none of this developer's.
+        """
+        status = next((each for each in STATUS_NAMES if each == self.status), None)
+        if self.status and status is None:
+            raise InvalidRequest(f"Choose a status: one of {', '.join(STATUS_NAMES)}.")
+        since, until = _instant(self.since, "From"), _instant(self.until, "Until")
+        if since is not None and until is not None and since >= until:
+            raise InvalidRequest("From must be earlier than Until.")
+        return await sessions.list_sessions(
+            developer,
+            project_id=self.project_id or None,
+            status=status,
+            limit=PAGE,
+            cursor=cursor,
+            since=since,
+            until=until,
+            messenger_id=self.messenger_id or None,
+        )
+
+
+def _session_address(session_id: str) -> str:
+    if session_created_at(session_id) is None:
+        raise InvalidRequest("That is not a session's id: sess_ and 27 letters and digits.")
+    return f"{_LIST}/{session_id}"
+
+
+def _instant(text: str, label: str) -> int | None:
+    """Read what a browser sends for a date and a time, which is without seconds when these are 0."""
+    if not text:
+        return None
+    local = text.replace(" ", "T", 1)
+    try:
+        return read_instant(f"{local}:00Z" if len(local) == _MINUTES else f"{local}Z", label)
+    except InvalidRequest:
+        raise InvalidRequest(f"{label} must be a date and a time in UTC, such as 2030-01-31 23:59.") from None
+
+
+class Row(NamedTuple):
+    """A session as the list shows it."""
+
+    session: Session
+    badge: str
+    outcome: str
+
+
+class Rows(NamedTuple):
+    """The rows of a page as HTML, where the next page is ("" on the last), and a name that changes with either."""
+
+    html: Markup
+    older: str
+    version: str
+
+
+def session_rows(page: SessionPage, now: int) -> list[Row]:
+    """Return what the list shows at `now`. Of an outcome it is the first sentence: the session's page has them all."""
+    return [
+        Row(session, BADGES[session.status], outcome_sentence(session, now).partition(". ")[0].rstrip(".") + ".")
+        for session in page.sessions
+    ]
+
+
+def render_rows(pages: Pages, rows: list[Row], page: SessionPage, filters: SessionFilters) -> Rows:
+    """Render the rows, for the page itself and for its live updates alike."""
+    context = {"rows": rows, "filtered": filters != SessionFilters()}
+    older = "" if page.next_cursor is None else filters.address(cursor=page.next_cursor)
+    html = pages.fragment("session_rows.html", context)
+    version = hashlib.sha256(f"{older}\n{html}".encode()).hexdigest()[:16]
+    # The template has escaped it.
+    return Rows(Markup(html), older, version)  # noqa: S704
+
+
+class SessionPages:
+    """Shows the sessions of a developer's projects."""
+
+    def __init__(
+        self,
+        access: Access,
+        pages: Pages,
+        sessions: Sessions,
+        *,
+        projects: Projects,
+        deliveries: Deliveries,
+        clock: Clock,
+    ) -> None:
+        self._access = access
+        self._pages = pages
+        self._sessions = sessions
+        self._projects = projects
+        self._deliveries = deliveries
+        self._clock = clock
+
+    def routes(self) -> list[Route]:
+        """Return the pages with their addresses."""
+        return [
+            Route(_LIST, self._access.signed_in(self.list)),
+            Route("/console/sessions/{session_id}", self._access.signed_in(self.show)),
+        ]
+
+    async def list(self, request: Request, visitor: Visitor) -> Response:
+        """Show a page of the list, or lead to the session whose id was looked for."""
+        sought = request.query_params.get("session_id", "").strip()
+        filters = SessionFilters.from_query(request.query_params)
+        cursor = request.query_params.get("cursor") or None
+        page, error, status = SessionPage([], None), "", 200
+        try:
+            if sought:
+                return RedirectResponse(_session_address(sought), 303)
+            page = await filters.list_sessions(self._sessions, visitor.developer, cursor)
+        except (InvalidRequest, ProjectNotFound) as failure:
+            error, status = failure.sentence, STATUSES[type(failure)].value
+        rows = render_rows(self._pages, session_rows(page, self._clock()), page, filters)
+        context = {
+            "filters": filters,
+            "sought": sought,
+            "error": error,
+            "rows": rows,
+            "projects": await self._projects.list_projects(visitor.developer),
+            "statuses": STATUS_NAMES,
+            "is_first": cursor is None,
+            "newest": filters.address(),
+            "live": filters.address(f"{_LIST}/live") if cursor is None and not error else "",
+        }
+        return self._pages.render(request, "sessions.html", context, status=status)
+
+    async def show(self, request: Request, visitor: Visitor) -> Response:
+        """Show one session, step by step, and the webhook attempts that belong to it."""
+        session = await self._sessions.read_session(visitor.developer, request.path_params["session_id"])
+        deliveries = await self._deliveries.find_deliveries(visitor.developer, session)
+        now = self._clock()
+        steps = timeline(session, now)
+        done = [step.at for step in steps if step.at is not None]
+        context = {
+            "session": session,
+            "badge": BADGES[session.status],
+            "outcome": outcome_sentence(session, now),
+            "steps": list(zip(steps, _since_before([step.at for step in steps]), strict=True)),
+            "deliveries": deliveries,
+            "attempts": [attempt for delivery in deliveries for attempt in _attempts(delivery)],
+            # What follows a decision, a read and a webhook, comes within seconds when it comes.
+            "is_moving": session.status == "pending" or now - max(done) < MINUTE,
+        }
+        return self._pages.render(request, "session.html", context)
+
+
+def _since_before(times: list[int | None]) -> list[str]:
+    """Return for each step how long after the one before it came, in words; "" for the first and for what has not."""
+    found, before = [], None
+    for at in times:
+        found.append("" if at is None or before is None else duration(at - before))
+        before = at if at is not None else before
+    return found
+
+
+def duration(milliseconds: int) -> str:
+    """Write a length of time in two units at most: 0.4 s, 12 s, 9 min 58 s."""
+    if milliseconds < 10 * SECOND:
+        return f"{milliseconds / SECOND:.1f} s"
+    minutes, seconds = divmod(milliseconds // SECOND, 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+class SeenAttempt(NamedTuple):
+    """One attempt to send the webhook of a session's decision. `error` says why it failed, None when it was taken."""
+
+    event_id: str
+    number: int
+    started_at: int
+    error: str | None
+
+
+def _attempts(delivery: SeenDelivery) -> list[SeenAttempt]:
+    record = delivery.record
+    return [
+        SeenAttempt(record.event_id, attempt.number, attempt.started_at, answer.error)
+        for attempt, answer in zip(record.attempts, showing.delivery(delivery).attempts, strict=True)
+    ]

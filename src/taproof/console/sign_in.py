@@ -1,0 +1,302 @@
+"""How a developer comes in: with the messenger, with an access token, or by an invitation.
+
+What a browser keeps of a sign-in that it has started is one sealed cookie: the sign-in itself, where to go afterwards,
+and the code of an invitation that is being taken up. An invitation's code is in the fragment of its link, which no
+browser sends; it gets here in a form, so that a program that merely opens the link does nothing.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from taproof.console.access import HOME, SIGN_IN, Access, client_address, safe_next
+from taproof.console.forms import read_form
+from taproof.console.rendering import Pages
+from taproof.console.sealed_cookie import SealedCookie
+from taproof.core.errors import (
+    DeveloperExists,
+    IdentityTaken,
+    InvalidAccessToken,
+    InvalidRequest,
+    InvitationNotFound,
+    MessengerUnavailable,
+    NotTheFirst,
+    SignInNotFound,
+)
+from taproof.core.model import Developer, Identity, Invitation, Status
+from taproof.core.names import isolated_name
+from taproof.service.console_sign_in import ConsoleSignIn
+from taproof.service.developers import Developers, checked_email
+from taproof.service.invitations import Invitations
+from taproof.web.errors import STATUSES
+from taproof.web.session_api import until_gone
+
+COOKIE_SECONDS: Final = 660
+"""A minute more than a sign-in has, so that its end can be told."""
+WAIT_LIMIT: Final = 25
+"""Seconds that a page's script may wait for the decision in one call."""
+_WITH_TOKEN: Final = f"{SIGN_IN}/token"
+_WAITING: Final = f"{SIGN_IN}/waiting"
+_STATE: Final = f"{SIGN_IN}/state"
+_INVITE: Final = "/console/invite"
+_ACCEPT: Final = f"{_INVITE}/accept"
+
+_NONE_STARTED: Final = "This browser has no sign-in under way, or its time is over. Start a new one."
+_ENDED: Final[Mapping[Status, str]] = {
+    "cancelled": "You tapped Cancel in the messenger, so nobody was signed in. Start again if that was a mistake.",
+    "expired": "Ten minutes went by without a decision, so this sign-in has ended. Start a new one.",
+    "used": "This sign-in was used already, perhaps in another tab. Start a new one.",
+}
+_NOT_VALID: Final = (
+    "This access token is not valid: it was mistyped or revoked, or it has expired. Sign in with your messenger, or "
+    "have another made with: taproof tokens create EMAIL"
+)
+_NOBODY: Final = (
+    "No developer here signs in with the messenger account {}. Ask an owner for an invitation. If you have an account "
+    "already, whoever runs this installation binds your messenger to it with: taproof developers invite EMAIL"
+)
+_EMAIL_TAKEN: Final = (
+    "A developer with the e-mail address of this invitation exists already. Sign in as that developer; if no messenger "
+    "account is bound to it, whoever runs this installation binds yours with: taproof developers invite EMAIL"
+)
+
+
+class SignInPages:
+    """The sign-in, its waiting page, and the pages of an invitation.
+
+    Args:
+        access: recognises visitors.
+        pages: renders templates.
+        started: keeps in the browser the sign-in that it has started.
+        console_sign_in: sign-ins with the messenger.
+        invitations: by which developers come in.
+        developers: who they are.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        pages: Pages,
+        started: SealedCookie,
+        *,
+        console_sign_in: ConsoleSignIn,
+        invitations: Invitations,
+        developers: Developers,
+    ) -> None:
+        self._access = access
+        self._pages = pages
+        self._started = started
+        self._console_sign_in = console_sign_in
+        self._invitations = invitations
+        self._developers = developers
+
+    def routes(self) -> list[Route]:
+        """Return the routes of these pages."""
+        return [
+            Route(SIGN_IN, self._show_sign_in, methods=["GET"]),
+            Route(SIGN_IN, self._sign_in_with_messenger, methods=["POST"]),
+            Route(_WITH_TOKEN, self._sign_in_with_token, methods=["POST"]),
+            Route(_WAITING, self._show_waiting, methods=["GET"]),
+            Route(_STATE, self._show_state, methods=["GET"]),
+            Route(_INVITE, self._show_invite, methods=["GET"]),
+            Route(_INVITE, self._read_code, methods=["POST"]),
+            Route(_ACCEPT, self._show_invitation, methods=["GET"]),
+            Route(_ACCEPT, self._accept_with_messenger, methods=["POST"]),
+        ]
+
+    # ---- the sign-in
+
+    async def _show_sign_in(self, request: Request) -> Response:
+        next_page = safe_next(request.query_params.get("next", ""))
+        if await self._access.visitor(request) is not None:
+            return RedirectResponse(next_page, 303)
+        return self._sign_in_page(request, next_page)
+
+    async def _sign_in_with_messenger(self, request: Request) -> Response:
+        next_page = safe_next((await read_form(request))["next"])
+        if await self._access.visitor(request) is not None:
+            return RedirectResponse(next_page, 303)
+        try:
+            return await self._ask_messenger(request, {"next": next_page})
+        except MessengerUnavailable as error:
+            return self._sign_in_page(request, next_page, error.sentence, STATUSES[MessengerUnavailable])
+
+    async def _sign_in_with_token(self, request: Request) -> Response:
+        form = await read_form(request)
+        next_page = safe_next(form["next"])
+        if await self._access.visitor(request) is not None:
+            return RedirectResponse(next_page, 303)
+        try:
+            token, developer = await self._developers.authenticate(form["access_token"])
+        except InvalidAccessToken:
+            return self._sign_in_page(request, next_page, _NOT_VALID, STATUSES[InvalidAccessToken])
+        return await self._enter(request, developer, next_page, access_token_id=token.id)
+
+    def _sign_in_page(self, request: Request, next_page: str, error: str = "", status: int = 200) -> Response:
+        return self._pages.render(request, "sign_in.html", {"next": next_page, "error": error}, status=status)
+
+    async def _enter(
+        self,
+        request: Request,
+        developer: Developer,
+        next_page: str,
+        *,
+        access_token_id: str | None = None,
+        notice: str = "",
+    ) -> Response:
+        cookie = await self._access.sign_in(request, developer, access_token_id=access_token_id)
+        response = self._pages.redirect(request, next_page, notice=notice)
+        self._access.remember(request, response, cookie)
+        return response
+
+    # ---- the messenger's decision
+
+    async def _ask_messenger(self, request: Request, kept: Mapping[str, Any]) -> Response:
+        """Start a sign-in that this browser alone can finish; raises MessengerUnavailable."""
+        sign_in = await self._console_sign_in.start()
+        response = RedirectResponse(_WAITING, 303)
+        self._started.give(request, response, {**kept, "sealed": sign_in.sealed})
+        return response
+
+    async def _show_waiting(self, request: Request) -> Response:
+        kept = self._started.read(request)
+        if "sealed" not in kept:
+            if await self._access.visitor(request) is not None:
+                return RedirectResponse(HOME, 303)  # It was finished in another tab.
+            return self._sign_in_page(request, HOME, _NONE_STARTED, 400)
+        status: Status
+        try:
+            sign_in = await self._console_sign_in.read(kept["sealed"])
+            if sign_in.status == "pending":
+                context = {
+                    "title": "Confirm in your messenger",
+                    "intro": "Taproof asks you there whether it is you who signs in. This page goes on by itself.",
+                    "deeplink": sign_in.deeplink,
+                    "expires_at": sign_in.expires_at,
+                    "state_url": _STATE,
+                    "cancel_url": _ACCEPT if "code" in kept else SIGN_IN,
+                }
+                return self._pages.render(request, "waiting.html", context)
+            status = sign_in.status
+            if status == "confirmed":
+                identity = await self._console_sign_in.finish(kept["sealed"])
+                if identity is not None:
+                    return await self._finish(request, kept, identity)
+                status = "used"
+        except SignInNotFound:
+            status = "expired"
+        return await self._go_back(request, kept, _ENDED[status], 400)
+
+    async def _show_state(self, request: Request) -> Response:
+        """Answer the waiting page's script; it reads the page itself again once this is no longer "pending"."""
+        wait = request.query_params.get("wait", "0")
+        seconds = int(wait) if wait.isascii() and wait.isdigit() and len(wait) <= 2 else WAIT_LIMIT + 1
+        if seconds > WAIT_LIMIT:
+            raise InvalidRequest(f"wait must be a whole number of seconds from 0 to {WAIT_LIMIT}.")
+        sealed = self._started.read(request).get("sealed", "")
+        status: Status = "pending"
+        try:
+            end = await self._console_sign_in.wait(sealed, seconds, partial(until_gone, request.receive))
+            if end != "gone":
+                status = (await self._console_sign_in.read(sealed)).status
+        except SignInNotFound:
+            status = "expired"
+        return JSONResponse({"status": status})
+
+    async def _finish(self, request: Request, kept: Mapping[str, Any], identity: Identity) -> Response:
+        if "code" in kept:
+            return await self._accept(request, kept, identity)
+        developer = await self._developers.read_developer_by_messenger_id(identity.messenger_id)
+        if developer is None:
+            sentence = _NOBODY.format(isolated_name(identity.messenger_name))
+            return await self._go_back(request, kept, sentence, 403)
+        response = await self._enter(request, developer, safe_next(kept["next"]))
+        self._started.take_away(request, response)
+        return response
+
+    async def _go_back(self, request: Request, kept: Mapping[str, Any], error: str, status: int) -> Response:
+        """Say why nobody was signed in, on the page where this sign-in can be started anew."""
+        if "code" in kept:
+            return await self._invitation_page(request, kept, error, status)
+        response = self._sign_in_page(request, safe_next(kept["next"]), error, status)
+        self._started.take_away(request, response)
+        return response
+
+    # ---- invitations
+
+    async def _show_invite(self, request: Request) -> Response:
+        return self._invite_page(request)
+
+    async def _read_code(self, request: Request) -> Response:
+        code = (await read_form(request))["code"].rpartition("#")[2]  # Somebody may paste the whole link.
+        try:
+            await self._invitations.read_invitation(code)
+        except InvitationNotFound as error:
+            return self._invite_page(request, error.sentence, STATUSES[InvitationNotFound])
+        response = RedirectResponse(_ACCEPT, 303)
+        self._started.give(request, response, {"code": code, "email": ""})
+        return response
+
+    async def _show_invitation(self, request: Request) -> Response:
+        kept = self._started.read(request)
+        if "code" not in kept:
+            return RedirectResponse(_INVITE, 303)
+        return await self._invitation_page(request, kept)
+
+    async def _accept_with_messenger(self, request: Request) -> Response:
+        email = (await read_form(request))["email"]
+        kept = self._started.read(request)
+        if "code" not in kept:
+            return RedirectResponse(_INVITE, 303)
+        kept = {"code": kept["code"], "email": email}
+        try:
+            invitation = await self._invitations.read_invitation(kept["code"])
+            if not invitation.email:
+                checked_email(email)
+            return await self._ask_messenger(request, kept)
+        except (InvitationNotFound, InvalidRequest, MessengerUnavailable) as error:
+            return await self._invitation_page(request, kept, error.sentence, STATUSES[type(error)])
+
+    async def _accept(self, request: Request, kept: Mapping[str, Any], identity: Identity) -> Response:
+        try:
+            developer = await self._invitations.accept_invitation(
+                kept["code"], identity, email=kept["email"], address=client_address(request)
+            )
+        except DeveloperExists:
+            return await self._invitation_page(request, kept, _EMAIL_TAKEN, STATUSES[DeveloperExists])
+        except (InvitationNotFound, IdentityTaken, NotTheFirst, InvalidRequest) as error:
+            return await self._invitation_page(request, kept, error.sentence, STATUSES[type(error)])
+        notice = "You are signed in. From now on this messenger account signs you in."
+        response = await self._enter(request, developer, HOME, notice=notice)
+        self._started.take_away(request, response)
+        return response
+
+    async def _invitation_page(
+        self, request: Request, kept: Mapping[str, Any], error: str = "", status: int = 200
+    ) -> Response:
+        """Show what an invitation is for, and ask to go on in the messenger; a sign-in under way is forgotten."""
+        try:
+            invitation = await self._invitations.read_invitation(kept["code"])
+        except InvitationNotFound as gone:
+            response = self._invite_page(request, error or gone.sentence, STATUSES[InvitationNotFound])
+            self._started.take_away(request, response)
+            return response
+        response = self._invite_page(request, error, status, invitation=invitation, email=kept["email"])
+        self._started.give(request, response, {"code": kept["code"], "email": kept["email"]})
+        return response
+
+    def _invite_page(
+        self,
+        request: Request,
+        error: str = "",
+        status: int = 200,
+        *,
+        invitation: Invitation | None = None,
+        email: str = "",
+    ) -> Response:
+        context = {"invitation": invitation, "email": email, "error": error}
+        return self._pages.render(request, "invite.html", context, status=status)

@@ -1,0 +1,173 @@
+// Keeps the first page of the list of sessions up to date, from server-sent events. Rows that stay are left alone, so
+// that focus and selection stay too. Nothing is listened to while the page is hidden or paused: it would take one of
+// the few connections that a browser makes to a server.
+
+const AGAIN_MS = 30_000;
+const SAY_AFTER_MS = 1_500;
+
+const body = document.getElementById("session-rows");
+const region = document.getElementById("sessions");
+const older = document.getElementById("older");
+const state = document.getElementById("live-state");
+const news = document.getElementById("live-news");
+const pause = document.getElementById("live-pause");
+
+let source = null;
+let version = body.dataset.version;
+let paused = false;
+let signedOut = false;
+let retry = 0;
+let saying = 0;
+
+/** The ids of sessions that nothing was said of yet. */
+const fresh = new Set();
+const changed = new Set();
+
+/** What each row said when it came, by the id of its session: scripts add to rows afterwards. */
+const shown = new Map();
+for (const row of body.children) remember(row);
+
+function remember(row) {
+  shown.set(row.dataset.session ?? "", { row, text: row.textContent });
+}
+
+function say(sentence, isLive = false) {
+  state.textContent = sentence;
+  state.hidden = false;
+  state.classList.toggle("on", isLive);
+}
+
+/** Have a screen reader say it, once things have settled. */
+function announce(sentence) {
+  news.textContent = sentence;
+}
+
+function announceSoon() {
+  clearTimeout(saying);
+  saying = setTimeout(() => {
+    const parts = [];
+    if (fresh.size) parts.push(`${fresh.size} new session${fresh.size === 1 ? "" : "s"}`);
+    if (changed.size) parts.push(`${changed.size} session${changed.size === 1 ? "" : "s"} changed`);
+    if (parts.length) announce(`${parts.join(", ")}.`);
+    fresh.clear();
+    changed.clear();
+  }, SAY_AFTER_MS);
+}
+
+function mark(row) {
+  const badge = document.createElement("span");
+  badge.className = "badge good new";
+  badge.textContent = "new";
+  row.classList.add("new");
+  row.firstElementChild.append(" ", badge);
+}
+
+function unmark(row) {
+  row.classList.remove("new");
+  row.querySelector(".badge.new")?.remove();
+}
+
+/** Put the rows that came in the place of those that are there. */
+function replaceRows(html) {
+  const template = document.createElement("template");
+  template.innerHTML = html;
+  const arrived = [...template.content.children];
+  const isKnown = (row) => row.dataset.session && shown.has(row.dataset.session);
+  // What moves up from the next page, when a filter lets rows go, comes after all that were there: it is not new.
+  const lastKnown = arrived.findLastIndex(isKnown);
+  const isNew = (row, place) => row.dataset.session && !isKnown(row) && (place < lastKnown || lastKnown < 0);
+  const isFresh = arrived.map(isNew);
+  if (isFresh.includes(true)) for (const row of body.querySelectorAll("tr.new")) unmark(row);
+
+  const focused = body.contains(document.activeElement) ? document.activeElement.closest("tr") : null;
+  const focusedId = focused?.dataset.session;
+  const rows = arrived.map((row, place) => {
+    const before = shown.get(row.dataset.session ?? "");
+    if (before?.text === row.textContent) return before.row;
+    const text = row.textContent;
+    if (isFresh[place]) fresh.add(row.dataset.session);
+    else if (before && row.dataset.session && !fresh.has(row.dataset.session)) changed.add(row.dataset.session);
+    shown.set(row.dataset.session ?? "", { row, text });
+    if (isFresh[place] || before?.row.classList.contains("new")) mark(row);
+    return row;
+  });
+  const kept = new Set(rows);
+  for (const [id, { row }] of shown) if (!kept.has(row)) shown.delete(id);
+  for (const row of [...body.children]) if (!kept.has(row)) row.remove();
+  let place = body.firstElementChild;
+  for (const row of rows) {
+    if (row === place) place = place.nextElementSibling;
+    else body.insertBefore(row, place);
+  }
+  if (focused && !focused.isConnected) {
+    const target = shown.get(focusedId)?.row.querySelector("a") ?? region;
+    target.focus({ preventScroll: true });
+  }
+  announceSoon();
+}
+
+function show(event) {
+  if (event.lastEventId === version) return;
+  version = event.lastEventId;
+  const data = JSON.parse(event.data);
+  replaceRows(data.rows);
+  older.hidden = !data.older;
+  if (data.older) older.href = data.older;
+}
+
+function isWanted() {
+  return !paused && !signedOut && document.visibilityState === "visible";
+}
+
+function close() {
+  clearTimeout(retry);
+  source?.close();
+  source = null;
+}
+
+function open() {
+  close();
+  if (!isWanted()) return;
+  source = new EventSource(body.dataset.live);
+  source.addEventListener("open", () => say("Live: what changes appears by itself.", true));
+  source.addEventListener("rows", show);
+  source.addEventListener("signed-out", () => {
+    signedOut = true;
+    stop("You are signed out. Reload the page to sign in again.");
+  });
+  source.addEventListener("project-gone", () => stop("This project was deleted. Reload the page."));
+  source.addEventListener("error", () => {
+    // CONNECTING: the browser tries again by itself. Otherwise it was refused, and would not.
+    const refused = source?.readyState === EventSource.CLOSED;
+    tell(refused ? "Not live just now: reload the page to see what is new." : "Not live just now: connecting again.");
+    if (refused) retry = setTimeout(open, AGAIN_MS);
+  });
+}
+
+function stop(sentence) {
+  close();
+  paused = true;
+  pause.hidden = true;
+  tell(sentence);
+}
+
+/** Show it and have it said, unless it is what is shown already. */
+function tell(sentence) {
+  if (state.textContent === sentence) return;
+  say(sentence);
+  announce(sentence);
+}
+
+pause.hidden = false;
+pause.addEventListener("click", () => {
+  paused = !paused;
+  pause.textContent = paused ? "Resume updates" : "Pause updates";
+  if (paused) close();
+  else open();
+  if (paused) say("Paused.");
+});
+document.addEventListener("visibilitychange", () => (isWanted() ? open() : close()));
+// A page that is kept for "Back" must not hold its connection.
+addEventListener("pagehide", close);
+addEventListener("pageshow", (event) => event.persisted && open());
+open();

@@ -1,0 +1,93 @@
+"""The developers of the installation, for its owners: who there is, who is invited, and inviting."""
+
+from collections.abc import Mapping
+from typing import Any, Final, cast, get_args
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from taproof.console.access import Access, Page, Visitor
+from taproof.console.forms import read_form
+from taproof.console.rendering import Pages
+from taproof.core.errors import DeveloperExists, InvalidRequest, NotFound
+from taproof.core.model import Plan
+from taproof.service.developers import Developers
+from taproof.service.invitations import Invitations
+
+_TEAM: Final = "/console/team"
+_EMPTY: Final = {"email": "", "plan": "free", "is_owner": ""}
+
+
+class TeamPages:
+    """The team; to anybody but an owner there is no such page.
+
+    Args:
+        access: recognises visitors.
+        pages: renders templates.
+        developers: lists them.
+        invitations: makes, lists and revokes them.
+        base_url: what invitation links begin with.
+    """
+
+    def __init__(
+        self, access: Access, pages: Pages, developers: Developers, invitations: Invitations, base_url: str
+    ) -> None:
+        self._access = access
+        self._pages = pages
+        self._developers = developers
+        self._invitations = invitations
+        self._base_url = base_url
+
+    def routes(self) -> list[Route]:
+        """Return the routes of these pages."""
+        return [
+            Route(_TEAM, self._for_owners(self._show), methods=["GET"]),
+            Route(f"{_TEAM}/invitations", self._for_owners(self._invite), methods=["POST"]),
+            Route(f"{_TEAM}/invitations/{{invitation_id}}/revoke", self._for_owners(self._revoke), methods=["POST"]),
+        ]
+
+    def _for_owners(self, page: Page) -> Any:
+        async def answer(request: Request, visitor: Visitor) -> Response:
+            if not visitor.developer.is_owner:
+                raise NotFound("There is no such page. Look in the menu.")
+            return await page(request, visitor)
+
+        return self._access.signed_in(answer)
+
+    async def _show(self, request: Request, visitor: Visitor) -> Response:
+        return await self._page(request, visitor, _EMPTY)
+
+    async def _invite(self, request: Request, visitor: Visitor) -> Response:
+        form = await read_form(request)
+        try:
+            if form["plan"] not in get_args(Plan):
+                raise InvalidRequest("Choose a plan from the list.")  # noqa: TRY301 — shown like what the service finds.
+            created = await self._invitations.invite_developer(
+                visitor.actor, form["email"], plan=cast("Plan", form["plan"]), is_owner=form.is_checked("is_owner")
+            )
+        except (InvalidRequest, DeveloperExists) as error:
+            typed = {name: form[name] for name in _EMPTY}
+            return await self._page(request, visitor, typed, error.sentence, 400)
+        return self._pages.redirect(
+            request,
+            _TEAM,
+            notice=f"{created.invitation.email} is invited. Send them the link: Taproof sends no e-mail.",
+            secrets=[("Invitation link", f"{self._base_url}/console/invite#{created.code}")],
+        )
+
+    async def _revoke(self, request: Request, visitor: Visitor) -> Response:
+        await self._invitations.revoke_invitation(visitor.actor, request.path_params["invitation_id"])
+        return self._pages.redirect(request, _TEAM, notice="The invitation is revoked. Its link leads to nothing now.")
+
+    async def _page(
+        self, request: Request, visitor: Visitor, typed: Mapping[str, str], error: str = "", status: int = 200
+    ) -> Response:
+        context = {
+            "developers": await self._developers.list_developers(),
+            "invitations": await self._invitations.list_invitations(visitor.developer),
+            "plans": get_args(Plan),
+            "typed": typed,
+            "error": error,
+        }
+        return self._pages.render(request, "team.html", context, status=status)

@@ -1,0 +1,104 @@
+"""Access tokens: what programs show to the developer API. Made here, shown once, revoked at once."""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from taproof.console.access import SIGN_IN, Access, Visitor
+from taproof.console.forms import Form, read_form
+from taproof.console.rendering import Pages
+from taproof.core.clock import DAY, SECOND, Clock
+from taproof.core.errors import InvalidRequest
+from taproof.service.developers import Developers
+
+_TOKENS: Final = "/console/tokens"
+_DAYS: Final[Mapping[str, int | None]] = {"never": None, "7": 7, "30": 30, "90": 90}
+_LIMIT: Final = 3650 * DAY
+_EMPTY: Final = {"name": "", "expiry": "90", "date": ""}
+
+
+class TokenPages:
+    """The list of a developer's access tokens.
+
+    Args:
+        access: recognises visitors.
+        pages: renders templates.
+        developers: whose tokens they are.
+        clock: returns the time in ms.
+    """
+
+    def __init__(self, access: Access, pages: Pages, developers: Developers, clock: Clock) -> None:
+        self._access = access
+        self._pages = pages
+        self._developers = developers
+        self._clock = clock
+
+    def routes(self) -> list[Route]:
+        """Return the routes of these pages."""
+        signed_in = self._access.signed_in
+        return [
+            Route(_TOKENS, signed_in(self._show), methods=["GET"]),
+            Route(_TOKENS, signed_in(self._create), methods=["POST"]),
+            Route(f"{_TOKENS}/{{token_id}}/revoke", signed_in(self._revoke), methods=["POST"]),
+        ]
+
+    async def _show(self, request: Request, visitor: Visitor) -> Response:
+        return await self._page(request, visitor, _EMPTY)
+
+    async def _create(self, request: Request, visitor: Visitor) -> Response:
+        form = await read_form(request)
+        try:
+            expires_at = _expiry(form, self._clock())
+            created = await self._developers.create_access_token(visitor.actor, form["name"], expires_at=expires_at)
+        except InvalidRequest as error:
+            typed = {name: form[name] for name in _EMPTY}
+            return await self._page(request, visitor, typed, error.sentence, 400)
+        return self._pages.redirect(
+            request, _TOKENS, notice="The access token is made.", secrets=[("Access token", created.plaintext)]
+        )
+
+    async def _revoke(self, request: Request, visitor: Visitor) -> Response:
+        token_id: str = request.path_params["token_id"]
+        await self._developers.delete_access_token(visitor.actor, token_id)
+        notice = "The access token is revoked."
+        if visitor.session.access_token_id != token_id:
+            return self._pages.redirect(request, _TOKENS, notice=notice)
+        request.state.visitor = None  # This very session was opened with it, and has ended with it.
+        response = self._pages.redirect(request, SIGN_IN, notice=f"{notice} You had signed in with it.")
+        self._access.forget(request, response)
+        return response
+
+    async def _page(
+        self, request: Request, visitor: Visitor, typed: Mapping[str, str], error: str = "", status: int = 200
+    ) -> Response:
+        context = {
+            "tokens": await self._developers.list_access_tokens(visitor.developer.id),
+            "tomorrow": datetime.fromtimestamp((self._clock() + DAY) // SECOND, UTC).date(),
+            "typed": typed,
+            "error": error,
+        }
+        return self._pages.render(request, "tokens.html", context, status=status)
+
+
+def _expiry(form: Form, now: int) -> int | None:
+    """Return until when (ms) a token is to be valid; None for ever.
+
+    A date is valid to its end, in UTC.
+    """
+    if form["expiry"] == "date":
+        try:
+            last = date.fromisoformat(form["date"])
+        except ValueError:
+            raise InvalidRequest("Say until which day the token is valid, such as 2027-01-31.") from None
+        end = (last - date(1970, 1, 1)).days * DAY + DAY
+        if not now < end <= now + _LIMIT:
+            raise InvalidRequest("Choose a day from today on within ten years, or “until it is revoked”.")
+        return end
+    if form["expiry"] not in _DAYS:
+        raise InvalidRequest("Choose from the list how long the token is valid.")
+    days = _DAYS[form["expiry"]]
+    return None if days is None else now + days * DAY

@@ -1,0 +1,196 @@
+"""Try it: a real sign-in to a project, in the page, from the link to the proof that a server would check.
+
+What the browser keeps of it is sealed for the visitor's console session and the project: another developer, or
+another project's page, cannot read who confirmed.
+"""
+
+import base64
+import json
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from taproof.console.access import HOME, Access, Visitor, delete_cookie, read_cookie, set_cookie
+from taproof.console.rendering import Pages
+from taproof.core.clock import SECOND, Clock, iso8601
+from taproof.core.errors import InvalidRequest, MessengerUnavailable, ProjectPaused, SignInNotFound
+from taproof.core.model import Identity, Project, Status
+from taproof.sdk import ProofError, verify_proof
+from taproof.service.projects import Projects
+from taproof.service.sealed_sign_in import SealedSignIn
+from taproof.service.signin import Verification
+from taproof.web.errors import STATUSES
+from taproof.web.session_api import WAIT_LIMIT, until_gone
+
+COOKIE_SECONDS: Final = 660
+"""A minute more than a sign-in has, so that its end can be told."""
+_COOKIE: Final = "try"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a try. All but `status` is there only when somebody confirmed.
+
+    `answer`, `claims`: JSON. `problem`: why the proof does not hold, "" when it does.
+    """
+
+    status: Status
+    identity: Identity | None = None
+    answer: str = ""
+    proof: str = ""
+    claims: str = ""
+    problem: str = ""
+
+
+class TryItPages:
+    """Starts a sign-in of a project, waits for it, and shows what came of it, once.
+
+    Args:
+        access: recognises visitors.
+        pages: renders.
+        projects: reads the project and its webhook secret.
+        sealed_sign_in: sign-ins that a browser keeps sealed.
+        clock: returns the time in ms.
+    """
+
+    def __init__(
+        self, access: Access, pages: Pages, projects: Projects, sealed_sign_in: SealedSignIn, clock: Clock
+    ) -> None:
+        self._access = access
+        self._pages = pages
+        self._projects = projects
+        self._sign_ins = sealed_sign_in
+        self._clock = clock
+
+    def routes(self) -> list[Route]:
+        """Return every route of these pages."""
+        signed_in = self._access.signed_in
+        page = f"{HOME}/{{project_id}}/try"
+        return [
+            Route(page, signed_in(self._show), methods=["GET"]),
+            Route(page, signed_in(self._start), methods=["POST"]),
+            Route(f"{page}/again", signed_in(self._show_again), methods=["GET"]),
+            Route(f"{page}/state", signed_in(self._show_state), methods=["GET"]),
+        ]
+
+    async def _show(self, request: Request, visitor: Visitor) -> Response:
+        project = await self._read(request, visitor)
+        sealed, binding = _kept(request), _binding(project, visitor)
+        try:
+            seen = await self._sign_ins.read(sealed, binding)
+            if seen.status == "pending":
+                context = {
+                    "project": project,
+                    "title": "Waiting for your decision",
+                    "intro": "Open the link, and tap Confirm or Cancel in the messenger. This page goes on by itself.",
+                    "deeplink": seen.deeplink,
+                    "expires_at": seen.expires_at,
+                    "state_url": f"{request.url.path}/state",
+                    "cancel_url": f"{request.url.path}/again",
+                }
+                return self._pages.render(request, "waiting.html", context)
+            if request.method != "GET":  # A HEAD must not use up what the page is to show.
+                return self._start_page(request, project)
+            verification = await self._sign_ins.finish(sealed, binding)
+        except SignInNotFound:
+            return self._start_page(request, project)
+        outcome = await self._outcome(visitor, project, verification)
+        return self._forget(request, self._start_page(request, project, outcome=outcome))
+
+    async def _start(self, request: Request, visitor: Visitor) -> Response:
+        project = await self._read(request, visitor)
+        try:
+            started = await self._sign_ins.start(project.id, _binding(project, visitor))
+        except (ProjectPaused, MessengerUnavailable) as error:
+            # The page says of a paused project what to do.
+            sentence = "" if isinstance(error, ProjectPaused) else error.sentence
+            project = await self._read(request, visitor)
+            return self._start_page(request, project, error=sentence, status=STATUSES[type(error)])
+        response = RedirectResponse(request.url.path, 303)
+        set_cookie(request, response, _COOKIE, started.sealed, max_age=COOKIE_SECONDS)
+        return response
+
+    async def _show_again(self, request: Request, visitor: Visitor) -> Response:
+        """Show the page before a start, whatever is under way; what was started before is forgotten."""
+        return self._forget(request, self._start_page(request, await self._read(request, visitor)))
+
+    async def _show_state(self, request: Request, visitor: Visitor) -> Response:
+        """Answer the waiting page's script; it reads the page itself again once this is no longer "pending"."""
+        wait = request.query_params.get("wait", "0")
+        if not (wait.isascii() and wait.isdigit() and len(wait) <= 2 and int(wait) <= WAIT_LIMIT):
+            raise InvalidRequest(f"wait must be a whole number of seconds from 0 to {WAIT_LIMIT}.")
+        project = await self._read(request, visitor)
+        sealed, binding = _kept(request), _binding(project, visitor)
+        status: Status = "pending"
+        try:
+            end = await self._sign_ins.wait(sealed, binding, int(wait), partial(until_gone, request.receive))
+            if end != "gone":
+                status = (await self._sign_ins.read(sealed, binding)).status
+        except SignInNotFound:
+            status = "expired"
+        return JSONResponse({"status": status})
+
+    async def _read(self, request: Request, visitor: Visitor) -> Project:
+        return await self._projects.read_project(visitor.developer, request.path_params["project_id"])
+
+    async def _outcome(self, visitor: Visitor, project: Project, verification: Verification) -> Outcome:
+        """Read the answer to verify as an application does, down to the check of the proof."""
+        identity, confirmed_at, proof = verification.identity, verification.confirmed_at, verification.proof
+        if identity is None or confirmed_at is None or proof is None:
+            return Outcome(verification.status)
+        answer = {
+            "status": verification.status,
+            "messenger_id": identity.messenger_id,
+            "messenger_name": identity.messenger_name,
+            "messenger_username": identity.messenger_username or None,
+            "confirmed_at": iso8601(confirmed_at),
+            "proof": proof,
+        }
+        secret = (await self._projects.read_webhook_secret(visitor.developer, project.id)).webhook_secret
+        problem = ""
+        try:
+            verify_proof(proof, secret, project_id=project.id, now=self._clock() / SECOND)
+        except ProofError as error:
+            problem = str(error)
+        return Outcome(verification.status, identity, _shown_json(answer), proof, _shown_json(_claims(proof)), problem)
+
+    def _start_page(
+        self,
+        request: Request,
+        project: Project,
+        *,
+        outcome: Outcome | None = None,
+        error: str = "",
+        status: int = 200,
+    ) -> Response:
+        context = {"project": project, "outcome": outcome, "error": error}
+        return self._pages.render(request, "try_it.html", context, status=status)
+
+    @staticmethod
+    def _forget(request: Request, response: Response) -> Response:
+        delete_cookie(request, response, _COOKIE)
+        return response
+
+
+def _kept(request: Request) -> str:
+    return read_cookie(request, _COOKIE) or ""
+
+
+def _binding(project: Project, visitor: Visitor) -> str:
+    return f"console_try:{visitor.session.id}:{project.id}"
+
+
+def _claims(proof: str) -> dict[str, Any]:
+    payload = proof.split(".")[1]
+    claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    return claims
+
+
+def _shown_json(value: dict[str, Any]) -> str:
+    """Write JSON to be read by people: what a name holds that shows nothing, or turns the text around, is escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)

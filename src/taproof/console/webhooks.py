@@ -1,0 +1,200 @@
+"""The pages of a project's webhook: the endpoint's state, the secret and its rotation, and every delivery."""
+
+from typing import Any, Final, Literal, get_args
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from taproof.console.access import HOME, Access, Visitor
+from taproof.console.forms import read_form
+from taproof.console.rendering import Pages
+from taproof.core.errors import InvalidRequest, NoRotation, RotationUnderWay, WebhookNotSet
+from taproof.core.model import DeliveryState, EventType, Project
+from taproof.service.deliveries import Deliveries, SeenDelivery
+from taproof.service.projects import OVERLAP_LIMIT, Projects
+from taproof.web import showing
+
+PAGE: Final = 25
+"""Deliveries on a page."""
+_DELIVERIES: Final = "/console/deliveries"
+_NO_URL: Final = "This project has no webhook URL, so there is nowhere to send to. Set one in its settings first."
+
+EndpointState = Literal["none", "off", "failing", "works"]
+"""No URL was set; it was turned off; attempts have failed since the last that succeeded; none has."""
+
+
+class WebhookPages:
+    """Shows and steers the webhooks of a developer's projects."""
+
+    def __init__(self, access: Access, pages: Pages, projects: Projects, deliveries: Deliveries) -> None:
+        self._access = access
+        self._pages = pages
+        self._projects = projects
+        self._deliveries = deliveries
+
+    def routes(self) -> list[Route]:
+        """Return every route of these pages."""
+        signed_in = self._access.signed_in
+        page = f"{HOME}/{{project_id}}/webhooks"
+        delivery = f"{_DELIVERIES}/{{delivery_id}}"
+        return [
+            Route(page, signed_in(self._show), methods=["GET"]),
+            Route(f"{page}/secret", signed_in(self._reveal), methods=["POST"]),
+            Route(f"{page}/rotate", signed_in(self._rotate), methods=["POST"]),
+            Route(f"{page}/promote", signed_in(self._promote), methods=["POST"]),
+            Route(f"{page}/test", signed_in(self._send_test), methods=["POST"]),
+            Route(delivery, signed_in(self._show_delivery), methods=["GET"]),
+            Route(f"{delivery}/resend", signed_in(self._resend), methods=["POST"]),
+        ]
+
+    # ---- a project's webhook
+
+    async def _show(self, request: Request, visitor: Visitor) -> Response:
+        return await self._page(request, visitor, await self._read(request, visitor))
+
+    async def _reveal(self, request: Request, visitor: Visitor) -> Response:
+        project = await self._read(request, visitor)
+        found = await self._projects.read_webhook_secret(visitor.developer, project.id)
+        secrets = [("Webhook secret", found.webhook_secret)]
+        if found.next_webhook_secret is not None:
+            secrets.append(("Next webhook secret", found.next_webhook_secret))
+        return self._pages.redirect(request, _path(project), secrets=secrets)
+
+    async def _rotate(self, request: Request, visitor: Visitor) -> Response:
+        project = await self._read(request, visitor)
+        hours = (await read_form(request))["overlap_hours"]
+        is_number = hours.isascii() and hours.isdigit() and len(hours) <= len(str(OVERLAP_LIMIT))
+        if not is_number or not 1 <= int(hours) <= OVERLAP_LIMIT:
+            error = f"The overlap must be a whole number of hours, from 1 to {OVERLAP_LIMIT}."
+            return await self._page(request, visitor, project, rotation_error=error, overlap_hours=hours)
+        try:
+            rotation = await self._projects.rotate_webhook_secret(visitor.actor, project.id, int(hours))
+        except RotationUnderWay:
+            error = "A rotation is under way already, as below. Promote its secret, or wait for it to end."
+            project = await self._read(request, visitor)
+            return await self._page(request, visitor, project, rotation_error=error)
+        secrets = [("Next webhook secret", rotation.next_webhook_secret or rotation.webhook_secret)]
+        notice = "The rotation has begun. Let your servers accept the next secret beside the current one."
+        return self._pages.redirect(request, _path(project), notice=notice, secrets=secrets)
+
+    async def _promote(self, request: Request, visitor: Visitor) -> Response:
+        project = await self._read(request, visitor)
+        try:
+            await self._projects.promote_webhook_secret(visitor.actor, project.id)
+        except NoRotation:
+            error = "No rotation is under way, so there is nothing to promote: the last one has ended."
+            return await self._page(request, visitor, project, rotation_error=error)
+        notice = "The rotation is over: proofs and webhooks are signed with the new secret alone."
+        return self._pages.redirect(request, _path(project), notice=notice)
+
+    async def _send_test(self, request: Request, visitor: Visitor) -> Response:
+        project = await self._read(request, visitor)
+        try:
+            sent = await self._deliveries.send_test(visitor.developer, project.id)
+        except WebhookNotSet:
+            project = await self._read(request, visitor)
+            return await self._page(request, visitor, project, test_error=_NO_URL)
+        return self._pages.redirect(request, f"{_DELIVERIES}/{sent.record.event_id}", notice="The test was sent once.")
+
+    async def _read(self, request: Request, visitor: Visitor) -> Project:
+        return await self._projects.read_project(visitor.developer, request.path_params["project_id"])
+
+    async def _page(
+        self,
+        request: Request,
+        visitor: Visitor,
+        project: Project,
+        *,
+        rotation_error: str = "",
+        overlap_hours: str = "24",
+        test_error: str = "",
+    ) -> Response:
+        event: EventType | None = _choice(request, "event", get_args(EventType))
+        state: DeliveryState | None = _choice(request, "status", get_args(DeliveryState))
+        found = await self._deliveries.list_deliveries(
+            visitor.developer,
+            project.id,
+            event_type=event,
+            state=state,
+            limit=PAGE,
+            cursor=request.query_params.get("cursor"),
+        )
+        filters = {name: value for name, value in (("event", event), ("status", state)) if value is not None}
+        path = _path(project)
+        context = {
+            "project": project,
+            "endpoint": _endpoint_state(project),
+            "rotation_error": rotation_error,
+            "overlap_hours": overlap_hours,
+            "overlap_limit": OVERLAP_LIMIT,
+            "test_error": test_error,
+            "deliveries": [(each, _last_answer(each)) for each in found.deliveries],
+            "event": event,
+            "state": state,
+            "events": get_args(EventType),
+            "states": get_args(DeliveryState),
+            "is_filtered": bool(filters),
+            "newest_url": f"{path}?{urlencode(filters)}" if "cursor" in request.query_params else "",
+            "older_url": f"{path}?{urlencode(filters | {'cursor': found.next_cursor})}" if found.next_cursor else "",
+        }
+        status = 400 if rotation_error or test_error else 200
+        return self._pages.render(request, "webhooks.html", context, status=status)
+
+    # ---- one delivery
+
+    async def _show_delivery(self, request: Request, visitor: Visitor) -> Response:
+        found = await self._deliveries.read_delivery(visitor.developer, request.path_params["delivery_id"])
+        return await self._delivery_page(request, visitor, found)
+
+    async def _resend(self, request: Request, visitor: Visitor) -> Response:
+        event_id = request.path_params["delivery_id"]
+        try:
+            await self._deliveries.resend_delivery(visitor.actor, event_id)
+        except WebhookNotSet:
+            found = await self._deliveries.read_delivery(visitor.developer, event_id)
+            return await self._delivery_page(request, visitor, found, error=_NO_URL)
+        notice = "It is sent again now. Load this page again in a moment to see what came of it."
+        return self._pages.redirect(request, f"{_DELIVERIES}/{event_id}", notice=notice)
+
+    async def _delivery_page(
+        self, request: Request, visitor: Visitor, found: SeenDelivery, *, error: str = ""
+    ) -> Response:
+        project = await self._projects.read_project(visitor.developer, found.record.project_id)
+        errors = [each.error for each in showing.delivery(found).attempts]
+        context = {
+            "project": project,
+            "delivery": found,
+            "attempts": list(zip(found.record.attempts, errors, found.answers, strict=True)),
+            "error": error,
+        }
+        return self._pages.render(request, "delivery.html", context, status=400 if error else 200)
+
+
+def _path(project: Project) -> str:
+    return f"{HOME}/{project.id}/webhooks"
+
+
+def _endpoint_state(project: Project) -> EndpointState:
+    if not project.webhook_url:
+        return "none" if project.webhook_off_at is None else "off"
+    return "works" if project.webhook_failing_since is None else "failing"
+
+
+def _last_answer(found: SeenDelivery) -> str:
+    """Return what came of the latest attempt, as the list shows it."""
+    if not found.record.attempts:
+        return "Not sent yet"
+    last = found.record.attempts[-1]
+    return "No answer" if last.status is None else f"HTTP {last.status}"
+
+
+def _choice(request: Request, name: str, choices: tuple[str, ...]) -> Any:
+    """Return the choice of a filter; None when nothing was chosen."""
+    chosen = request.query_params.get(name, "")
+    if chosen == "":
+        return None
+    if chosen not in choices:
+        raise InvalidRequest("There is no such filter. Choose one in the form above the list.")
+    return chosen

@@ -1,0 +1,93 @@
+"""What happened to a session, step by step and in plain words, for the developer who looks at it.
+
+Source: service-spec.md, States and transitions.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from taproof.core.model import Session, Status
+from taproof.core.session_state import visible_status
+
+StepName = Literal["requested", "opened", "confirmed", "cancelled", "expired", "read"]
+
+_AGAIN: Final = "A new try needs a new session."
+_NEVER_OPENED: Final = (
+    "The link was never opened. Check that your page shows it, as a button on a phone or as a QR code elsewhere, and "
+    f"that it opens the messenger. {_AGAIN}"
+)
+_NOT_ANSWERED: Final = (
+    f"Opened, but not answered. The user tapped neither Confirm nor Cancel before the 10 minutes were over. {_AGAIN}"
+)
+_NEVER_READ: Final = (
+    "Confirmed, but never read: nobody has asked verify since. Check that your client goes on polling until the status "
+    "is no longer pending. If your application takes the identity from the webhook, all is well."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a session. `at` is when it happened, in ms; None: it has not, and `sentence` says so."""
+
+    name: StepName
+    at: int | None
+    sentence: str
+
+
+def timeline(session: Session, now: int) -> list[Step]:
+    """Return the steps of a session as it stands at `now`, from the request to its end, or to what is still awaited."""
+    status = visible_status(session.status, session.expires_at, now)
+    steps = [
+        Step("requested", session.created_at, "Your application started the sign-in and got its link."),
+        _opened(session, status),
+    ]
+    if status == "cancelled":
+        steps.append(Step("cancelled", session.cancelled_at, "The user tapped Cancel."))
+    elif status == "expired":
+        steps.append(Step("expired", session.expires_at, "The 10 minutes were over, and the link stopped working."))
+    else:
+        steps += [_confirmed(session), _read(session)]
+    return steps
+
+
+def _opened(session: Session, status: Status) -> Step:
+    if session.opened_at is not None:
+        return Step("opened", session.opened_at, "The link was opened in the messenger, and the bot asked the user.")
+    if status == "pending":
+        return Step("opened", None, "The link has not been opened yet.")
+    return Step("opened", None, "The link was never opened.")
+
+
+def _confirmed(session: Session) -> Step:
+    if session.confirmed_at is not None:
+        return Step("confirmed", session.confirmed_at, "The user tapped Confirm.")
+    return Step("confirmed", None, "The user has not answered yet.")
+
+
+def _read(session: Session) -> Step:
+    if session.used_at is not None:
+        return Step("read", session.used_at, "The result was read through verify, with identity and proof.")
+    if session.confirmed_at is not None:
+        return Step("read", None, "The result has not been read.")
+    return Step("read", None, "There is nothing to read yet.")
+
+
+def outcome_sentence(session: Session, now: int) -> str:
+    """Return in plain words what became of a session by `now`, and what to do next where there is something to do."""
+    status = visible_status(session.status, session.expires_at, now)
+    match status:
+        case "pending" if session.opened_at is None:
+            return "Waiting for the user to open the link."
+        case "pending":
+            return "Opened. Waiting for the user to tap Confirm or Cancel."
+        case "expired":
+            return _NEVER_OPENED if session.opened_at is None else _NOT_ANSWERED
+        case "cancelled":
+            return f"Cancelled by the user. {_AGAIN}"
+        case "used":
+            return "Confirmed and read."
+        case "confirmed" if now < session.expires_at:
+            # Until then a client goes on polling (service-spec.md, Limits).
+            return "Confirmed, but not read yet. Waiting for your application to ask verify."
+        case "confirmed":
+            return _NEVER_READ

@@ -1,0 +1,105 @@
+"""The access tokens that `taproof login` got, in a file of the user's own: one for each service, by its address.
+
+It is `taproof/credentials.json` in `$XDG_CONFIG_HOME`, else in `~/.config` (XDG Base Directory Specification).
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from taproof.core.errors import TaproofError
+
+_SERVICES: Final = "services"
+
+
+class CredentialsUnusable(TaproofError):
+    """The file of access tokens cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """An access token, its id, and the e-mail address of the developer whose it is."""
+
+    access_token: str = field(repr=False)
+    token_id: str
+    email: str
+
+
+class Credentials:
+    """Reads and writes the file. Nobody but the user can ever read it, and what was there is never half replaced."""
+
+    def __init__(self, file: Path) -> None:
+        self.file: Final = file
+
+    def read(self) -> dict[str, Credential]:
+        """Return every service's credential by its address.
+
+        Raises:
+            CredentialsUnusable: the file cannot be read, or is not one of Taproof's.
+        """
+        try:
+            services = json.loads(self.file.read_bytes())[_SERVICES]
+            return {str(address): Credential(**fields) for address, fields in services.items()}
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise CredentialsUnusable(f"{self.file} cannot be read: {error.strerror}.") from None
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise CredentialsUnusable(
+                f"{self.file} is damaged. Delete it, and sign in again with: taproof login URL"
+            ) from None
+
+    def replace(self, address: str, credential: Credential | None) -> None:
+        """Keep a service's credential in place of the one before; None forgets it.
+
+        Raises:
+            CredentialsUnusable: the file cannot be read or written, and nothing is changed.
+        """
+        try:
+            with self._locked():
+                services = self.read()
+                services.pop(address, None)
+                if credential is not None:
+                    services[address] = credential
+                self._write({_SERVICES: {each: asdict(fields) for each, fields in services.items()}})
+        except OSError as error:
+            raise CredentialsUnusable(f"{self.file} cannot be written: {error.strerror}.") from None
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keep others from replacing the file meanwhile, who would write back what they read before."""
+        directory = self.file.parent
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _write(self, content: dict[str, Any]) -> None:
+        # mkstemp makes the file with mode 0600, so there is no moment in which others can open it.
+        descriptor, name = tempfile.mkstemp(dir=self.file.parent, prefix=".credentials-")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(content, file, indent=2)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(self.file)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+def open_credentials() -> Credentials:
+    """Return the user's credentials."""
+    given = os.environ.get("XDG_CONFIG_HOME", "")
+    # A relative path counts as none: the specification says so.
+    config = Path(given) if given.startswith("/") else Path.home() / ".config"
+    return Credentials(config / "taproof" / "credentials.json")

@@ -1,0 +1,111 @@
+"""The audit log: who changed what, when, and from where. Each developer reads their own.
+
+An entry is handed to the store together with the change, so that there is never one without the other.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from taproof.core.entropy import Entropy
+from taproof.core.identifiers import new_id
+from taproof.core.model import Actor, AuditAction, AuditEntry, Developer, Via
+from taproof.service.paging import read_cursor, write_cursor
+from taproof.storage.protocol import Storage
+
+_NAMES: Final[Mapping[Via, str]] = {"command_line": "command line", "service": "Taproof"}
+"""Who did it where no developer did."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """One page; `next_cursor` asks for the one after it and is None on the last."""
+
+    entries: list[AuditEntry]
+    next_cursor: str | None
+
+
+class AuditLog:
+    """Shows a developer their audit log. There is nothing here that changes it."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    async def list_entries(self, developer: Developer, *, limit: int, cursor: str | None) -> AuditPage:
+        """Return a page of at most `limit` entries, newest first.
+
+        Raises:
+            InvalidRequest: a malformed cursor.
+        """
+        before = None if cursor is None else read_cursor(cursor, "aud")
+        found = await self._storage.list_audit_entries(developer.id, before, limit + 1)
+        page = found[:limit]
+        return AuditPage(page, write_cursor(page[-1].created_at, page[-1].id) if len(found) > limit else None)
+
+
+def audit_entry(
+    actor: Actor,
+    action: AuditAction,
+    now: int,
+    entropy: Entropy,
+    *,
+    subject: str,
+    details: Mapping[str, object] | None = None,
+) -> AuditEntry:
+    """Return an entry for the log of the developer who acts.
+
+    Args:
+        actor: who acts.
+        action: what they do.
+        now: in ms.
+        entropy: returns random bytes.
+        subject: the id of what is changed.
+        details: what was set, as JSON knows it; never a secret, nor a text that may hold one.
+    """
+    return AuditEntry(
+        id=new_id("aud", entropy),
+        developer_id=actor.developer.id,
+        created_at=now,
+        action=action,
+        actor=_NAMES.get(actor.via, actor.developer.email),
+        via=actor.via,
+        via_id=actor.via_id,
+        address=actor.address,
+        subject=subject,
+        details=json.dumps(details or {}),
+    )
+
+
+def service_entry(
+    developer_id: str,
+    action: AuditAction,
+    now: int,
+    entropy: Entropy,
+    *,
+    subject: str,
+    details: Mapping[str, object],
+) -> AuditEntry:
+    """Return an entry for what the service does by itself to something of a developer's; see `audit_entry`."""
+    return AuditEntry(
+        id=new_id("aud", entropy),
+        developer_id=developer_id,
+        created_at=now,
+        action=action,
+        actor=_NAMES["service"],
+        via="service",
+        via_id="",
+        address="",
+        subject=subject,
+        details=json.dumps(details),
+    )
+
+
+def url_origin(url: str) -> str:
+    """Return scheme, host and port of a webhook URL: all that a log may say of it. "" stays "".
+
+    Path and query are left out, since receivers put secrets of their own there.
+    """
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if url else ""

@@ -1,0 +1,112 @@
+"""Who is signed in to the console with which browser: sessions that can be listed and ended, and end by themselves."""
+
+import contextlib
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from taproof.core.clock import HOUR, MINUTE, Clock
+from taproof.core.entropy import Entropy
+from taproof.core.errors import ConsoleSessionNotFound, StoreUnavailable
+from taproof.core.identifiers import is_key, key_hash, new_id, new_key
+from taproof.core.model import Actor, AuditAction, ConsoleSession, Developer
+from taproof.core.names import stored_text
+from taproof.service.audit import audit_entry
+from taproof.storage.protocol import Storage
+
+IDLE_LIFETIME: Final = 12 * HOUR
+"""A session that was not seen for so long (ms) has ended."""
+USER_AGENT_LIMIT: Final = 200
+"""Characters that are kept of what a browser calls itself."""
+_TOUCH_EVERY: Final = MINUTE
+"""How exact a session's last-seen time is: one write a minute at most, however many pages are read."""
+_SESSION_ID: Final = re.compile(r"cses_[A-Za-z0-9]{1,40}")
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """A living session, and whose it is."""
+
+    session: ConsoleSession
+    developer: Developer
+
+
+class ConsoleSessions:
+    """Opens, recognises, lists and ends the console's sessions."""
+
+    def __init__(self, storage: Storage, clock: Clock, entropy: Entropy) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._entropy = entropy
+
+    async def open_session(
+        self, developer: Developer, *, access_token_id: str | None, address: str, user_agent: str
+    ) -> str:
+        """Open a session and return its cookie, `con_…`, which is never to be had again.
+
+        Args:
+            developer: whose it is.
+            access_token_id: the access token that was signed in with, and that the session ends with; None: it was the
+                messenger.
+            address: the browser's IP address.
+            user_agent: what the browser calls itself.
+        """
+        now = self._clock()
+        cookie = new_key("con", self._entropy)
+        session = ConsoleSession(
+            id=new_id("cses", self._entropy),
+            developer_id=developer.id,
+            created_at=now,
+            last_seen_at=now,
+            access_token_id=access_token_id,
+            address=address,
+            user_agent=stored_text(user_agent)[:USER_AGENT_LIMIT],
+            messenger_id=developer.messenger_id if access_token_id is None else None,
+        )
+        actor = Actor(developer, "console", session.id, address)
+        details = {"access_token_id": access_token_id, "user_agent": session.user_agent}
+        entry = audit_entry(actor, "console.signed_in", now, self._entropy, subject=session.id, details=details)
+        await self._storage.create_console_session(session, key_hash(cookie), entry=entry)
+        return cookie
+
+    async def authenticate(self, cookie: str | None, *, by_itself: bool = False) -> SignedIn | None:
+        """Return the living session of this cookie; None when there is none.
+
+        A request that a page makes `by_itself` does not put off the end of a session that nobody uses.
+        """
+        if cookie is None or not is_key(cookie, "con"):
+            return None
+        now = self._clock()
+        found = await self._storage.read_console_session(key_hash(cookie), now, now - IDLE_LIFETIME)
+        if found is None:
+            return None
+        session, developer = found
+        if not by_itself and now - session.last_seen_at >= _TOUCH_EVERY:
+            # A store that cannot be written just now must not keep pages from being read.
+            with contextlib.suppress(StoreUnavailable):
+                await self._storage.touch_console_session(session.id, now)
+        return SignedIn(session, developer)
+
+    async def list_sessions(self, developer: Developer) -> list[ConsoleSession]:
+        """Return a developer's living sessions, newest first."""
+        now = self._clock()
+        return await self._storage.list_console_sessions(developer.id, now, now - IDLE_LIFETIME)
+
+    async def end_session(self, actor: Actor, session_id: str, *, signed_out: bool = False) -> None:
+        """End a session at once; `signed_out`: by the one who uses it, not from another browser.
+
+        Raises:
+            ConsoleSessionNotFound: this developer has no such session.
+        """
+        if _SESSION_ID.fullmatch(session_id) is None:
+            raise ConsoleSessionNotFound
+        action: AuditAction = "console.signed_out" if signed_out else "console.session_revoked"
+        entry = audit_entry(actor, action, self._clock(), self._entropy, subject=session_id)
+        if not await self._storage.delete_console_session(actor.developer.id, session_id, entry=entry):
+            raise ConsoleSessionNotFound
+
+    async def end_all_sessions(self, actor: Actor) -> int:
+        """End all sessions of the developer who acts, this one too; return how many."""
+        developer_id = actor.developer.id
+        entry = audit_entry(actor, "console.signed_out_everywhere", self._clock(), self._entropy, subject=developer_id)
+        return await self._storage.delete_console_sessions(developer_id, entry=entry)

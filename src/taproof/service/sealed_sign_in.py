@@ -1,0 +1,123 @@
+"""A sign-in that one browser, or `taproof login`, has started and alone may read.
+
+What it keeps of the sign-in is sealed: the session token stands in the QR code too, and whoever photographs that must
+not be able to read who confirmed.
+"""
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Final
+
+from taproof.core.clock import Clock
+from taproof.core.entropy import Entropy
+from taproof.core.errors import SealBroken, SignInNotFound
+from taproof.core.identifiers import session_key
+from taproof.core.model import PolledSession, Status
+from taproof.core.sealing import Sealer
+from taproof.core.session_state import visible_status
+from taproof.service.signin import SignIn, Verification
+from taproof.service.waiting import UntilGone, WaitEnd
+from taproof.storage.protocol import Storage
+
+_SEALED_LIMIT: Final = 2_000
+"""Characters of a sealed sign-in at most: it holds a link."""
+_START: Final = "?start="
+
+
+@dataclass(frozen=True, slots=True)
+class StartedSignIn:
+    """A sign-in that waits for its decision.
+
+    `deeplink` is for the person, as a link or a QR code. `sealed` is for the one who started it alone: base64url text
+    that reads the result. `expires_at` in ms.
+    """
+
+    deeplink: str
+    expires_at: int
+    sealed: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeenSignIn:
+    """What became of a sign-in so far."""
+
+    status: Status
+    deeplink: str
+    expires_at: int
+
+
+class SealedSignIn:
+    """Starts sign-ins of any project and reads what became of them.
+
+    Each method takes the `binding` that the sign-in was started with: what it is for, and whose it is. Under another
+    one it does not open.
+
+    Args:
+        storage: the store.
+        sealer: seals what the client keeps.
+        signin: the use cases of every sign-in.
+        clock: returns the time in ms.
+        entropy: returns random bytes.
+    """
+
+    def __init__(self, storage: Storage, sealer: Sealer, signin: SignIn, clock: Clock, entropy: Entropy) -> None:
+        self._storage = storage
+        self._sealer = sealer
+        self._signin = signin
+        self._clock = clock
+        self._entropy = entropy
+
+    async def start(self, project_id: str, binding: str) -> StartedSignIn:
+        """Start a sign-in of a project, whether or not its public access is on.
+
+        Raises:
+            InvalidRequest, ProjectNotFound, ProjectPaused, MessengerUnavailable: and nothing is stored.
+        """
+        session = await self._signin.create_session(project_id, public=False)
+        sealed = base64.urlsafe_b64encode(self._sealer.seal(session.deeplink, binding, self._entropy))
+        return StartedSignIn(session.deeplink, session.expires_at, sealed.rstrip(b"=").decode())
+
+    async def read(self, sealed: str, binding: str) -> SeenSignIn:
+        """Return what became of a sign-in, and change nothing.
+
+        Raises:
+            SignInNotFound: `sealed` is none of this service's for `binding`, or the sign-in is long over.
+        """
+        deeplink, _, session = await self._open(sealed, binding)
+        status = visible_status(session.status, session.expires_at, self._clock())
+        return SeenSignIn(status, deeplink, session.expires_at)
+
+    async def wait(self, sealed: str, binding: str, seconds: float, until_gone: UntilGone) -> WaitEnd:
+        """Wait, for at most `seconds`, as long as a sign-in is pending; change nothing.
+
+        Raises:
+            SignInNotFound: as for `read`.
+        """
+        _, session_token, session = await self._open(sealed, binding)
+        return await self._signin.waiting.wait(session.project_id, session_token, seconds, until_gone, public=False)
+
+    async def finish(self, sealed: str, binding: str) -> Verification:
+        """Return the answer that a client gets: to exactly one caller with who confirmed, and the proof.
+
+        Raises:
+            SignInNotFound: as for `read`.
+        """
+        _, session_token, session = await self._open(sealed, binding)
+        return await self._signin.verify_session(session.project_id, session_token, public=False)
+
+    async def _open(self, sealed: str, binding: str) -> tuple[str, str, PolledSession]:
+        """Return the deeplink of a sign-in, its session token, and the session as it is stored."""
+        try:
+            if len(sealed) > _SEALED_LIMIT:
+                raise SignInNotFound
+            raw = base64.b64decode(sealed + "=" * (-len(sealed) % 4), altchars=b"-_", validate=True)
+            deeplink = self._sealer.unseal(raw, binding)
+        except (binascii.Error, ValueError, SealBroken):
+            raise SignInNotFound from None
+        session_token = deeplink.rpartition(_START)[2]
+        key = session_key(session_token)
+        session = None if key is None else await self._storage.poll_session(key)
+        if session is None:
+            raise SignInNotFound
+        return deeplink, session_token, session

@@ -1,0 +1,182 @@
+"""Developers on PostgreSQL: how they come, what they sign in with, and what they did."""
+
+from typing import Any, Final
+
+import asyncpg
+
+from taproof.core.model import (
+    AccessToken,
+    AuditEntry,
+    ConsoleSession,
+    Developer,
+    Invitation,
+    InvitationOutcome,
+    PageCursor,
+)
+from taproof.storage import postgres_sql, sql
+from taproof.storage.postgres_pool import PostgresPool
+from taproof.storage.rows import (
+    console_session_from,
+    console_session_values,
+    developer_from,
+    developer_values,
+    entry_values,
+    invitation_from,
+    invitation_values,
+    token_from,
+    token_values,
+)
+
+_NEWEST: Final = PageCursor(2**62, "")
+
+
+class PostgresAccounts:
+    """The part of the store that holds developers. See `storage.protocol.Storage`."""
+
+    def __init__(self, pool: PostgresPool) -> None:
+        self._pool = pool
+
+    async def _add(self, entry: AuditEntry | None, statement: str, *values: Any) -> list[asyncpg.Record]:
+        """Run a statement that returns what it changed; if that is anything, `entry` goes into the audit log."""
+        if entry is None:
+            return await self._pool.fetch(statement, *values)
+
+        async def change(connection: asyncpg.Connection) -> list[asyncpg.Record]:
+            changed: list[asyncpg.Record] = await connection.fetch(statement, *values)
+            if changed:
+                await add_entry(connection, entry)
+            return changed
+
+        return await self._pool.transact(change)
+
+    async def _change(self, entry: AuditEntry | None, statement: str, *values: Any) -> list[asyncpg.Record]:
+        """Do as `_add` with a statement that changes what it finds: text with a NUL finds nothing."""
+        if any(isinstance(value, str) and "\0" in value for value in values):
+            return []
+        return await self._add(entry, statement, *values)
+
+    # ---- developers and access tokens
+
+    async def create_developer(self, developer: Developer, *, entry: AuditEntry | None = None) -> bool:
+        return bool(await self._add(entry, sql.CREATE_DEVELOPER, *developer_values(developer)))
+
+    async def read_developer(self, email: str) -> Developer | None:
+        found = await self._pool.find(sql.READ_DEVELOPER, email.lower())
+        return developer_from(found[0]) if found else None
+
+    async def read_developer_by_messenger_id(self, messenger_id: str) -> Developer | None:
+        found = await self._pool.find(sql.READ_DEVELOPER_BY_MESSENGER_ID, messenger_id)
+        return developer_from(found[0]) if found else None
+
+    async def list_developers(self) -> list[Developer]:
+        return [developer_from(row) for row in await self._pool.fetch(sql.LIST_DEVELOPERS)]
+
+    async def create_access_token(
+        self, token: AccessToken, token_hash: bytes, *, entry: AuditEntry | None = None
+    ) -> None:
+        await self._add(entry, sql.CREATE_ACCESS_TOKEN, *token_values(token, token_hash))
+
+    async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
+        found = await self._pool.fetch(sql.READ_ACCESS_TOKEN, token_hash)
+        return token_from(found[0]) if found else None
+
+    async def touch_access_token(self, token_id: str, now: int) -> None:
+        await self._pool.find(sql.TOUCH_ACCESS_TOKEN, now, token_id)
+
+    async def list_access_tokens(self, developer_id: str) -> list[AccessToken]:
+        return [AccessToken(*row) for row in await self._pool.find(sql.LIST_ACCESS_TOKENS, developer_id)]
+
+    async def delete_access_token(self, developer_id: str, token_id: str, *, entry: AuditEntry | None = None) -> bool:
+        return bool(await self._change(entry, sql.DELETE_ACCESS_TOKEN, developer_id, token_id))
+
+    # ---- invitations
+
+    async def create_invitation(
+        self, invitation: Invitation, code_hash: bytes, *, entry: AuditEntry | None = None
+    ) -> None:
+        await self._add(entry, sql.CREATE_INVITATION, *invitation_values(invitation, code_hash))
+
+    async def read_invitation(self, code_hash: bytes, now: int) -> Invitation | None:
+        found = await self._pool.fetch(sql.READ_INVITATION, code_hash, now)
+        return invitation_from(found[0]) if found else None
+
+    async def list_invitations(self, now: int) -> list[Invitation]:
+        return [invitation_from(row) for row in await self._pool.fetch(sql.LIST_INVITATIONS, now)]
+
+    async def delete_invitation(self, invitation_id: str, *, entry: AuditEntry | None = None) -> bool:
+        return bool(await self._change(entry, sql.DELETE_INVITATION, invitation_id))
+
+    async def accept_invitation(
+        self, code_hash: bytes, developer: Developer, now: int, *, entry: AuditEntry | None = None
+    ) -> InvitationOutcome:
+        judged = (developer.email.lower(), developer.messenger_id, code_hash, now)
+
+        async def accept(connection: asyncpg.Connection) -> InvitationOutcome:
+            # Of those who have one code, the second waits here until the first has committed, and finds nothing. Nobody
+            # who guesses at codes gets to hold the developers.
+            if not await connection.fetch(postgres_sql.HOLD_INVITATION, code_hash, now):
+                return "gone"
+            await connection.execute(postgres_sql.HOLD_DEVELOPERS)
+            outcome: InvitationOutcome
+            # A statement after the one that waited, so that it sees what the others have committed.
+            invitation_id, bound_id, outcome, is_bound = await connection.fetchrow(sql.JUDGE_INVITATION, *judged)
+            if outcome != "accepted":
+                return outcome
+            if bound_id is None:
+                await connection.execute(sql.CREATE_DEVELOPER, *developer_values(developer))
+            else:
+                account = (developer.messenger_id, developer.messenger_name)
+                await connection.execute(sql.BIND_IDENTITY, *account, bound_id)
+                if not is_bound:
+                    await connection.execute(postgres_sql.DELETE_CONSOLE_SESSIONS, bound_id)
+            await connection.execute(sql.DELETE_INVITATION, invitation_id)
+            await add_entry(connection, entry)
+            return outcome
+
+        return await self._pool.transact(accept)
+
+    # ---- the console's sessions
+
+    async def create_console_session(
+        self, session: ConsoleSession, token_hash: bytes, *, entry: AuditEntry | None = None
+    ) -> None:
+        await self._add(entry, sql.CREATE_CONSOLE_SESSION, *console_session_values(session, token_hash))
+
+    async def read_console_session(
+        self, token_hash: bytes, now: int, idle_since: int
+    ) -> tuple[ConsoleSession, Developer] | None:
+        found = await self._pool.fetch(sql.READ_CONSOLE_SESSION, token_hash, idle_since, now)
+        return console_session_from(found[0]) if found else None
+
+    async def touch_console_session(self, session_id: str, now: int) -> None:
+        await self._pool.find(sql.TOUCH_CONSOLE_SESSION, now, session_id)
+
+    async def list_console_sessions(self, developer_id: str, now: int, idle_since: int) -> list[ConsoleSession]:
+        found = await self._pool.find(sql.LIST_CONSOLE_SESSIONS, developer_id, idle_since, now)
+        return [ConsoleSession(*row) for row in found]
+
+    async def delete_console_session(
+        self, developer_id: str, session_id: str, *, entry: AuditEntry | None = None
+    ) -> bool:
+        return bool(await self._change(entry, sql.DELETE_CONSOLE_SESSION, developer_id, session_id))
+
+    async def delete_console_sessions(self, developer_id: str, *, entry: AuditEntry | None = None) -> int:
+        return len(await self._change(entry, postgres_sql.DELETE_CONSOLE_SESSIONS, developer_id))
+
+    async def purge_console_access(self, now: int, idle_since: int, limit: int) -> int:
+        found = await self._pool.fetch(postgres_sql.PURGE_CONSOLE_ACCESS, idle_since, now, limit)
+        return int(found[0][0])
+
+    # ---- the audit log
+
+    async def list_audit_entries(self, developer_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
+        # The characters of an id all come after both; PostgreSQL takes no NUL.
+        start = before._replace(id=before.id.replace("\0", "\1")) if before else _NEWEST
+        found = await self._pool.find(sql.LIST_AUDIT_ENTRIES, developer_id, *start, limit)
+        return [AuditEntry(*row) for row in found]
+
+
+async def add_entry(connection: asyncpg.Connection, entry: AuditEntry | None) -> None:
+    """Add an entry to the audit log, in the transaction of the change that it tells of."""
+    if entry is not None:
+        await connection.execute(sql.ADD_AUDIT_ENTRY, *entry_values(entry))

@@ -1,0 +1,161 @@
+"""Developers on SQLite: how they come, what they sign in with, and what they did."""
+
+from typing import Final
+
+import apsw
+
+from taproof.core.model import (
+    AccessToken,
+    AuditEntry,
+    ConsoleSession,
+    Developer,
+    Invitation,
+    InvitationOutcome,
+    PageCursor,
+)
+from taproof.storage import sql
+from taproof.storage.group_commit import rows
+from taproof.storage.rows import (
+    console_session_from,
+    console_session_values,
+    developer_from,
+    developer_values,
+    invitation_from,
+    invitation_values,
+    token_from,
+    token_values,
+)
+from taproof.storage.sqlite_access import SqliteAccess, add_entry
+
+_NEWEST: Final = PageCursor(2**62, "")
+
+
+class SqliteAccounts(SqliteAccess):
+    """The part of the store that holds developers. See `storage.protocol.Storage`."""
+
+    # ---- developers and access tokens
+
+    async def create_developer(self, developer: Developer, *, entry: AuditEntry | None = None) -> bool:
+        return bool(await self._write(sql.CREATE_DEVELOPER, developer_values(developer), entry))
+
+    async def read_developer(self, email: str) -> Developer | None:
+        found = self._read(sql.READ_DEVELOPER, (email.lower(),))
+        return developer_from(found[0]) if found else None
+
+    async def read_developer_by_messenger_id(self, messenger_id: str) -> Developer | None:
+        found = self._read(sql.READ_DEVELOPER_BY_MESSENGER_ID, (messenger_id,))
+        return developer_from(found[0]) if found else None
+
+    async def list_developers(self) -> list[Developer]:
+        return [developer_from(row) for row in self._read(sql.LIST_DEVELOPERS, ())]
+
+    async def create_access_token(
+        self, token: AccessToken, token_hash: bytes, *, entry: AuditEntry | None = None
+    ) -> None:
+        await self._write(sql.CREATE_ACCESS_TOKEN, token_values(token, token_hash), entry)
+
+    async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
+        found = self._read(sql.READ_ACCESS_TOKEN, (token_hash,))
+        return token_from(found[0]) if found else None
+
+    async def touch_access_token(self, token_id: str, now: int) -> None:
+        await self._write(sql.TOUCH_ACCESS_TOKEN, (now, token_id))
+
+    async def list_access_tokens(self, developer_id: str) -> list[AccessToken]:
+        return [AccessToken(*row) for row in self._read(sql.LIST_ACCESS_TOKENS, (developer_id,))]
+
+    async def delete_access_token(self, developer_id: str, token_id: str, *, entry: AuditEntry | None = None) -> bool:
+        return bool(await self._write(sql.DELETE_ACCESS_TOKEN, (developer_id, token_id), entry))
+
+    # ---- invitations
+
+    async def create_invitation(
+        self, invitation: Invitation, code_hash: bytes, *, entry: AuditEntry | None = None
+    ) -> None:
+        await self._write(sql.CREATE_INVITATION, invitation_values(invitation, code_hash), entry)
+
+    async def read_invitation(self, code_hash: bytes, now: int) -> Invitation | None:
+        found = self._read(sql.READ_INVITATION, (code_hash, now))
+        return invitation_from(found[0]) if found else None
+
+    async def list_invitations(self, now: int) -> list[Invitation]:
+        return [invitation_from(row) for row in self._read(sql.LIST_INVITATIONS, (now,))]
+
+    async def delete_invitation(self, invitation_id: str, *, entry: AuditEntry | None = None) -> bool:
+        return bool(await self._write(sql.DELETE_INVITATION, (invitation_id,), entry))
+
+    async def accept_invitation(
+        self, code_hash: bytes, developer: Developer, now: int, *, entry: AuditEntry | None = None
+    ) -> InvitationOutcome:
+        judged = (developer.email.lower(), developer.messenger_id, code_hash, now)
+
+        def write(connection: apsw.Connection) -> InvitationOutcome:
+            found = rows(connection, sql.JUDGE_INVITATION, judged)
+            if not found:
+                return "gone"
+            outcome: InvitationOutcome
+            invitation_id, bound_id, outcome, is_bound = found[0]
+            if outcome != "accepted":
+                return outcome
+            if bound_id is None:
+                connection.execute(sql.CREATE_DEVELOPER, developer_values(developer))
+            else:
+                connection.execute(sql.BIND_IDENTITY, (developer.messenger_id, developer.messenger_name, bound_id))
+                if not is_bound:
+                    connection.execute(sql.DELETE_CONSOLE_SESSIONS, (bound_id,))
+            connection.execute(sql.DELETE_INVITATION, (invitation_id,))
+            add_entry(connection, entry)
+            return outcome
+
+        # Whoever guesses at codes costs a read, and no write.
+        if await self.read_invitation(code_hash, now) is None:
+            return "gone"
+        outcome: InvitationOutcome = await self._writer.run(write)
+        return outcome
+
+    # ---- the console's sessions
+
+    async def create_console_session(
+        self, session: ConsoleSession, token_hash: bytes, *, entry: AuditEntry | None = None
+    ) -> None:
+        await self._write(sql.CREATE_CONSOLE_SESSION, console_session_values(session, token_hash), entry)
+
+    async def read_console_session(
+        self, token_hash: bytes, now: int, idle_since: int
+    ) -> tuple[ConsoleSession, Developer] | None:
+        found = self._read(sql.READ_CONSOLE_SESSION, (token_hash, idle_since, now))
+        return console_session_from(found[0]) if found else None
+
+    async def touch_console_session(self, session_id: str, now: int) -> None:
+        await self._write(sql.TOUCH_CONSOLE_SESSION, (now, session_id))
+
+    async def list_console_sessions(self, developer_id: str, now: int, idle_since: int) -> list[ConsoleSession]:
+        found = self._read(sql.LIST_CONSOLE_SESSIONS, (developer_id, idle_since, now))
+        return [ConsoleSession(*row) for row in found]
+
+    async def delete_console_session(
+        self, developer_id: str, session_id: str, *, entry: AuditEntry | None = None
+    ) -> bool:
+        return bool(await self._write(sql.DELETE_CONSOLE_SESSION, (developer_id, session_id), entry))
+
+    async def delete_console_sessions(self, developer_id: str, *, entry: AuditEntry | None = None) -> int:
+        return len(await self._write(sql.DELETE_CONSOLE_SESSIONS, (developer_id,), entry))
+
+    async def purge_console_access(self, now: int, idle_since: int, limit: int) -> int:
+        # A write waits for the disk: it is not begun when there is nothing.
+        if not (
+            self._read(sql.ANY_IDLE_CONSOLE_SESSION, (idle_since,)) or self._read(sql.ANY_OUTDATED_INVITATION, (now,))
+        ):
+            return 0
+
+        def write(connection: apsw.Connection) -> int:
+            ended = rows(connection, sql.PURGE_CONSOLE_SESSIONS, (idle_since, limit))
+            return len(ended) + len(rows(connection, sql.PURGE_INVITATIONS, (now, limit)))
+
+        return int(await self._writer.run(write))
+
+    # ---- the audit log
+
+    async def list_audit_entries(self, developer_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
+        found = self._read(sql.LIST_AUDIT_ENTRIES, (developer_id, *(before or _NEWEST), limit))
+        return [AuditEntry(*row) for row in found]

@@ -1,0 +1,110 @@
+"""`taproof tokens`: the access tokens of developers."""
+# ruff: noqa: PLC0415 — the heavy parts are imported by the command that needs them, so that `--help` is quick.
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from taproof.command import Given, command, with_developers
+from taproof.core.clock import DAY, iso8601, system_clock
+from taproof.core.errors import AccessTokenNotFound
+from taproof.core.model import Actor
+from taproof.core.names import visible_name
+from taproof.printing import SHOWN_ONCE, print_json, print_secrets, print_table, to_the_minute
+
+if TYPE_CHECKING:
+    from taproof.service.developers import Developers
+
+Email = Annotated[str, typer.Argument(metavar="EMAIL", help="The developer's e-mail address.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+_STORE: Final = ("database_url", "pgbouncer", "sandbox")
+
+
+def add_to(tokens: typer.Typer) -> None:
+    """Add the commands."""
+    command(tokens, "create", *_STORE)(create_token)
+    command(tokens, "list", *_STORE)(list_tokens)
+    command(tokens, "revoke", *_STORE)(revoke_token)
+
+
+def create_token(
+    given: Given,
+    email: Email,
+    *,
+    name: Annotated[str, typer.Option(help="What it is for.")] = "command line",
+    expires_days: Annotated[
+        int | None, typer.Option(min=1, max=3650, metavar="DAYS", show_default="never", help="Valid for so many days.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make another access token for a developer and print it, once."""
+
+    async def work(found: "Developers") -> Any:
+        developer = await found.read_developer(email)
+        expires_at = None if expires_days is None else system_clock() + expires_days * DAY
+        return await found.create_access_token(Actor(developer, "command_line"), name, expires_at=expires_at)
+
+    created = with_developers(given, work)
+
+    from taproof.web import showing
+
+    if as_json:
+        print_json(showing.created_access_token(created).model_dump())
+    else:
+        expires_at = created.token.expires_at
+        until = "until it is revoked" if expires_at is None else f"until {iso8601(expires_at)}"
+        typer.echo(f"Made {created.token.id} for {email}, valid {until}.")
+        print_secrets(SHOWN_ONCE, [("Access token", created.plaintext)])
+
+
+def list_tokens(given: Given, email: Email, *, as_json: AsJson = False) -> None:
+    """List a developer's access tokens, newest first; a token itself cannot be shown again."""
+
+    async def work(found: "Developers") -> list[Any]:
+        return await found.list_access_tokens((await found.read_developer(email)).id)
+
+    found = with_developers(given, work)
+
+    from taproof.web import showing
+
+    shown = [showing.access_token(token).model_dump() for token in found]
+    if as_json:
+        print_json({"tokens": shown})
+    else:
+        columns = ("id", "name", "preview", "last used", "expires")
+        rows = [
+            (
+                token["id"],
+                visible_name(token["name"]),
+                token["preview"],
+                *(to_the_minute(token[time]) if token[time] else "never" for time in ("last_used_at", "expires_at")),
+            )
+            for token in shown
+        ]
+        print_table(columns, rows, empty=f"There are none. Make one with: taproof tokens create {email}")
+
+
+def revoke_token(
+    given: Given,
+    email: Email,
+    token_id: Annotated[str, typer.Argument(metavar="TOKEN_ID", help="As `tokens list` shows it: tok_…")],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Revoke an access token at once and for good."""
+
+    async def work(found: "Developers") -> None:
+        developer = await found.read_developer(email)
+        try:
+            await found.delete_access_token(Actor(developer, "command_line"), token_id)
+        except AccessTokenNotFound:
+            raise AccessTokenNotFound(
+                f"{developer.email} has no such access token. List them with: taproof tokens list {developer.email}"
+            ) from None
+
+    with_developers(given, work)
+    if as_json:
+        print_json({"deleted": True})
+    else:
+        typer.echo(f"Revoked {token_id}.")

@@ -1,0 +1,29 @@
+"""Times as clients write them: RFC 3339, with their offset from UTC."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from taproof.core.errors import InvalidRequest
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_RFC3339: Final = re.compile(
+    r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d{1,9})?([Zz]|[+-]\d{2}:\d{2})", flags=re.ASCII
+)
+
+
+def read_instant(text: str, field: str) -> int:
+    """Return a time in ms since the epoch.
+
+    Raises:
+        InvalidRequest: it is not a time with its offset; the sentence names the field.
+    """
+    # The form is checked first: fromisoformat also takes bare dates, week dates and times without an offset.
+    # Beyond the year 9999, which an offset can reach, no answer could be written.
+    try:
+        if _RFC3339.fullmatch(text) is not None:
+            moment = datetime.fromisoformat(text.upper()).astimezone(UTC)
+            return (moment - _EPOCH) // timedelta(milliseconds=1)
+    except (ValueError, OverflowError):
+        pass
+    raise InvalidRequest(f"{field} must be a time with its offset, such as 2030-01-01T00:00:00Z.")

@@ -1,0 +1,114 @@
+"""Signing in from a terminal with the messenger, for an access token: what `taproof login` calls.
+
+The answers have the terms of RFC 8628 (OAuth 2.0 Device Authorization Grant), sections 3.2 and 3.5, where these fit;
+bodies are JSON and failures have the one error shape, as everywhere in this API.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final
+
+from pydantic_core import to_json
+
+from taproof.core.clock import SECOND, Clock
+from taproof.core.errors import AccessDenied, AuthorizationPending, ExpiredToken, InvalidRequest, MethodNotAllowed
+from taproof.core.model import Actor
+from taproof.core.names import name_problem
+from taproof.service.console_sign_in import ConsoleSignIn
+from taproof.service.developers import Developers
+from taproof.web.errors import error_response
+from taproof.web.json_body import Receive, Scope, read_json_object
+from taproof.web.metrics import Metrics
+from taproof.web.session_api import Headers, Send, text_field, until_gone, wait_seconds
+
+WAIT_LIMIT: Final = 25
+"""Seconds that a call may wait at most."""
+INTERVAL: Final = 2
+"""Seconds between two calls that do not wait."""
+TOKEN_NAME: Final = "taproof login"  # noqa: S105 — the label of a token, not a token.
+_HEADERS: Final[Headers] = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+_USED: Final = "This device_code gave its access token already. Start a new sign-in with POST /api/v1/login."
+_NO_DEVELOPER: Final = (
+    "No developer signs in with this messenger account. Ask for an invitation (an owner makes one in the console, the "
+    "operator with: taproof developers invite EMAIL)."
+)
+
+
+class LoginApi:
+    """Answers the two login endpoints. Each public method is an ASGI application."""
+
+    def __init__(self, console_sign_in: ConsoleSignIn, developers: Developers, metrics: Metrics, clock: Clock) -> None:
+        self._console_sign_in = console_sign_in
+        self._developers = developers
+        self._metrics = metrics
+        self._clock = clock
+
+    async def start(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """POST /api/v1/login."""
+        await _answer(self._start, scope, receive, send)
+
+    async def create_token(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """POST /api/v1/login/token."""
+        await _answer(self._create_token, scope, receive, send)
+
+    async def _start(self, scope: Scope, receive: Receive) -> dict[str, Any]:
+        await read_json_object(scope, receive)
+        started = await self._console_sign_in.start()
+        return {
+            "device_code": started.sealed,
+            "verification_uri_complete": started.deeplink,
+            "expires_in": max(0, started.expires_at - self._clock()) // SECOND,
+            "interval": INTERVAL,
+        }
+
+    async def _create_token(self, scope: Scope, receive: Receive) -> dict[str, Any]:
+        body = await read_json_object(scope, receive)
+        device_code = text_field(body, "device_code")
+        name = text_field(body, "name").strip() if "name" in body else TOKEN_NAME
+        # Before anything is consumed: whoever has confirmed should not have to do so again for a slip in the name.
+        if (problem := name_problem(name)) is not None:
+            raise InvalidRequest(f"name {problem}.")
+        if "wait" in body:
+            await self._wait(device_code, wait_seconds(body["wait"], WAIT_LIMIT), receive)
+        seen = await self._console_sign_in.read(device_code)
+        if seen.status == "pending":
+            raise AuthorizationPending
+        if seen.status == "cancelled":
+            raise AccessDenied
+        if seen.status == "expired":
+            raise ExpiredToken
+        identity = await self._console_sign_in.finish(device_code)
+        if identity is None:
+            raise ExpiredToken(_USED)
+        developer = await self._developers.read_developer_by_messenger_id(identity.messenger_id)
+        if developer is None:
+            raise AccessDenied(_NO_DEVELOPER)
+        client = scope.get("client")
+        actor = Actor(developer, "console", address=client[0] if client else "")
+        created = await self._developers.create_access_token(actor, name)
+        return {"access_token": created.plaintext, "token_id": created.token.id, "email": developer.email}
+
+    async def _wait(self, device_code: str, seconds: float, receive: Receive) -> None:
+        """Wait as long as the sign-in is pending; raises when the client has gone away: nothing is read for nobody."""
+        with self._metrics.waiting_calls.track_inprogress():
+            end = await self._console_sign_in.wait(device_code, seconds, partial(until_gone, receive))
+        if end == "no_place":
+            self._metrics.waits_without_place.inc()
+        if end == "gone":
+            raise AuthorizationPending
+
+
+async def _answer(
+    handler: Callable[[Scope, Receive], Awaitable[dict[str, Any]]], scope: Scope, receive: Receive, send: Send
+) -> None:
+    try:
+        if scope["method"] != "POST":
+            raise MethodNotAllowed  # noqa: TRY301 — the one map of errors below answers it.
+        body = to_json(await handler(scope, receive))
+        status, headers = 200, [*_HEADERS, (b"content-length", b"%d" % len(body))]
+    except Exception as error:  # noqa: BLE001 — a bug must become a 500 in the one error shape, and be logged.
+        status, headers, body = error_response(
+            error, [(b"allow", b"POST")] if isinstance(error, MethodNotAllowed) else ()
+        )
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,86 @@
+"""`taproof audit`: what a developer's audit log says, on a real SQLite file."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+Run = Callable[..., Result]
+RunJson = Callable[..., Any]
+
+
+def test_what_the_operator_did_is_in_the_developers_log(run_json: RunJson) -> None:
+    """Newest first, as the command line's doing, with the fields of `GET /api/v1/dev/audit`; reading adds nothing."""
+    ada = run_json("developers", "add", "ada@example.com")
+    project = run_json("projects", "create", "ada@example.com", "Shop", "--webhook-url", "https://a.example/canary")
+    created = run_json("tokens", "create", "ada@example.com", "--name", "CI")
+    run_json("tokens", "revoke", "ada@example.com", created["id"])
+    run_json("projects", "list", "ada@example.com")
+    entries = run_json("audit", "ada@example.com")["entries"]
+    assert [(each["action"], each["subject"]) for each in entries[:3]] == [
+        ("access_token.revoked", created["id"]),
+        ("access_token.created", created["id"]),
+        ("project.created", project["id"]),
+    ]
+    # Both may have been written in the same millisecond.
+    assert {each["action"] for each in entries[3:]} == {"access_token.created", "developer.created"}
+    assert len(entries) == 5
+    fields = ["id", "created_at", "action", "actor", "via", "via_id", "address", "subject", "details"]
+    assert all(list(each) == fields for each in entries)
+    who = {(each["actor"], each["via"], each["via_id"], each["address"]) for each in entries}
+    assert who == {("command line", "command_line", "", "")}
+    (first,) = [each for each in entries if each["action"] == "developer.created"]
+    assert first["details"] == {"email": "ada@example.com", "plan": "free", "is_owner": True}
+    assert entries[2]["details"] == {"name": "Shop"}
+    shown = repr(entries)
+    for secret in (ada["access_token"], created["access_token"], project["secret_key"], "canary"):
+        assert secret not in shown
+
+
+def test_an_entry_is_one_line_for_people_and_pipes(run: Run, run_json: RunJson) -> None:
+    """Under the names of the columns; a name cannot turn the line around."""
+    run_json("developers", "add", "ada@example.com")
+    run_json("tokens", "create", "ada@example.com", "--name", "Zoë \u202eCI")
+    columns, *rows = (line.split("\t") for line in run("audit", "ada@example.com", "--limit", "1").stdout.splitlines())
+    assert columns == ["time", "who", "via", "address", "what", "subject", "details"]
+    [[time, who, via, address, what, subject, details]] = rows
+    assert time.endswith("Z")
+    assert (who, via, address, what) == ("command line", "command_line", "", "access_token.created")
+    assert subject.startswith("tok_")
+    assert details.startswith('name="Zoë CI", preview="tap_')
+    assert details.endswith("expires_at=null")
+
+
+def test_the_newest_come_first_up_to_the_limit(run_json: RunJson) -> None:
+    """50 unless more is asked for."""
+    run_json("developers", "add", "ada@example.com")
+    entries = run_json("audit", "ada@example.com", "--limit", "10000")["entries"]
+    assert run_json("audit", "ada@example.com", "--limit", "1")["entries"] == entries[:1]
+
+
+def test_one_developers_log_is_shown(run_json: RunJson) -> None:
+    """Nothing of another's is in it."""
+    run_json("developers", "add", "ada@example.com")
+    run_json("developers", "add", "bob@example.com")
+    run_json("projects", "create", "bob@example.com", "Canary")
+    assert "Canary" not in repr(run_json("audit", "ada@example.com"))
+    assert "Canary" in repr(run_json("audit", "BOB@example.com"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["nobody@example.com"], 1, "taproof developers add"),
+        (["ada@example.com", "--limit", "0"], 2, "--limit must be a whole number from 1 to 10000."),
+        (["ada@example.com", "--limit", "x"], 2, "--limit must be a whole number from 1 to 10000."),
+        (["ada@example.com", "--database", "sqlite:///none.db"], 1, "There is no database"),
+    ],
+)
+def test_a_mistake_gets_one_sentence(run: Run, run_json: RunJson, arguments: list[str], code: int, says: str) -> None:
+    """On stderr, and nothing on stdout."""
+    run_json("developers", "add", "ada@example.com")
+    result = run("audit", *arguments)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert says in result.stderr
+    assert result.stderr.count("\n") == 1

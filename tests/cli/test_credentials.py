@@ -1,0 +1,91 @@
+"""The file of access tokens that `taproof login` keeps."""
+
+import errno
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from taproof.credentials import Credential, Credentials, CredentialsUnusable
+
+Run = Callable[..., Result]
+
+
+def test_several_services(run: Run, tmp_path: Path) -> None:
+    """With several the command asks which; each address has one spelling."""
+    credentials = Credentials(tmp_path / "taproof" / "credentials.json")
+    credentials.replace("https://a.example", Credential("tap_a", "tok_a", "ada@example.com"))
+    assert run("token", XDG_CONFIG_HOME=str(tmp_path)).stdout == "tap_a\n"
+    credentials.replace("https://b.example:8443", Credential("tap_b", "tok_b", "ada@example.com"))
+    for url, token in (
+        ("https://a.example/", "tap_a"),
+        ("HTTPS://A.Example:443", "tap_a"),
+        ("https://b.example:8443", "tap_b"),
+    ):
+        assert run("token", url, XDG_CONFIG_HOME=str(tmp_path)).stdout == f"{token}\n"
+    several = run("token", XDG_CONFIG_HOME=str(tmp_path))
+    assert several.exit_code == 1
+    assert "https://a.example, https://b.example:8443" in several.stderr
+    assert "tap_" not in several.stderr
+    other = run("token", "https://c.example", XDG_CONFIG_HOME=str(tmp_path))
+    assert "taproof login https://c.example" in other.stderr
+
+
+def test_nobody_is_signed_in_yet(run: Run, tmp_path: Path) -> None:
+    """A sentence says how; nothing is made."""
+    for name in ("token", "logout"):
+        result = run(name, HOME=str(tmp_path), XDG_CONFIG_HOME="not/absolute")
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert "taproof login URL" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "5", '{"services": 5}', '{"services": {"https://a.example": {"x": 1}}}', "\udcff"]
+)
+def test_a_damaged_file_gets_a_sentence(run: Run, tmp_path: Path, content: str) -> None:
+    """It is not overwritten: there may be tokens in it that somebody can still read."""
+    file = tmp_path / "taproof" / "credentials.json"
+    file.parent.mkdir()
+    file.write_bytes(content.encode(errors="surrogateescape"))
+    for command in (("token",), ("logout",), ("login", "https://a.example")):
+        result = run(*command, XDG_CONFIG_HOME=str(tmp_path))
+        assert result.exit_code == 1
+        assert "is damaged. Delete it" in result.stderr
+    assert file.read_bytes() == content.encode(errors="surrogateescape")
+
+
+def test_the_file_is_the_users_alone_and_always_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever mode it had, the next one is closed to others; a disk that is full leaves the one before."""
+    credentials = Credentials(tmp_path / "credentials.json")
+    credentials.replace("https://a.example", Credential("tap_a", "tok_a", "a"))
+    credentials.file.chmod(0o644)
+    credentials.replace("https://b.example", Credential("tap_b", "tok_b", "b"))
+    assert credentials.file.stat().st_mode & 0o777 == 0o600
+    before = credentials.file.read_bytes()
+
+    def fsync(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(CredentialsUnusable, match="No space left"):
+        credentials.replace("https://c.example", Credential("tap_c", "tok_c", "c"))
+    assert credentials.file.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["credentials.json"]
+
+
+def test_two_logins_at_once_both_stay(tmp_path: Path) -> None:
+    """Whoever writes last does not write the other one away."""
+    credentials = Credentials(tmp_path / "credentials.json")
+    names = [f"https://{number}.example" for number in range(40)]
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda name: credentials.replace(name, Credential("tap_x", "tok_x", "x")), names))
+    assert set(credentials.read()) == set(names)
+
+
+def test_a_credential_that_is_printed_shows_no_token() -> None:
+    """Whatever prints one."""
+    assert "tap_secret" not in repr(Credential("tap_secret", "tok_1", "ada@example.com"))

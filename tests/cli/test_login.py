@@ -1,0 +1,229 @@
+"""`taproof login`, `logout` and `token` against a real service; a pretend phone confirms."""
+
+import asyncio
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+import segno
+from tests.e2e.conftest import Phone, Service, launch, make_phone
+
+from taproof.core.clock import system_clock
+from taproof.core.entropy import system_entropy
+from taproof.core.identifiers import is_key
+from taproof.core.model import Identity
+from taproof.service.invitations import Invitations
+from taproof.storage.sqlite import SqliteStorage
+
+LINK: Final = re.compile(r"http://\S+\?start=[\w-]{43}")
+OWNER: Final = "sandbox@localhost"
+PATIENCE: Final = 60
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    service = launch(tmp_path_factory.mktemp("login"))
+    yield service
+    service.stop()
+
+
+@pytest.fixture(scope="module")
+def client(service: Service) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+        yield client
+
+
+def accept(service: Service, code: str, phone: Phone) -> None:
+    """Take up an invitation beside the running service, as the console does once the phone has confirmed."""
+
+    async def work() -> None:
+        storage = SqliteStorage.open(service.database, system_clock())
+        identity = Identity(phone.messenger_id, "Ada", "")
+        await Invitations(storage, system_clock, system_entropy).accept_invitation(code, identity, address="")
+        await storage.close()
+
+    asyncio.run(work())
+
+
+@pytest.fixture(scope="module")
+def ada(service: Service, client: httpx.Client) -> Phone:
+    """The phone that signs in the sandbox's own developer: bound with the link that `developers invite` printed."""
+    done = service.command("developers", "invite", OWNER, "--json")
+    assert done.returncode == 0, done.stderr
+    phone = make_phone(client)
+    accept(service, json.loads(done.stdout)["link"].rpartition("#")[2], phone)
+    return phone
+
+
+@dataclass
+class Terminal:
+    """Commands of one user, whose files are below `home`."""
+
+    service: Service
+    home: Path
+    config: str = ""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return self.service.environment | {"HOME": str(self.home), "XDG_CONFIG_HOME": self.config}
+
+    @property
+    def file(self) -> Path:
+        return self.home / ".config" / "taproof" / "credentials.json"
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "taproof", *arguments],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=PATIENCE)
+        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+    def login(self, phone: Phone, button: str = "Confirm") -> subprocess.CompletedProcess[str]:
+        """Run `taproof login`, and let the phone open the link that it prints and decide."""
+        with self.start("login", self.service.base_url) as process:
+            assert process.stdout is not None
+            shown = ""
+            for line in process.stdout:
+                shown += line
+                if (found := LINK.search(line)) is not None:
+                    phone.sign_in({"deeplink": found[0]}, button)
+                    break
+            out, err = process.communicate(timeout=PATIENCE)
+        return subprocess.CompletedProcess("login", process.returncode, shown + out, err)
+
+    def kept(self) -> dict[str, Any]:
+        services: dict[str, Any] = json.loads(self.file.read_text())["services"]
+        return services
+
+
+@pytest.fixture
+def terminal(service: Service, tmp_path: Path) -> Terminal:
+    return Terminal(service, tmp_path)
+
+
+def me(service: Service, token: str) -> httpx.Response:
+    return httpx.get(f"{service.base_url}/api/v1/dev/me", headers={"Authorization": f"Bearer {token}"})
+
+
+def test_login_token_logout(service: Service, terminal: Terminal, ada: Phone) -> None:
+    """From nothing to a token that works, in a file of the user's own, and back to nothing at the service too."""
+    done = terminal.login(ada)
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr
+    assert f"Signed in to {service.base_url} as {OWNER}" in done.stdout
+    kept = terminal.kept()[service.base_url]
+    assert kept.keys() == {"access_token", "token_id", "email"}
+    assert terminal.file.stat().st_mode & 0o777 == 0o600
+    assert terminal.file.parent.stat().st_mode & 0o777 == 0o700
+    assert [each.name for each in terminal.file.parent.iterdir()] == ["credentials.json"]
+    printed = terminal.run("token")
+    assert printed.stdout == kept["access_token"] + "\n"
+    assert is_key(kept["access_token"], "tap")
+    assert me(service, kept["access_token"]).json()["email"] == OWNER
+    out = terminal.run("logout", service.base_url + "/")
+    assert (out.returncode, out.stdout) == (0, f"Signed out of {service.base_url}.\n")
+    assert me(service, kept["access_token"]).status_code == 401
+    assert terminal.kept() == {}
+    for shown in (done.stdout + done.stderr + out.stdout + out.stderr, service.log()):
+        assert kept["access_token"] not in shown
+
+
+def test_another_login_ends_the_token_before(service: Service, terminal: Terminal, ada: Phone) -> None:
+    """A token that nobody knows of any more does not stay valid."""
+    terminal.login(ada)
+    before = terminal.kept()[service.base_url]["access_token"]
+    assert terminal.login(ada).returncode == 0
+    now = terminal.kept()[service.base_url]["access_token"]
+    assert now != before
+    assert (me(service, before).status_code, me(service, now).status_code) == (401, 200)
+    terminal.run("logout")
+
+
+def test_logout_of_a_token_that_is_gone(service: Service, terminal: Terminal, ada: Phone) -> None:
+    """What was revoked elsewhere is forgotten all the same."""
+    terminal.login(ada)
+    kept = terminal.kept()[service.base_url]
+    assert service.command("tokens", "revoke", OWNER, kept["token_id"]).returncode == 0
+    done = terminal.run("logout")
+    assert (done.returncode, terminal.kept()) == (0, {})
+    assert "had ended already" in done.stdout
+
+
+def test_cancelled_and_unknown_accounts(terminal: Terminal, ada: Phone, client: httpx.Client) -> None:
+    """Each ends with a sentence of its own, 1, and no file."""
+    cancelled = terminal.login(ada, "Cancel")
+    assert cancelled.returncode == 1
+    assert "cancelled in the messenger" in cancelled.stderr
+    stranger = terminal.login(make_phone(client, "Eve"))
+    assert stranger.returncode == 1
+    assert "taproof developers invite" in stranger.stderr
+    assert not terminal.file.exists()
+
+
+def test_a_token_that_cannot_be_kept_is_revoked(service: Service, terminal: Terminal, ada: Phone) -> None:
+    """Where nothing can be written the command says so, and leaves no token behind that nobody knows of."""
+    before = service.command("tokens", "list", OWNER, "--json").stdout
+    terminal.config = "/proc"
+    done = terminal.login(ada)
+    assert done.returncode == 1
+    assert "credentials.json cannot be written" in done.stderr
+    assert service.command("tokens", "list", OWNER, "--json").stdout == before
+
+
+def test_a_terminal_shows_a_qr_code(service: Service, tmp_path: Path) -> None:
+    """Exactly the code of the link, dark on light whatever the terminal's own colours are."""
+    shown = _on_a_terminal(service, tmp_path, until="Waiting")
+    link = LINK.search(shown)
+    assert link
+    lines = re.findall(r"\x1b\[97;40m([█▀▄ ]+)\x1b\[0m", shown)
+    rows = [[1 - _HALVES[each][half] for each in line] for line in lines for half in (0, 1)]
+    expected = [list(row) for row in segno.make_qr(link[0], error="l").matrix]
+    size = len(expected)
+    assert [row[2 : 2 + size] for row in rows[2 : 2 + size]] == expected
+    assert not any(any(row) for row in rows[:2])
+
+
+_HALVES: Final = {"█": (1, 1), "▀": (1, 0), "▄": (0, 1), " ": (0, 0)}
+"""What of a character is light: its upper and its lower half."""
+
+
+def _on_a_terminal(service: Service, home: Path, until: str) -> str:
+    """Run `taproof login` on a terminal and return what it showed until then."""
+    own, terminal = pty.openpty()
+    environment = service.environment | {"HOME": str(home), "TERM": "xterm", "COLUMNS": "100", "PYTHONUTF8": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "taproof", "login", service.base_url], env=environment, stdout=terminal, stderr=terminal
+    )
+    os.close(terminal)
+    shown = b""
+    try:
+        while until.encode() not in shown:
+            shown += os.read(own, 65_536)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(own)
+    return shown.decode()
+
+
+def test_the_start_screen_shows_the_way_in(service: Service, ada: Phone, tmp_path: Path) -> None:
+    """The console's address, and a one-time link as long as nobody is bound; the log never has its code."""
+    code = re.findall(r"/console/invite#(inv_\w+)", service.screen())[0]
+    assert is_key(code, "inv")
+    assert f"Console       {service.base_url}/console\n" in service.screen()
+    assert code not in service.log()

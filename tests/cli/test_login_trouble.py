@@ -1,0 +1,185 @@
+"""`taproof login` and `logout` with addresses that are none, and with services that lie or are in trouble."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from taproof.core.entropy import system_entropy
+from taproof.core.identifiers import new_key
+from taproof.credentials import Credential, Credentials
+
+Run = Callable[..., Result]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "signin.example.com",
+        "http://signin.example.com",
+        "http://203.0.113.7",
+        "ftp://127.0.0.1",
+        "https://",
+        "https://user:password@signin.example.com",
+        "https://signin.example.com/console",
+        "https://signin.example.com?x=1",
+        "https://signin.example.com/#x",
+        "https://signin.example.com:x",
+        "https://[::1",
+        "https://sign in.example.com",
+        "https://\u0441ignin.example.com",
+    ],
+)
+def test_only_https_addresses_are_called(run: Run, tmp_path: Path, url: str) -> None:
+    """Nothing is sent anywhere else, in the clear or with a password in it; but for this machine itself."""
+    for name in ("login", "logout", "token"):
+        result = run(name, "--", url, HOME=str(tmp_path), XDG_CONFIG_HOME="")
+        assert result.exit_code == 1
+        assert result.stderr.startswith("URL must be the https:// address")
+    assert list(tmp_path.iterdir()) == []
+
+
+@dataclass
+class Impostor:
+    """An HTTP server on loopback that answers each path as told."""
+
+    url: str = ""
+    answers: dict[str, tuple[int, dict[str, str], bytes]] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def impostor() -> Iterator[Impostor]:
+    impostor = Impostor()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            impostor.calls.append(self.path)
+            self.rfile.read(int(self.headers.get("content-length", 0)))
+            status, headers, body = impostor.answers.get(self.path, (404, {}, b""))
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_DELETE = do_POST  # noqa: N815 — the name is http.server's.
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 — likewise.
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    impostor.url = f"http://127.0.0.1:{server.server_port}"
+    yield impostor
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def started(**changed: Any) -> bytes:
+    answer = {
+        "device_code": "x" * 50,
+        "verification_uri_complete": "https://t.me/a_bot?start=x",
+        "expires_in": 600,
+        "interval": 1,
+    }
+    return json.dumps({**answer, **changed}).encode()
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, b""),
+        (200, b"[]"),
+        (200, b"<html>"),
+        (200, b"[" * 60_000),
+        (200, b"{}" + b" " * 100_000),
+        (200, started(verification_uri_complete="javascript:alert(1)")),
+        (200, started(verification_uri_complete="http://203.0.113.7/x")),
+        (200, started(verification_uri_complete="https://t.me/\x1b[2J")),
+        (200, started(verification_uri_complete="https://t.me/ x")),
+        (200, started(verification_uri_complete="https://t.me/" + "x" * 5_000)),
+        (200, started(device_code=5)),
+        (200, started(expires_in="soon")),
+        (301, b""),
+        (404, b"not here"),
+        (500, b'{"error": "\\u001b[2J\\u202eowned"}'),
+    ],
+)
+def test_what_is_no_service_gets_one_printable_sentence(
+    run: Run, tmp_path: Path, impostor: Impostor, status: int, body: bytes
+) -> None:
+    """Whatever answers: no traceback, no cursor moved, no link shown that could be more than one, nothing kept."""
+    impostor.answers["/api/v1/login"] = (status, {"Location": "http://203.0.113.7/"}, body)
+    result = run("login", impostor.url, HOME=str(tmp_path), XDG_CONFIG_HOME="")
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+    assert result.stderr[:-1].isprintable()
+    assert result.stderr.startswith(impostor.url)
+    assert result.stdout == ""
+    assert impostor.calls == ["/api/v1/login"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"access_token": "tap_x\n", "token_id": "tok_1", "email": "a@b.c"},
+        {"access_token": "tap_" + "0" * 49, "token_id": "tok_1", "email": "a@b.c"},
+        {"token_id": "tok_1", "email": "a@b.c"},
+        {"access_token": ["x"], "token_id": "../me", "email": "a@b.c"},
+    ],
+)
+def test_only_an_access_token_is_kept(run: Run, tmp_path: Path, impostor: Impostor, answer: Any) -> None:
+    """What a script will put into a header is exactly of the form of a token."""
+    impostor.answers["/api/v1/login"] = (200, {}, started())
+    impostor.answers["/api/v1/login/token"] = (200, {}, json.dumps(answer).encode())
+    result = run("login", impostor.url, HOME=str(tmp_path), XDG_CONFIG_HOME="")
+    assert result.exit_code == 1
+    assert not (tmp_path / ".config").exists()
+
+
+def test_a_login_goes_on_through_trouble(run: Run, tmp_path: Path, impostor: Impostor) -> None:
+    """A service that is away for a moment, or has no place for those who wait, is asked again."""
+    token = new_key("tap", system_entropy)
+    got = json.dumps({"access_token": token, "token_id": "tok_1", "email": "ada@example.com"}).encode()
+    turns = iter([
+        (503, {"X-Error-Code": "store_unavailable"}, b'{"error": "Away."}'),
+        (400, {"X-Error-Code": "authorization_pending"}, b'{"error": "Pending."}'),
+        (200, {}, got),
+    ])  # fmt: skip
+
+    class Turns(dict[str, Any]):
+        def get(self, path: str, _default: Any = None) -> Any:
+            return (200, {}, started()) if path == "/api/v1/login" else next(turns)
+
+    impostor.answers = Turns()
+    result = run("login", impostor.url, HOME=str(tmp_path), XDG_CONFIG_HOME="")
+    assert result.exit_code == 0, result.stderr
+    assert run("token", HOME=str(tmp_path), XDG_CONFIG_HOME="").stdout == f"{token}\n"
+
+
+def test_a_logout_that_did_not_reach_the_service_forgets_nothing(run: Run, tmp_path: Path, impostor: Impostor) -> None:
+    """The token is still valid, so its owner must not believe it gone: no service, another one, one in trouble."""
+    credentials = Credentials(tmp_path / "taproof" / "credentials.json")
+    credential = Credential("tap_x", "tok_1", "ada@example.com")
+    for status, code in ((500, "internal_error"), (404, "not_found"), (301, "")):
+        credentials.replace(impostor.url, credential)
+        impostor.answers["/api/v1/dev/tokens/tok_1"] = (status, {"X-Error-Code": code}, b"")
+        result = run("logout", XDG_CONFIG_HOME=str(tmp_path))
+        assert result.exit_code == 1
+        assert "still signed in" in result.stderr
+        assert credentials.read() == {impostor.url: credential}
+    away = "http://127.0.0.1:9"
+    credentials.replace(away, credential)
+    assert "cannot be reached" in run("logout", away, XDG_CONFIG_HOME=str(tmp_path)).stderr
+    assert away in credentials.read()

@@ -1,0 +1,166 @@
+"""The console over the real services and a real SQLite file; only the clock and the messenger are made up."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.console.browsing import Browsing
+from tests.web.conftest import START, ManualClock, Receiver, make_projects
+
+from taproof.console.app import Console, ConsoleServices
+from taproof.core.entropy import system_entropy
+from taproof.core.model import Actor, Developer, Identity, Plan, Project
+from taproof.core.sealing import Sealer, new_master_key
+from taproof.service.analytics import AnalyticsReader
+from taproof.service.audit import AuditLog
+from taproof.service.console_sessions import ConsoleSessions
+from taproof.service.console_sign_in import ConsoleSignIn
+from taproof.service.deliveries import Deliveries
+from taproof.service.developers import Developers
+from taproof.service.invitations import Invitations
+from taproof.service.projects import ProjectSecrets
+from taproof.service.sealed_sign_in import SealedSignIn
+from taproof.service.sessions import Sessions
+from taproof.service.signin import CreatedSession, SeenSession, SignIn
+from taproof.service.webhooks import Webhooks
+from taproof.storage.sqlite import SqliteStorage
+
+BASE_URL = "https://console.example"
+SESSION_COOKIE = "__Host-taproof_session"
+ADA = Identity("1001", "Ada Lovelace", "ada")
+GRACE = Identity("1002", "Grace", "")
+
+
+@dataclass
+class Messenger:
+    """A pretend messenger: it opens sign-in links and taps their buttons."""
+
+    signin: SignIn
+
+    async def open(self, deeplink: str, opener_id: str = ADA.messenger_id) -> SeenSession:
+        return await self.signin.open_session(_token(deeplink), opener_id)
+
+    async def confirm(self, deeplink: str, identity: Identity = ADA) -> SeenSession:
+        """Open the link and confirm."""
+        await self.open(deeplink, identity.messenger_id)
+        seen = await self.signin.confirm_session(_token(deeplink), identity)
+        assert seen.outcome == "confirmed", seen
+        return seen
+
+    async def cancel(self, deeplink: str, opener_id: str = ADA.messenger_id) -> SeenSession:
+        """Open the link and cancel."""
+        await self.open(deeplink, opener_id)
+        seen = await self.signin.cancel_session(_token(deeplink), opener_id)
+        assert seen.outcome == "cancelled", seen
+        return seen
+
+
+def _token(deeplink: str) -> str:
+    return deeplink.partition("?start=")[2]
+
+
+@dataclass
+class Installation:
+    """The console with what a test needs around it."""
+
+    app: Console
+    storage: SqliteStorage
+    clock: ManualClock
+    services: ConsoleServices
+    messenger: Messenger
+    receiver: Receiver
+    webhooks: Webhooks
+    _clients: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    async def browser(self) -> Browsing:
+        """Return a browser that was never used."""
+        client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app.app), base_url=BASE_URL)
+        return Browsing(await self._clients.enter_async_context(client))
+
+    async def add_developer(self, email: str, plan: Plan = "business", *, is_owner: bool = False) -> Developer:
+        return await self.services.developers.create_developer(email, plan, is_owner=is_owner)
+
+    async def sign_in(self, developer: Developer) -> "Visitor":
+        """Return a browser in which a developer is signed in, without the pages that lead there."""
+        browser = await self.browser()
+        cookie = await self.services.console_sessions.open_session(
+            developer, access_token_id=None, address="192.0.2.1", user_agent="Test browser"
+        )
+        browser.client.cookies.set(SESSION_COOKIE, cookie, domain="console.example")
+        return Visitor(browser.client, developer, self)
+
+
+class Visitor(Browsing):
+    """A browser with a developer signed in."""
+
+    def __init__(self, client: httpx.AsyncClient, developer: Developer, console: Installation) -> None:
+        super().__init__(client)
+        self.developer = developer
+        self.actor = Actor(developer, "command_line")
+        self._console = console
+
+    async def create_project(self, name: str = "Shop", *, webhook_url: str = "") -> tuple[Project, ProjectSecrets]:
+        """Make a project through the service."""
+        return await self._console.services.projects.create_project(
+            self.actor, name, webhook_url=webhook_url, public_access=True, collect_phone=False
+        )
+
+    async def start_session(self, project_id: str) -> CreatedSession:
+        """Start a sign-in as an application does; decide it with `console.messenger`."""
+        return await self._console.services.signin.create_session(project_id, public=True)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def console(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Installation]:
+    storage = SqliteStorage.open(tmp_path / "taproof.db", START)
+    sealer = Sealer(new_master_key(system_entropy))
+    receiver = Receiver()
+    webhooks = Webhooks(storage, sealer, clock, system_entropy, "Taproof/test")
+    signin = SignIn(storage, sealer, lambda: "https://t.me/test_bot", clock, system_entropy)
+    projects = make_projects(storage, sealer, clock)
+    services = ConsoleServices(
+        developers=Developers(storage, clock, system_entropy),
+        projects=projects,
+        sessions=Sessions(storage, clock),
+        analytics=AnalyticsReader(storage, clock),
+        deliveries=Deliveries(
+            storage, sealer, clock, system_entropy, webhooks, post=receiver.post, recorded=receiver.recorded
+        ),
+        audit=AuditLog(storage),
+        console_sessions=ConsoleSessions(storage, clock, system_entropy),
+        invitations=Invitations(storage, clock, system_entropy),
+        console_sign_in=ConsoleSignIn(storage, sealer, signin, clock, system_entropy),
+        sealed_sign_in=SealedSignIn(storage, sealer, signin, clock, system_entropy),
+        signin=signin,
+    )
+    app = Console(services, sealer, clock, system_entropy, base_url=BASE_URL, version="1.2.3")
+    installation = Installation(app, storage, clock, services, Messenger(signin), receiver, webhooks)
+    async with installation._clients:
+        yield installation
+    await storage.close()
+
+
+@pytest.fixture
+async def visitor(console: Installation) -> Visitor:
+    """A browser of the owner of the installation."""
+    return await console.sign_in(await console.add_developer("ada@example.com", is_owner=True))
+
+
+@pytest.fixture
+async def stranger(console: Installation, visitor: Visitor) -> Visitor:
+    """A browser of another developer, who is no owner."""
+    return await console.sign_in(await console.add_developer("grace@example.com"))
+
+
+@pytest.fixture
+async def anonymous(console: Installation) -> Browsing:
+    """A browser in which nobody is signed in."""
+    return await console.browser()

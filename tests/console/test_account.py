@@ -1,0 +1,178 @@
+"""The account: who one is here, the browsers that are signed in, and every way to sign out."""
+
+import pytest
+from tests.console.browsing import Browsing
+from tests.console.conftest import ADA, SESSION_COOKIE, Installation, Visitor
+
+from taproof.console.account import browser_in_words
+from taproof.core.clock import MINUTE
+from taproof.core.model import Actor, Identity
+
+ACCOUNT = "/console/account"
+
+
+async def is_signed_in(browser: Browsing) -> bool:
+    return (await browser.get(ACCOUNT)).status == 200
+
+
+async def second_browser(console: Installation, visitor: Visitor, *, access_token_id: str | None = None) -> Visitor:
+    """Sign the same developer in with another browser, a minute later."""
+    console.clock.now += MINUTE
+    browser = await console.browser()
+    cookie = await console.services.console_sessions.open_session(
+        visitor.developer,
+        access_token_id=access_token_id,
+        address="198.51.100.7",
+        user_agent="Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) Version/18.5 Safari/604.1",
+    )
+    browser.client.cookies.set(SESSION_COOKIE, cookie, domain="console.example")
+    return Visitor(browser.client, visitor.developer, console)
+
+
+async def session_id(console: Installation, browser: Visitor) -> str:
+    signed_in = await console.services.console_sessions.authenticate(browser.client.cookies[SESSION_COOKIE])
+    assert signed_in is not None
+    return signed_in.session.id
+
+
+async def test_facts(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
+    """The page says e-mail address, plan, role, and which messenger account signs in, whose name is only text."""
+    shown = await visitor.get(ACCOUNT)
+    assert shown.heading == "Your account"
+    for fact in ("ada@example.com", "Business", "Owner", "You sign in with access tokens only"):
+        assert fact in shown.text
+    assert "Owner" not in (await stranger.get(ACCOUNT)).text
+    invited = await console.services.invitations.invite_again(
+        Actor(visitor.developer, "command_line"), visitor.developer
+    )
+    hostile = Identity("1001", "<script>\u202eAda", "")
+    developer = await console.services.invitations.accept_invitation(invited.code, hostile, address="192.0.2.9")
+    bound = await (await console.sign_in(developer)).get(ACCOUNT)
+    assert "<script>Ada, id 1001" in bound.text
+    assert bound.all(".//main//script") == []
+
+
+async def test_browsers(console: Installation, visitor: Visitor) -> None:
+    """Each browser is listed with what it is, from where, when, and by which means; this one is marked."""
+    token = await console.services.developers.create_access_token(visitor.actor, "laptop")
+    await second_browser(console, visitor, access_token_id=token.token.id)
+    newest, oldest = (await visitor.get(ACCOUNT)).rows()
+    assert newest[:2] == ["Safari on iPhone", "198.51.100.7"]
+    assert newest[4] == "Access token laptop"
+    assert oldest[:2] == ["Another program This one", "192.0.2.1"]
+    assert oldest[4] == "Messenger"
+    assert newest[2] != oldest[2]
+
+
+async def test_another_browser_is_signed_out(console: Installation, visitor: Visitor) -> None:
+    """The form beside a browser signs that one out, and no other."""
+    other = await second_browser(console, visitor)
+    shown = await visitor.submit(ACCOUNT, f"{ACCOUNT}/sessions/{await session_id(console, other)}/end")
+    assert (await visitor.follow(shown)).texts(".//p[@role='status']") == ["That browser is signed out."]
+    assert not await is_signed_in(other)
+    assert await is_signed_in(visitor)
+
+
+async def test_this_browser_is_signed_out(console: Installation, visitor: Visitor) -> None:
+    """The form beside one's own browser does what signing out does."""
+    shown = await visitor.submit(ACCOUNT, f"{ACCOUNT}/sessions/{await session_id(console, visitor)}/end")
+    assert shown.location == "/console/sign-in"
+    assert SESSION_COOKIE not in visitor.client.cookies
+
+
+async def test_sessions_of_others(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
+    """Nobody sees or ends a session of another developer, an owner neither; made-up ids are answered alike."""
+    foreign = await session_id(console, stranger)
+    assert foreign not in (await visitor.get(ACCOUNT)).html
+    sentences = set()
+    for each in (foreign, "cses_" + "A" * 22, "made-up", "%00", "é"):
+        shown = await visitor.post(f"{ACCOUNT}/sessions/{each}/end")
+        assert shown.status == 404
+        sentences.add(shown.text)
+    assert len(sentences) == 1
+    assert await is_signed_in(stranger)
+
+
+async def test_signing_out(console: Installation, visitor: Visitor) -> None:
+    """Signing out ends the session on the server, takes the cookie away, and says so on the sign-in page."""
+    cookie = visitor.client.cookies[SESSION_COOKIE]
+    other = await second_browser(console, visitor)
+    shown = await visitor.submit(ACCOUNT, "/console/sign-out")
+    assert shown.location == "/console/sign-in"
+    assert SESSION_COOKIE not in visitor.client.cookies
+    assert (await visitor.follow(shown)).texts(".//p[@role='status']") == ["You are signed out."]
+    replayed = await console.browser()
+    replayed.client.cookies.set(SESSION_COOKIE, cookie)
+    assert not await is_signed_in(replayed)
+    assert await is_signed_in(other)
+    again = await visitor.post("/console/sign-out")
+    assert (again.status, again.location) == (303, "/console/sign-in")
+
+
+async def test_signing_out_everywhere(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
+    """Signing out everywhere ends every session of this developer and of nobody else; access tokens work on."""
+    token = await console.services.developers.create_access_token(visitor.actor, "laptop")
+    browsers = [await second_browser(console, visitor), visitor]
+    browsers.append(await second_browser(console, visitor, access_token_id=token.token.id))
+    shown = await visitor.submit(ACCOUNT, "/console/sign-out-everywhere")
+    assert shown.location == "/console/sign-in"
+    notice = "You are signed out everywhere: 3 browsers. Access tokens work on."
+    assert (await visitor.follow(shown)).texts(".//p[@role='status']") == [notice]
+    assert [await is_signed_in(each) for each in browsers] == [False] * 3
+    assert await is_signed_in(stranger)
+    await console.services.developers.authenticate(token.plaintext)
+
+
+async def test_it_is_in_the_log(console: Installation, visitor: Visitor) -> None:
+    """Every way to sign out is written down with the session that did it and the address it came from."""
+    other = await second_browser(console, visitor)
+    other_id, own_id = await session_id(console, other), await session_id(console, visitor)
+    await visitor.post(f"{ACCOUNT}/sessions/{other_id}/end")
+    await visitor.post("/console/sign-out-everywhere")
+    again = await console.sign_in(visitor.developer)
+    await again.post("/console/sign-out")
+    entries = (await console.services.audit.list_entries(visitor.developer, limit=50, cursor=None)).entries
+    found = {entry.action: entry for entry in entries}
+    revoked, everywhere = found["console.session_revoked"], found["console.signed_out_everywhere"]
+    assert (revoked.subject, revoked.via, revoked.via_id, revoked.address) == (other_id, "console", own_id, "127.0.0.1")
+    assert (everywhere.via_id, everywhere.address) == (own_id, "127.0.0.1")
+    assert found["console.signed_out"].subject not in {other_id, own_id}
+
+
+async def test_messenger_sessions(console: Installation, anonymous: Browsing) -> None:
+    """A browser that came in with the messenger is listed so, under the name that it gave itself, cut to 200."""
+    code = await console.services.invitations.invite_first()
+    anonymous.client.headers["User-Agent"] = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Firefox/140.0" + "x" * 500
+    await anonymous.submit("/console/invite", "/console/invite", code=code or "")
+    waiting = await anonymous.follow(
+        await anonymous.submit("/console/invite/accept", "/console/invite/accept", email="ada@example.com")
+    )
+    await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""), ADA)
+    await anonymous.get("/console/sign-in/waiting")
+    [[browser, address, *_, means, _]] = (await anonymous.get(ACCOUNT)).rows()
+    assert (browser, address, means) == ("Firefox on Linux This one", "127.0.0.1", "Messenger")
+
+
+@pytest.mark.parametrize(
+    ("user_agent", "words"),
+    [
+        ("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Firefox on Linux"),
+        (
+            "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/138.0 Safari/537.36",
+            "Chrome on Windows",
+        ),
+        ("Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 Chrome/138.0 Safari/537.36 Edg/138.0", "Edge on Windows"),
+        (
+            "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 Chrome/138.0 Mobile Safari/537.36",
+            "Chrome on Android",
+        ),
+        ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) CriOS/138.0 Safari/604.1", "Chrome on iPhone"),
+        ("Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) Version/18.5 Safari/605.1.15", "Safari on macOS"),
+        ("curl/8.9", "Another program"),
+        ("<script>", "Another program"),
+        ("", "Another program"),
+    ],
+)
+def test_browsers_in_words(user_agent: str, words: str) -> None:
+    """A browser is named in words that a person knows, never by the text that it sent."""
+    assert browser_in_words(user_agent) == words

@@ -1,0 +1,228 @@
+"""The analytics page and its CSV file show what the API answers, and only to whose figures they are."""
+
+import csv
+import io
+import random
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client import CollectorRegistry
+from tests.console.browsing import Browsing, Shown
+from tests.console.conftest import Installation, Visitor
+
+from taproof.console.analytics import as_csv
+from taproof.core.clock import DAY, MINUTE
+from taproof.core.entropy import system_entropy
+from taproof.core.identifiers import new_id
+from taproof.core.model import Identity
+from taproof.service.housekeeping import Housekeeping
+from taproof.web.developer_api import build_developer_api
+from taproof.web.metrics import Metrics
+
+PATHS = ["/console/analytics", "/console/analytics.csv"]
+DAILY = ("sessions", "opened", "confirmed", "cancelled", "expired", "unique_users")
+
+
+@pytest.fixture
+async def api(console: Installation, visitor: Visitor) -> AsyncIterator[httpx.AsyncClient]:
+    """The developer API of the same installation, called with an access token of `visitor`."""
+    asked = console.services
+    app = build_developer_api(
+        asked.developers,
+        asked.projects,
+        asked.sessions,
+        asked.analytics,
+        asked.deliveries,
+        audit=asked.audit,
+        metrics=Metrics(CollectorRegistry(), "1.2.3"),
+    )
+    created = await asked.developers.create_access_token(visitor.actor, "test")
+    headers = {"Authorization": f"Bearer {created.plaintext}"}
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="https://console.example", headers=headers) as client:
+        yield client
+
+
+async def live_through(console: Installation, visitor: Visitor, chance: random.Random, days: int) -> list[str]:
+    """Have people sign in at random to three projects for so many days, up to now; return the projects' ids."""
+    projects = [(await visitor.create_project(name))[0].id for name in ("Shop", "Blog", "Forum")]
+    now = console.clock.now
+    for place in range(days):
+        console.clock.now = now - (days - 1 - place) * DAY
+        for _ in range(chance.randrange(6)):
+            project_id = chance.choice(projects)
+            started = await visitor.start_session(project_id)
+            user = Identity(str(chance.randrange(1, 5)), "Somebody", "")
+            match chance.randrange(5):
+                case 0:
+                    pass
+                case 1:
+                    await console.messenger.open(started.deeplink, user.messenger_id)
+                case 2:
+                    await console.messenger.cancel(started.deeplink, user.messenger_id)
+                case outcome:
+                    await console.messenger.confirm(started.deeplink, user)
+                    if outcome == 4:
+                        await console.services.signin.verify_session(project_id, started.session_token, public=True)
+    console.clock.now = now + 11 * MINUTE
+    await Housekeeping(console.storage, console.clock, 90).sweep()
+    return projects
+
+
+def number(text: str) -> int:
+    return int(text.replace("\u202f", ""))
+
+
+def figures_of_page(shown: Shown) -> dict[str, Any]:
+    """Return what the page says, in the shape of the API's answer."""
+    names, values = shown.texts(".//dl[@class='figures']/div/dt"), shown.texts(".//dl[@class='figures']/div/dd")
+    figures = dict(zip(names, values, strict=True))
+    steps = {row[0]: number(row[1]) for row in shown.rows(".//table[@id='steps']")}
+    return {
+        "total_sessions": number(figures["Sessions"]),
+        "confirmed_sessions": number(figures["Confirmed"]),
+        "unique_users": number(figures["Unique users"]),
+        "conversion_rate": float(figures["Conversion"].removesuffix(" %")),
+        "daily": [
+            {"date": row[0]} | dict(zip(DAILY, map(number, row[1:]), strict=True))
+            for row in shown.rows(".//table[@id='days']")
+        ],
+        "funnel": {
+            name: steps[words]
+            for words, name in (
+                ("Requested", "requested"),
+                ("Opened", "opened"),
+                ("Confirmed", "confirmed"),
+                ("Read", "used"),
+                ("Cancelled", "cancelled"),
+                ("Expired", "expired"),
+            )
+        },
+    }
+
+
+def figures_of_csv(text: str) -> dict[str, Any]:
+    """Return what the file says, in the shape of the API's answer."""
+    *rows, total = csv.DictReader(io.StringIO(text, newline=""))
+    assert total["date"] == "total"
+    assert sum(int(row["used"]) for row in rows) == int(total["used"])
+    return {
+        "total_sessions": int(total["sessions"]),
+        "confirmed_sessions": int(total["confirmed"]),
+        "unique_users": int(total["unique_users"]),
+        "conversion_rate": float(total["conversion_rate"]),
+        "daily": [{"date": row["date"]} | {name: int(row[name]) for name in DAILY} for row in rows],
+        "funnel": {"requested": int(total["sessions"])}
+        | {name: int(total[name]) for name in ("opened", "confirmed", "used", "cancelled", "expired")},
+    }
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_page_file_and_api_say_the_same(
+    console: Installation, visitor: Visitor, api: httpx.AsyncClient, seed: int
+) -> None:
+    """Every figure of the API, for every window, over all projects and for one."""
+    chance = random.Random(seed)  # noqa: S311 — to be drawn again as it was.
+    shop, *_ = await live_through(console, visitor, chance, days=40)
+    for days in ("7", "30", "90"):
+        for query in ({"days": days}, {"days": days, "project_id": shop}):
+            answer = (await api.get("/api/v1/dev/analytics", params=query)).json()
+            projects = answer.pop("projects")
+            assert answer["total_sessions"] > 0
+            shown = await visitor.get(PATHS[0], **query)
+            assert figures_of_page(shown) == answer
+            assert figures_of_csv((await visitor.get(PATHS[1], **query)).html) == answer
+            options = [(option.get("value"), option.text) for option in shown.all(".//select/option")]
+            assert options == [("", "All projects"), *((each["id"], each["name"]) for each in projects)]
+
+
+async def test_the_file_is_a_csv_file_with_a_safe_name(visitor: Visitor) -> None:
+    """RFC 4180: a header, lines that end in CR LF; nothing that anybody chose is in its name."""
+    project, _ = await visitor.create_project('"; filename="x.exe')
+    answer = (await visitor.get(PATHS[1], days="7", project_id=project.id)).response
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8; header=present"
+    disposition = answer.headers["content-disposition"]
+    assert disposition == f'attachment; filename="taproof-analytics-{project.id}-7-days-to-2026-11-18.csv"'
+    lines = answer.content.split(b"\r\n")
+    assert len(lines) == 1 + 7 + 1 + 1
+    assert lines[-1] == b""
+    assert b"\n" not in b"".join(lines)
+    assert lines[0] == b"date,sessions,opened,confirmed,used,cancelled,expired,unique_users,conversion_rate"
+
+
+async def test_a_spreadsheet_finds_no_formula(console: Installation, visitor: Visitor) -> None:
+    """Cells are dates and numbers, whatever projects and users call themselves."""
+    project, _ = await visitor.create_project("=HYPERLINK(1)")
+    started = await visitor.start_session(project.id)
+    await console.messenger.confirm(started.deeplink, Identity("1", "@SUM(1)", "cmd"))
+    analytics = await console.services.analytics.read_analytics(visitor.developer, days=7, project_id=None)
+    cells = [cell for row in list(csv.reader(io.StringIO(as_csv(analytics), newline="")))[1:] for cell in row]
+    assert {cell for cell in cells if not re.fullmatch(r"[0-9]+(\.[0-9])?|\d{4}-\d{2}-\d{2}", cell)} == {"total", ""}
+
+
+async def test_windows_and_projects_are_links_that_keep_each_other(visitor: Visitor) -> None:
+    """Changing the window keeps the project, and the other way round, without a script."""
+    project, _ = await visitor.create_project()
+    shown = await visitor.get(PATHS[0], days="90", project_id=project.id)
+    links = {link.get("href"): link.get("aria-current") for link in shown.all(".//nav[@aria-label='Window']/a")}
+    assert links == {
+        f"/console/analytics?days=7&project_id={project.id}": None,
+        f"/console/analytics?days=30&project_id={project.id}": None,
+        f"/console/analytics?days=90&project_id={project.id}": "page",
+        f"/console/analytics.csv?days=90&project_id={project.id}": None,
+    }
+    assert shown.fields("/console/analytics") == {"days": "90", "project_id": project.id}
+    assert (await visitor.get(PATHS[0])).fields("/console/analytics") == {"days": "30", "project_id": ""}
+
+
+async def test_whoever_has_nothing_is_told_what_to_do(visitor: Visitor) -> None:
+    """Without a project, and without sessions, the page leads on."""
+    shown = await visitor.get(PATHS[0])
+    assert "You have no project yet" in shown.text
+    assert not shown.all(".//main//svg")
+    project, _ = await visitor.create_project()
+    shown = await visitor.get(PATHS[0], project_id=project.id)
+    assert "No sign-in was started in these days" in shown.text
+    assert shown.all(f".//div[@class='empty']//a[@href='/console/projects/{project.id}']")
+
+
+async def test_a_hostile_name_is_only_text(visitor: Visitor) -> None:
+    """A project named like a tag, with marks that turn text around, is shown as what can be seen of it."""
+    await visitor.create_project("<script>alert(1)</script>\u202e</option>")
+    shown = await visitor.get(PATHS[0])
+    assert not shown.all(".//main//script")
+    assert shown.texts(".//select/option")[1] == "<script>alert(1)</script></option>"
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("query", [{"days": "8"}, {"days": "x"}, {"days": "٧"}, {"project_id": "x"}])
+async def test_what_is_not_on_offer_is_refused(visitor: Visitor, path: str, query: dict[str, str]) -> None:
+    """With a sentence that says what is."""
+    shown = await visitor.get(path, **query)
+    assert shown.status == 400
+    assert "days must be 7, 30 or 90." in shown.text or "project_id must be" in shown.text
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_nobody_sees_figures_of_others(
+    console: Installation, visitor: Visitor, stranger: Visitor, anonymous: Browsing, path: str
+) -> None:
+    """A foreign project is as unknown as one that does not exist, and counts in no figure."""
+    project, _ = await visitor.create_project("Secret shop")
+    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
+    await stranger.create_project("Mine")
+    foreign = await stranger.get(path, project_id=project.id)
+    unknown = await stranger.get(path, project_id=new_id("proj", system_entropy))
+    assert (foreign.status, unknown.status) == (404, 404)
+    assert foreign.text == unknown.text
+    own = await stranger.get(path)
+    assert own.status == 200
+    assert "Secret shop" not in own.html
+    if path == PATHS[1]:
+        assert figures_of_csv(own.html)["total_sessions"] == 0
+    else:
+        assert figures_of_page(own)["total_sessions"] == 0
+    assert (await anonymous.get(path)).location.startswith("/console/sign-in")

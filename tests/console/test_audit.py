@@ -1,0 +1,163 @@
+"""The audit log in the console: every kind of entry in words, whose it is, and paging."""
+
+import itertools
+from typing import get_args
+
+from tests.console.browsing import Browsing, Shown, text_of
+from tests.console.conftest import Installation, Visitor
+
+from taproof.console.audit import PAGE_SIZE, PHRASES
+from taproof.core.entropy import system_entropy
+from taproof.core.model import Actor, AuditAction, AuditEntry, Developer, Via
+from taproof.service.audit import audit_entry
+
+AUDIT = "/console/audit"
+
+
+def test_every_action_has_words() -> None:
+    """Whatever can be in the log has a phrase of its own, in plain words."""
+    assert set(PHRASES) == set(get_args(AuditAction))
+    assert len(set(PHRASES.values())) == len(PHRASES)
+    assert not [phrase for phrase in PHRASES.values() if "_" in phrase or "." in phrase]
+
+
+async def test_every_action_can_be_shown(console: Installation, visitor: Visitor) -> None:
+    """Every action, by every means, is shown with its phrase and its means in words."""
+    token = await console.services.developers.create_access_token(visitor.actor, "old laptop")
+    for action, via in itertools.product(get_args(AuditAction), get_args(Via)):
+        actor = Actor(visitor.developer, via, token.token.id if via == "access_token" else "", "192.0.2.7")
+        entry = audit_entry(actor, action, console.clock.now, system_entropy, subject="made-up")
+        await write(console, entry)
+    means = {"Access token old laptop", "Console", "Command line", "Taproof itself"}
+    seen = {(row[2], row[4].partition(" from ")[0]) for shown in await every_page(visitor) for row in shown.rows()}
+    assert seen >= set(itertools.product(PHRASES.values(), means))
+
+
+async def write(console: Installation, entry: AuditEntry) -> None:
+    """Put an entry into the log, with a change as every entry has one: here a developer that nobody knows."""
+    email = f"{entry.id}@example.com"
+    assert await console.storage.create_developer(Developer(entry.id, email, "free", 0), entry=entry)
+
+
+async def every_page(visitor: Visitor) -> list[Shown]:
+    """Follow the log to its end."""
+    pages = [await visitor.get(AUDIT)]
+    while (older := next_page(pages[-1])) is not None:
+        pages.append(await visitor.get(older))
+    return pages
+
+
+def next_page(shown: Shown) -> str | None:
+    links = shown.all(".//nav[@aria-label='Pages']/a[@rel='next']")
+    return links[0].get("href") if links else None
+
+
+async def test_what_was_done(console: Installation, visitor: Visitor) -> None:
+    """What a developer does through the console is there with who, what, on which page, with what, and from where."""
+    console.clock.now += 60_000
+    await visitor.submit("/console/tokens", "/console/tokens", name="<b>laptop</b>", expiry="never")
+    newest = (await visitor.get(AUDIT)).rows()[0]
+    assert newest[0] == "2026-11-18 11:07:40 UTC"
+    assert newest[1:3] == ["ada@example.com", "Made an access token"]
+    assert newest[3].startswith("<b>laptop</b> name: <b>laptop</b> preview: tap_")
+    assert newest[4] == "Console from 127.0.0.1"
+    [link] = (await visitor.get(AUDIT)).all(".//tbody/tr[1]//a")
+    assert link.get("href") == "/console/tokens"
+
+
+async def test_the_subject(console: Installation, visitor: Visitor) -> None:
+    """The subject is named and linked while it is there; of a deleted project the id and the name remain."""
+    kept, _ = await visitor.create_project("Kept")
+    gone, _ = await visitor.create_project("Gone")
+    await console.services.projects.delete_project(visitor.actor, gone.id)
+    shown = await visitor.get(AUDIT)
+    subjects = [(row[2], row[3].partition(" ")[0]) for row in shown.rows() if "project" in row[2]]
+    assert sorted(subjects) == sorted(
+        [("Made a project", "Kept"), ("Made a project", gone.id), ("Deleted a project", gone.id)]
+    )
+    assert "Gone" in shown.text
+    linked = [link.get("href") for link in shown.all(".//tbody//a")]
+    assert f"/console/projects/{kept.id}" in linked
+    assert f"/console/projects/{gone.id}" not in linked
+
+
+async def test_by_access_token(console: Installation, visitor: Visitor) -> None:
+    """What was done through the API names the access token, and its id once it is revoked."""
+    token = await console.services.developers.create_access_token(visitor.actor, "deploy script")
+    actor = Actor(visitor.developer, "access_token", token.token.id, "198.51.100.9")
+    console.clock.now += 1
+    await console.services.projects.create_project(
+        actor, "Shop", webhook_url="", public_access=True, collect_phone=False
+    )
+    [row] = [row for row in (await visitor.get(AUDIT)).rows() if row[2] == "Made a project"]
+    assert row[4] == "Access token deploy script from 198.51.100.9"
+    await console.services.developers.delete_access_token(visitor.actor, token.token.id)
+    [row] = [row for row in (await visitor.get(AUDIT)).rows() if row[2] == "Made a project"]
+    assert row[4] == f"Access token {token.token.id} from 198.51.100.9"
+
+
+async def test_paging(console: Installation, visitor: Visitor) -> None:
+    """Pages lead from the newest entry to the oldest, each entry once, and back to the newest."""
+    for number in range(PAGE_SIZE + 3):
+        console.clock.now += 1
+        await visitor.create_project(f"Project {number}")
+    pages = await every_page(visitor)
+    names = [row[3].partition(" name: ")[0] for shown in pages for row in shown.rows() if row[2] == "Made a project"]
+    assert names == [f"Project {number}" for number in reversed(range(PAGE_SIZE + 3))]
+    assert [link.get("href") for link in pages[-1].all(".//nav[@aria-label='Pages']/a")] == [AUDIT]
+
+
+async def test_wrong_cursor(visitor: Visitor) -> None:
+    """A cursor that no page gave out is refused with a page."""
+    for cursor in ("x", "", "é", "../", "A" * 3000):
+        shown = await visitor.get(AUDIT, cursor=cursor)
+        assert shown.status == 400
+        assert shown.heading == "That did not work"
+
+
+async def test_only_ones_own(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
+    """Nobody sees the log of another, an owner neither, nor through a cursor of the other's pages."""
+    for number in range(PAGE_SIZE + 1):
+        console.clock.now += 1
+        await stranger.create_project(f"Private {number}")
+    cursor = (next_page(await stranger.get(AUDIT)) or "").partition("cursor=")[2]
+    assert cursor
+    for shown in (await visitor.get(AUDIT), await visitor.get(AUDIT, cursor=cursor)):
+        assert "Private" not in shown.html
+        assert stranger.developer.id not in shown.html
+        assert "grace@example.com" not in shown.html
+
+
+async def test_hostile_details(console: Installation, visitor: Visitor) -> None:
+    """Names in details are text, on one line, and cannot turn around what stands beside them."""
+    await visitor.create_project("<script>alert(1)</script>\u202etxt")
+    shown = await visitor.get(AUDIT)
+    assert "\u202e" not in shown.html
+    assert "<script>alert(1)</script>txt" in shown.text
+    assert shown.all(".//main//script") == []
+
+
+async def test_details_in_words(console: Installation, visitor: Visitor) -> None:
+    """Values are shown as words, lists as JSON, a browser as what it is, and what is not there is left out."""
+    details = {"is_owner": True, "plan": "pro", "left": None, "hours": 24, "more": ["a", 1], "off": False, "url": ""}
+    details["user_agent"] = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Firefox/140.0"
+    actor = Actor(visitor.developer, "console")
+    now = console.clock.now + 1
+    await write(console, audit_entry(actor, "project.updated", now, system_entropy, subject="made-up", details=details))
+    shown = await visitor.get(AUDIT)
+    [row] = shown.all(".//tbody/tr[1]")
+    terms = [text_of(term) for term in row.findall(".//td[3]/div[@class='hint']")]
+    assert terms == [
+        "is owner: yes",
+        "plan: pro",
+        "hours: 24",
+        'more: ["a", 1]',
+        "off: no",
+        "url: none",
+        "browser: Firefox on Linux",
+    ]
+
+
+async def test_not_signed_in(anonymous: Browsing) -> None:
+    """Without a sign-in there is no log to see, and the page is come back to afterwards."""
+    assert (await anonymous.get(AUDIT)).location == "/console/sign-in?next=%2Fconsole%2Faudit"

@@ -1,0 +1,148 @@
+"""The charts: every figure is in the drawing, in proportion, and its text is only text."""
+
+from itertools import pairwise
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taproof.console.charts import daily_chart, funnel_chart, percent, scale, short
+from taproof.service.analytics import COUNTS, Analytics, Day
+
+TODAY = 20_777  # 2026-11-20
+NUMBERS = st.integers(0, 10**9)
+
+
+def an_analytics(sessions: list[int], confirmed: list[int]) -> Analytics:
+    first = TODAY - len(sessions) + 1
+    daily = [
+        Day(first + place, 0, dict.fromkeys(COUNTS, 0) | {"requested": requested, "confirmed": taken})
+        for place, (requested, taken) in enumerate(zip(sessions, confirmed, strict=True))
+    ]
+    totals = dict.fromkeys(COUNTS, 0) | {"requested": sum(sessions), "confirmed": sum(confirmed)}
+    return Analytics(0, totals, daily, [])
+
+
+def drawn(chart: str) -> ET.Element:
+    return ET.fromstring(chart)  # noqa: S314 — what it reads is what this service has just drawn.
+
+
+def bars(root: ET.Element, kind: str) -> list[float]:
+    return [float(bar.get("height", "")) for bar in root.iter("rect") if bar.get("class") == kind]
+
+
+@given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=7, max_size=90))
+def test_bars_are_as_high_as_their_numbers(counts: list[tuple[int, int]]) -> None:
+    """Bars are in proportion and inside the drawing; a day without sessions has none, and one with any can be seen."""
+    sessions, confirmed = [sum(pair) for pair in counts], [pair[1] for pair in counts]
+    root = drawn(daily_chart(an_analytics(sessions, confirmed)))
+    top = max(scale(max(sessions))[0], 1)
+    for kind, values in (("bar-sessions", sessions), ("bar-confirmed", confirmed)):
+        expected = [value for value in values if value]
+        assert len(bars(root, kind)) == len(expected)
+        for height, value in zip(bars(root, kind), expected, strict=True):
+            assert height == pytest.approx(max(1.0, 180 * value / top), abs=0.06)
+    for bar in root.iter("rect"):
+        x, width = (float(bar.get(name, "").removesuffix("%")) for name in ("x", "width"))
+        assert 11 <= x <= x + width <= 100.01
+        assert float(bar.get("y", "")) >= 13.9
+
+
+@given(NUMBERS)
+def test_a_scale_has_room_and_few_lines(highest: int) -> None:
+    """The highest bar fits, the scale ends at a line, and there are two to five lines."""
+    ceiling, step = scale(highest)
+    assert ceiling >= highest
+    assert ceiling % step == 0
+    assert 2 <= ceiling // step + 1 <= 5
+    assert str(step).rstrip("0") in {"1", "2", "5"}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (950, "950"), (1500, "1.5k"), (20_000, "20k"), (3_000_000, "3M"), (10**9, "1G")]
+)
+def test_numbers_of_the_scale_are_short(value: int, text: str) -> None:
+    """They stand in a narrow column on a phone."""
+    assert short(value) == text
+
+
+def test_each_day_says_its_figures(a_week: Analytics) -> None:
+    """Who points at a bar reads the day and both numbers: colour is not the only way to tell the bars apart."""
+    root = drawn(daily_chart(a_week))
+    said = [title.text for group in root.iter("g") for title in group.iter("title")]
+    assert len(said) == 7
+    assert said[-1] == "2026-11-20: 1,200 sessions, 900 confirmed"
+    wide, narrow = (
+        next(float(bar.get("width", "").removesuffix("%")) for bar in root.iter("rect") if bar.get("class") == kind)
+        for kind in ("bar-sessions", "bar-confirmed")
+    )
+    assert narrow < wide
+
+
+@pytest.mark.parametrize("draw", [daily_chart, funnel_chart])
+def test_a_screen_reader_is_told_what_is_drawn(a_week: Analytics, draw: object) -> None:
+    """An image with a name and a description that it refers to; nothing is styled in the drawing itself."""
+    chart = draw(a_week)  # type: ignore[operator]
+    root = drawn(chart)
+    assert root.get("role") == "img"
+    title, description = root.find("title"), root.find("desc")
+    assert title is not None
+    assert description is not None
+    assert root.get("aria-labelledby") == title.get("id")
+    assert root.get("aria-describedby") == description.get("id")
+    assert title.text
+    assert "1,2" in (description.text or "")
+    assert "style" not in chart
+    assert "fill" not in chart
+
+
+def test_the_description_names_the_busiest_day(a_week: Analytics) -> None:
+    """What a glance at the chart tells is said in a sentence."""
+    description = drawn(daily_chart(a_week)).findtext("desc")
+    assert description == (
+        "2026-11-14 to 2026-11-20, by day of creation (UTC): 1,203 sessions, 901 confirmed. "
+        "Most on 2026-11-20: 1,200, 900 confirmed."
+    )
+
+
+def test_without_sessions_there_are_only_lines() -> None:
+    """Nothing is divided by zero, and the description says that there is nothing."""
+    empty = an_analytics([0] * 30, [0] * 30)
+    for chart in (daily_chart(empty), funnel_chart(empty)):
+        assert "<rect" not in chart
+    assert "no sessions" in daily_chart(empty)
+
+
+def test_the_funnel_shows_shares(a_week: Analytics) -> None:
+    """A bar is as long as its share of the sessions that were requested, and its words say both numbers."""
+    a_week.totals.update(requested=200, opened=150, confirmed=100, used=0)
+    root = drawn(funnel_chart(a_week))
+    assert [text.text for text in root.iter("text")] == [
+        "Requested: 200 (100.0 %)",
+        "Opened: 150 (75.0 %)",
+        "Confirmed: 100 (50.0 %)",
+        "Read: 0 (0.0 %)",
+    ]
+    assert [bar.get("width") for bar in root.iter("rect")] == ["100.000%", "75.000%", "50.000%"]
+
+
+@pytest.mark.parametrize("days", [7, 30, 90])
+def test_today_has_its_date_and_dates_do_not_meet(days: int) -> None:
+    """At most four dates, at least a fifth of the width apart: on the narrowest phone they stand side by side."""
+    root = drawn(daily_chart(an_analytics([1] * days, [0] * days)))
+    dates = [text for text in root.iter("text") if "-" in (text.text or "")]
+    assert 3 <= len(dates) <= 4
+    assert dates[-1].text == "11-20"
+    places = [float(text.get("x", "").removesuffix("%")) for text in dates]
+    assert all(b - a > 20 for a, b in pairwise(places))
+
+
+def test_percentages_have_one_decimal() -> None:
+    """As in the API."""
+    assert (percent(0.0), percent(66.666), percent(100.0)) == ("0.0 %", "66.7 %", "100.0 %")
+
+
+@pytest.fixture
+def a_week() -> Analytics:
+    return an_analytics([1, 0, 0, 2, 0, 0, 1200], [0, 0, 0, 1, 0, 0, 900])

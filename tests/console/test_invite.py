@@ -1,0 +1,251 @@
+"""Taking up an invitation: the first developer, an invited one, and another messenger account for one who is there."""
+
+import dataclasses
+
+import pytest
+from tests.console.browsing import Browsing, Shown
+from tests.console.conftest import ADA, GRACE, SESSION_COOKIE, Installation, Visitor
+
+from taproof.core.clock import DAY, MINUTE
+from taproof.core.errors import MessengerUnavailable
+from taproof.core.model import Actor, Developer, Identity
+
+INVITE = "/console/invite"
+ACCEPT = "/console/invite/accept"
+WAITING = "/console/sign-in/waiting"
+
+
+async def first(console: Installation) -> str:
+    code = await console.services.invitations.invite_first()
+    assert code is not None
+    return code
+
+
+async def invite(console: Installation, email: str = "grace@example.com", *, is_owner: bool = False) -> str:
+    return (await console.services.invitations.invite_developer(None, email, plan="pro", is_owner=is_owner)).code
+
+
+async def invite_again(console: Installation, developer: Developer) -> str:
+    actor = Actor(developer, "command_line")
+    return (await console.services.invitations.invite_again(actor, developer)).code
+
+
+async def open_invitation(browser: Browsing, code: str) -> Shown:
+    """Send the code and return the page that says what the invitation is for."""
+    shown = await browser.submit(INVITE, INVITE, code=code)
+    assert shown.location == ACCEPT
+    return await browser.follow(shown)
+
+
+async def take_up(console: Installation, browser: Browsing, code: str, identity: Identity = ADA, **typed: str) -> Shown:
+    """Go the whole way and return what the waiting page answers once `identity` has confirmed."""
+    await open_invitation(browser, code)
+    waiting = await browser.follow(await browser.submit(ACCEPT, ACCEPT, **typed))
+    await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""), identity)
+    return await browser.get(WAITING)
+
+
+def alert(shown: Shown) -> str:
+    [sentence] = shown.texts(".//p[@role='alert']")
+    return sentence
+
+
+async def test_the_first_developer(console: Installation, anonymous: Browsing) -> None:
+    """The first developer says their e-mail address, is an owner, is signed in, and is told so once."""
+    shown = await take_up(console, anonymous, await first(console), email=" ada@example.com ")
+    assert (shown.status, shown.location) == (303, "/console/projects")
+    landed = await anonymous.follow(shown)
+    assert landed.texts(".//p[@role='status']") == [
+        "You are signed in. From now on this messenger account signs you in."
+    ]
+    assert (await anonymous.get("/console/projects")).all(".//p[@role='status']") == []
+    [developer] = await console.services.developers.list_developers()
+    assert (developer.email, developer.is_owner, developer.messenger_id) == ("ada@example.com", True, "1001")
+    assert (await anonymous.get("/console/team")).status == 200
+
+
+async def test_the_first_e_mail_address(console: Installation, anonymous: Browsing) -> None:
+    """What is no e-mail address is refused before anybody is asked in the messenger, and stays in its field."""
+    await open_invitation(anonymous, await first(console))
+    shown = await anonymous.submit(ACCEPT, ACCEPT, email="ada")
+    assert shown.status == 400
+    assert "must be an e-mail address" in alert(shown)
+    assert shown.fields(ACCEPT) == {"email": "ada"}
+
+
+async def test_an_invited_developer(console: Installation, anonymous: Browsing) -> None:
+    """Somebody invited is shown for whom the account is, takes the invitation's address, plan and role, and is in."""
+    code = await invite(console, is_owner=True)
+    page = await open_invitation(anonymous, code)
+    assert "This makes an account for grace@example.com, an owner of this installation." in page.text
+    assert page.fields(ACCEPT) == {}
+    shown = await take_up(console, anonymous, code, GRACE)
+    assert shown.location == "/console/projects"
+    [developer] = await console.services.developers.list_developers()
+    assert (developer.email, developer.plan, developer.is_owner) == ("grace@example.com", "pro", True)
+
+
+async def test_only_the_address_of_the_invitation(console: Installation, anonymous: Browsing) -> None:
+    """An e-mail address that is sent along although the invitation has one is passed over."""
+    await open_invitation(anonymous, await invite(console))
+    waiting = await anonymous.follow(await anonymous.post(ACCEPT, {"email": "eve@example.com"}))
+    await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""), GRACE)
+    await anonymous.get(WAITING)
+    assert [each.email for each in await console.services.developers.list_developers()] == ["grace@example.com"]
+
+
+async def test_another_messenger_account(console: Installation, visitor: Visitor, anonymous: Browsing) -> None:
+    """Binding a messenger account is called that, takes the place of the one before, and signs others out."""
+    await take_up(console, await console.browser(), await invite_again(console, visitor.developer), ADA)
+    assert (await visitor.get("/console/account")).status == 303
+    code = await invite_again(console, visitor.developer)
+    page = await open_invitation(anonymous, code)
+    assert "This binds your messenger account to the account of ada@example.com." in page.text
+    assert (await take_up(console, anonymous, code, GRACE)).location == "/console/projects"
+    assert "Grace, id 1002" in (await anonymous.get("/console/account")).text
+    developers = console.services.developers
+    assert await developers.read_developer_by_messenger_id(ADA.messenger_id) is None
+
+
+async def test_a_get_changes_nothing(console: Installation, anonymous: Browsing) -> None:
+    """A program that opens every address of an invitation, as mail scanners do, takes up and begins nothing."""
+    code = await first(console)
+    for path in (INVITE, ACCEPT, WAITING, f"{INVITE}?code={code}", f"{ACCEPT}?code={code}"):
+        shown = await anonymous.get(path)
+        assert "set-cookie" not in shown.response.headers
+        assert code not in shown.html
+    assert (await anonymous.get(ACCEPT)).location == INVITE
+    assert (await console.services.invitations.read_invitation(code)).email == ""
+    assert await console.services.developers.list_developers() == []
+
+
+async def test_the_code_is_shown_nowhere(console: Installation, anonymous: Browsing) -> None:
+    """The code is in no page, address or readable cookie of all that follow its form."""
+    code = await first(console)
+    for shown in (
+        await anonymous.submit(INVITE, INVITE, code=code),
+        await anonymous.get(ACCEPT),
+        await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"),
+        await anonymous.get(WAITING),
+    ):
+        assert code not in f"{shown.html} {shown.response.headers.multi_items()} {shown.response.url}"
+    field = (await anonymous.get(INVITE)).one(".//input[@name='code']")
+    assert (field.get("autocomplete"), field.get("value")) == ("off", None)
+
+
+async def test_the_whole_link_may_be_pasted(console: Installation, anonymous: Browsing) -> None:
+    """Without a script a person pastes the link as it is."""
+    page = await open_invitation(anonymous, f"https://console.example/console/invite#{await first(console)}")
+    assert "first account" in page.text
+
+
+# ---- what does not work out
+
+
+@pytest.mark.parametrize("code", ["", "inv_wrong", "tap_" + "A" * 49, "inv_" + "A" * 49, "é\0", "<b>"])
+async def test_no_such_invitation(anonymous: Browsing, code: str) -> None:
+    """What is no code is answered with what to do."""
+    shown = await anonymous.submit(INVITE, INVITE, code=code)
+    assert shown.status == 404
+    assert alert(shown).endswith("Ask for a new one.")
+
+
+async def test_taken_up_once(console: Installation, anonymous: Browsing) -> None:
+    """A code works once: not a second time, and not for the second of two who went to the messenger with it."""
+    code = await invite(console)
+    second = await console.browser()
+    await open_invitation(second, code)
+    waiting = await second.follow(await second.submit(ACCEPT, ACCEPT))
+    assert (await take_up(console, anonymous, code, GRACE)).status == 303
+    assert (await anonymous.submit(INVITE, INVITE, code=code)).status == 404
+    await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""), ADA)
+    shown = await second.get(WAITING)
+    assert shown.status == 404
+    assert "it was used or revoked" in alert(shown)
+    assert SESSION_COOKIE not in second.client.cookies
+    assert len(await console.services.developers.list_developers()) == 1
+
+
+async def test_not_the_first(console: Installation, anonymous: Browsing) -> None:
+    """The link of the first developer makes none once there is one, and says whom to ask."""
+    code = await first(console)
+    await console.add_developer("ada@example.com")
+    shown = await take_up(console, anonymous, code, email="eve@example.com")
+    assert shown.status == 400
+    assert alert(shown).endswith("Ask an owner for an invitation.")
+    assert len(await console.services.developers.list_developers()) == 1
+
+
+async def test_e_mail_address_taken(console: Installation, anonymous: Browsing) -> None:
+    """Where the invited address has become a developer's meanwhile, the page says how to come in."""
+    code = await invite(console)
+    await console.add_developer("Grace@example.com")
+    shown = await take_up(console, anonymous, code, GRACE)
+    assert shown.status == 400
+    assert "Sign in as that developer" in alert(shown)
+    assert SESSION_COOKIE not in anonymous.client.cookies
+
+
+async def test_messenger_account_taken(console: Installation, anonymous: Browsing) -> None:
+    """A messenger account that signs in somebody else is not bound; with another one it works at once."""
+    await take_up(console, await console.browser(), await first(console), ADA, email="ada@example.com")
+    code = await invite(console)
+    shown = await take_up(console, anonymous, code, ADA)
+    assert shown.status == 400
+    assert "use another account" in alert(shown)
+    waiting = await anonymous.follow(await anonymous.post(ACCEPT, shown.fields(ACCEPT)))
+    await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""), GRACE)
+    assert (await anonymous.get(WAITING)).location == "/console/projects"
+
+
+async def test_cancelled(console: Installation, anonymous: Browsing) -> None:
+    """After a cancellation in the messenger the invitation is there as before, with what was typed."""
+    await open_invitation(anonymous, await first(console))
+    waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
+    assert [link.get("href") for link in waiting.all(".//a[@class='button quiet']")] == [ACCEPT]
+    await console.messenger.cancel(waiting.one(".//a[@target='_blank']").get("href", ""))
+    shown = await anonymous.get(WAITING)
+    assert shown.status == 400
+    assert "You tapped Cancel" in alert(shown)
+    assert shown.fields(ACCEPT) == {"email": "ada@example.com"}
+    again = await anonymous.follow(await anonymous.post(ACCEPT, shown.fields(ACCEPT)))
+    await console.messenger.confirm(again.one(".//a[@target='_blank']").get("href", ""))
+    assert (await anonymous.get(WAITING)).status == 303
+
+
+async def test_its_time_is_over(console: Installation, anonymous: Browsing) -> None:
+    """An invitation whose time ends while its page is open is refused, and begins nothing in the messenger."""
+    code = await first(console)
+    console.clock.now += DAY - MINUTE
+    await open_invitation(anonymous, code)
+    console.clock.now += MINUTE
+    shown = await anonymous.post(ACCEPT, {"email": "ada@example.com"})
+    assert shown.status == 404
+    assert alert(shown).endswith("Ask for a new one.")
+    assert (await anonymous.get(ACCEPT)).location == INVITE
+
+
+async def test_messenger_unavailable(
+    console: Installation, anonymous: Browsing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the messenger the page says so and keeps what was typed."""
+
+    def unknown() -> str:
+        raise MessengerUnavailable
+
+    monkeypatch.setattr(console.services.signin, "_link_base", unknown)
+    await open_invitation(anonymous, await first(console))
+    shown = await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com")
+    assert shown.status == 503
+    assert shown.fields(ACCEPT) == {"email": "ada@example.com"}
+
+
+async def test_a_sign_in_takes_up_nothing(console: Installation, anonymous: Browsing) -> None:
+    """A sign-in that is begun after an invitation was opened is only that: the invitation stays as it is."""
+    code = await first(console)
+    await open_invitation(anonymous, code)
+    waiting = await anonymous.follow(await anonymous.submit("/console/sign-in", "/console/sign-in"))
+    await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""))
+    assert (await anonymous.get(WAITING)).status == 403
+    assert dataclasses.astuple(await console.services.invitations.read_invitation(code))
+    assert await console.services.developers.list_developers() == []

@@ -1,0 +1,451 @@
+"""The stream of the list of sessions: what it sends, to whom, how many there are, and how it ends."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+from granian.constants import Interfaces
+from granian.server.embed import Server
+from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
+from tests.e2e.conftest import free_port
+
+from taproof.console import live
+from taproof.console.guard import SECURITY_HEADERS
+from taproof.core.entropy import system_entropy
+from taproof.core.errors import StoreUnavailable
+from taproof.core.identifiers import new_id
+from taproof.core.model import Identity
+
+PATH = "/console/sessions/live"
+PATIENCE = 20.0
+"""Seconds until a test gives up; none waits so long when all is well."""
+
+
+@dataclass
+class Message:
+    """One event of a stream; a comment has none but `text`."""
+
+    text: str
+
+    @property
+    def fields(self) -> dict[str, str]:
+        return dict(line.split(": ", 1) for line in self.text.split("\n") if not line.startswith(":"))
+
+    @property
+    def rows(self) -> str:
+        assert self.fields["event"] == "rows"
+        return str(json.loads(self.fields["data"])["rows"])
+
+
+class Client:
+    """One client of a stream, over ASGI itself: httpx's transport hands over an answer only when it is whole."""
+
+    def __init__(self, visitor: Visitor, console: Installation, query: str, headers: dict[str, str]) -> None:
+        cookie = f"{SESSION_COOKIE}={visitor.client.cookies[SESSION_COOKIE]}"
+        sent = {"host": "console.example", "cookie": cookie} | headers
+        self.scope: dict[str, Any] = {
+            "type": "http",
+            "method": "GET",
+            "scheme": "https",
+            "path": PATH,
+            "query_string": query.encode(),
+            "headers": [(name.encode(), value.encode()) for name, value in sent.items()],
+            "client": ("192.0.2.1", 1),
+            "server": ("console.example", 443),
+        }
+        self.reads = asyncio.Event()
+        self.reads.set()
+        self.gone = asyncio.Event()
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.ended = False
+        self._asked = False
+        self._app = console.app.app
+        self._arrived: asyncio.Queue[str] = asyncio.Queue()
+        self._rest = ""
+
+    def call(self) -> "asyncio.Task[None]":
+        self.task = asyncio.create_task(self._run())
+        return self.task
+
+    async def _run(self) -> None:
+        await self._app(self.scope, self._receive, self._send)
+
+    async def _receive(self) -> dict[str, Any]:
+        if self._asked:
+            await self.gone.wait()
+            return {"type": "http.disconnect"}
+        self._asked = True
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def _send(self, message: Any) -> None:
+        await self.reads.wait()
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
+        else:
+            self.ended = not message.get("more_body", False)
+            self._arrived.put_nowait(message["body"].decode())
+
+    async def next(self) -> Message:
+        """Return the next event or comment."""
+        while "\n\n" not in self._rest:
+            async with asyncio.timeout(PATIENCE):
+                self._rest += await self._arrived.get()
+        text, _, self._rest = self._rest.partition("\n\n")
+        return Message(text)
+
+    async def news(self) -> Message:
+        """Return the next event, whatever comments come before."""
+        while True:
+            message = await self.next()
+            if "event" in message.fields:
+                return message
+
+    async def end(self) -> None:
+        """Wait until the stream has ended, whatever is sent before."""
+        async with asyncio.timeout(PATIENCE):
+            await self.task
+
+
+class Streams:
+    """Opens streams, and sees to it that none is left of them."""
+
+    def __init__(self, console: Installation) -> None:
+        self._console = console
+        self.clients: list[Client] = []
+
+    async def open(self, visitor: Visitor, query: str = "", **headers: str) -> Client:
+        """Ask for a stream, and wait until it is refused or has begun."""
+        client = Client(visitor, self._console, query, headers)
+        self.clients.append(client)
+        client.call()
+        async with asyncio.timeout(PATIENCE):
+            while not client.status:  # noqa: ASYNC110 — there is no event to wait for: what is looked at is inside.
+                await asyncio.sleep(0.001)
+        return client
+
+    async def until_count(self, count: int) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while self._console.app.live.count != count:  # noqa: ASYNC110 — as above.
+                await asyncio.sleep(0.001)
+
+
+@pytest.fixture
+async def streams(console: Installation, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Streams]:
+    monkeypatch.setattr(live, "LOOK_EVERY", 0.005)
+    opened = Streams(console)
+    yield opened
+    for client in opened.clients:
+        client.gone.set()
+        await client.end()
+    assert console.app.live.count == 0
+
+
+async def test_what_changes_is_sent(visitor: Visitor, console: Installation, streams: Streams) -> None:
+    """The rows as the page shows them: at first, when a session arrives, and when something becomes of it."""
+    shop, _ = await visitor.create_project("Shop")
+    client = await streams.open(visitor)
+    assert "There are no sessions here yet." in (await client.news()).rows
+    started = await visitor.start_session(shop.id)
+    assert "Waiting for the user to open the link." in (await client.news()).rows
+    await console.messenger.open(started.deeplink)
+    assert ">Opened.<" in (await client.news()).rows
+    await console.messenger.confirm(started.deeplink)
+    last = await client.news()
+    assert "Ada Lovelace" in last.rows
+    shown = await visitor.get("/console/sessions")
+    assert last.rows in shown.html
+    assert shown.one(".//tbody").get("data-version") == last.fields["id"]
+
+
+async def test_time_alone_changes_rows(visitor: Visitor, console: Installation, streams: Streams) -> None:
+    """A session expires without anybody writing it down, and a confirmed one is overdue some time."""
+    shop, _ = await visitor.create_project()
+    await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink)
+    await visitor.start_session(shop.id)
+    client = await streams.open(visitor)
+    first = await client.news()
+    assert "pending" in first.rows
+    assert "not read yet" in first.rows
+    console.clock.now += 11 * 60_000
+    second = await client.news()
+    assert "The link was never opened." in second.rows
+    assert "never read" in second.rows
+
+
+async def test_the_stream_has_the_filters_of_its_page(visitor: Visitor, streams: Streams) -> None:
+    """What the page would not show is not sent; the link to the next page keeps the filters."""
+    shop, _ = await visitor.create_project("Shop")
+    blog, _ = await visitor.create_project("Blog")
+    await visitor.start_session(shop.id)
+    client = await streams.open(visitor, f"project_id={blog.id}&status=pending")
+    assert "No session matches." in (await client.news()).rows
+    for _ in range(51):
+        await visitor.start_session(blog.id)
+    message = await client.news()
+    while message.rows.count("data-session") < 50:
+        message = await client.news()
+    assert "Shop" not in message.rows
+    while not json.loads(message.fields["data"])["older"]:
+        message = await client.news()
+    older = json.loads(message.fields["data"])["older"]
+    assert older.startswith(f"/console/sessions?project_id={blog.id}&status=pending&cursor=")
+
+
+async def test_without_news_there_are_comments(
+    visitor: Visitor, streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that stay as they are are not sent again; a comment keeps the connection open."""
+    monkeypatch.setattr(live, "COMMENT_EVERY", 0.02)
+    client = await streams.open(visitor)
+    assert (await client.next()).text == "retry: 2000"
+    assert "rows" in (await client.next()).fields["event"]
+    for _ in range(3):
+        assert (await client.next()).text == ":"
+
+
+async def test_who_comes_back_gets_only_news(
+    visitor: Visitor, streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A browser that connects again says what it has; the same is not sent twice."""
+    monkeypatch.setattr(live, "COMMENT_EVERY", 0.02)
+    shop, _ = await visitor.create_project()
+    first = await (await streams.open(visitor)).news()
+    client = await streams.open(visitor, **{"last-event-id": first.fields["id"]})
+    assert (await client.next()).text == "retry: 2000"
+    assert (await client.next()).text == ":"
+    await visitor.start_session(shop.id)
+    assert "pending" in (await client.news()).rows
+
+
+async def test_no_name_can_make_an_event(visitor: Visitor, console: Installation, streams: Streams) -> None:
+    """A line break in a name begins no field, and a tag in it is only text."""
+    shop, _ = await visitor.create_project("<script>1</script>\u202e")
+    evil = Identity("1", "x\n\nevent: signed-out\ndata: {}\n\n\r\u2028\u2029<b>", "\revent: signed-out")
+    await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink, evil)
+    client = await streams.open(visitor)
+    message = await client.news()
+    assert [line.partition(":")[0] for line in message.text.splitlines()] == ["id", "event", "data"]
+    assert "<b>" not in message.rows
+    assert "<script>" not in message.rows
+    assert "\u202e" not in message.rows
+    assert "&lt;script&gt;" in message.rows
+
+
+async def test_a_session_that_ended_ends_its_streams(visitor: Visitor, console: Installation, streams: Streams) -> None:
+    """Who is signed out elsewhere sees no further row, and is told."""
+    shop, _ = await visitor.create_project()
+    client = await streams.open(visitor)
+    await client.news()
+    await console.services.console_sessions.end_all_sessions(visitor.actor)
+    await visitor.start_session(shop.id)
+    message = await client.news()
+    assert message.fields == {"event": "signed-out", "data": "{}"}
+    await client.end()
+    assert client.ended
+
+
+async def test_a_deleted_project_ends_its_stream(visitor: Visitor, console: Installation, streams: Streams) -> None:
+    """Its developer is told."""
+    shop, _ = await visitor.create_project()
+    client = await streams.open(visitor, f"project_id={shop.id}")
+    await client.news()
+    await console.services.projects.delete_project(visitor.actor, shop.id)
+    assert (await client.news()).fields["event"] == "project-gone"
+    await client.end()
+
+
+async def test_others_see_nothing(
+    visitor: Visitor, stranger: Visitor, console: Installation, streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Foreign sessions change nothing in a stream, and a foreign project has none."""
+    monkeypatch.setattr(live, "COMMENT_EVERY", 0.02)
+    shop, _ = await visitor.create_project("Secret shop")
+    own, other = await streams.open(visitor), await streams.open(stranger)
+    await own.news()
+    assert "There are no sessions here yet." in (await other.news()).rows
+    await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink)
+    assert "Secret shop" in (await own.news()).rows
+    for _ in range(3):
+        assert (await other.next()).text == ":"
+    refused = await streams.open(stranger, f"project_id={shop.id}")
+    unknown = await streams.open(stranger, f"project_id={new_id('proj', system_entropy)}")
+    assert (refused.status, unknown.status) == (404, 404)
+
+
+async def test_nobody_but_developers_has_a_stream(console: Installation, visitor: Visitor, streams: Streams) -> None:
+    """Without a living session the sign-in answers; wrong filters are refused with a status."""
+    assert (await streams.open(visitor, "status=lost")).status == 400
+    assert (await streams.open(visitor, "messenger_id=ada")).status == 400
+    await console.services.console_sessions.end_all_sessions(visitor.actor)
+    assert (await streams.open(visitor)).status == 303
+
+
+async def test_the_answer_is_a_stream(visitor: Visitor, streams: Streams) -> None:
+    """Of the type that browsers ask for, never cached, not held back by a proxy, with the headers of every page."""
+    client = await streams.open(visitor)
+    assert client.status == 200
+    assert client.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert client.headers["cache-control"] == "no-store"
+    assert client.headers["x-accel-buffering"] == "no"
+    assert "content-length" not in client.headers
+    for name, value in SECURITY_HEADERS:
+        assert client.headers[name.decode()] == value.decode()
+
+
+async def test_head_is_answered_at_once(visitor: Visitor, console: Installation) -> None:
+    """Headers, and no stream that would hold a place."""
+    answer = await visitor.client.head(PATH)
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert console.app.live.count == 0
+
+
+async def test_places_of_one_developer(visitor: Visitor, stranger: Visitor, streams: Streams) -> None:
+    """Five streams; the sixth is refused with a sentence, others are not, and a place that is left is free again."""
+    clients = [await streams.open(visitor) for _ in range(live.DEVELOPER_LIMIT)]
+    refused = await streams.open(visitor)
+    assert (refused.status, refused.headers["retry-after"]) == (503, "30")
+    assert refused.ended
+    assert (await streams.open(stranger)).status == 200
+    clients[0].gone.set()
+    await clients[0].end()
+    assert (await streams.open(visitor)).status == 200
+
+
+async def test_places_of_the_process(
+    visitor: Visitor, stranger: Visitor, streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is a limit for all developers together, too."""
+    monkeypatch.setattr(live, "PROCESS_LIMIT", 2)
+    await streams.open(visitor)
+    client = await streams.open(stranger)
+    assert (await streams.open(stranger)).status == 503
+    client.gone.set()
+    await client.end()
+    assert (await streams.open(stranger)).status == 200
+
+
+async def test_a_stream_ends_some_time(visitor: Visitor, streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In order, so that the browser makes another."""
+    monkeypatch.setattr(live, "LIFETIME", 0.05)
+    client = await streams.open(visitor)
+    await client.end()
+    assert client.ended
+
+
+async def test_a_slow_client_holds_up_nobody(
+    visitor: Visitor, stranger: Visitor, console: Installation, streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that reads nothing keeps its place and nothing else; when it reads again it gets what is then, once."""
+    monkeypatch.setattr(live, "_FAREWELL", 0.01)
+    shop, _ = await visitor.create_project()
+    slow, quick = await streams.open(visitor), await streams.open(visitor)
+    await slow.news()
+    await quick.news()
+    slow.reads.clear()
+    sent = []
+    for _ in range(10):
+        await visitor.start_session(shop.id)
+        sent.append((await quick.news()).rows)
+    slow.reads.set()
+    received = [(await slow.news()).rows]
+    while received[-1] != sent[-1]:
+        received.append((await slow.news()).rows)
+    assert len(received) <= 2
+    slow.reads.clear()
+    await visitor.start_session(shop.id)
+    await quick.news()
+    console.app.live.close()
+    await slow.end()
+    await quick.end()
+
+
+async def test_closing_ends_all_streams(
+    visitor: Visitor, stranger: Visitor, console: Installation, streams: Streams
+) -> None:
+    """When the service stops every stream ends, and no other begins."""
+    stopping = asyncio.Event()
+    part = asyncio.create_task(console.app.live.run_until(stopping))
+    clients = [await streams.open(visitor), await streams.open(stranger)]
+    stopping.set()
+    for client in clients:
+        await client.end()
+        assert client.ended
+    await part
+    assert (await streams.open(visitor)).status == 503
+
+
+async def test_a_store_that_is_away_is_waited_for(
+    visitor: Visitor, console: Installation, streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the check of the session nor the list ends the stream; when the store is back, so are the news."""
+    shop, _ = await visitor.create_project()
+    client = await streams.open(visitor)
+    await client.news()
+    for name in ("list_sessions", "read_console_session"):
+        tried = asyncio.Event()
+
+        async def fail(*_: object, tried: asyncio.Event = tried, **__: object) -> None:
+            tried.set()
+            raise StoreUnavailable
+
+        with monkeypatch.context() as away:
+            away.setattr(console.storage, name, fail)
+            async with asyncio.timeout(PATIENCE):
+                await tried.wait()
+        await visitor.start_session(shop.id)
+        assert "pending" in (await client.news()).rows
+
+
+async def test_a_bug_ends_the_stream_and_is_logged(
+    visitor: Visitor, console: Installation, streams: Streams, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Nothing hangs, and the operator can see where it was."""
+    client = await streams.open(visitor)
+    await client.news()
+
+    async def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(console.storage, "list_sessions", fail)
+    await client.end()
+    assert client.ended
+    assert "ZeroDivisionError" in capsys.readouterr().out
+
+
+async def test_over_http(visitor: Visitor, console: Installation, streams: Streams) -> None:
+    """The real server: news arrive, a client that leaves frees its place, and the end of the service is an end."""
+    shop, _ = await visitor.create_project()
+    port = free_port()
+    server = Server(console.app.app, address="127.0.0.1", port=port, interface=Interfaces.ASGINL)
+    serving = asyncio.create_task(server.serve())
+    cookie = {"Cookie": f"taproof_session={visitor.client.cookies[SESSION_COOKIE]}"}
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=cookie, timeout=PATIENCE) as client:
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                try:
+                    await client.get("/console/sessions")
+                    break
+                except httpx.ConnectError:
+                    await asyncio.sleep(0.01)
+        async with client.stream("GET", PATH) as answer:
+            lines = answer.aiter_lines()
+            await visitor.start_session(shop.id)
+            async for line in lines:
+                if "Waiting for the user" in line:
+                    break
+            assert console.app.live.count == 1
+        await streams.until_count(0)
+        async with client.stream("GET", PATH) as answer:
+            await streams.until_count(1)
+            console.app.live.close()
+            assert "rows" in (await answer.aread()).decode()
+    server.stop()  # type: ignore[no-untyped-call]
+    async with asyncio.timeout(PATIENCE):
+        await serving

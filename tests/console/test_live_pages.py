@@ -1,0 +1,232 @@
+"""The pages of sessions in a real browser, kept up to date by the real server."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+from granian.constants import Interfaces
+from granian.server.embed import Server
+from playwright.async_api import Browser, Page, expect
+from tests.chromium import open_chromium
+from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
+from tests.e2e.conftest import free_port
+
+from taproof.console import live
+from taproof.core.clock import MINUTE
+from taproof.core.model import Identity
+
+pytestmark = pytest.mark.browser
+PATIENCE = 20.0
+
+
+@pytest.fixture
+async def address(console: Installation, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
+    """The console on a port of this machine."""
+    monkeypatch.setattr(live, "LOOK_EVERY", 0.05)
+    port = free_port()
+    server = Server(console.app.app, address="127.0.0.1", port=port, interface=Interfaces.ASGINL)
+    serving = asyncio.create_task(server.serve())
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+                break
+            except OSError:
+                await asyncio.sleep(0.01)
+    writer.close()
+    yield f"http://127.0.0.1:{port}"
+    console.app.live.close()
+    server.stop()  # type: ignore[no-untyped-call]
+    async with asyncio.timeout(PATIENCE):
+        await serving
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with open_chromium() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def page(browser: Browser, address: str, visitor: Visitor) -> AsyncIterator[Page]:
+    """A page of a browser in which `visitor` is signed in; whatever it complains about fails the test."""
+    context = await browser.new_context(base_url=address)
+    cookie = visitor.client.cookies[SESSION_COOKIE]
+    await context.add_cookies([{"name": "taproof_session", "value": cookie, "url": address}])
+    opened = await context.new_page()
+    complaints: list[str] = []
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.on(
+        "console", lambda message: complaints.append(message.text) if "Content Security" in message.text else None
+    )
+    yield opened
+    await context.close()
+    assert complaints == []
+
+
+async def test_a_session_arrives_and_is_marked(page: Page, visitor: Visitor, console: Installation) -> None:
+    """New rows appear by themselves, say that they are new, and are announced politely; changes appear too."""
+    shop, _ = await visitor.create_project("Shop")
+    first = await visitor.start_session(shop.id)
+    await page.goto("/console/sessions")
+    await expect(page.locator("#live-state")).to_have_text("Live: what changes appears by itself.")
+    await expect(page.locator("#session-rows tr")).to_have_count(1)
+    await expect(page.locator("#session-rows .new")).to_have_count(0)
+    console.clock.now += 1
+    await visitor.start_session(shop.id)
+    console.clock.now += 1
+    await visitor.start_session(shop.id)
+    await expect(page.locator("#session-rows tr")).to_have_count(3)
+    await expect(page.locator("#live-news")).to_have_text(re.compile(r"^[12] new sessions?\.$"))
+    await expect(page.locator("#session-rows tr").first.locator(".badge.new")).to_have_text("new")
+    await console.messenger.confirm(first.deeplink, Identity("7", "<b>Eve</b>", ""))
+    await expect(page.locator("#session-rows tr").nth(2)).to_contain_text("<b>Eve</b>")
+    # Opened and confirmed in one go, it is said once.
+    await expect(page.locator("#live-news")).to_have_text(re.compile(r"(^|, )1 session changed\.$"))
+
+
+async def test_focus_and_rows_that_stay_are_left_alone(page: Page, visitor: Visitor, console: Installation) -> None:
+    """Who reads a row with the keyboard stays there: in a row that stays, and in one that changes."""
+    shop, _ = await visitor.create_project()
+    first = await visitor.start_session(shop.id)
+    console.clock.now += 1
+    await visitor.start_session(shop.id)
+    await page.goto("/console/sessions")
+    await expect(page.locator("#live-state")).to_contain_text("Live")
+    links = page.locator("#session-rows a")
+    await links.nth(1).focus()
+    await page.evaluate("document.activeElement.closest('tr').wasHere = true")
+    console.clock.now += 1
+    await visitor.start_session(shop.id)
+    await expect(links).to_have_count(3)
+    await expect(links.nth(2)).to_be_focused()
+    assert await page.evaluate("document.activeElement.closest('tr').wasHere")
+    await console.messenger.open(first.deeplink)
+    await expect(page.locator("#session-rows tr").nth(2)).to_contain_text("Opened.")
+    await expect(links.nth(2)).to_be_focused()
+    assert not await page.evaluate("document.activeElement.closest('tr').wasHere")
+
+
+async def test_updates_can_be_paused(page: Page, visitor: Visitor, console: Installation) -> None:
+    """A button stops what moves by itself (WCAG 2.2.2), gives the place back, and later catches up."""
+    shop, _ = await visitor.create_project()
+    await page.goto("/console/sessions")
+    await expect(page.locator("#live-state")).to_contain_text("Live")
+    await page.get_by_role("button", name="Pause updates").click()
+    await expect(page.locator("#live-state")).to_have_text("Paused.")
+    async with asyncio.timeout(PATIENCE):
+        while console.app.live.count:  # noqa: ASYNC110 — there is no event to wait for: what is looked at is inside.
+            await asyncio.sleep(0.01)
+    await visitor.start_session(shop.id)
+    await expect(page.locator("#session-rows tr[data-session]")).to_have_count(0)
+    await page.get_by_role("button", name="Resume updates").click()
+    await expect(page.locator("#session-rows tr[data-session]")).to_have_count(1)
+
+
+async def test_the_next_page_begins_where_the_list_ends(page: Page, visitor: Visitor, console: Installation) -> None:
+    """What was pushed off the list is on the next page, and the way there appears when it is needed."""
+    shop, _ = await visitor.create_project()
+    await page.goto("/console/sessions")
+    await expect(page.locator("#live-state")).to_contain_text("Live")
+    await expect(page.locator("#older")).to_be_hidden()
+    for _ in range(53):
+        await visitor.start_session(shop.id)
+        console.clock.now += 1
+    await expect(page.locator("#session-rows tr[data-session]")).to_have_count(50)
+    await expect(page.locator("#older")).to_be_visible()
+    oldest = await page.locator("#session-rows tr").last.get_attribute("data-session")
+    sessions = await console.services.sessions.list_sessions(
+        visitor.developer, project_id=None, status=None, limit=100, cursor=None
+    )
+    every = [session.id for session in sessions.sessions]
+    assert oldest == every[49]
+    await page.locator("#older").click()
+    await expect(page.locator("#session-rows tr")).to_have_count(3)
+    rows = page.locator("#session-rows tr")
+    assert [await rows.nth(place).get_attribute("data-session") for place in range(3)] == every[50:]
+    await expect(page.locator("#live-state")).to_have_count(0)
+
+
+async def test_the_page_says_when_it_is_not_live(page: Page, visitor: Visitor, console: Installation) -> None:
+    """Without a place the page stays as it is, says so, and can be reloaded; who is signed out is told that."""
+    console.app.live.close()
+    await page.goto("/console/sessions")
+    await expect(page.locator("#live-state")).to_have_text("Not live just now: reload the page to see what is new.")
+    await expect(page.locator("#live-news")).to_have_text("Not live just now: reload the page to see what is new.")
+    console.app.live._closed = False
+    await page.get_by_role("link", name="Reload").click()
+    await expect(page.locator("#live-state")).to_contain_text("Live:")
+    await console.services.console_sessions.end_all_sessions(visitor.actor)
+    await expect(page.locator("#live-state")).to_have_text("You are signed out. Reload the page to sign in again.")
+    await expect(page.locator("#live-pause")).to_be_hidden()
+
+
+async def test_a_hidden_page_holds_no_stream(page: Page, visitor: Visitor, console: Installation) -> None:
+    """A browser makes six connections to a server: pages that nobody sees must not take them all."""
+    await page.goto("/console/sessions")
+    await expect(page.locator("#live-state")).to_contain_text("Live")
+    await page.evaluate(
+        "Object.defineProperty(document, 'visibilityState', {value: 'hidden', configurable: true});"
+        "document.dispatchEvent(new Event('visibilitychange'))"
+    )
+    async with asyncio.timeout(PATIENCE):
+        while console.app.live.count:  # noqa: ASYNC110 — as above.
+            await asyncio.sleep(0.01)
+    shop, _ = await visitor.create_project()
+    await visitor.start_session(shop.id)
+    await page.evaluate("delete document.visibilityState; document.dispatchEvent(new Event('visibilitychange'))")
+    await expect(page.locator("#session-rows tr[data-session]")).to_have_count(1)
+
+
+async def test_the_page_of_a_session_follows_it(page: Page, visitor: Visitor, console: Installation) -> None:
+    """What happens to a pending session appears and is said, until nothing can happen any more."""
+    shop, _ = await visitor.create_project()
+    started = await visitor.start_session(shop.id)
+    await page.goto("/console/sessions")
+    await page.locator("#session-rows a").click()
+    await expect(page.locator(".lead")).to_contain_text("Waiting for the user to open the link.")
+    await page.get_by_role("link", name=shop.id).focus()
+    await console.messenger.open(started.deeplink)
+    await expect(page.locator(".lead")).to_contain_text("Opened.")
+    await expect(page.locator("#moving-state")).to_contain_text("Opened.")
+    await expect(page.get_by_role("link", name=shop.id)).to_be_focused()
+    await console.messenger.confirm(started.deeplink)
+    await expect(page.locator("#steps")).to_contain_text("The user tapped Confirm.")
+    console.clock.now += MINUTE
+    await console.services.signin.verify_session(shop.id, started.session_token, public=True)
+    await expect(page.locator(".lead")).to_contain_text("Confirmed and read.")
+    console.clock.now += MINUTE
+    await expect(page.get_by_role("button", name="Stop updating")).to_be_hidden()
+
+
+async def test_the_page_of_a_session_can_be_stopped(page: Page, visitor: Visitor, console: Installation) -> None:
+    """WCAG 2.2.2 again."""
+    shop, _ = await visitor.create_project()
+    await visitor.start_session(shop.id)
+    await page.goto("/console/sessions")
+    await page.locator("#session-rows a").click()
+    await page.get_by_role("button", name="Stop updating").click()
+    await expect(page.locator("#moving-state")).to_have_text(
+        "Not updated any more. Reload the page to see what is new."
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_on_a_phone_nothing_is_cut_off(page: Page, visitor: Visitor, console: Installation, scheme: str) -> None:
+    """At 320 px only tables scroll sideways, inside themselves; the charts have the width that there is."""
+    shop, _ = await visitor.create_project("W" * 100)
+    await console.messenger.confirm(
+        (await visitor.start_session(shop.id)).deeplink, Identity("9" * 20, "W" * 200, "w" * 60)
+    )
+    await page.set_viewport_size({"width": 320, "height": 640})
+    await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    await page.goto("/console/sessions")
+    session = await page.locator("#session-rows a").get_attribute("href")
+    for path in ("/console/sessions", str(session), "/console/analytics", "/console/analytics?days=90"):
+        await page.goto(path)
+        assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), path
+    for chart in await page.locator("svg.chart[role=img]").all():
+        box = await chart.bounding_box()
+        assert box is not None
+        assert 200 < box["width"] <= 320

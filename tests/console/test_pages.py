@@ -1,0 +1,290 @@
+"""What holds for every page: it is found through the console's own routes, so a new page cannot stay out of it."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+from xml.etree.ElementTree import Element
+
+import apsw
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Route
+from tests.console.browsing import Browsing, Shown, text_of
+from tests.console.conftest import ADA, BASE_URL, Installation, Visitor
+
+from taproof.console.guard import SECURITY_HEADERS, Guard
+from taproof.core.model import Actor
+
+HOSTILE = '<script>alert("1")</script>&amp;\u202egpj.exe\'"{{7*7}}'
+"""A name that would run, break out of an attribute, turn the text around, or be taken for a template."""
+NO_PAGES = re.compile(r"/console/?|/console/static/.*|.*\.csv|.*/state|.*/live|.*/sign-in/waiting|.*/invite/accept")
+"""Addresses that answer with a redirect, a file, a stream or JSON, at least to one who has not begun a sign-in."""
+
+
+@dataclass
+class Place:
+    """An installation in which there is one of everything, all of it the visitor's."""
+
+    console: Installation
+    visitor: Visitor
+    file: Path
+    ids: dict[str, str]
+
+    def routes(self, method: str) -> list[str]:
+        """Return the addresses that take a method, with the visitor's ids put in."""
+        app = cast("Starlette", cast("Guard", self.console.app.app)._app)
+        found = [route for route in app.routes if isinstance(route, Route) and method in (route.methods or ())]
+        of_browser = {**self.ids, "session_id": self.ids["console_session_id"]}
+        return [
+            route.path.format(**(of_browser if route.path.startswith("/console/account") else self.ids))
+            for route in found
+        ]
+
+    def pages(self) -> list[str]:
+        return [path for path in self.routes("GET") if not NO_PAGES.fullmatch(path)]
+
+    async def rows(self) -> dict[str, list[Any]]:
+        """Return all that is in the store but what a mere visit writes down."""
+        connection = apsw.Connection(str(self.file))
+        tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        rows = {table: list(connection.execute(f"SELECT * FROM {table}")) for table in tables}  # noqa: S608 — its own names.
+        connection.close()
+        return rows
+
+
+@pytest.fixture
+async def place(console: Installation, visitor: Visitor, tmp_path: Path) -> Place:
+    project, _ = await visitor.create_project(HOSTILE, webhook_url="https://example.com/hook")
+    decided = await visitor.start_session(project.id)
+    await console.messenger.confirm(decided.deeplink, ADA)
+    await visitor.start_session(project.id)
+    actor = Actor(visitor.developer, "command_line")
+    token = await console.services.developers.create_access_token(actor, HOSTILE)
+    invited = await console.services.invitations.invite_developer(actor, "invited@example.com")
+    sessions = await console.services.sessions.list_sessions(
+        visitor.developer, project_id=project.id, status="confirmed", limit=1, cursor=None
+    )
+    deliveries = await console.services.deliveries.list_deliveries(
+        visitor.developer, project.id, event_type=None, state=None, limit=1, cursor=None
+    )
+    browsers = await console.services.console_sessions.list_sessions(visitor.developer)
+    ids = {
+        "project_id": project.id,
+        "session_id": sessions.sessions[0].id,
+        "delivery_id": deliveries.deliveries[0].record.event_id,
+        "token_id": token.token.id,
+        "invitation_id": invited.invitation.id,
+        "console_session_id": browsers[0].id,
+    }
+    return Place(console, visitor, tmp_path / "taproof.db", ids)
+
+
+def elements(shown: Shown, *tags: str) -> list[Element]:
+    return [element for element in shown.root.iter() if element.tag in tags]
+
+
+async def every_page(place: Place, anonymous: Browsing) -> list[tuple[str, Shown]]:
+    """Open every page as one who may, the sign-in's as one who is not signed in."""
+    shown = []
+    for path in place.pages():
+        browser = anonymous if "/sign-in" in path or "/invite" in path else place.visitor
+        answer = await browser.get(path)
+        assert answer.status == 200, (path, answer.status)
+        shown.append((path, answer))
+    assert len(shown) >= 12, "the pages are no longer found"
+    return shown
+
+
+async def test_headers(place: Place, anonymous: Browsing) -> None:
+    """Every page has the security headers, is kept by nobody, and is HTML."""
+    for path, shown in await every_page(place, anonymous):
+        headers = shown.response.headers
+        for name, value in SECURITY_HEADERS:
+            assert headers.get_list(name.decode()) == [value.decode()], path
+        assert headers.get_list("cache-control") == ["no-store"], path
+        assert headers["content-type"] == "text/html; charset=utf-8", path
+
+
+async def test_frame(place: Place, anonymous: Browsing) -> None:
+    """Every page names its language, has a title of its own, one h1, a way past the menu, and marks where one is."""
+    titles: Counter[str] = Counter()
+    for path, shown in await every_page(place, anonymous):
+        assert shown.root.get("lang") == "en", path
+        title = text_of(shown.one("./head/title"))
+        assert re.fullmatch(r"\S.* · Taproof", title), (path, title)
+        titles[title] += not path.endswith("/again")  # The outcome of a try-out, on the page where one starts the next.
+        assert shown.heading, path
+        assert shown.one(".//a[@class='skip']").get("href") == "#" + str(shown.one(".//main").get("id")), path
+        assert shown.all(".//header//form[@action='/console/sign-out']") or "/sign-in" in path or "/invite" in path
+    assert titles.most_common(1)[0][1] == 1, titles
+
+
+async def test_controls_have_names(place: Place, anonymous: Browsing) -> None:
+    """Every control has a label, every table a caption and scopes, every picture words, and every button a text."""
+    for path, shown in await every_page(place, anonymous):
+        labelled = {label.get("for") for label in shown.all(".//label")}
+        inside = {id(control) for label in shown.all(".//label") for control in label.iter()}
+        for control in elements(shown, "input", "select", "textarea"):
+            named = control.get("id") in labelled or id(control) in inside or control.get("aria-label")
+            assert named or control.get("type") == "hidden", (path, control.attrib)
+        for button in elements(shown, "button", "a"):
+            assert text_of(button) or button.get("aria-label"), (path, button.attrib)
+        for table in shown.all(".//table"):
+            assert table.find("caption") is not None, path
+            assert all(cell.get("scope") in {"col", "row"} for cell in table.iter("th")), path
+        for picture in shown.root.iter("img"):
+            assert "alt" in picture.attrib, path
+
+
+async def test_ids(place: Place, anonymous: Browsing) -> None:
+    """No two elements share an id, and whatever an attribute points to is there."""
+    for path, shown in await every_page(place, anonymous):
+        ids = Counter(element.get("id") for element in shown.root.iter() if element.get("id"))
+        assert all(count == 1 for count in ids.values()), (path, ids)
+        for element in shown.root.iter():
+            named = element.get("aria-describedby", "") + " " + element.get("aria-labelledby", "")
+            named += " " + element.get("for", "") + " " + element.get("data-copy", "").removeprefix("#")
+            assert set(named.split()) <= set(ids), (path, element.attrib)
+
+
+async def test_nothing_inline_and_nothing_from_elsewhere(place: Place, anonymous: Browsing) -> None:
+    """No page has a script, a style or an event handler in it, or loads anything from another site."""
+    for path, shown in await every_page(place, anonymous):
+        for element in shown.root.iter():
+            assert "style" not in element.attrib, (path, element.tag)
+            assert not [name for name in element.attrib if name.startswith("on")], (path, element.attrib)
+            loads = element.get("src") or (element.get("href") if element.tag == "link" else None)
+            assert loads is None or loads.startswith("/console/static/"), (path, loads)
+        for script in shown.all(".//script"):
+            assert script.get("type") == "module", path
+            assert not text_of(script), path
+        assert not shown.all(".//style"), path
+        for form in shown.all(".//form"):
+            assert form.get("method") in {"get", "post"}, path
+            assert str(form.get("action")).startswith("/console/"), path
+
+
+async def test_a_hostile_name_is_text(place: Place, anonymous: Browsing) -> None:
+    """A name is shown as it was typed, escaped, and its marks that turn the text around are made visible or bound."""
+    seen = 0
+    for path, shown in await every_page(place, anonymous):
+        assert "<script>alert" not in shown.html, path
+        assert "49" not in [text_of(element) for element in shown.root.iter("bdi")], path
+        assert "\u202e" not in shown.html, path
+        seen += 'alert("1")' in "".join(shown.root.itertext())
+    assert seen >= 5, "the name is shown nowhere"
+
+
+async def test_links_lead_somewhere(place: Place, anonymous: Browsing) -> None:
+    """Every link and every form of every page leads to an address that there is."""
+    get, post = set(place.routes("GET")), set(place.routes("POST"))
+    asked: set[str] = set()
+    for path, shown in await every_page(place, anonymous):
+        browser = anonymous if "/sign-in" in path or "/invite" in path else place.visitor
+        for link in shown.all(".//a[@href]"):
+            href = link.get("href", "")
+            if href.startswith("/console") and href not in asked and ".csv" not in href:
+                asked.add(href)
+                assert (await browser.get(href)).status in {200, 303}, (path, href)
+            else:
+                assert href.startswith(("/console", "#", "/docs", "https://t.me/", BASE_URL)), (path, href)
+        for form in shown.all(".//form"):
+            known = post if form.get("method") == "post" else get
+            assert form.get("action") in known, (path, form.attrib)
+
+
+async def test_nobody_signed_in(place: Place, anonymous: Browsing) -> None:
+    """Who is not signed in sees and changes nothing: every address leads to the sign-in."""
+    before = await place.rows()
+    for method in ("GET", "POST"):
+        for path in place.routes(method):
+            if re.match(r"/console/?$|/console/static/|/console/sign-in|/console/invite", path):
+                continue
+            shown = await (anonymous.get(path) if method == "GET" else anonymous.post(path))
+            assert shown.status == 303, (method, path)
+            assert shown.location.partition("?")[0] == "/console/sign-in", (method, path)
+    assert await place.rows() == before
+
+
+async def test_requests_from_elsewhere(place: Place) -> None:
+    """A form that another site sends with the visitor's cookie is refused at every address, and changes nothing."""
+    before = await place.rows()
+    origin = "https://evil.example"
+    for path in place.routes("POST"):
+        for headers in (
+            {"Sec-Fetch-Site": "cross-site"},
+            {"Sec-Fetch-Site": "same-site"},
+            {"Sec-Fetch-Site": "none"},
+            {"Sec-Fetch-Site": "cross-site", "Origin": BASE_URL},
+        ):
+            assert (await place.visitor.post(path, {"name": "x"}, **headers)).status == 403, (path, headers)
+        for origins in ({}, {"Origin": origin}, {"Origin": "null"}):
+            answer = await place.visitor.client.post(path, data={"name": "x"}, headers=origins)
+            assert answer.status_code == 403, (path, origins)
+    assert await place.rows() == before
+
+
+async def test_a_browser_without_fetch_metadata(place: Place) -> None:
+    """A browser too old to say where a form comes from may send it when its Origin is the console itself."""
+    action = f"/console/projects/{place.ids['project_id']}/settings"
+    shown = await place.visitor.get(action)
+    fields = shown.fields(shown.all(".//main//form[@method='post']")[0].get("action", ""))
+    answer = await place.visitor.client.post(
+        shown.all(".//main//form[@method='post']")[0].get("action", ""), data=fields, headers={"Origin": BASE_URL}
+    )
+    assert answer.status_code in {303, 400}, answer.text
+
+
+async def test_a_stranger(place: Place, stranger: Visitor) -> None:
+    """Another developer, with all ids at hand, sees none of the visitor's things at any address and changes none."""
+    before = await place.rows()
+    for method in ("GET", "POST"):
+        for path in place.routes(method):
+            if path.endswith("/live"):
+                continue  # It has no end to wait for; test_live.py has its own.
+            owned = [value for value in place.ids.values() if value in path]
+            shown = await (stranger.get(path) if method == "GET" else stranger.post(path, {"confirmation": HOSTILE}))
+            if owned or "/team" in path:
+                assert shown.status in {400, 403, 404}, (method, path, shown.status)
+            for secret in (*place.ids.values(), 'alert("1")', "invited@example.com", ADA.messenger_name):
+                there = shown.html if "html" in shown.response.headers.get("content-type", "") else ""
+                assert secret not in there, (method, path, secret)
+            if "sign-out" in path or path.endswith(("/all", "/end-all")):
+                stranger = await place.console.sign_in(stranger.developer)
+    after = await place.rows()
+    own = stranger.developer.id
+    for table, rows in after.items():
+        assert [row for row in rows if own not in row] == [row for row in before[table] if own not in row], table
+
+
+@pytest.mark.parametrize(
+    "path", ["/console/nothing", "/console/projects/proj_none", "/console/sessions/x", "/console/"]
+)
+async def test_unknown_addresses(visitor: Visitor, path: str) -> None:
+    """What is not there is answered with a page that leads back, in the console's frame."""
+    shown = await visitor.get(path)
+    if shown.status == 303:
+        shown = await visitor.follow(shown)
+        assert shown.status == 200
+        return
+    assert shown.status in {400, 404}
+    assert shown.one(".//main//a").get("href") == "/console"
+    assert "ada@example.com" in text_of(shown.one(".//header"))
+
+
+async def test_static_files(place: Place, anonymous: Browsing) -> None:
+    """What pages load is kept for good under an address that changes with its content, and is of the right type."""
+    loaded = set()
+    for _, shown in await every_page(place, anonymous):
+        loaded |= {str(element.get("src")) for element in shown.all(".//script")}
+        loaded |= {str(element.get("href")) for element in shown.all(".//link")}
+    for address in loaded:
+        assert re.search(r"\?[0-9a-f]{12}$", address), address
+        answer = (await anonymous.get(address)).response
+        assert answer.status_code == 200, address
+        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        kinds = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+        assert answer.headers["content-type"].startswith(kinds[re.findall(r"\.\w+(?=\?)", address)[0]])

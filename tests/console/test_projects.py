@@ -1,0 +1,388 @@
+"""The pages of projects: list, creation, overview, settings, new secrets and deletion."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from starlette.routing import Route
+from tests.console.browsing import Browsing, Shown
+from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
+
+from taproof.console.app import Console
+from taproof.core.errors import InvalidSecretKey, ProjectNotFound
+from taproof.core.model import Project, ProjectChanges
+
+LIST = "/console/projects"
+FLASH = "__Host-taproof_flash"
+BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066\u2067]")
+SECRET = re.compile(r"\b(?:sk_[A-Za-z0-9]{49}|whsec_[A-Za-z0-9+/=]{20,})")
+
+
+def secrets_in(shown: Shown) -> list[str]:
+    return SECRET.findall(shown.html)
+
+
+async def the_project(visitor: Visitor, console: Installation) -> Project:
+    (project,) = await console.services.projects.list_projects(visitor.developer)
+    return project
+
+
+async def test_whoever_has_no_project_is_led_to_the_first(visitor: Visitor) -> None:
+    """An empty list says what a project is and leads to the form for the first one."""
+    shown = await visitor.get(LIST)
+    assert shown.status == 200
+    assert not shown.all(".//table")
+    assert shown.texts(f".//a[@href='{LIST}/new']") == ["Create your first project"]
+
+
+async def test_the_list_shows_status_access_and_both_counts(visitor: Visitor, console: Installation) -> None:
+    """Each project is listed with what its developer looks for first, and a link."""
+    shop, _ = await visitor.create_project("Shop")
+    console.clock.now += 1
+    await visitor.create_project("Blog")
+    await visitor.start_session(shop.id)
+    await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink)
+    await console.services.projects.update_project(
+        visitor.actor, shop.id, ProjectChanges(is_active=False, public_access=False)
+    )
+    shown = await visitor.get(LIST)
+    assert [row[:5] for row in shown.rows()] == [
+        ["Shop", "Paused", "Off", "2", "1"],
+        ["Blog", "Active", "On", "0", "0"],
+    ]
+    assert shown.texts(f".//tbody//a[@href='{LIST}/{shop.id}']") == ["Shop"]
+
+
+async def test_a_new_project_shows_its_secrets_once(
+    visitor: Visitor, console: Installation, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Both secrets are on the page after the creation, work, and are on no page, in no address and in no log again."""
+    answer = await visitor.submit(f"{LIST}/new", LIST, name="Shop", webhook_url="https://shop.example/hooks")
+    assert answer.status == 303
+    kept = visitor.client.cookies[FLASH]
+    shown = await visitor.follow(answer)
+    secret_key, webhook_secret = secrets_in(shown)
+    assert "Copy its two secrets" in shown.text
+    assert shown.response.headers["cache-control"] == "no-store"
+    project = await console.services.projects.authenticate(secret_key)
+    assert answer.location == f"{LIST}/{project.id}"
+    assert (project.name, project.webhook_url, project.is_active) == ("Shop", "https://shop.example/hooks", True)
+    assert project.public_access
+    found = await console.services.projects.read_webhook_secret(visitor.developer, project.id)
+    assert found.webhook_secret == webhook_secret
+    again = await visitor.get(answer.location)
+    assert again.status == 200
+    assert not secrets_in(again)
+    written = "".join(capfd.readouterr()) + str(answer.response.headers) + kept
+    for secret in (secret_key, webhook_secret):
+        assert secret not in written
+
+
+async def test_the_secrets_are_for_the_one_who_made_the_project(
+    visitor: Visitor, stranger: Visitor, console: Installation
+) -> None:
+    """What carries the secrets to the page opens for that visitor and that page only, and not for long."""
+    answer = await visitor.submit(f"{LIST}/new", LIST, name="Shop")
+    kept = visitor.client.cookies[FLASH]
+
+    async def shown_to(someone: Visitor, path: str) -> list[str]:
+        """Return the secrets on a page for a browser that has this cookie, however it came by it."""
+        browser = await console.browser()
+        browser.client.cookies.set(SESSION_COOKIE, someone.client.cookies[SESSION_COOKIE])
+        browser.client.cookies.set(FLASH, kept)
+        return secrets_in(await browser.get(path))
+
+    assert await shown_to(visitor, LIST) == []
+    assert await shown_to(stranger, answer.location) == []
+    assert await shown_to(stranger, LIST) == []
+    assert len(await shown_to(visitor, answer.location)) == 2, "else this test proves nothing"
+    console.clock.now += 60_000
+    assert await shown_to(visitor, answer.location) == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ({"name": " "}, "The name must have 1 to 100 characters."),
+        ({"name": "x" * 101}, "The name must have 1 to 100 characters."),
+        ({"name": "\u200b"}, "The name must contain something visible."),
+        ({"webhook_url": "http://shop.example"}, "The webhook URL must begin with https://."),
+        ({"webhook_url": 'https://"><b>'}, "The webhook URL"),
+    ],
+)
+async def test_what_cannot_be_accepted_stays_in_the_form(
+    visitor: Visitor, console: Installation, typed: dict[str, str], sentence: str
+) -> None:
+    """A refused form says why, keeps what was typed, and makes no project."""
+    shown = await visitor.post(LIST, {"name": "My shop", "webhook_url": "https://shop.example"} | typed)
+    assert shown.status == 400
+    assert shown.texts(".//p[@role='alert']")[0].startswith(sentence)
+    fields = shown.fields(LIST)
+    assert fields["webhook_url"] == typed.get("webhook_url", "https://shop.example")
+    assert fields["name"] == typed.get("name", "My shop").strip(" \u200b")
+    assert "public_access" not in fields, "the box was not checked"
+    assert await console.services.projects.list_projects(visitor.developer) == []
+
+
+async def test_phone_collection_is_offered_with_the_plan_that_has_it(visitor: Visitor, console: Installation) -> None:
+    """On the free plan the box cannot be checked and says why, and whoever sends it all the same is refused."""
+    assert "disabled" not in (await visitor.get(f"{LIST}/new")).one(".//input[@id='collect_phone']").attrib
+    await visitor.submit(f"{LIST}/new", LIST, name="Shop", collect_phone="on")
+    assert (await the_project(visitor, console)).collect_phone
+    free = await console.sign_in(await console.add_developer("free@example.com", "free"))
+    shown = await free.get(f"{LIST}/new")
+    assert "disabled" in shown.one(".//input[@id='collect_phone']").attrib
+    assert "your account is on the Free plan" in shown.text
+    refused = await free.post(LIST, {"name": "Shop", "collect_phone": "on"})
+    assert refused.status == 400
+    assert "Phone collection is available on the pro and business plans." in refused.text
+
+
+async def test_the_overview_shows_the_project_and_no_secret(visitor: Visitor, console: Installation) -> None:
+    """Status, counts, the id to copy and the preview of the key are there; the secrets are not."""
+    project, secrets = await visitor.create_project("Shop")
+    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
+    shown = await visitor.get(f"{LIST}/{project.id}")
+    assert shown.heading == "Shop"
+    assert shown.texts(".//dl[@class='figures']//dd") == ["1", "1"]
+    assert shown.texts(".//*[@id='project-id']") == [project.id]
+    assert shown.one(".//button[@data-copy='#project-id']").get("type") == "button"
+    assert project.secret_key_preview in shown.text
+    assert secrets.secret_key not in shown.html
+    assert not secrets_in(shown)
+    for page in ("settings", "try", "webhooks"):
+        assert shown.all(f".//nav//a[@href='{LIST}/{project.id}/{page}']")
+
+
+async def settings_of(visitor: Visitor, project: Project, **typed: str) -> Shown:
+    path = f"{LIST}/{project.id}/settings"
+    return await visitor.submit(path, path, **typed)
+
+
+async def test_settings_change_what_was_changed_in_the_form(visitor: Visitor, console: Installation) -> None:
+    """Only what differs from what the form had shown is sent, so a form that is out of date undoes nothing."""
+    project, _ = await visitor.create_project("Shop", webhook_url="https://shop.example/old")
+    path = f"{LIST}/{project.id}/settings"
+    stale = (await visitor.get(path)).fields(path)
+    changed = ProjectChanges(webhook_url="https://shop.example/new", is_active=False)
+    await console.services.projects.update_project(visitor.actor, project.id, changed)
+    console.clock.now += 1
+    answer = await visitor.post(path, stale | {"name": "Store"})
+    assert "Saved." in (await visitor.follow(answer)).text
+    kept = await the_project(visitor, console)
+    assert (kept.name, kept.webhook_url, kept.is_active) == ("Store", "https://shop.example/new", False)
+    page = await console.services.audit.list_entries(visitor.developer, limit=1, cursor=None)
+    assert json.loads(page.entries[0].details) == {"name": "Store"}
+    assert page.entries[0].via == "console"
+
+
+async def test_every_setting_can_be_changed(visitor: Visitor, console: Installation) -> None:
+    """Name, webhook URL and the three boxes do what they say, both ways."""
+    project, _ = await visitor.create_project("Shop")
+    path = f"{LIST}/{project.id}/settings"
+    fields = (await visitor.get(path)).fields(path)
+    sent = {name: value for name, value in fields.items() if name not in {"is_active", "public_access"}}
+    await visitor.post(path, sent | {"webhook_url": "https://shop.example/h", "collect_phone": "on"})
+    kept = await the_project(visitor, console)
+    assert kept == replace(
+        project, webhook_url="https://shop.example/h", collect_phone=True, is_active=False, public_access=False
+    )
+    await settings_of(visitor, project, is_active="on", public_access="on", webhook_url="", name="Store")
+    kept = await the_project(visitor, console)
+    assert kept == replace(project, name="Store", collect_phone=True)
+
+
+async def test_settings_that_were_left_alone_change_nothing(visitor: Visitor, console: Installation) -> None:
+    """Saving an untouched form writes nothing, not even when the name holds what no page shows."""
+    project, _ = await visitor.create_project("Sh\u202eop")
+    before = await console.services.audit.list_entries(visitor.developer, limit=50, cursor=None)
+    shown = await visitor.follow(await settings_of(visitor, project))
+    assert "Nothing was changed." in shown.text
+    assert await the_project(visitor, console) == project
+    assert await console.services.audit.list_entries(visitor.developer, limit=50, cursor=None) == before
+
+
+async def test_settings_that_cannot_be_accepted_stay_in_the_form(visitor: Visitor, console: Installation) -> None:
+    """A refused form keeps what was typed; sent again with the mistake mended it changes the same fields."""
+    project, _ = await visitor.create_project("Shop")
+    path = f"{LIST}/{project.id}/settings"
+    shown = await settings_of(visitor, project, name="Store", webhook_url="ftp://x")
+    assert shown.status == 400
+    assert shown.texts(".//p[@role='alert']") == ["The webhook URL must begin with https://."]
+    assert await the_project(visitor, console) == project
+    await visitor.post(path, shown.fields(path) | {"webhook_url": ""})
+    assert await the_project(visitor, console) == replace(project, name="Store")
+
+
+@pytest.mark.parametrize("typed", ["", "shop", "Shop2", "proj_", " "])
+@pytest.mark.parametrize("act", ["regenerate", "delete"])
+async def test_what_cannot_be_undone_needs_the_name(
+    visitor: Visitor, console: Installation, act: str, typed: str
+) -> None:
+    """Without the project's name or id nothing happens, and the form says so."""
+    project, secrets = await visitor.create_project("Shop")
+    shown = await visitor.post(f"{LIST}/{project.id}/{act}", {"confirmation": typed})
+    assert shown.status == 400
+    assert len(shown.all(".//p[@role='alert']")) == 1
+    assert await the_project(visitor, console) == project
+    assert (await console.services.projects.authenticate(secrets.secret_key)).id == project.id
+
+
+@pytest.mark.parametrize("by", ["name", "id"])
+async def test_new_secrets_replace_the_old_ones(visitor: Visitor, console: Installation, by: str) -> None:
+    """The page says what breaks; after the confirmation the old key is dead and the new secrets are shown once."""
+    project, old = await visitor.create_project("Shop")
+    path = f"{LIST}/{project.id}"
+    settings = await visitor.get(f"{path}/settings")
+    assert "The old ones are dead at once" in settings.text
+    answer = await visitor.submit(
+        f"{path}/settings", f"{path}/regenerate", confirmation=project.name if by == "name" else project.id
+    )
+    shown = await visitor.follow(answer)
+    secret_key, webhook_secret = secrets_in(shown)
+    assert (await console.services.projects.authenticate(secret_key)).id == project.id
+    with pytest.raises(InvalidSecretKey):
+        await console.services.projects.authenticate(old.secret_key)
+    found = await console.services.projects.read_webhook_secret(visitor.developer, project.id)
+    assert webhook_secret == found.webhook_secret != old.webhook_secret
+    assert not secrets_in(await visitor.get(path))
+
+
+@pytest.mark.parametrize("by", ["name", "id"])
+async def test_deletion_says_what_goes_and_deletes(visitor: Visitor, console: Installation, by: str) -> None:
+    """The form tells how many sessions go; after the confirmation the project is gone."""
+    project, secrets = await visitor.create_project("Shop")
+    await visitor.start_session(project.id)
+    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
+    path = f"{LIST}/{project.id}"
+    assert "Its sessions (2, of them 1 confirmed)" in (await visitor.get(f"{path}/settings")).text
+    answer = await visitor.submit(
+        f"{path}/settings", f"{path}/delete", confirmation=project.name if by == "name" else project.id
+    )
+    shown = await visitor.follow(answer)
+    assert "is deleted, with its sessions and analytics" in shown.text
+    assert await console.services.projects.list_projects(visitor.developer) == []
+    with pytest.raises(InvalidSecretKey):
+        await console.services.projects.authenticate(secrets.secret_key)
+    assert (await visitor.get(path)).status == 404
+
+
+def routes(console: Console) -> list[tuple[str, str]]:
+    """Return method and path of every page that is about a project or one of its deliveries."""
+    app = console.app._app  # type: ignore[attr-defined]
+    return [
+        (method, route.path)
+        for route in app.routes
+        if isinstance(route, Route) and ("{project_id}" in route.path or "{delivery_id}" in route.path)
+        for method in sorted((route.methods or set()) - {"HEAD"})
+    ]
+
+
+ODD_NAMES = [
+    "<script>alert(1)</script>",
+    "Shop\u202egnp.exe\u2066",
+    "\"'><img src=x onerror=alert(1)>",
+    "{{ 7 * 7 }}&amp;",
+]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+async def test_an_odd_name_is_only_text_everywhere(console: Installation, name: str) -> None:
+    """Whatever a project is called, its pages are built like those of "Shop", and no text is turned around."""
+
+    async def pages(email: str, name: str) -> list[Shown]:
+        visitor = await console.sign_in(await console.add_developer(email))
+        project, _ = await visitor.create_project(name, webhook_url="https://shop.example/h")
+        sent = await console.services.deliveries.send_test(visitor.developer, project.id)
+        paths = [path for method, path in routes(console.app) if method == "GET" and not path.endswith("/state")]
+        assert len(paths) >= 6
+        filled = [path.format(project_id=project.id, delivery_id=sent.record.event_id) for path in paths]
+        shown = [await visitor.get(path) for path in (LIST, *filled)]
+        # Waiting for a decision, refused forms, and the list once the project is deleted.
+        await visitor.post(f"{LIST}/{project.id}/try")
+        shown.append(await visitor.get(f"{LIST}/{project.id}/try"))
+        shown.append(await visitor.post(f"{LIST}/{project.id}/delete", {"confirmation": "no"}))
+        shown.append(await visitor.post(f"{LIST}/{project.id}/settings", {"name": name, "webhook_url": "x"}))
+        shown.append(await visitor.post(LIST, {"name": name, "webhook_url": "x"}))
+        deleted = await visitor.post(f"{LIST}/{project.id}/delete", {"confirmation": project.id})
+        shown.append(await visitor.follow(deleted))
+        return shown
+
+    def built(shown: Shown) -> list[tuple[str, list[str]]]:
+        return [(each.tag, sorted(each.attrib)) for each in shown.root.iter()]
+
+    for ordinary, tested in zip(await pages("a@example.com", "Shop"), await pages("b@example.com", name), strict=True):
+        assert tested.status == ordinary.status
+        assert BIDI.search(tested.html) is None
+        assert built(tested) == built(ordinary), tested.response.url
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+async def test_a_project_with_an_odd_name_can_be_deleted(visitor: Visitor, console: Installation, name: str) -> None:
+    """Whatever the name holds, typing it as the page shows it confirms, and so does the id."""
+    project, _ = await visitor.create_project(name)
+    path = f"{LIST}/{project.id}"
+    shown = await visitor.get(f"{path}/settings")
+    seen = "".join(shown.one(f".//form[@action='{path}/delete']//bdi").itertext())
+    shown = await visitor.follow(await visitor.submit(f"{path}/settings", f"{path}/delete", confirmation=seen))
+    assert BIDI.search(shown.html) is None
+    assert await console.services.projects.list_projects(visitor.developer) == []
+
+
+async def test_nobody_reaches_the_projects_of_another(
+    visitor: Visitor, stranger: Visitor, console: Installation
+) -> None:
+    """On every route about a project or a delivery, another developer gets the 404 page, and nothing changes."""
+    project, _ = await visitor.create_project("Secret shop", webhook_url="https://shop.example/h")
+    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
+    sent = await console.services.deliveries.send_test(visitor.developer, project.id)
+    services = console.services
+
+    async def everything() -> list[object]:
+        return [
+            await services.projects.list_projects(visitor.developer),
+            await services.projects.list_projects(stranger.developer),
+            await services.projects.read_webhook_secret(visitor.developer, project.id),
+            await services.deliveries.list_deliveries(
+                visitor.developer, project.id, event_type=None, state=None, limit=200, cursor=None
+            ),
+            await services.audit.list_entries(visitor.developer, limit=200, cursor=None),
+            await services.audit.list_entries(stranger.developer, limit=200, cursor=None),
+            len(console.receiver.sent),
+        ]
+
+    before = await everything()
+    fields = {
+        "name": "Mine",
+        "was_name": "Secret shop",
+        "webhook_url": "https://evil.example/h",
+        "confirmation": project.id,
+        "overlap_hours": "24",
+    }
+    tried = 0
+    for method, route in routes(console.app):
+        path = route.format(project_id=project.id, delivery_id=sent.record.event_id)
+        shown = await (stranger.get(path) if method == "GET" else stranger.post(path, fields))
+        assert shown.status == 404, (method, route)
+        assert "Secret shop" not in shown.html
+        assert not secrets_in(shown)
+        tried += 1
+    assert tried >= 16
+    assert await everything() == before
+    with pytest.raises(ProjectNotFound):
+        await services.projects.read_project(stranger.developer, project.id)
+
+
+async def test_nobody_gets_in_without_signing_in(visitor: Visitor, anonymous: Browsing, console: Installation) -> None:
+    """On every route whoever is not signed in is led to the sign-in, and nothing changes."""
+    project, secrets = await visitor.create_project("Shop", webhook_url="https://shop.example/h")
+    sent = await console.services.deliveries.send_test(visitor.developer, project.id)
+    for method, route in [*routes(console.app), ("GET", LIST), ("GET", f"{LIST}/new"), ("POST", LIST)]:
+        path = route.format(project_id=project.id, delivery_id=sent.record.event_id)
+        fields = {"name": "Mine", "confirmation": project.id, "overlap_hours": "24"}
+        shown = await (anonymous.get(path) if method == "GET" else anonymous.post(path, fields))
+        assert shown.status == 303, (method, route)
+        assert shown.location.startswith("/console/sign-in")
+    assert await the_project(visitor, console) == project
+    assert (await console.services.projects.authenticate(secrets.secret_key)).id == project.id

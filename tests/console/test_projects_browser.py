@@ -1,0 +1,98 @@
+"""A project's pages in Chromium, on a real sandbox: secrets do not come back, and Try it with and without a script."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import pytest
+from playwright.async_api import BrowserContext, Page, expect
+from tests.chromium import open_chromium
+from tests.e2e.conftest import Developer, Service, launch, make_phone
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A sandbox of this module's own."""
+    service = launch(tmp_path_factory.mktemp("projects"))
+    yield service
+    service.stop()
+
+
+@pytest.fixture(scope="module")
+def client(service: Service) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+        yield client
+
+
+@pytest.fixture
+def with_script() -> bool:
+    return True
+
+
+@pytest.fixture
+async def page(service: Service, with_script: bool) -> AsyncIterator[Page]:  # noqa: FBT001 — a fixture's value.
+    """A page in which the sandbox's developer is signed in, by access token."""
+    async with open_chromium() as browser:
+        context: BrowserContext = await browser.new_context(base_url=service.base_url, java_script_enabled=with_script)
+        page = await context.new_page()
+        await page.goto("/console/sign-in")
+        await page.locator("input[name=access_token]").fill(service.access_token)
+        await page.locator("form[action$='/token'] button").click()
+        await expect(page.locator("h1")).to_have_text("Projects")
+        yield page
+
+
+@pytest.mark.parametrize("with_script", [True, False])
+async def test_secrets_do_not_come_back(service: Service, page: Page) -> None:
+    """What was shown once is on the page neither after a reload nor after Back, and never in an address or the log."""
+    await page.goto("/console/projects/new")
+    await page.get_by_label("Name").fill("Shop")
+    await page.get_by_role("button", name="Create the project").click()
+    secrets = await page.locator(".secrets code").all_inner_texts()
+    assert [secret.partition("_")[0] for secret in secrets] == ["sk", "whsec"]
+    project = page.url
+    await page.goto("/console/projects")
+    await page.go_back()
+    assert page.url == project
+    await expect(page.locator("h1")).to_have_text("Shop")
+    await expect(page.locator(".secrets")).to_have_count(0)
+    await page.goto(f"{project}/webhooks")
+    await page.get_by_role("button", name="Show the webhook secret").click()
+    await expect(page.locator(".secrets code")).to_have_text(secrets[1])
+    await page.reload()
+    await expect(page.locator("h1")).to_have_text("Webhooks of Shop")
+    await expect(page.locator(".secrets")).to_have_count(0)
+    content = await page.content()
+    for secret in secrets:
+        assert secret not in content + page.url + service.log() + service.screen()
+
+
+@pytest.mark.parametrize("with_script", [True, False])
+async def test_try_it(service: Service, client: httpx.Client, page: Page) -> None:
+    """The page that waits goes on by itself once the phone has confirmed, and shows a proof that holds."""
+    project = Developer(client, service.access_token).create_project("Shop")
+    await page.goto(f"/console/projects/{project.id}")
+    await page.get_by_role("link", name="Try it").first.click()
+    await page.get_by_role("button", name="Start a sign-in").click()
+    await expect(page.locator(".qr-code")).to_be_visible()
+    link = await page.locator("a[href*='?start=']").get_attribute("href")
+    assert link is not None
+    phone = make_phone(client, "Grace")
+    phone.sign_in({"deeplink": link})
+    await expect(page.get_by_role("heading", name="Signed in: Grace")).to_be_visible(timeout=20_000)
+    await expect(page.locator(".badge.good")).to_have_text("Holds")
+    await expect(page.locator("#try-claims")).to_contain_text(f'"messenger_id": "{phone.messenger_id}"')
+    assert project.read()["confirmed_count"] == 1
+
+
+async def test_a_program_is_copied_whole(service: Service, client: httpx.Client, page: Page) -> None:
+    """The copy button hands over exactly the program that is shown."""
+    project = Developer(client, service.access_token).create_project("Shop")
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.goto(f"/console/projects/{project.id}")
+    await page.get_by_role("button", name="Copy the Python program").click()
+    await expect(page.locator("button.copy.done")).to_have_count(1)
+    copied = await page.evaluate("navigator.clipboard.readText()")
+    assert copied == await page.locator("#snippet-python").text_content()
+    assert project.id in copied

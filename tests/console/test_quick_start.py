@@ -1,0 +1,181 @@
+"""The quick start: each program is run as pasted against a real service, and a pretend phone confirms."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from tests.chromium import open_chromium
+from tests.console.conftest import BASE_URL, Installation, Visitor
+from tests.e2e.conftest import Developer, OwnProject, Service, launch, make_phone
+
+from taproof.console.quick_start import QuickStart
+from taproof.core.model import Project, ProjectChanges
+
+PROGRAMS = {"curl": ["bash"], "javascript": ["node"], "python": [sys.executable]}
+"""What each is pasted into. Every one of them runs what comes in by its standard input."""
+PATIENCE = 60
+BOTH = pytest.mark.parametrize("is_public", [True, False], ids=["public", "server-side"])
+EACH = pytest.mark.parametrize("name", list(PROGRAMS))
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A sandbox of this module's own."""
+    service = launch(tmp_path_factory.mktemp("quick_start"))
+    yield service
+    service.stop()
+
+
+@pytest.fixture(scope="module")
+def client(service: Service) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+        yield client
+
+
+def make_project(client: httpx.Client, service: Service, *, is_public: bool) -> OwnProject:
+    return Developer(client, service.access_token).create_project(public_access=is_public)
+
+
+def snippet(service: Service, project: OwnProject, name: str) -> str:
+    known = Project(
+        id=project.id,
+        developer_id="",
+        name="Shop",
+        secret_key_preview="",
+        sealed_webhook_secret=b"",
+        webhook_url="",
+        is_active=True,
+        public_access=project.created["public_access"],
+        collect_phone=False,
+        created_at=0,
+    )
+    texts = {each.name: each.text for each in QuickStart(service.base_url).snippets(known)}
+    return texts[name]
+
+
+class Pasted:
+    """A program that runs. Of Taproof's its environment has the webhook secret, and the secret key if one is given."""
+
+    def __init__(self, service: Service, project: OwnProject, name: str, *, secret_key: str | None = None) -> None:
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("TAPROOF_")}
+        environment["TAPROOF_WEBHOOK_SECRET"] = project.webhook_secret
+        if secret_key is not None:
+            environment["TAPROOF_SECRET_KEY"] = secret_key
+        self.process = subprocess.Popen(
+            PROGRAMS[name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+        )
+        assert self.process.stdin is not None
+        self.process.stdin.write(snippet(service, project, name))
+        self.process.stdin.close()
+        self.process.stdin = None
+
+    def link(self) -> str:
+        """Return the link that it prints first."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        found = re.fullmatch(r"Open this link: (http\S+)\n", line)
+        if found is None:
+            pytest.fail(line + self.rest())
+        return found[1]
+
+    def rest(self) -> str:
+        """Return what it prints until it ends."""
+        try:
+            return self.process.communicate(timeout=PATIENCE)[0]
+        finally:
+            self.process.kill()
+
+
+@BOTH
+@EACH
+def test_a_program_signs_somebody_in(service: Service, client: httpx.Client, name: str, *, is_public: bool) -> None:
+    """As pasted it starts a sign-in, prints its link, polls until the decision, and tells who it was."""
+    project = make_project(client, service, is_public=is_public)
+    phone = make_phone(client, "Grace")
+    pasted = Pasted(service, project, name, secret_key=None if is_public else project.secret_key)
+    phone.sign_in({"deeplink": pasted.link()})
+    output = pasted.rest()
+    assert pasted.process.returncode == 0, output
+    assert phone.messenger_id in output
+    assert "Grace" in output
+    assert project.read()["confirmed_count"] == 1
+
+
+@EACH
+def test_a_program_ends_when_the_user_cancels(service: Service, client: httpx.Client, name: str) -> None:
+    """A decision against it ends the polling, too, and nobody is signed in."""
+    project = make_project(client, service, is_public=True)
+    phone = make_phone(client)
+    pasted = Pasted(service, project, name)
+    phone.sign_in({"deeplink": pasted.link()}, "Cancel")
+    output = pasted.rest()
+    assert "cancelled" in output
+    assert phone.messenger_id not in output
+
+
+@EACH
+def test_a_program_says_why_it_could_not_start(service: Service, client: httpx.Client, name: str) -> None:
+    """What the service refuses is shown in its own words, and the program ends."""
+    project = make_project(client, service, is_public=True)
+    project.developer.ask("PATCH", f"/projects/{project.id}", json={"is_active": False})
+    output = Pasted(service, project, name).rest()
+    assert "This project is paused" in output
+
+
+@EACH
+def test_a_program_that_lacks_the_key_starts_nothing(service: Service, client: httpx.Client, name: str) -> None:
+    """Without the environment variable that the text names it ends at once, and says what is missing or wrong."""
+    project = make_project(client, service, is_public=False)
+    output = Pasted(service, project, name).rest()
+    assert "TAPROOF_SECRET_KEY" in output or "the project's current secret key" in output
+    assert project.read()["sessions_count"] == 0
+
+
+@pytest.mark.browser
+async def test_the_javascript_runs_in_a_browser(service: Service, client: httpx.Client) -> None:
+    """The same program works in a page of another origin: in the browser's console as in a script."""
+    project = make_project(client, service, is_public=True)
+    phone = make_phone(client, "Grace")
+    async with open_chromium() as browser:
+        page = await browser.new_page()
+        async with page.expect_console_message(lambda message: "Open this link" in message.text) as printed:
+            await page.evaluate("text => { window.eval(text); }", snippet(service, project, "javascript"))
+        link = (await printed.value).text.removeprefix("Open this link: ")
+        async with page.expect_console_message(lambda message: "Open this" not in message.text) as ended:
+            phone.sign_in({"deeplink": link})
+        answer = await (await ended.value).args[0].json_value()
+    assert (answer["status"], answer["messenger_id"]) == ("confirmed", phone.messenger_id)
+
+
+@BOTH
+async def test_the_page_shows_the_programs_as_they_are(
+    visitor: Visitor, console: Installation, *, is_public: bool
+) -> None:
+    """What is copied from the page is what was tested above, with this project's id and this service's address."""
+    project, secrets = await visitor.create_project('"><script>alert(1)</script>')
+    changes = ProjectChanges(public_access=is_public)
+    project = await console.services.projects.update_project(visitor.actor, project.id, changes)
+    shown = await visitor.get(f"/console/projects/{project.id}")
+    snippets = QuickStart(BASE_URL).snippets(project)
+    assert [each.name for each in snippets] == list(PROGRAMS)
+    for each in snippets:
+        assert "".join(shown.one(f".//*[@id='snippet-{each.name}']").itertext()) == each.text
+        assert shown.one(f".//button[@data-copy='#snippet-{each.name}']").get("type") == "button"
+        assert project.id in each.text
+        assert f'"{BASE_URL}/api/v1"' in each.text
+        assert "alert" not in each.text
+        assert ("/public" in each.text) == is_public
+        assert ("TAPROOF_SECRET_KEY" in each.text) == (not is_public)
+    for secret in (secrets.secret_key, secrets.webhook_secret):
+        assert secret not in shown.html
+    assert ("TAPROOF_SECRET_KEY" in shown.text) == (not is_public)
+    assert "TAPROOF_WEBHOOK_SECRET" in shown.text

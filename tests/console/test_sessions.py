@@ -1,0 +1,394 @@
+"""The pages of sessions: the list with its filters and pages, and one session with what happened to it."""
+
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.datastructures import QueryParams
+from tests.console.browsing import Browsing, Shown
+from tests.console.conftest import ADA, GRACE, Installation, Visitor
+
+from taproof.console.sessions import SessionFilters, duration
+from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
+from taproof.core.entropy import system_entropy
+from taproof.core.identifiers import new_id, new_session_id
+from taproof.core.model import Identity
+from taproof.service.webhooks import Answer
+
+LIST = "/console/sessions"
+HOOK = "https://example.com/hook"
+
+
+def ids(shown: Shown) -> list[str]:
+    return [row.get("data-session", "") for row in shown.all(".//tbody[@id='session-rows']/tr[@data-session]")]
+
+
+def typed_into(shown: Shown) -> dict[str, str]:
+    """Return what stands in the form of the filters."""
+    form = shown.one(".//form[@aria-label='Filters']")
+    fields = {control.get("name", ""): control.get("value", "") for control in form.iter("input")}
+    chosen = {
+        select.get("name", ""): option.get("value", "")
+        for select in form.iter("select")
+        for option in select
+        if option.get("selected") is not None
+    }
+    return {name: value for name, value in (fields | chosen).items() if value}
+
+
+def query_of(link: str) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(link).query).items()}
+
+
+async def the_ids(visitor: Visitor, console: Installation) -> list[str]:
+    """Return the ids of all sessions of a developer, newest first, as the service lists them."""
+    page = await console.services.sessions.list_sessions(
+        visitor.developer, project_id=None, status=None, limit=200, cursor=None
+    )
+    return [session.id for session in page.sessions]
+
+
+async def newest(visitor: Visitor, console: Installation) -> Shown:
+    """Return the page of the newest session."""
+    return await visitor.get(f"{LIST}/{(await the_ids(visitor, console))[0]}")
+
+
+async def send_due(console: Installation) -> None:
+    """Make an attempt for each event that is due, as a worker does; the receiver answers `console.receiver.answer`."""
+    for delivery in await console.webhooks.claim_deliveries(10):
+        await console.webhooks.finish_attempt(delivery, console.receiver.answer)
+
+
+async def test_the_list_says_when_where_who_and_what(visitor: Visitor, console: Installation) -> None:
+    """Newest first, each with its project, status, user and what happened, in words, and a link to its page."""
+    shop, _ = await visitor.create_project("Shop")
+    blog, _ = await visitor.create_project("Blog")
+    await visitor.start_session(shop.id)
+    console.clock.now += 11 * MINUTE
+    await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink, GRACE)
+    console.clock.now += SECOND
+    await console.messenger.cancel((await visitor.start_session(blog.id)).deeplink)
+    console.clock.now += SECOND
+    used = await visitor.start_session(shop.id)
+    await console.messenger.confirm(used.deeplink)
+    await console.services.signin.verify_session(shop.id, used.session_token, public=True)
+    console.clock.now += SECOND
+    await visitor.start_session(blog.id)
+    shown = await visitor.get(LIST)
+    assert [row[1:] for row in shown.rows()] == [
+        ["Blog", "pending", "", "Waiting for the user to open the link."],
+        ["Shop", "used", "Ada Lovelace @ada 1001", "Confirmed and read."],
+        ["Blog", "cancelled", "", "Cancelled by the user."],
+        ["Shop", "confirmed", "Grace 1002", "Confirmed, but not read yet."],
+        ["Shop", "expired", "", "The link was never opened."],
+    ]
+    times = [row[0] for row in shown.rows()]
+    assert times == sorted(times, reverse=True)
+    links = [link.get("href") for link in shown.all(".//tbody//th/a")]
+    assert links == [f"{LIST}/{each}" for each in await the_ids(visitor, console)]
+    assert used.session_token not in shown.html
+
+
+async def test_each_filter_and_all_together(visitor: Visitor, console: Installation) -> None:
+    """Project, status, time and user each leave what fits them, and the form keeps what was typed."""
+    shop, _ = await visitor.create_project("Shop")
+    blog, _ = await visitor.create_project("Blog")
+    console.clock.now = 1_795_003_200_000  # 2026-11-18T12:00:00Z
+    for project in (shop, blog):
+        for identity in (ADA, GRACE):
+            await console.messenger.confirm((await visitor.start_session(project.id)).deeplink, identity)
+            console.clock.now += HOUR
+    await visitor.start_session(shop.id)
+    pending, blog_grace, blog_ada, shop_grace, shop_ada = await the_ids(visitor, console)
+
+    async def found(**typed: str) -> list[str]:
+        shown = await visitor.get(LIST, **typed)
+        assert shown.status == 200, shown.text
+        assert typed_into(shown) == typed
+        return ids(shown)
+
+    assert await found() == [pending, blog_grace, blog_ada, shop_grace, shop_ada]
+    assert await found(project_id=blog.id) == [blog_grace, blog_ada]
+    assert await found(status="pending") == [pending]
+    assert await found(status="confirmed") == [blog_grace, blog_ada, shop_grace, shop_ada]
+    assert await found(messenger_id="1001") == [blog_ada, shop_ada]
+    assert await found(since="2026-11-18T14:00") == [pending, blog_grace, blog_ada]
+    assert await found(until="2026-11-18T14:00:00") == [shop_grace, shop_ada]
+    assert await found(since="2026-11-18T13:00:00.001", until="2026-11-18T14:00:00.001") == [blog_ada]
+    every = {"project_id": blog.id, "status": "confirmed", "messenger_id": "1002"}
+    assert await found(**every, since="2026-11-18 15:00", until="2026-11-18 15:01") == [blog_grace]
+    assert await found(**every, since="2026-11-18 15:01") == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "named"),
+    [
+        ({"status": "lost"}, "Choose a status"),
+        ({"since": "yesterday"}, "From must be"),
+        ({"until": "2026-02-30T00:00"}, "Until must be"),
+        ({"until": "2026-11-20T00:00Z"}, "Until must be"),
+        ({"since": "2026-11-20T00:00", "until": "2026-11-20T00:00"}, "From must be earlier than Until."),
+        ({"messenger_id": "@ada"}, "messenger_id must be"),
+        ({"messenger_id": "١٢٣"}, "messenger_id must be"),
+        ({"cursor": "x"}, "cursor must be"),
+        ({"project_id": "shop"}, "project_id must be"),
+        ({"session_id": "sess_x"}, "That is not a session's id"),
+        ({"session_id": "../tokens"}, "That is not a session's id"),
+    ],
+)
+async def test_what_cannot_be_gives_the_form_back(visitor: Visitor, typed: dict[str, str], named: str) -> None:
+    """With 400, a sentence, and everything as it was typed; there is no list, and nothing live."""
+    await visitor.create_project()
+    kept = {"messenger_id": "77"} | typed
+    shown = await visitor.get(LIST, **kept)
+    assert shown.status == 400
+    assert shown.texts(".//p[@role='alert']")[0].startswith(named)
+    fields = {control.get("name"): control.get("value") for control in shown.all(".//form//input")}
+    assert fields["messenger_id"] == kept["messenger_id"]
+    for name in {"since", "until", "session_id"} & typed.keys():
+        assert fields[name] == typed[name]
+    assert not shown.all(".//main//table")
+    assert "data-live" not in shown.html
+
+
+@given(st.dictionaries(st.sampled_from(["project_id", "status", "since", "until", "messenger_id"]), st.text()))
+def test_an_address_holds_its_filters(typed: dict[str, str]) -> None:
+    """Whatever was typed leads to the same filters again: nothing ends a value, or the address, early."""
+    filters = SessionFilters.from_query(QueryParams(typed))
+    address = filters.address(cursor="c&c")
+    assert address.isascii()
+    assert address.isprintable()
+    again = QueryParams(urlsplit(address).query)
+    assert SessionFilters.from_query(again) == filters
+    assert again["cursor"] == "c&c"
+
+
+async def test_pages_have_each_session_once_and_keep_the_filters(visitor: Visitor, console: Installation) -> None:
+    """Following "Older" shows everything that fits, in order, also when there is something new meanwhile."""
+    shop, _ = await visitor.create_project()
+    for number in range(120):
+        started = await visitor.start_session(shop.id)
+        if number % 10:
+            await console.messenger.confirm(started.deeplink)
+        console.clock.now += 1
+    every = await the_ids(visitor, console)
+    page = await console.services.sessions.list_sessions(
+        visitor.developer, project_id=None, status="confirmed", limit=200, cursor=None
+    )
+    expected = [session.id for session in page.sessions]
+    assert 100 < len(expected) < len(every)
+    shown, seen, places = await visitor.get(LIST, status="confirmed", project_id=shop.id), [], 0
+    assert shown.texts(".//a[@href='/console/sessions?project_id=" + shop.id + "&status=confirmed']") == ["Reload"]
+    while True:
+        seen += ids(shown)
+        assert ("data-live" in shown.html) == (places == 0)
+        older = shown.one(".//a[@id='older']")
+        if older.get("href") is None:
+            assert older.get("hidden") is not None
+            break
+        await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink)
+        link = older.get("href", "")
+        assert query_of(link).keys() == {"status", "project_id", "cursor"}
+        shown, places = await visitor.get(link), places + 1
+        newest_link = f"{LIST}?project_id={shop.id}&status=confirmed"
+        assert set(shown.texts(f".//main//a[@href='{newest_link}']")) == {"Newest"}
+    assert seen == expected
+
+
+async def test_empty_lists_say_what_to_do(visitor: Visitor) -> None:
+    """Without sessions the list leads to the projects, with filters to the list without them."""
+    shown = await visitor.get(LIST)
+    assert "There are no sessions here yet." in shown.text
+    assert shown.all(".//tbody//a[@href='/console/projects']")
+    shown = await visitor.get(LIST, status="used")
+    assert "No session matches." in shown.text
+    assert shown.all(".//tbody//a[@href='/console/sessions']")
+
+
+async def test_a_session_id_leads_to_its_page(visitor: Visitor, console: Installation) -> None:
+    """Pasted with white space around it, too; an unknown one has no page."""
+    shop, _ = await visitor.create_project()
+    await visitor.start_session(shop.id)
+    (session_id,) = await the_ids(visitor, console)
+    answer = await visitor.get(LIST, session_id=f" {session_id} ")
+    assert answer.location == f"{LIST}/{session_id}"
+    shown = await visitor.follow(answer)
+    assert (shown.status, shown.heading) == (200, "Session")
+    unknown = new_session_id(console.clock.now, system_entropy)
+    assert (await visitor.follow(await visitor.get(LIST, session_id=unknown))).status == 404
+    assert (await visitor.get(f"{LIST}/sess_x")).status == 404
+
+
+async def test_others_see_nothing(
+    console: Installation, visitor: Visitor, stranger: Visitor, anonymous: Browsing
+) -> None:
+    """Foreign sessions are in no list, and a foreign project or session is as unknown as one that does not exist."""
+    shop, _ = await visitor.create_project("Secret shop")
+    await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink)
+    (session_id,) = await the_ids(visitor, console)
+    await stranger.create_project("Mine")
+    for query in ({}, {"messenger_id": ADA.messenger_id}, {"status": "confirmed"}):
+        shown = await stranger.get(LIST, **query)
+        assert (shown.status, ids(shown)) == (200, [])
+        assert "Secret shop" not in shown.html
+    foreign = await stranger.get(LIST, project_id=shop.id)
+    unknown = await stranger.get(LIST, project_id=new_id("proj", system_entropy))
+    assert (foreign.status, unknown.status) == (404, 404)
+    assert foreign.text == unknown.text
+    foreign = await stranger.get(f"{LIST}/{session_id}")
+    unknown = await stranger.get(f"{LIST}/{new_session_id(console.clock.now, system_entropy)}")
+    assert (foreign.status, unknown.status) == (404, 404)
+    assert foreign.text == unknown.text
+    for path in (LIST, f"{LIST}/{session_id}"):
+        assert (await anonymous.get(path)).location.startswith("/console/sign-in")
+
+
+async def test_hostile_names_are_only_text(visitor: Visitor, console: Installation) -> None:
+    """Names that people choose are shown on one line, isolated, without marks that turn the text around them."""
+    shop, _ = await visitor.create_project("<script>1</script>\u202eohs")
+    hostile = Identity("1001", "<img src=x>\n\u202edrow\u2066", "a\u2028<b>")
+    await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink, hostile)
+    for shown in (await visitor.get(LIST), await newest(visitor, console)):
+        assert not re.search("[\u202a-\u202e\u2066-\u2069]", shown.html)
+        assert not shown.all(".//main//script")
+        assert not shown.all(".//main//img")
+        names = shown.texts(".//main//bdi")
+        assert {"<script>1</script>ohs", "<img src=x>drow"} <= {name.replace("> d", ">d") for name in names}
+    assert "@a <b>" in (await visitor.get(LIST)).texts(".//tbody//bdi")
+
+
+# ---- one session
+
+
+async def test_the_nine_fields(visitor: Visitor, console: Installation) -> None:
+    """A session's page has the fields of the specification, under their names, and not its token."""
+    shop, _ = await visitor.create_project("Shop")
+    started = await visitor.start_session(shop.id)
+    await console.messenger.confirm(started.deeplink)
+    shown = await newest(visitor, console)
+    fields = dict(
+        zip(shown.texts(".//dl[@class='facts']/div/dt"), shown.texts(".//dl[@class='facts']/div/dd"), strict=True)
+    )
+    (session_id,) = await the_ids(visitor, console)
+    assert fields == {
+        "id": session_id,
+        "project_id": shop.id,
+        "project_name": "Shop",
+        "messenger_id": "1001",
+        "messenger_name": "Ada Lovelace",
+        "messenger_username": "ada",
+        "status": "confirmed",
+        "created_at": "2026-11-18 11:06:40 UTC",
+        "confirmed_at": "2026-11-18 11:06:40 UTC",
+    }
+    assert started.session_token not in shown.html
+
+
+async def test_the_steps_and_how_long_each_took(visitor: Visitor, console: Installation) -> None:
+    """Requested, opened, confirmed, read: each with its time, the time since the one before, and plain words."""
+    shop, _ = await visitor.create_project()
+    started = await visitor.start_session(shop.id)
+    console.clock.now += 2_400
+    await console.messenger.open(started.deeplink)
+    console.clock.now += 65 * SECOND
+    await console.messenger.confirm(started.deeplink)
+    console.clock.now += 400
+    await console.services.signin.verify_session(shop.id, started.session_token, public=True)
+    shown = await newest(visitor, console)
+    assert shown.texts(".//ol[@id='steps']/li/p[1]") == [
+        "requested 2026-11-18 11:06:40 UTC",
+        "opened 2026-11-18 11:06:42 UTC 2.4 s later",
+        "confirmed 2026-11-18 11:07:47 UTC 1 min 5 s later",
+        "read 2026-11-18 11:07:47 UTC 0.4 s later",
+    ]
+    assert shown.texts(".//ol[@id='steps']/li/p[2]")[2] == "The user tapped Confirm."
+    assert shown.texts(".//p[@class='lead']") == ["used Confirmed and read."]
+
+
+@pytest.mark.parametrize(
+    ("opened", "decided", "waited", "said"),
+    [
+        (False, "", 0, "pending Waiting for the user to open the link."),
+        (True, "", 0, "pending Opened. Waiting for the user to tap Confirm or Cancel."),
+        (False, "", 11 * MINUTE, "expired The link was never opened. Check that"),
+        (True, "", 11 * MINUTE, "expired Opened, but not answered."),
+        (True, "cancelled", 0, "cancelled Cancelled by the user."),
+        (True, "confirmed", 0, "confirmed Confirmed, but not read yet."),
+        (True, "confirmed", DAY // 24, "confirmed Confirmed, but never read"),
+    ],
+)
+async def test_plain_words_for_what_happened(
+    visitor: Visitor, console: Installation, *, opened: bool, decided: str, waited: int, said: str
+) -> None:
+    """The sentence at the top tells why a sign-in did not work, and what to do."""
+    shop, _ = await visitor.create_project()
+    started = await visitor.start_session(shop.id)
+    if decided == "confirmed":
+        await console.messenger.confirm(started.deeplink)
+    elif decided == "cancelled":
+        await console.messenger.cancel(started.deeplink)
+    elif opened:
+        await console.messenger.open(started.deeplink)
+    console.clock.now += waited
+    shown = await newest(visitor, console)
+    assert shown.texts(".//p[@class='lead']")[0].startswith(said)
+    # Only where something may still come does the page ask again.
+    is_moving = waited == 0
+    assert ("data-moving" in shown.html) == is_moving
+    assert bool(shown.all(".//script[@type='module']")[1:]) == is_moving
+
+
+async def test_the_webhook_attempts_of_a_session(visitor: Visitor, console: Installation) -> None:
+    """Each attempt with what came of it and a link to its delivery; those of other sessions are not there."""
+    shop, _ = await visitor.create_project(webhook_url=HOOK)
+    other = await visitor.start_session(shop.id)
+    await console.messenger.confirm(other.deeplink)
+    console.clock.now += 1
+    started = await visitor.start_session(shop.id)
+    shown = await newest(visitor, console)
+    assert "A webhook is sent when the user confirms or cancels" in shown.text
+    await console.messenger.confirm(started.deeplink)
+    shown = await newest(visitor, console)
+    assert "auth.confirmed: to be sent, at the earliest at" in shown.text
+    assert not shown.all(".//table[@id='attempts']")
+    console.receiver.answer = Answer(5, 500, body=b"oh no")
+    await send_due(console)
+    console.clock.now += MINUTE
+    console.receiver.answer = Answer(5, 204)
+    await send_due(console)
+    shown = await newest(visitor, console)
+    failed, taken = shown.rows(".//table[@id='attempts']")
+    assert (failed[0], taken[0]) == ("1", "2")
+    assert failed[2].startswith("failed The receiver answered with a status that is no 2xx")
+    assert taken[2] == "taken"
+    (session_id, _) = await the_ids(visitor, console)
+    session = await console.services.sessions.read_session(visitor.developer, session_id)
+    (delivery,) = await console.services.deliveries.find_deliveries(visitor.developer, session)
+    links = {link.get("href") for link in shown.all(".//a") if "deliveries" in link.get("href", "")}
+    assert links == {f"/console/deliveries/{delivery.record.event_id}"}
+    assert "the receiver has taken it" in shown.text
+
+
+async def test_a_session_without_webhook_says_why(visitor: Visitor, console: Installation) -> None:
+    """A decision that nobody was told of is no riddle."""
+    shop, _ = await visitor.create_project()
+    await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink)
+    assert "its project had no webhook URL when the user decided" in (await newest(visitor, console)).text
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (0, "0.0 s"),
+        (420, "0.4 s"),
+        (12_900, "12 s"),
+        (598_000, "9 min 58 s"),
+        (HOUR, "1 h 0 min"),
+        (DAY + 61 * MINUTE, "25 h 1 min"),
+    ],
+)
+def test_durations_in_two_units(milliseconds: int, text: str) -> None:
+    """Short ones are exact to a tenth of a second, long ones are not read to the second."""
+    assert duration(milliseconds) == text

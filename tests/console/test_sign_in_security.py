@@ -1,0 +1,171 @@
+"""What a sign-in leaves in the browser, how long it lasts, and requests that other sites make with it."""
+
+from typing import cast
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Route
+from tests.console.browsing import Browsing
+from tests.console.conftest import BASE_URL, GRACE, SESSION_COOKIE, Installation, Visitor
+from tests.console.test_sign_in import SIGN_IN, SIGN_IN_COOKIE, WAITING, bind, deeplink, is_signed_in, new_token
+
+from taproof.console.guard import Guard
+from taproof.core.clock import HOUR, MINUTE
+from taproof.core.model import Actor
+
+
+def routes(console: Installation, method: str) -> list[str]:
+    app = cast("Starlette", cast("Guard", console.app.app)._app)
+    return [route.path for route in app.routes if isinstance(route, Route) and method in (route.methods or ())]
+
+
+# ---- cookies
+
+
+async def test_cookies_over_https(console: Installation, anonymous: Browsing) -> None:
+    """Over HTTPS every cookie is bound to this host, out of scripts' reach, and not sent along by other sites."""
+    await bind(console, await console.add_developer("ada@example.com"))
+    started = await anonymous.submit(SIGN_IN, SIGN_IN)
+    await console.messenger.confirm(deeplink(await anonymous.follow(started)))
+    finished = await anonymous.get(WAITING)
+    given = [*started.response.headers.get_list("set-cookie"), *finished.response.headers.get_list("set-cookie")]
+    assert {cookie.partition("=")[0] for cookie in given} == {SIGN_IN_COOKIE, SESSION_COOKIE}
+    for cookie in given:
+        attributes = {part.strip().lower() for part in cookie.split(";")[1:]}
+        assert {"secure", "httponly", "samesite=lax", "path=/"} <= attributes, cookie
+        assert not [each for each in attributes if each.startswith("domain")], cookie
+    [session] = [cookie for cookie in given if cookie.startswith(SESSION_COOKIE)]
+    assert "max-age" not in session.lower(), "it ends with the browser"
+
+
+async def test_cookies_over_http(console: Installation) -> None:
+    """Over plain HTTP, which is for this machine only, cookies lack the prefix and Secure, and are the same else."""
+    _, token = await new_token(console, await console.add_developer("ada@example.com"))
+    transport = httpx.ASGITransport(console.app.app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080") as client:
+        browser = Browsing(client)
+        shown = await browser.submit(SIGN_IN, f"{SIGN_IN}/token", access_token=token)
+        [cookie] = shown.response.headers.get_list("set-cookie")
+        name, _, rest = cookie.partition("=")
+        assert name == "taproof_session"
+        attributes = {part.strip().lower() for part in rest.split(";")[1:]}
+        assert {"httponly", "samesite=lax", "path=/"} == attributes
+        assert await is_signed_in(browser)
+
+
+async def test_no_fixation(console: Installation, anonymous: Browsing) -> None:
+    """A sign-in gives out a cookie that nobody could know before: one that was planted or used is worth nothing."""
+    developer = await console.add_developer("ada@example.com")
+    _, token = await new_token(console, developer)
+    values = ["con_" + "A" * 49]
+    anonymous.client.cookies.set(SESSION_COOKIE, values[0], domain="console.example", path="/")
+    for _ in range(2):
+        await anonymous.submit(SIGN_IN, f"{SIGN_IN}/token", access_token=token)
+        values.append(anonymous.client.cookies[SESSION_COOKIE])
+        assert await is_signed_in(anonymous)
+        await anonymous.post("/console/sign-out")
+        assert not await is_signed_in(anonymous)
+    assert len(set(values)) == 3
+    for value in values:
+        anonymous.client.cookies.set(SESSION_COOKIE, value, domain="console.example", path="/")
+        assert not await is_signed_in(anonymous)
+
+
+async def test_another_sign_in_ends_the_session_before(console: Installation, visitor: Visitor) -> None:
+    """When a browser changes from one developer to another, the session that it had ends with that."""
+    before = visitor.client.cookies[SESSION_COOKIE]
+    link = await console.services.invitations.invite_developer(None, "grace@example.com")
+    await visitor.submit("/console/invite", "/console/invite", code=link.code)
+    shown = await visitor.submit("/console/invite/accept", "/console/invite/accept")
+    await console.messenger.confirm(deeplink(await visitor.follow(shown)), GRACE)
+    assert (await visitor.get(WAITING)).status == 303
+    assert "grace@example.com" in (await visitor.get("/console/account")).text
+    other = await console.browser()
+    other.client.cookies.set(SESSION_COOKIE, before)
+    assert not await is_signed_in(other)
+
+
+# ---- how long it lasts
+
+
+async def test_twelve_hours_idle(console: Installation, visitor: Visitor) -> None:
+    """A session ends twelve hours after it was last used, and its use keeps it going."""
+    for _ in range(3):
+        console.clock.now += 12 * HOUR - MINUTE
+        assert await is_signed_in(visitor)
+    console.clock.now += 12 * HOUR
+    assert not await is_signed_in(visitor)
+
+
+async def test_ends_with_its_access_token(console: Installation, anonymous: Browsing) -> None:
+    """A session that was opened with an access token ends when that is revoked, and when that expires."""
+    developer = await console.add_developer("ada@example.com")
+    token_id, token = await new_token(console, developer)
+    await anonymous.submit(SIGN_IN, f"{SIGN_IN}/token", access_token=token)
+    assert await is_signed_in(anonymous)
+    await console.services.developers.delete_access_token(Actor(developer, "command_line"), token_id)
+    assert not await is_signed_in(anonymous)
+    _, token = await new_token(console, developer, expires_at=console.clock.now + HOUR)
+    await anonymous.submit(SIGN_IN, f"{SIGN_IN}/token", access_token=token)
+    assert await is_signed_in(anonymous)
+    console.clock.now += HOUR
+    assert not await is_signed_in(anonymous)
+
+
+# ---- forms of other sites
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "none"},
+        {"Sec-Fetch-Site": "cross-site", "Origin": BASE_URL},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": f"{BASE_URL}.evil.example"},
+        {"Origin": BASE_URL.replace("https", "http")},
+        {},
+    ],
+)
+async def test_forms_of_other_sites(console: Installation, visitor: Visitor, headers: dict[str, str]) -> None:
+    """A form that another site sends is refused at every address, before it is read, and nobody is signed out."""
+    paths = [path.format_map(_Ids()) for path in routes(console, "POST")]
+    assert {SIGN_IN, f"{SIGN_IN}/token", "/console/sign-out", "/console/invite", "/console/tokens"} <= set(paths)
+    for path in paths:
+        content = {"Content-Type": "application/x-www-form-urlencoded"}
+        answer = await visitor.client.post(path, content=b"name=x", headers=content | headers)
+        assert answer.status_code == 403, path
+        assert "set-cookie" not in answer.headers, path
+    assert await is_signed_in(visitor)
+    tokens = await console.services.developers.list_access_tokens(visitor.developer.id)
+    assert tokens == []
+
+
+async def test_forms_of_an_old_browser(visitor: Visitor) -> None:
+    """A browser that does not say Sec-Fetch-Site says where a form comes from: the console's own origin is accepted."""
+    headers = {"Origin": BASE_URL, "Content-Type": "application/x-www-form-urlencoded"}
+    assert (await visitor.client.post("/console/sign-out", headers=headers)).status_code == 303
+
+
+async def test_forms_only_by_post(console: Installation, visitor: Visitor) -> None:
+    """What changes something does so by POST only: to open its address as a link does nothing."""
+    reading = set(routes(console, "GET"))
+    for path in set(routes(console, "POST")) - reading:
+        assert (await visitor.get(path.format_map(_Ids()))).status == 405, path
+    assert await is_signed_in(visitor)
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "multipart/form-data; boundary=x", "text/plain", ""])
+async def test_not_a_form(anonymous: Browsing, content_type: str) -> None:
+    """What is no plain form is refused."""
+    headers = {"Sec-Fetch-Site": "same-origin", "Content-Type": content_type}
+    answer = await anonymous.client.post(f"{SIGN_IN}/token", content=b"access_token=x", headers=headers)
+    assert answer.status_code == 400
+
+
+class _Ids(dict[str, str]):
+    def __missing__(self, key: str) -> str:
+        return "made-up"

@@ -1,0 +1,138 @@
+"""The team, which owners see: who there is, who is invited, and the link that is shown once."""
+
+import pytest
+from tests.console.browsing import Browsing, Shown
+from tests.console.conftest import GRACE, Installation, Visitor
+
+from taproof.core.clock import DAY
+from taproof.core.model import Actor, Identity
+
+TEAM = "/console/team"
+INVITATIONS = "/console/team/invitations"
+
+
+def link(shown: Shown) -> str:
+    [text] = shown.texts(".//code[@class='secret']")
+    return text
+
+
+async def invited(visitor: Visitor, **typed: str) -> Shown:
+    """Invite somebody and return the page that shows the link."""
+    return await visitor.follow(await visitor.submit(TEAM, INVITATIONS, **typed))
+
+
+async def test_developers(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
+    """Every developer is listed with plan, role, and whether a messenger account is bound; the visitor is marked."""
+    again = await console.services.invitations.invite_again(
+        Actor(stranger.developer, "command_line"), stranger.developer
+    )
+    await console.services.invitations.accept_invitation(again.code, GRACE, address="")
+    rows = {row[0]: row[1:4] for row in (await visitor.get(TEAM)).rows()}
+    assert rows == {
+        "ada@example.com You": ["Business", "Owner", "None"],
+        "grace@example.com": ["Business", "Developer", "Bound"],
+    }
+
+
+async def test_only_owners(stranger: Visitor, visitor: Visitor, console: Installation) -> None:
+    """To one who is no owner there is no such page, at none of its addresses, and nothing is changed by them."""
+    await invited(visitor, email="alan@example.com")
+    [invitation] = await console.services.invitations.list_invitations(visitor.developer)
+    missing = (await stranger.get("/console/no-such-page")).text
+    assert [(shown.status, shown.text) for shown in [await stranger.get(TEAM)]] == [(404, missing)]
+    for path in (INVITATIONS, f"{INVITATIONS}/{invitation.id}/revoke"):
+        shown = await stranger.post(path, {"email": "eve@example.com", "plan": "business", "is_owner": "on"})
+        assert (shown.status, shown.text) == (404, missing)
+    assert await console.services.invitations.list_invitations(visitor.developer) == [invitation]
+    assert TEAM not in [each.get("href") for each in (await stranger.get("/console/account")).all(".//a")]
+
+
+async def test_inviting(console: Installation, visitor: Visitor, anonymous: Browsing) -> None:
+    """An owner gets a link that brings in a developer with the plan and role chosen, and is shown it once."""
+    shown = await invited(visitor, email="grace@example.com", plan="pro", is_owner="on")
+    address, _, code = link(shown).partition("#")
+    assert address == "https://console.example/console/invite"
+    assert "grace@example.com is invited." in shown.texts(".//p[@role='status']")[0]
+    assert (await visitor.get(TEAM)).all(".//code[@class='secret']") == []
+    developer = await console.services.invitations.accept_invitation(code, GRACE, address="192.0.2.9")
+    assert (developer.email, developer.plan, developer.is_owner) == ("grace@example.com", "pro", True)
+
+
+async def test_the_link_is_in_no_address(visitor: Visitor) -> None:
+    """The code of a link is in no header of the answers but sealed, and in no address."""
+    sent = await visitor.submit(TEAM, INVITATIONS, email="grace@example.com")
+    shown = await visitor.follow(sent)
+    code = link(shown).partition("#")[2]
+    assert code.startswith("inv_")
+    assert code not in str(sent.response.headers.multi_items()) + sent.html + str(shown.response.headers.multi_items())
+
+
+async def test_the_link_is_for_who_made_it(console: Installation, visitor: Visitor, anonymous: Browsing) -> None:
+    """Another browser that gets hold of the cookie in which the link travels is not shown it."""
+    sent = await visitor.submit(TEAM, INVITATIONS, email="grace@example.com")
+    thief = await console.sign_in(await console.add_developer("eve@example.com", is_owner=True))
+    for browser, path in ((thief, TEAM), (anonymous, "/console/sign-in"), (visitor, "/console/tokens")):
+        cookie = visitor.client.cookies["__Host-taproof_flash"]
+        own = "; ".join(f"{name}={value}" for name, value in browser.client.cookies.items() if "flash" not in name)
+        headers = {"Cookie": f"{own}; __Host-taproof_flash={cookie}"}
+        answer = await browser.client.get(path, headers=headers)
+        assert answer.status_code == 200
+        assert "inv_" not in answer.text.replace("begins with inv_", "")
+        visitor.client.cookies.set("__Host-taproof_flash", cookie, domain="console.example")
+    assert link(await visitor.follow(sent)).count("#inv_") == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ({"email": "grace"}, "must be an e-mail address"),
+        ({"email": ""}, "must be an e-mail address"),
+        ({"email": "ADA@example.com"}, "exists already"),
+        ({"email": "grace@example.com", "plan": "gold"}, "Choose a plan"),
+    ],
+)
+async def test_wrong_input(console: Installation, visitor: Visitor, typed: dict[str, str], sentence: str) -> None:
+    """A mistake is named above the form, which keeps what was typed, and nobody is invited."""
+    shown = await visitor.submit(TEAM, INVITATIONS, is_owner="on", **typed)
+    assert shown.status == 400
+    assert sentence in shown.texts(".//p[@role='alert']")[0]
+    fields = shown.fields(INVITATIONS)
+    assert (fields["email"], fields["is_owner"]) == (typed["email"], "on")
+    assert await console.services.invitations.list_invitations(visitor.developer) == []
+
+
+async def test_open_invitations(console: Installation, visitor: Visitor) -> None:
+    """Open invitations are listed with who made them and until when; one that binds an account says so."""
+    await invited(visitor, email="grace@example.com", plan="pro", is_owner="on")
+    actor = Actor(visitor.developer, "command_line")
+    console.clock.now += 1
+    await console.services.invitations.invite_again(actor, visitor.developer)
+    rows = (await visitor.get(TEAM)).rows(".//div[@aria-label='Open invitations']/table")
+    assert [row[:4] for row in rows] == [
+        ["ada@example.com Binds another messenger account", "Business", "Owner", "Command line"],
+        ["grace@example.com", "Pro", "Owner", "ada@example.com"],
+    ]
+    console.clock.now += 7 * DAY
+    assert "There are none." in (await (await console.sign_in(visitor.developer)).get(TEAM)).text
+
+
+async def test_revoking(console: Installation, visitor: Visitor, anonymous: Browsing) -> None:
+    """A revoked invitation leads to nothing; one that was used or never was is answered with 404."""
+    code = link(await invited(visitor, email="grace@example.com")).partition("#")[2]
+    [invitation] = await console.services.invitations.list_invitations(visitor.developer)
+    path = f"{INVITATIONS}/{invitation.id}/revoke"
+    shown = await visitor.follow(await visitor.submit(TEAM, path))
+    assert shown.texts(".//p[@role='status']") == ["The invitation is revoked. Its link leads to nothing now."]
+    assert (await anonymous.submit("/console/invite", "/console/invite", code=code)).status == 404
+    for gone in (path, f"{INVITATIONS}/made-up/revoke", f"{INVITATIONS}/%00/revoke"):
+        assert (await visitor.post(gone)).status == 404
+
+
+async def test_names_are_text(console: Installation, visitor: Visitor) -> None:
+    """What a person in the messenger is called does not get to run on an owner's page."""
+    code = link(await invited(visitor, email="grace@example.com")).partition("#")[2]
+    hostile = Identity("66", "<img src=x onerror=alert(1)>", "")
+    await console.services.invitations.accept_invitation(code, hostile, address="")
+    shown = await visitor.get(TEAM)
+    assert shown.status == 200
+    assert shown.all(".//main//img") == []

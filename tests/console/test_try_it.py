@@ -1,0 +1,259 @@
+"""Try it: a real sign-in of a project, in the page."""
+
+import asyncio
+import json
+
+import pytest
+from tests.console.browsing import Shown
+from tests.console.conftest import ADA, GRACE, SESSION_COOKIE, Installation, Visitor
+from tests.service.callers import until
+
+from taproof.core.clock import MINUTE
+from taproof.core.errors import MessengerUnavailable
+from taproof.core.model import Identity, Project, ProjectChanges
+from taproof.sdk import verify_proof
+from taproof.service.projects import Rotation
+
+COOKIE = "__Host-taproof_try"
+
+
+def page_of(project: Project) -> str:
+    return f"/console/projects/{project.id}/try"
+
+
+async def start(visitor: Visitor, project: Project) -> Shown:
+    """Press the button; return the page that waits."""
+    return await visitor.follow(await visitor.submit(page_of(project), page_of(project)))
+
+
+def link_in(shown: Shown) -> str:
+    (link,) = [a.get("href", "") for a in shown.all(".//main//a") if "?start=" in a.get("href", "")]
+    return link
+
+
+async def state(visitor: Visitor, project: Project, wait: str = "0") -> str:
+    shown = await visitor.get(f"{page_of(project)}/state", wait=wait)
+    assert shown.status == 200
+    status: str = shown.response.json()["status"]
+    return status
+
+
+async def counts(console: Installation, visitor: Visitor, project: Project) -> tuple[int, int]:
+    found = await console.services.projects.read_project(visitor.developer, project.id)
+    return found.sessions_count, found.confirmed_count
+
+
+async def test_a_try_is_a_whole_sign_in(visitor: Visitor, console: Installation) -> None:
+    """From the button over the link and its QR code to the identity, the answer, the claims and a proof that holds."""
+    project, secrets = await visitor.create_project("Shop")
+    before = await visitor.get(page_of(project))
+    assert "It is a real sign-in: it counts" in before.text
+    waiting = await start(visitor, project)
+    assert waiting.one(".//svg[@class='qr-code']").get("role") == "img"
+    assert await state(visitor, project) == "pending"
+    assert await counts(console, visitor, project) == (1, 0)
+    await console.messenger.confirm(link_in(waiting), ADA)
+    assert await state(visitor, project) == "confirmed"
+    shown = await visitor.get(page_of(project))
+    assert shown.texts(".//h2")[0] == f"Signed in: {ADA.messenger_name}"
+    answer = json.loads("".join(shown.one(".//*[@id='try-answer']").itertext()))
+    claims = json.loads("".join(shown.one(".//*[@id='try-claims']").itertext()))
+    proof = "".join(shown.one(".//*[@id='try-proof']").itertext())
+    assert set(answer) == {
+        "status",
+        "messenger_id",
+        "messenger_name",
+        "messenger_username",
+        "confirmed_at",
+        "proof",
+    }, "what POST /api/v1/verify answers"
+    assert (answer["status"], answer["messenger_id"], answer["proof"]) == ("confirmed", ADA.messenger_id, proof)
+    who = verify_proof(proof, secrets.webhook_secret, project_id=project.id, now=console.clock.now / 1000)
+    assert claims == {
+        "messenger_id": who.messenger_id,
+        "messenger_name": who.messenger_name,
+        "messenger_username": who.messenger_username,
+        "project_id": project.id,
+        "session_token": link_in(waiting).partition("?start=")[2],
+        "iss": who.issuer,
+        "iat": who.issued_at,
+        "exp": who.expires_at,
+    }
+    assert shown.texts(".//dd/span[@class='badge good']") == ["Holds"]
+    assert await counts(console, visitor, project) == (1, 1)
+    assert shown.response.headers["cache-control"] == "no-store"
+    assert secrets.webhook_secret not in shown.html
+
+
+async def test_the_outcome_is_shown_once(visitor: Visitor, console: Installation) -> None:
+    """A reload shows the beginning again, with nothing of who confirmed; the session was used, as by any reader."""
+    project, _ = await visitor.create_project("Shop")
+    await console.messenger.confirm(link_in(await start(visitor, project)))
+    assert (await visitor.get(page_of(project))).texts(".//*[@id='try-proof']")[0].startswith("ey")
+    again = await visitor.get(page_of(project))
+    assert ADA.messenger_name not in again.html
+    assert not again.all(".//*[@id='try-proof']")
+    (session,) = (
+        await console.services.sessions.list_sessions(
+            visitor.developer, project_id=project.id, status=None, limit=10, cursor=None
+        )
+    ).sessions
+    assert session.status == "used"
+
+
+async def test_a_name_that_turns_text_around_is_shown_as_what_it_is(visitor: Visitor, console: Installation) -> None:
+    """Whoever confirms may be called anything: it is text, and what shows nothing is escaped in the JSON."""
+    project, _ = await visitor.create_project("Shop")
+    name = "<script>alert(1)</script>\u202e\U000e0041"
+    await console.messenger.confirm(link_in(await start(visitor, project)), Identity("77", name, ""))
+    shown = await visitor.get(page_of(project))
+    assert shown.texts(".//h2")[0] == "Signed in: <script>alert(1)</script>"
+    assert "<script>alert" not in shown.html
+    assert "\u202e" not in shown.html
+    answer = json.loads("".join(shown.one(".//*[@id='try-answer']").itertext()))
+    assert answer["messenger_name"] == name
+    assert answer["messenger_username"] is None
+
+
+async def test_a_waiting_page_hears_of_the_decision(visitor: Visitor, console: Installation) -> None:
+    """A call that waits is answered by the decision, and only the page itself uses the session up."""
+    project, _ = await visitor.create_project("Shop")
+    link = link_in(await start(visitor, project))
+    call = asyncio.create_task(state(visitor, project, wait="25"))
+    await until(lambda: console.services.signin.waiting.count == 1)
+    await console.messenger.confirm(link)
+    assert await asyncio.wait_for(call, 10) == "confirmed"
+    head = await visitor.client.head(page_of(project))
+    assert head.status_code == 200
+    assert await state(visitor, project) == "confirmed", "a HEAD has used it up"
+    assert (await visitor.get(page_of(project))).texts(".//h2")[0] == f"Signed in: {ADA.messenger_name}"
+
+
+@pytest.mark.parametrize("wait", ["-1", "31", "1.5", "nan", "", "٣", "9" * 5000])
+async def test_an_impossible_wait_is_refused(visitor: Visitor, wait: str) -> None:
+    """The script's call waits for a number of seconds that the service allows, and for nothing else."""
+    project, _ = await visitor.create_project("Shop")
+    assert (await visitor.get(f"{page_of(project)}/state", wait=wait)).status == 400
+
+
+async def test_cancelled_and_expired_are_told(visitor: Visitor, console: Installation) -> None:
+    """Each end has its own words, and leads to another try."""
+    project, _ = await visitor.create_project("Shop")
+    await console.messenger.cancel(link_in(await start(visitor, project)))
+    assert await state(visitor, project) == "cancelled"
+    shown = await visitor.get(page_of(project))
+    assert shown.texts(".//h2") == ["Cancelled"]
+    assert shown.texts(f".//form[@action='{page_of(project)}']//button") == ["Try again"]
+    await start(visitor, project)
+    console.clock.now += 10 * MINUTE
+    assert await state(visitor, project) == "expired"
+    assert (await visitor.get(page_of(project))).texts(".//h2") == ["Expired"]
+
+
+async def test_what_another_reader_has_used_is_told(visitor: Visitor, console: Installation) -> None:
+    """When the one answer was read elsewhere, the page says so and shows nobody."""
+    project, _ = await visitor.create_project("Shop")
+    link = link_in(await start(visitor, project))
+    await console.messenger.confirm(link)
+    await console.services.signin.verify_session(project.id, link.partition("?start=")[2], public=True)
+    shown = await visitor.get(page_of(project))
+    assert shown.texts(".//h2") == ["Used already"]
+    assert ADA.messenger_name not in shown.html
+
+
+async def test_a_proof_that_does_not_hold_is_told(
+    visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signature is really checked, with the project's secret: under another one it does not hold."""
+    project, _ = await visitor.create_project("Shop")
+    _, other = await visitor.create_project("Blog")
+    await console.messenger.confirm(link_in(await start(visitor, project)))
+
+    async def another(*_: object) -> Rotation:
+        return Rotation(other.webhook_secret, None, None)
+
+    monkeypatch.setattr(console.services.projects, "read_webhook_secret", another)
+    shown = await visitor.get(page_of(project))
+    assert shown.texts(".//dd/span[@class='badge bad']") == ["Does not hold"]
+
+
+async def test_a_new_try_forgets_the_one_before(visitor: Visitor, console: Installation) -> None:
+    """Whoever goes back to the beginning while a sign-in waits gets the beginning, and then another link."""
+    project, _ = await visitor.create_project("Shop")
+    waiting = await start(visitor, project)
+    first = link_in(waiting)
+    again = waiting.one(f".//a[@href='{page_of(project)}/again']").get("href", "")
+    assert (await visitor.get(again)).texts(f".//form[@action='{page_of(project)}']//button") == ["Start a sign-in"]
+    assert link_in(await start(visitor, project)) != first
+    await console.messenger.confirm(first)
+    assert await state(visitor, project) == "pending"
+
+
+async def test_a_try_is_for_the_one_who_started_it(visitor: Visitor, stranger: Visitor, console: Installation) -> None:
+    """What the browser keeps opens in that console session and for that project alone; nobody else uses it up."""
+    project, _ = await visitor.create_project("Shop")
+    blog, _ = await visitor.create_project("Blog")
+    theirs, _ = await stranger.create_project("Theirs")
+    link = link_in(await start(visitor, project))
+    await console.messenger.confirm(link, GRACE)
+    sealed = visitor.client.cookies[COOKIE]
+    assert link.partition("?start=")[2] not in sealed
+    other_browser = await console.sign_in(visitor.developer)
+    stranger.client.cookies.set(COOKIE, sealed)
+    other_browser.client.cookies.set(COOKIE, sealed)
+    for someone, page in ((stranger, theirs), (stranger, project), (other_browser, project), (visitor, blog)):
+        shown = await someone.get(page_of(page))
+        assert shown.status == (404 if (someone, page) == (stranger, project) else 200)
+        assert GRACE.messenger_name not in shown.html
+        assert not shown.all(".//*[@id='try-proof']")
+        if shown.status == 200:
+            assert await state(someone, page) == "expired"
+    assert (await visitor.get(page_of(project))).texts(".//h2")[0] == f"Signed in: {GRACE.messenger_name}"
+
+
+@pytest.mark.parametrize("sealed", ["", "x", "AAAA", "é", "A" * 3000])
+async def test_a_broken_cookie_is_no_try(visitor: Visitor, sealed: str) -> None:
+    """Whatever a browser sends in place of what it was given leads to the beginning."""
+    project, _ = await visitor.create_project("Shop")
+    cookie = f"{SESSION_COOKIE}={visitor.client.cookies[SESSION_COOKIE]}; {COOKIE}={sealed}"
+    response = await visitor.client.get(page_of(project), headers={b"Cookie": cookie.encode()})
+    assert response.status_code == 200
+    assert "Start a sign-in" in response.text
+
+
+async def test_a_paused_project_says_why_it_does_not_work(visitor: Visitor, console: Installation) -> None:
+    """There is no button but a way to the settings, and whoever sends the form all the same is told the same."""
+    project, _ = await visitor.create_project("Shop")
+    await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(is_active=False))
+    shown = await visitor.get(page_of(project))
+    assert "This project is paused" in shown.text
+    assert not shown.all(f".//form[@action='{page_of(project)}']")
+    assert shown.all(f".//p[@role='alert']//a[@href='/console/projects/{project.id}/settings']")
+    sent = await visitor.post(page_of(project))
+    assert sent.status == 400
+    assert len(sent.all(".//p[@role='alert']")) == 1
+    assert await counts(console, visitor, project) == (0, 0)
+
+
+async def test_a_messenger_that_cannot_be_reached_is_told(
+    visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it is not known where links lead, the page says so and nothing is started."""
+    project, _ = await visitor.create_project("Shop")
+
+    def unknown() -> str:
+        raise MessengerUnavailable
+
+    monkeypatch.setattr(console.services.signin, "_link_base", unknown)
+    sent = await visitor.post(page_of(project))
+    assert sent.status == 503
+    assert "The messenger cannot be reached just now" in sent.texts(".//p[@role='alert']")[0]
+    assert await counts(console, visitor, project) == (0, 0)
+
+
+async def test_public_access_is_not_needed(visitor: Visitor, console: Installation) -> None:
+    """A try is started by the server, so it works for a project whose public access is off."""
+    project, _ = await visitor.create_project("Shop")
+    await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(public_access=False))
+    await console.messenger.confirm(link_in(await start(visitor, project)))
+    assert (await visitor.get(page_of(project))).texts(".//h2")[0] == f"Signed in: {ADA.messenger_name}"

@@ -1,0 +1,320 @@
+"""The pages of webhooks: the endpoint, its secret and rotation, the deliveries and each of their attempts."""
+
+import json
+import re
+
+import pytest
+from tests.console.browsing import Shown
+from tests.console.conftest import Installation, Visitor
+
+from taproof.console.webhooks import PAGE
+from taproof.core.attempt_errors import SENTENCES
+from taproof.core.clock import DAY, HOUR
+from taproof.core.errors import NoRotation
+from taproof.core.model import Project, ProjectChanges
+from taproof.service.webhooks import FAILING_LIMIT, Answer
+
+URL = "https://shop.example/hooks"
+SECRET = re.compile(r"\bwhsec_[A-Za-z0-9+/=]{20,}")
+
+
+def page_of(project: Project) -> str:
+    return f"/console/projects/{project.id}/webhooks"
+
+
+async def set_url(visitor: Visitor, console: Installation, project: Project, url: str) -> None:
+    await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(webhook_url=url))
+
+
+async def decided(visitor: Visitor, console: Installation, project: Project, act: str = "confirm") -> None:
+    """Have a sign-in confirmed or cancelled, which records an event."""
+    link = (await visitor.start_session(project.id)).deeplink
+    await (console.messenger.confirm(link) if act == "confirm" else console.messenger.cancel(link))
+
+
+async def send(console: Installation, answer: Answer) -> int:
+    """Send what is due, as the worker does, to a receiver that answers so; return how many events that were."""
+    deliveries = await console.webhooks.claim_deliveries(100)
+    for delivery in deliveries:
+        await console.webhooks.finish_attempt(delivery, answer)
+    return len(deliveries)
+
+
+async def only_delivery(visitor: Visitor, project: Project) -> Shown:
+    """Open the page of the one delivery in a project's list."""
+    shown = await visitor.get(page_of(project))
+    (link,) = [a.get("href", "") for a in shown.all(".//tbody//a")]
+    return await visitor.get(link)
+
+
+# ---- the endpoint
+
+
+async def test_a_project_without_a_url_is_told_what_a_webhook_is(visitor: Visitor) -> None:
+    """Without a webhook URL the page says that nothing is sent, and leads to the settings; there is no test to send."""
+    project, _ = await visitor.create_project()
+    shown = await visitor.get(page_of(project))
+    assert "Nothing is sent. Your server can be told" in shown.text
+    assert "Nothing was sent yet." in shown.text
+    assert not shown.all(f".//form[@action='{page_of(project)}/test']")
+    assert shown.all(f".//section//a[@href='/console/projects/{project.id}/settings#webhook_url']")
+
+
+async def test_the_state_of_the_endpoint_in_plain_words(visitor: Visitor, console: Installation) -> None:
+    """Works, fails since a time, works again, turned off after 410, and on again: each is told as it is."""
+    project, _ = await visitor.create_project(webhook_url=URL)
+
+    async def endpoint() -> str:
+        return (await visitor.get(page_of(project))).texts(".//section[@aria-labelledby='endpoint']")[0]
+
+    assert f"Works Events are sent to {URL}" in await endpoint()
+    await decided(visitor, console, project)
+    await send(console, Answer(0, 500))
+    assert f"Failing No attempt to {URL} has succeeded since 2026-11-18 11:06:40 UTC" in await endpoint()
+    console.clock.now += HOUR
+    await send(console, Answer(0, 200))
+    assert "Works" in await endpoint()
+    await decided(visitor, console, project)
+    await send(console, Answer(0, 410))
+    assert f"Turned off Nothing is sent to {URL} since 2026-11-18 12:06:40 UTC." in await endpoint()
+    assert "The receiver answered 410 Gone" in await endpoint()
+    await set_url(visitor, console, project, URL)
+    assert "Works" in await endpoint()
+
+
+async def test_an_endpoint_that_failed_for_days_is_told_why_it_is_off(visitor: Visitor, console: Installation) -> None:
+    """After five days of failures alone the page says so, and what to do."""
+    project, _ = await visitor.create_project(webhook_url=URL)
+    await decided(visitor, console, project)
+    await send(console, Answer(5, 500))
+    console.clock.now += FAILING_LIMIT + DAY
+    for _ in range(20):
+        await send(console, Answer(5, 500))
+        console.clock.now += DAY
+    visitor = await console.sign_in(visitor.developer)
+    text = (await visitor.get(page_of(project))).text
+    assert "Every attempt had failed for five days." in text
+    assert "set the URL again" in text
+
+
+# ---- the secret
+
+
+async def test_the_secret_is_shown_on_demand_and_once(
+    visitor: Visitor, console: Installation, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It is on no page by itself, on one page after the button, and in no address, no log and on no page after that."""
+    project, secrets = await visitor.create_project()
+    page = page_of(project)
+    assert secrets.webhook_secret not in (await visitor.get(page)).html
+    answer = await visitor.submit(page, f"{page}/secret")
+    shown = await visitor.follow(answer)
+    assert SECRET.findall(shown.html) == [secrets.webhook_secret]
+    assert shown.response.headers["cache-control"] == "no-store"
+    assert not SECRET.findall((await visitor.get(page)).html)
+    assert secrets.webhook_secret not in str(answer.response.headers) + "".join(capfd.readouterr())
+    assert shown.all(".//a[@href='/docs#webhooks']")
+
+
+async def test_a_rotation_from_beginning_to_end(visitor: Visitor, console: Installation) -> None:
+    """The next secret is shown once, both are on demand while it lasts, and promoting ends it at once."""
+    project, secrets = await visitor.create_project()
+    page = page_of(project)
+    shown = await visitor.follow(await visitor.submit(page, f"{page}/rotate", overlap_hours="48"))
+    (following,) = SECRET.findall(shown.html)
+    assert "takes the place of the current one at 2026-11-20 11:06:40 UTC" in shown.text
+    found = await console.services.projects.read_webhook_secret(visitor.developer, project.id)
+    assert (found.webhook_secret, found.next_webhook_secret) == (secrets.webhook_secret, following)
+    assert found.promoted_at == console.clock.now + 48 * HOUR
+    plain = await visitor.get(page)
+    assert not SECRET.findall(plain.html)
+    assert not plain.all(f".//form[@action='{page}/rotate']")
+    both = await visitor.follow(await visitor.submit(page, f"{page}/secret"))
+    assert SECRET.findall(both.html) == [secrets.webhook_secret, following]
+    over = await visitor.follow(await visitor.submit(page, f"{page}/promote"))
+    assert "signed with the new secret alone" in over.text
+    assert (await console.services.projects.read_webhook_secret(visitor.developer, project.id)).webhook_secret == (
+        following
+    )
+    assert over.all(f".//form[@action='{page}/rotate']")
+    page_of_log = await console.services.audit.list_entries(visitor.developer, limit=10, cursor=None)
+    assert {entry.action for entry in page_of_log.entries} >= {"webhook_secret.rotated", "webhook_secret.promoted"}
+
+
+async def test_a_rotation_ends_by_itself(visitor: Visitor, console: Installation) -> None:
+    """Once its time has come the page no longer says that a rotation is under way."""
+    project, _ = await visitor.create_project()
+    page = page_of(project)
+    await visitor.submit(page, f"{page}/rotate", overlap_hours="1")
+    assert "Under way" in (await visitor.get(page)).text
+    console.clock.now += HOUR
+    shown = await visitor.get(page)
+    assert "Under way" not in shown.text
+    assert shown.all(f".//form[@action='{page}/rotate']")
+
+
+@pytest.mark.parametrize("hours", ["", "0", "169", "1.5", "-1", "x", "٣", "9" * 5000])
+async def test_an_impossible_overlap_is_refused(visitor: Visitor, console: Installation, hours: str) -> None:
+    """The form says what is possible and keeps what was typed; nothing is rotated."""
+    project, _ = await visitor.create_project()
+    page = page_of(project)
+    shown = await visitor.submit(page, f"{page}/rotate", overlap_hours=hours)
+    assert shown.status == 400
+    assert "a whole number of hours, from 1 to 168" in shown.texts(".//p[@role='alert']")[0]
+    assert shown.fields(f"{page}/rotate")["overlap_hours"] == hours
+    assert await console.services.projects.read_project(visitor.developer, project.id) == project
+
+
+async def test_forms_that_came_too_late_say_so(visitor: Visitor, console: Installation) -> None:
+    """Rotating twice, and promoting what is over, change nothing and are told on the page."""
+    project, _ = await visitor.create_project()
+    page = page_of(project)
+    with pytest.raises(NoRotation):
+        await console.services.projects.promote_webhook_secret(visitor.actor, project.id)
+    shown = await visitor.post(f"{page}/promote")
+    assert shown.status == 400
+    assert "nothing to promote" in shown.texts(".//p[@role='alert']")[0]
+    await visitor.submit(page, f"{page}/rotate")
+    found = await console.services.projects.read_webhook_secret(visitor.developer, project.id)
+    shown = await visitor.post(f"{page}/rotate", {"overlap_hours": "2"})
+    assert shown.status == 400
+    assert "A rotation is under way already" in shown.texts(".//p[@role='alert']")[0]
+    assert await console.services.projects.read_webhook_secret(visitor.developer, project.id) == found
+
+
+# ---- deliveries
+
+
+async def test_a_test_leads_to_what_came_of_it(visitor: Visitor, console: Installation) -> None:
+    """The button sends one event and shows its page; a test that failed says why and is not tried again."""
+    project, _ = await visitor.create_project(webhook_url=URL)
+    page = page_of(project)
+    shown = await visitor.follow(await visitor.submit(page, f"{page}/test"))
+    assert [request.url for request in console.receiver.sent] == [URL]
+    assert shown.heading == "Delivery of webhook.test"
+    assert "Delivered" in shown.text
+    console.receiver.answer = Answer(10_000, error="timeout")
+    failed = await visitor.follow(await visitor.submit(page, f"{page}/test"))
+    assert "Failed" in failed.text
+    assert "Attempt 1: no answer" in failed.text
+    assert SENTENCES["timeout"] in failed.text
+    assert "10 000 ms" in failed.text
+
+
+async def test_a_test_without_a_url_is_told(visitor: Visitor, console: Installation) -> None:
+    """When the URL was removed meanwhile, nothing is sent and the page says why."""
+    project, _ = await visitor.create_project(webhook_url=URL)
+    page = page_of(project)
+    await visitor.get(page)
+    await set_url(visitor, console, project, "")
+    shown = await visitor.post(f"{page}/test")
+    assert shown.status == 400
+    assert "no webhook URL" in shown.texts(".//p[@role='alert']")[0]
+    assert not console.receiver.sent
+
+
+async def test_the_list_shows_state_attempts_and_the_last_answer(visitor: Visitor, console: Installation) -> None:
+    """Each delivery says what it is of, what became of it, how often it was tried and what was answered last."""
+    project, _ = await visitor.create_project(webhook_url=URL)
+    await decided(visitor, console, project)
+    await send(console, Answer(5, 500))
+    console.clock.now += HOUR
+    await send(console, Answer(5, 204))
+    console.clock.now += 1
+    await decided(visitor, console, project, "cancel")
+    rows = (await visitor.get(page_of(project))).rows()
+    assert [[row[0], *row[2:]] for row in rows] == [
+        ["auth.cancelled", "Waiting", "0", "Not sent yet"],
+        ["auth.confirmed", "Delivered", "2", "HTTP 204"],
+    ]
+
+
+async def test_the_list_can_be_filtered_and_paged(visitor: Visitor, console: Installation) -> None:
+    """Filters stay while the pages are turned; every delivery is on exactly one page."""
+    project, _ = await visitor.create_project(webhook_url=URL)
+    for number in range(PAGE + 3):
+        await console.services.deliveries.send_test(visitor.developer, project.id)
+        console.clock.now += number
+    await decided(visitor, console, project)
+    page = page_of(project)
+    first = await visitor.get(page, event="webhook.test", status="delivered")
+    assert len(first.rows()) == PAGE
+    chosen = [option.get("value") for option in first.all(".//option") if "selected" in option.attrib]
+    assert chosen == ["webhook.test", "delivered"]
+    (older,) = [a.get("href", "") for a in first.all(".//nav[@aria-label='Pages']/a")]
+    second = await visitor.get(older)
+    assert [row[0] for row in second.rows()] == ["webhook.test"] * 3
+    links = [a.get("href") for shown in (first, second) for a in shown.all(".//tbody//a")]
+    assert len(set(links)) == PAGE + 3
+    assert second.texts(".//nav[@aria-label='Pages']/a") == ["Newest"]
+    assert [row[0] for row in (await visitor.get(page, status="due")).rows()] == ["auth.confirmed"]
+    assert "No delivery is like that." in (await visitor.get(page, status="ended")).text
+
+
+@pytest.mark.parametrize("query", [{"event": "x"}, {"status": "pending"}, {"cursor": "x"}, {"cursor": "<b>"}])
+async def test_a_filter_that_is_none_is_refused(visitor: Visitor, query: dict[str, str]) -> None:
+    """What no page has led to is answered with 400, not with a list that looks as if it had been filtered."""
+    project, _ = await visitor.create_project()
+    assert (await visitor.get(page_of(project), **query)).status == 400
+
+
+async def test_a_delivery_shows_every_attempt(visitor: Visitor, console: Installation) -> None:
+    """Time, duration, status, the reason and the answer of each attempt are there, and the way to the session."""
+    project, _ = await visitor.create_project(webhook_url=URL)
+    await decided(visitor, console, project)
+    await send(console, Answer(7, 503, body=b"<script>alert(1)</script> busy"))
+    shown = await only_delivery(visitor, project)
+    assert "Waiting" in shown.text
+    assert "Next attempt" in shown.text
+    assert "HTTP 503" in shown.text
+    assert SENTENCES["not_accepted"] in shown.text
+    assert "<script>alert(1)</script> busy" in shown.text
+    assert "<script>alert" not in shown.html
+    (session,) = (
+        await console.services.sessions.list_sessions(
+            visitor.developer, project_id=None, status=None, limit=9, cursor=None
+        )
+    ).sessions
+    assert shown.texts(f".//a[@href='/console/sessions/{session.id}']") == [session.id]
+    console.clock.now += HOUR
+    await send(console, Answer(3, error="connection_refused"))
+    shown = await only_delivery(visitor, project)
+    assert shown.texts(".//li/h3") == ["Attempt 2: no answer", "Attempt 1: HTTP 503"]
+    assert SENTENCES["connection_refused"] in shown.text
+
+
+async def test_sending_again(visitor: Visitor, console: Installation) -> None:
+    """A button makes the event due at once, and the log says who pressed it."""
+    project, _ = await visitor.create_project(webhook_url=URL)
+    await decided(visitor, console, project)
+    await send(console, Answer(5, 200))
+    assert await send(console, Answer(5, 200)) == 0
+    path = (await only_delivery(visitor, project)).response.url.path
+    console.clock.now += 1
+    shown = await visitor.follow(await visitor.submit(path, f"{path}/resend"))
+    assert "It is sent again now." in shown.text
+    assert console.receiver.times_recorded == 1
+    assert await send(console, Answer(5, 200)) == 1
+    log = await console.services.audit.list_entries(visitor.developer, limit=1, cursor=None)
+    assert (log.entries[0].action, log.entries[0].via) == ("delivery.resent", "console")
+    assert json.loads(log.entries[0].details) == {}
+
+
+async def test_sending_again_without_a_url_is_told(visitor: Visitor, console: Installation) -> None:
+    """When there is nowhere to send to, the page says what to do first; what ended says why."""
+    project, _ = await visitor.create_project(webhook_url=URL)
+    await decided(visitor, console, project)
+    await set_url(visitor, console, project, "")
+    shown = await only_delivery(visitor, project)
+    assert "It is not sent any more" in shown.text
+    refused = await visitor.post(f"{shown.response.url.path}/resend")
+    assert refused.status == 400
+    assert "no webhook URL" in refused.texts(".//p[@role='alert']")[0]
+    assert await send(console, Answer(5, 200)) == 0
+
+
+@pytest.mark.parametrize("event_id", ["evt_0000000000000000000000", "x", "evt_%00", "..%2f"])
+async def test_an_unknown_delivery_is_404(visitor: Visitor, event_id: str) -> None:
+    """An id that was never given out leads nowhere, to read as to send again."""
+    assert (await visitor.get(f"/console/deliveries/{event_id}")).status == 404
+    assert (await visitor.post(f"/console/deliveries/{event_id}/resend")).status == 404

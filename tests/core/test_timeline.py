@@ -1,0 +1,107 @@
+"""What a developer reads about a session (service-spec.md, States and transitions)."""
+
+from dataclasses import replace
+
+import pytest
+
+from taproof.core.clock import MINUTE, SECOND
+from taproof.core.model import Identity, Session, SessionKey
+from taproof.core.session_state import SESSION_LIFETIME
+from taproof.core.timeline import Step, StepName, outcome_sentence, timeline
+
+START = 1_795_214_643_127
+EDGE = START + SESSION_LIFETIME
+KEY = SessionKey(20_777, b"h" * 32)
+
+PENDING = Session(KEY, "sess_1", "proj_1", "Shop", "pending", START, EDGE)
+OPENED = replace(PENDING, opened_at=START + 5 * SECOND, opener_id="1001")
+CANCELLED = replace(OPENED, status="cancelled", cancelled_at=START + 9 * SECOND)
+CONFIRMED = replace(
+    OPENED, status="confirmed", confirmed_at=START + 9 * SECOND, identity=Identity("1001", "Ada", "ada")
+)
+USED = replace(CONFIRMED, status="used", used_at=START + 11 * SECOND)
+
+CASES: dict[str, tuple[Session, int, list[tuple[StepName, int | None]], str]] = {
+    "asked for": (
+        PENDING,
+        EDGE - 1,
+        [("requested", START), ("opened", None), ("confirmed", None), ("read", None)],
+        "Waiting for the user to open the link.",
+    ),
+    "opened": (
+        OPENED,
+        EDGE - 1,
+        [("requested", START), ("opened", START + 5_000), ("confirmed", None), ("read", None)],
+        "Opened. Waiting for the user to tap Confirm or Cancel.",
+    ),
+    "confirmed just now": (
+        CONFIRMED,
+        EDGE - 1,
+        [("requested", START), ("opened", START + 5_000), ("confirmed", START + 9_000), ("read", None)],
+        "Confirmed, but not read yet. Waiting for your application",
+    ),
+    "never read": (
+        CONFIRMED,
+        EDGE,
+        [("requested", START), ("opened", START + 5_000), ("confirmed", START + 9_000), ("read", None)],
+        "Confirmed, but never read: nobody has asked verify since. Check that your client goes on polling",
+    ),
+    "read": (
+        USED,
+        EDGE,
+        [("requested", START), ("opened", START + 5_000), ("confirmed", START + 9_000), ("read", START + 11_000)],
+        "Confirmed and read.",
+    ),
+    "cancelled": (
+        CANCELLED,
+        EDGE,
+        [("requested", START), ("opened", START + 5_000), ("cancelled", START + 9_000)],
+        "Cancelled by the user. A new try needs a new session.",
+    ),
+    "never opened": (
+        PENDING,
+        EDGE,
+        [("requested", START), ("opened", None), ("expired", EDGE)],
+        "The link was never opened. Check that your page shows it",
+    ),
+    "not answered": (
+        OPENED,
+        EDGE,
+        [("requested", START), ("opened", START + 5_000), ("expired", EDGE)],
+        "Opened, but not answered. The user tapped neither",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_course_of_a_session_is_told(name: str) -> None:
+    """Its steps in their order, each with its time or none, and a sentence that says how it ended or what it awaits."""
+    session, now, steps, outcome = CASES[name]
+    assert [(step.name, step.at) for step in timeline(session, now)] == steps
+    assert outcome_sentence(session, now).startswith(outcome)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_step_that_did_not_happen_does_not_read_as_if_it_had(name: str) -> None:
+    """The same step has one sentence with a time and others without; every one is a whole sentence."""
+    session, now, _, _ = CASES[name]
+    for step in timeline(session, now):
+        assert step.sentence.endswith(".")
+        says_no = " not " in step.sentence or "never" in step.sentence or "nothing" in step.sentence
+        assert says_no == (step.at is None)
+
+
+@pytest.mark.parametrize("written_down", [PENDING, OPENED])
+def test_expiry_is_told_from_its_instant_on(written_down: Session) -> None:
+    """Whether or not housekeeping has been there: both read the same, at the instant and long after."""
+    swept = replace(written_down, status="expired")
+    for now in (EDGE, EDGE + MINUTE):
+        assert timeline(written_down, now) == timeline(swept, now)
+        assert outcome_sentence(written_down, now) == outcome_sentence(swept, now)
+    assert timeline(written_down, EDGE - 1)[-1] == Step("read", None, "There is nothing to read yet.")
+
+
+def test_what_the_user_was_called_is_not_told() -> None:
+    """The sentences are of the service's own making: no name that a stranger chose is among them."""
+    told = [step.sentence for step in timeline(USED, EDGE)] + [outcome_sentence(USED, EDGE)]
+    assert "Ada" not in " ".join(told)

@@ -1,0 +1,135 @@
+"""What the console's browser tests share: a browser that reports complaints, a receiver of webhooks, and signing in."""
+
+import http.server
+import re
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import httpx
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
+from tests.e2e.conftest import Phone, Service
+
+# The machine that runs the tests may be busy; nothing here measures time.
+expect.set_options(timeout=20_000)
+
+_REPORT_BREACHES = """
+addEventListener("securitypolicyviolation", ({violatedDirective, blockedURI}) => {
+  console.error(`CSP: ${violatedDirective} ${blockedURI}`);
+});
+"""
+
+
+@asynccontextmanager
+async def watched(browser: Browser, base_url: str, **options: Any) -> AsyncIterator[BrowserContext]:
+    """Yield a browser that was never used; afterwards it must have had nothing to complain of.
+
+    That is: no error or warning of a script, no breach of a page's Content-Security-Policy, and no request that leaves
+    the service. A page that answers 4xx is no complaint: the test itself looks at what it says.
+    """
+    context = await browser.new_context(base_url=base_url, locale="en-GB", **options)
+    complaints: list[str] = []
+
+    def on_console(line: ConsoleMessage) -> None:
+        is_refusal = re.search(r"the server responded with a status of 4\d\d", line.text)
+        if line.type in {"error", "warning"} and not is_refusal:
+            complaints.append(line.text)
+
+    def on_request(request: Request) -> None:
+        if not request.url.startswith((f"{base_url}/", "data:", f"blob:{base_url}/")):
+            complaints.append(f"left the service: {request.url}")
+
+    context.on("console", on_console)
+    context.on("weberror", lambda error: complaints.append(str(error.error)))
+    context.on("request", on_request)
+    if options.get("java_script_enabled", True):
+        await context.add_init_script(_REPORT_BREACHES)
+    yield context
+    await context.close()
+    assert complaints == []
+
+
+class Received:
+    """What a receiver was sent: the id and the body of each event, in order."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, bytes, str]] = []
+        self.url = ""
+
+    def wait_for(self, count: int) -> list[tuple[str, bytes, str]]:
+        """Return the events once there are so many: `webhook-id`, body, `X-Service-Signature`."""
+        for _ in range(400):
+            if len(self.events) >= count:
+                return self.events
+            threading.Event().wait(0.05)
+        raise AssertionError(f"{len(self.events)} of {count} webhooks came")
+
+
+@contextmanager
+def receiver() -> Iterator[Received]:
+    """Yield a receiver of webhooks on loopback that takes all of them."""
+    received = Received()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            received.events.append((self.headers["webhook-id"], body, self.headers["X-Service-Signature"]))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"taken")
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing on stderr."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    received.url = f"http://127.0.0.1:{server.server_address[1]}/hook"
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield received
+    server.shutdown()
+    server.server_close()
+
+
+def invitation_link(service: Service) -> str:
+    """Return the one-time link that the start screen shows."""
+    found = re.search(r"\S+/console/invite#inv_\w+", service.screen())
+    assert found, service.screen()
+    return found[0]
+
+
+def start_session(client: httpx.Client, project_id: str) -> dict[str, str]:
+    """Start a sign-in as an application does; return `{session_token, deeplink, expires_at}`."""
+    response = client.post("/api/v1/generate/public", json={"project_id": project_id})
+    assert response.status_code == 200, response.text
+    started: dict[str, str] = response.json()
+    return started
+
+
+async def confirm(page: Page, phone: Phone) -> None:
+    """Confirm on a phone what the waiting page asks for."""
+    link = page.get_by_role("link", name="Open the messenger")
+    phone.sign_in({"deeplink": await link.get_attribute("href") or ""})
+
+
+async def accept(page: Page, link: str, phone: Phone) -> None:
+    """Take up an invitation with a phone: as far as the list of projects."""
+    code = link.partition("#")[2]
+    await page.goto("/console/invite")
+    await page.get_by_label("Code of the invitation").fill(code)
+    await page.get_by_role("button", name="Go on", exact=True).click()
+    await page.get_by_role("button", name="Go on in the messenger").click()
+    await confirm(page, phone)
+    await heading(page, "Projects")
+
+
+async def sign_in_with_token(page: Page, access_token: str) -> None:
+    """Sign in with an access token: as far as the list of projects."""
+    await page.goto("/console/sign-in")
+    await page.get_by_label("Access token").fill(access_token)
+    await page.get_by_role("button", name="Sign in with the access token").click()
+    await heading(page, "Projects")
+
+
+async def heading(page: Page, text: str | re.Pattern[str]) -> None:
+    """Wait until a page with this heading is shown."""
+    await expect(page.locator("h1")).to_have_text(text)

@@ -1,0 +1,321 @@
+"""The console in a real browser on the real service, from an empty database: what a developer does on the first day."""
+
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+from tests.chromium import open_chromium
+from tests.e2e.conftest import Developer, Service, launch, make_phone
+from tests.e2e.console_browser import (
+    accept,
+    confirm,
+    heading,
+    invitation_link,
+    receiver,
+    sign_in_with_token,
+    start_session,
+    watched,
+)
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with open_chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service of this file's own, whose first link was never opened."""
+    service = launch(tmp_path_factory.mktemp("console"))
+    yield service
+    service.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(browser: Browser, sandbox: Service) -> AsyncIterator[Page]:
+    """A page of a browser that was never used."""
+    async with watched(browser, sandbox.base_url) as context:
+        yield await context.new_page()
+
+
+@pytest.fixture(scope="module")
+def client(sandbox: Service) -> Iterator[httpx.Client]:
+    """An HTTP client of this file's own service: what phones and programs call it with."""
+    with httpx.Client(base_url=sandbox.base_url, timeout=30) as client:
+        yield client
+
+
+@pytest.fixture
+def owner(sandbox: Service, client: httpx.Client) -> Developer:
+    """The sandbox's own developer as a program, to compare with."""
+    return Developer(client, sandbox.access_token)
+
+
+async def secrets_shown(page: Page) -> dict[str, str]:
+    """Return the secrets that a page shows once, by their kind."""
+    await expect(page.locator(".secrets")).to_be_visible()
+    found = await page.locator(".secrets code").all_text_contents()
+    return {secret.partition("_")[0]: secret for secret in found}
+
+
+async def type_confirmation(page: Page, button: str, name: str) -> None:
+    """Fill the form of a dangerous button and send it."""
+    form = page.locator("form", has=page.get_by_role("button", name=button, exact=True))
+    await form.get_by_role("textbox").fill(name)
+    await form.get_by_role("button").click()
+
+
+async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.Client, owner: Developer) -> None:
+    """From the link on the start screen to a deleted project, with nothing but the browser and a phone."""
+    link = invitation_link(sandbox)
+    clipboard = ["clipboard-read", "clipboard-write"]
+    with receiver() as received:
+        async with watched(browser, sandbox.base_url, permissions=clipboard) as context:
+            page = await context.new_page()
+
+            # The link fills in its code, and leaves it neither in the address nor in the history.
+            await page.goto(link)
+            await expect(page.get_by_label("Code of the invitation")).to_have_value(link.partition("#")[2])
+            assert page.url == f"{sandbox.base_url}/console/invite"
+            await page.get_by_role("button", name="Go on", exact=True).click()
+            await page.get_by_role("button", name="Go on in the messenger").click()
+            async with context.expect_page() as opened:
+                await page.get_by_role("link", name="Open the messenger").click()
+            phone_page = await opened.value
+            await phone_page.click("#start")
+            await phone_page.get_by_role("button", name="Confirm", exact=True).click()
+            await heading(page, "Projects")
+            await expect(page.get_by_role("status").first).to_contain_text("You are signed in")
+            await phone_page.close()
+
+            # A project; its secrets are shown once: a reload and the way back do not show them.
+            await page.get_by_role("link", name="New project").click()
+            await page.get_by_label("Name", exact=True).fill("Shop <b>&</b>")
+            await page.get_by_label("Webhook URL").fill(received.url)
+            await page.get_by_role("button", name="Create the project").click()
+            await heading(page, "Shop <b>&</b>")
+            project_page = page.url
+            project_id = project_page.rpartition("/")[2]
+            secrets = await secrets_shown(page)
+            assert set(secrets) == {"sk", "whsec"}
+            await page.locator(".secrets").get_by_role("button", name="Copy").first.click()
+            assert await page.evaluate("navigator.clipboard.readText()") in secrets.values()
+            await page.reload()
+            await heading(page, "Shop <b>&</b>")
+            await expect(page.locator(".secrets")).to_have_count(0)
+            await page.get_by_role("link", name="Projects").click()
+            await heading(page, "Projects")
+            await page.go_back()
+            await heading(page, "Shop <b>&</b>")
+            for secret in secrets.values():
+                assert secret not in await page.content()
+
+            # A user signs in to it: the session arrives in the list as it happens, without a reload.
+            await page.goto(f"/console/sessions?project_id={project_id}")
+            await expect(page.locator("#live-state")).to_contain_text(re.compile("live", re.IGNORECASE))
+            await page.evaluate("window.stayed = true")
+            started = start_session(client, project_id)
+            row = page.locator("#session-rows tr[data-session]")
+            await expect(row).to_have_count(1)
+            await expect(row).to_contain_text("pending")
+            ada = make_phone(client, "Ada <i>")
+            ada.sign_in(started)
+            await expect(row).to_contain_text("confirmed")
+            await expect(row).to_contain_text("Ada <i>")
+            body = {"project_id": project_id, "session_token": started["session_token"]}
+            assert owner.client.post("/api/v1/verify/public", json=body).json()["status"] == "confirmed"
+            await expect(row).to_contain_text("used")
+            assert await page.evaluate("window.stayed")
+
+            # Its time line.
+            await row.get_by_role("link").first.click()
+            await heading(page, "Session")
+            await expect(page.locator("#steps > li strong")).to_have_text(["requested", "opened", "confirmed", "read"])
+
+            # Analytics are those of the API.
+            await page.goto(f"/console/analytics?project_id={project_id}&days=7")
+            answer = owner.ask("GET", "/analytics", params={"project_id": project_id, "days": 7})
+            figures = await page.locator(".figures dd").all_text_contents()
+            assert figures[:2] == [str(answer["total_sessions"]), str(answer["confirmed_sessions"])] == ["1", "1"]
+            assert figures[2].startswith(str(answer["conversion_rate"]))
+            assert figures[3] == str(answer["unique_users"])
+
+            # The webhook came, signed; it is sent again from its page.
+            event_id, event, signature = received.wait_for(1)[0]
+            assert signature == hmac.new(secrets["whsec"].encode(), event, hashlib.sha256).hexdigest()
+            await page.goto(f"{project_page}/webhooks")
+            await expect(page.locator("#endpoint ~ p .badge").first).to_have_text("Works")
+            await page.get_by_role("link", name="auth.confirmed").click()
+            await heading(page, "Delivery of auth.confirmed")
+            await expect(page.locator("#event-id")).to_have_text(event_id)
+            await page.get_by_role("button", name="Send it again").click()
+            again = received.wait_for(2)[1]
+            assert again[:2] == (event_id, event)
+            await page.goto(f"{project_page}/webhooks")
+            await page.get_by_role("button", name="Send a test").click()
+            assert json.loads(received.wait_for(3)[2][1])["event"] == "webhook.test"
+
+            # The webhook secret: shown on request, rotated, and the next one promoted.
+            await page.goto(f"{project_page}/webhooks")
+            await page.get_by_role("button", name="Show the webhook secret").click()
+            assert await secrets_shown(page) == {"whsec": secrets["whsec"]}
+            await page.goto(f"{project_page}/webhooks")
+            await page.get_by_role("button", name="Begin a rotation").click()
+            assert (await secrets_shown(page))["whsec"] != secrets["whsec"]
+            await page.get_by_role("button", name="Promote the next secret now").click()
+            await expect(page.get_by_role("button", name="Begin a rotation")).to_be_visible()
+            promoted = owner.ask("GET", f"/projects/{project_id}/webhook-secret")["webhook_secret"]
+            assert promoted != secrets["whsec"]
+
+            # New secrets, behind the project's name.
+            await page.goto(f"{project_page}/settings")
+            await type_confirmation(page, "Replace both secrets", "Shop")
+            await expect(page.get_by_role("alert")).to_be_visible()
+            assert owner.ask("GET", f"/projects/{project_id}/webhook-secret")["webhook_secret"] == promoted
+            await type_confirmation(page, "Replace both secrets", "Shop <b>&</b>")
+            replaced = await secrets_shown(page)
+            assert replaced["sk"] != secrets["sk"]
+            for key, status in ((secrets["sk"], 401), (replaced["sk"], 200)):
+                headers = {"Authorization": f"Bearer {key}"}
+                assert owner.client.post("/api/v1/generate", json={}, headers=headers).status_code == status
+
+            # Deletion, behind its name, too.
+            await page.goto(f"{project_page}/settings")
+            await type_confirmation(page, "Delete the project", "Shop <b>&</b>")
+            await heading(page, "Projects")
+            await expect(page.get_by_role("link", name="Shop")).to_have_count(0)
+            await page.goto(project_page)
+            await heading(page, "Not found")
+
+            # All of it is in the audit log; then out.
+            await page.goto("/console/audit")
+            await expect(page.locator("tbody tr")).not_to_have_count(0)
+            log = await page.locator("main").inner_text()
+            for secret in (*secrets.values(), *replaced.values(), promoted, link.partition("#")[2]):
+                assert secret not in log
+            assert log.count(project_id) + log.count("Shop") >= 5
+            await page.get_by_role("button", name="Sign out", exact=True).click()
+            await heading(page, "Sign in to Taproof")
+            await page.goto("/console/projects")
+            await heading(page, "Sign in to Taproof")
+
+
+async def test_try_it(page: Page, sandbox: Service, client: httpx.Client) -> None:
+    """“Try it” runs a real sign-in in the page: the phone confirms, the answer is shown, and its proof holds."""
+    await sign_in_with_token(page, sandbox.access_token)
+    await page.goto(f"/console/projects/{sandbox.project_id}/try")
+    await page.get_by_role("button", name="Start a sign-in").click()
+    await expect(page.locator(".qr-code")).to_be_visible()
+    await confirm(page, make_phone(client, "Grace Hopper"))
+    await expect(page.locator("#outcome")).to_contain_text("Grace Hopper")
+    await expect(page.locator("main .badge.good")).to_have_text("Holds")
+    await page.reload()
+    await expect(page.get_by_role("button", name=re.compile("Start a sign-in|Try again"))).to_be_visible()
+
+
+async def test_a_second_developer(browser: Browser, sandbox: Service, client: httpx.Client, owner: Developer) -> None:
+    """An owner invites another developer, who signs in with another phone and sees nothing of the owner's."""
+    project = owner.create_project("Only the owner's")
+    async with watched(browser, sandbox.base_url) as first, watched(browser, sandbox.base_url) as second:
+        page = await first.new_page()
+        await sign_in_with_token(page, sandbox.access_token)
+        await page.get_by_role("link", name="Team").click()
+        await page.get_by_label("E-mail address").fill("grace@example.com")
+        await page.get_by_role("button", name="Make an invitation").click()
+        link = await page.locator(".secrets code").text_content()
+        assert link
+
+        grace = make_phone(client, "Grace")
+        other = await second.new_page()
+        await accept(other, link, grace)
+        await expect(other.locator("header")).to_contain_text("grace@example.com")
+        for path in ("projects", "sessions", "analytics", "audit", "tokens"):
+            await other.goto(f"/console/{path}")
+            assert "Only the owner's" not in await other.content()
+            assert project.id not in await other.content()
+        for path in (f"projects/{project.id}", f"projects/{project.id}/settings", f"projects/{project.id}/webhooks"):
+            await other.goto(f"/console/{path}")
+            await heading(other, "Not found")
+        await expect(other.get_by_role("link", name="Team")).to_have_count(0)
+
+        # The link is used up; the phone alone signs her in from now on.
+        await other.get_by_role("button", name="Sign out", exact=True).click()
+        await other.get_by_role("button", name="Sign in with your messenger").click()
+        await confirm(other, grace)
+        await expect(other.locator("header")).to_contain_text("grace@example.com")
+        third = await first.new_page()
+        await third.goto(link)
+        await third.get_by_role("button", name="Go on", exact=True).click()
+        await expect(third.get_by_role("alert")).to_be_visible()
+
+
+async def test_somebody_unknown(page: Page, client: httpx.Client) -> None:
+    """A messenger account that belongs to no developer signs nobody in, and is told what to do."""
+    await page.goto("/console")
+    await page.get_by_role("button", name="Sign in with your messenger").click()
+    await confirm(page, make_phone(client, "Mallory"))
+    await expect(page.get_by_role("alert")).to_contain_text("Mallory")
+    await page.goto("/console/projects")
+    await heading(page, "Sign in to Taproof")
+
+
+async def test_sign_out_everywhere(browser: Browser, sandbox: Service) -> None:
+    """One click ends every browser's session of the developer."""
+    async with watched(browser, sandbox.base_url) as first, watched(browser, sandbox.base_url) as second:
+        pages = [await first.new_page(), await second.new_page()]
+        for page in pages:
+            await sign_in_with_token(page, sandbox.access_token)
+        await pages[0].goto("/console/account")
+        await pages[0].get_by_role("button", name="Sign out everywhere").click()
+        await heading(pages[0], "Sign in to Taproof")
+        await pages[1].goto("/console/projects")
+        await heading(pages[1], "Sign in to Taproof")
+
+
+async def test_an_access_token(page: Page, sandbox: Service, client: httpx.Client, owner: Developer) -> None:
+    """A token is shown once, signs in to the API and the console, and when it is revoked both end."""
+    await sign_in_with_token(page, sandbox.access_token)
+    await page.goto("/console/tokens")
+    await page.get_by_label("Name").fill("laptop")
+    await page.get_by_role("button", name="Make the access token").click()
+    token = (await secrets_shown(page))["tap"]
+    await page.reload()
+    assert token not in await page.content()
+    program = Developer(client, token)
+    assert program.call("GET", "/me").status_code == 200
+    await page.get_by_role("button", name="Sign out", exact=True).click()
+    await sign_in_with_token(page, token)
+    tokens = {each["name"]: each["id"] for each in owner.ask("GET", "/tokens")["tokens"]}
+    owner.ask("DELETE", f"/tokens/{tokens['laptop']}")
+    assert program.call("GET", "/me").status_code == 401
+    await page.goto("/console/tokens")
+    await heading(page, "Sign in to Taproof")
+
+
+async def test_the_cookie(page: Page, sandbox: Service) -> None:
+    """No script can read the session's cookie, and no other site's form carries it."""
+    await sign_in_with_token(page, sandbox.access_token)
+    cookies = {cookie.get("name"): cookie for cookie in await page.context.cookies()}
+    cookie = cookies["taproof_session"]
+    assert cookie.get("httpOnly")
+    assert cookie.get("sameSite") == "Lax"
+    assert await page.evaluate("document.cookie") == ""
+
+
+async def test_a_form_is_sent_once(page: Page, sandbox: Service, owner: Developer) -> None:
+    """Two clicks on a button make one project."""
+    await sign_in_with_token(page, sandbox.access_token)
+    await page.goto("/console/projects/new")
+    await page.get_by_label("Name", exact=True).fill("Twice")
+    await page.get_by_role("button", name="Create the project").dblclick()
+    await heading(page, "Twice")
+    assert [project["name"] for project in owner.ask("GET", "/projects")["projects"]].count("Twice") == 1

@@ -1,0 +1,57 @@
+"""The console over TLS in a real browser: its cookies are bound to this host, and never leave HTTPS."""
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from playwright.async_api import expect
+from tests.chromium import open_chromium
+from tests.e2e.conftest import Service, make_phone
+from tests.e2e.console_browser import accept, confirm, heading, invitation_link, watched
+from tests.e2e.test_process_https import issue, start
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, str]]:
+    """A sandbox over TLS, and its address."""
+    directory = tmp_path_factory.mktemp("console_tls")
+    certificate, key = issue("localhost", issue("Test authority", None))
+    (directory / "cert.pem").write_bytes(certificate.public_bytes(Encoding.PEM))
+    (directory / "key.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    yield from start(directory, "--tls-cert", "cert.pem", "--tls-key", "key.pem", scheme="https")
+
+
+async def test_cookies_are_bound_to_the_host(tls: tuple[Service, str]) -> None:
+    """Every cookie is `__Host-`, Secure and HttpOnly, and a browser that keeps to those rules signs in with them."""
+    service, base_url = tls
+    with httpx.Client(base_url=base_url, verify=False, timeout=30) as client:  # noqa: S501 — on loopback, for a phone.
+        phone = make_phone(client, "Ada")
+        # Nobody in this browser knows the authority of the test's certificate.
+        async with (
+            open_chromium() as browser,
+            watched(browser, base_url, ignore_https_errors=True) as context,
+        ):
+            page = await context.new_page()
+            await accept(page, invitation_link(service), phone)
+            await page.get_by_role("link", name="New project").click()
+            await page.get_by_label("Name", exact=True).fill("Over TLS")
+            await page.get_by_role("button", name="Create the project").click()
+            await expect(page.locator(".secrets code")).to_have_count(2)
+            await page.get_by_role("button", name="Sign out", exact=True).click()
+            await heading(page, "Sign in to Taproof")
+            await page.get_by_role("button", name="Sign in with your messenger").click()
+            await expect(page.locator(".qr-code")).to_be_visible()
+            assert {cookie.get("name") for cookie in await context.cookies()} == {"__Host-taproof_signin"}
+            await confirm(page, phone)
+            await heading(page, "Projects")
+            cookies = await context.cookies()
+            assert [cookie.get("name") for cookie in cookies] == ["__Host-taproof_session"]
+            for cookie in cookies:
+                assert cookie.get("secure")
+                assert cookie.get("httpOnly")
+                assert cookie.get("sameSite") == "Lax"
+                assert cookie.get("path") == "/"
+                assert cookie.get("expires") == -1

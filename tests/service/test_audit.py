@@ -1,0 +1,341 @@
+"""The audit log: who changed what, when, and from where."""
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.databases import DRIVERS
+from tests.service.conftest import acting
+
+from taproof.core.clock import MINUTE, iso8601
+from taproof.core.errors import InvalidRequest, TaproofError
+from taproof.core.model import Actor, AuditEntry, Developer, ProjectChanges
+from taproof.service.audit import audit_entry, url_origin
+from taproof.service.paging import write_cursor
+from taproof.service.webhooks import Answer
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Node
+
+pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
+
+URL = "https://hooks.example.com:8443/canary-path?key=canary-query"
+ORIGIN = "https://hooks.example.com:8443"
+NO_PROJECT = "proj_" + "0" * 22
+
+
+class Log:
+    """Watches a developer's audit log: each step of a test adds one entry, and says which."""
+
+    def __init__(self, node: "Node", developer: Developer) -> None:
+        self._node = node
+        self._developer = developer
+        self._known: set[str] = set()
+
+    async def everything(self) -> list[AuditEntry]:
+        return (await self._node.audit.list_entries(self._developer, limit=200, cursor=None)).entries
+
+    async def only_new(self) -> AuditEntry:
+        """Return the one entry that came since the last call."""
+        (new,) = [each for each in await self.everything() if each.id not in self._known]
+        self._known.add(new.id)
+        return new
+
+    async def told(self) -> tuple[str, str, Any]:
+        """Return what the new entry says was done; it must say by whom, when and from where."""
+        entry = await self.only_new()
+        expected = acting(self._developer)
+        assert (entry.actor, entry.via) == (self._developer.email, "access_token")
+        assert (entry.via_id, entry.address) == (expected.via_id, expected.address)
+        assert (entry.developer_id, entry.created_at) == (self._developer.id, self._node.clock.now)
+        self._node.clock.now += MINUTE
+        return entry.action, entry.subject, json.loads(entry.details)
+
+
+async def new_log(node: "Node") -> tuple[Actor, Log]:
+    """Return a new developer and their log, of which the entry about themselves has been read."""
+    developer = await node.developer()
+    log = Log(node, developer)
+    assert (await log.only_new()).action == "developer.created"
+    node.clock.now += MINUTE
+    return acting(developer), log
+
+
+# ---- each change leaves one entry
+
+
+async def test_changes_of_a_project_are_told(node: "Node") -> None:
+    """What was set, as it is stored; a project that is deleted is told by its name, since its id leads nowhere."""
+    actor, log = await new_log(node)
+    project, _ = await node.projects.create_project(
+        actor, " Shop ", webhook_url=URL, public_access=True, collect_phone=False
+    )
+    assert await log.told() == ("project.created", project.id, {"name": "Shop"})
+    for changes, details in (
+        (ProjectChanges(name=" Store "), {"name": "Store"}),
+        (ProjectChanges(webhook_url=""), {"webhook_url": ""}),
+        (ProjectChanges(webhook_url=URL, is_active=False), {"webhook_url": ORIGIN, "is_active": False}),
+        (ProjectChanges(public_access=True, collect_phone=False), {"public_access": True, "collect_phone": False}),
+    ):
+        await node.projects.update_project(actor, project.id, changes)
+        assert await log.told() == ("project.updated", project.id, details)
+    await node.projects.delete_project(actor, project.id)
+    assert await log.told() == ("project.deleted", project.id, {"name": "Store"})
+
+
+async def test_changes_of_secrets_are_told(node: "Node") -> None:
+    """That they were changed, and never to what."""
+    actor, log = await new_log(node)
+    project, _ = await node.project(actor.developer)
+    assert (await log.told())[0] == "project.created"
+    await node.projects.rotate_webhook_secret(actor, project.id, 24)
+    assert await log.told() == ("webhook_secret.rotated", project.id, {"overlap_hours": 24})
+    await node.projects.promote_webhook_secret(actor, project.id)
+    assert await log.told() == ("webhook_secret.promoted", project.id, {})
+    await node.projects.regenerate_secrets(actor, project.id)
+    assert await log.told() == ("project.secrets_regenerated", project.id, {})
+
+
+async def test_access_tokens_are_told_by_their_preview(node: "Node") -> None:
+    """By that a developer who found a token somewhere finds out when it was made, and until when it is valid."""
+    actor, log = await new_log(node)
+    until = node.clock.now + 60 * MINUTE
+    for expires_at, shown in ((None, None), (until, iso8601(until))):
+        made = (await node.developers.create_access_token(actor, " CI ", expires_at=expires_at)).token
+        details = {"name": "CI", "preview": made.preview}
+        assert await log.told() == ("access_token.created", made.id, details | {"expires_at": shown})
+        await node.developers.delete_access_token(actor, made.id)
+        assert await log.told() == ("access_token.revoked", made.id, details)
+
+
+async def test_a_delivery_that_is_sent_again_is_told(node: "Node") -> None:
+    """It may do something in the receiver a second time; what the service sends by itself is not told."""
+    actor, log = await new_log(node)
+    project, _ = await node.project(actor.developer, webhook_url=URL)
+    assert (await log.told())[0] == "project.created"
+    await node.confirmed(project)
+    (delivery,) = await node.webhooks.claim_deliveries(10)
+    await node.webhooks.finish_attempt(delivery, Answer(1, 200))
+    await node.deliveries.send_test(actor.developer, project.id)
+    await node.deliveries.resend_delivery(actor, delivery.event.id)
+    assert await log.told() == ("delivery.resent", delivery.event.id, {})
+
+
+async def test_a_webhook_that_was_turned_off_is_told_as_the_services_doing(node: "Node") -> None:
+    """Nobody asked for it, so there is no address; of the URL the host is told."""
+    actor, log = await new_log(node)
+    project, _ = await node.project(actor.developer, webhook_url=URL)
+    assert (await log.told())[0] == "project.created"
+    await node.confirmed(project)
+    (delivery,) = await node.webhooks.claim_deliveries(10)
+    assert await node.webhooks.finish_attempt(delivery, Answer(1, 410)) == "turned_off"
+    entry = await log.only_new()
+    assert (entry.action, entry.subject) == ("webhook.turned_off", project.id)
+    assert json.loads(entry.details) == {"reason": "gone", "host": "hooks.example.com"}
+    assert (entry.actor, entry.via, entry.via_id, entry.address) == ("Taproof", "service", "", "")
+    assert entry.created_at == node.clock.now
+
+
+async def test_a_developers_log_begins_with_the_command_line(node: "Node") -> None:
+    """Whoever was added there finds it in their own log, with what they were given."""
+    ada, bob = await node.developer("pro"), await node.developer()
+    for developer in (ada, bob):
+        (entry,) = await Log(node, developer).everything()
+        assert (entry.action, entry.subject, entry.developer_id) == ("developer.created", developer.id, developer.id)
+        assert (entry.actor, entry.via, entry.via_id, entry.address) == ("command line", "command_line", "", "")
+        assert entry.created_at == developer.created_at
+        details = {"email": developer.email, "plan": developer.plan, "is_owner": developer.is_owner}
+        assert json.loads(entry.details) == details
+    assert (ada.is_owner, bob.is_owner) == (True, False)
+
+
+async def test_the_operator_is_told_as_the_command_line(node: "Node") -> None:
+    """Nobody was recognised there, so no developer's name stands beside what was done."""
+    actor, log = await new_log(node)
+    operator = Actor(actor.developer, "command_line")
+    await node.developers.create_access_token(operator, "CI")
+    entry = await log.only_new()
+    assert (entry.actor, entry.via, entry.via_id, entry.address) == ("command line", "command_line", "", "")
+
+
+# ---- what changes nothing leaves none
+
+
+async def test_what_fails_leaves_no_entry(node: "Node") -> None:
+    """In nobody's log: neither what is refused at once, nor what the store finds not to be there."""
+    actor, log = await new_log(node)
+    stranger, strangers = await new_log(node)
+    project, _ = await node.project(actor.developer)
+    token = (await node.developers.create_access_token(actor, "CI")).token
+    tested, _ = await node.project(actor.developer, webhook_url=URL)
+    event_id = (await node.deliveries.send_test(actor.developer, tested.id)).record.event_id
+    await node.projects.update_project(actor, tested.id, ProjectChanges(webhook_url=""))
+    await node.projects.rotate_webhook_secret(actor, tested.id, 24)
+    before = [await log.everything(), await strangers.everything()]
+    changes = ProjectChanges(name="Mine")
+    for call in (
+        node.projects.create_project(actor, "", webhook_url="", public_access=True, collect_phone=False),
+        node.projects.update_project(actor, project.id, ProjectChanges(webhook_url="http://example.com/")),
+        node.projects.promote_webhook_secret(actor, project.id),
+        node.projects.rotate_webhook_secret(actor, project.id, 0),
+        node.projects.rotate_webhook_secret(actor, tested.id, 24),
+        node.developers.create_access_token(actor, ""),
+        node.developers.create_developer(actor.developer.email, "free"),
+        node.deliveries.resend_delivery(actor, event_id),
+        node.deliveries.resend_delivery(actor, "evt_" + "0" * 22),
+        node.deliveries.resend_delivery(stranger, event_id),
+        node.developers.delete_access_token(stranger, token.id),
+        node.developers.delete_access_token(actor, "tok_0"),
+        *(
+            step
+            for who, project_id in ((stranger, project.id), (actor, NO_PROJECT), (actor, "x"))
+            for step in (
+                node.projects.update_project(who, project_id, changes),
+                node.projects.rotate_webhook_secret(who, project_id, 24),
+                node.projects.promote_webhook_secret(who, project_id),
+                node.projects.regenerate_secrets(who, project_id),
+                node.projects.delete_project(who, project_id),
+            )
+        ),
+    ):
+        with pytest.raises(TaproofError):
+            await call
+    assert [await log.everything(), await strangers.everything()] == before
+
+
+async def test_a_change_of_nothing_leaves_no_entry(node: "Node") -> None:
+    """An empty PATCH is answered with the project, and is no change."""
+    actor, log = await new_log(node)
+    project, _ = await node.project(actor.developer)
+    before = await log.everything()
+    await node.projects.update_project(actor, project.id, ProjectChanges())
+    assert await log.everything() == before
+
+
+async def test_a_webhook_that_stays_on_leaves_no_entry(node: "Node") -> None:
+    """The 410 came from a URL that was replaced meanwhile."""
+    actor, log = await new_log(node)
+    project, _ = await node.project(actor.developer, webhook_url=URL)
+    await node.confirmed(project)
+    (delivery,) = await node.webhooks.claim_deliveries(10)
+    await node.projects.update_project(actor, project.id, ProjectChanges(webhook_url="https://example.org/"))
+    before = await log.everything()
+    assert await node.webhooks.finish_attempt(delivery, Answer(1, 410)) == "dead"
+    assert await log.everything() == before
+
+
+async def test_of_many_that_race_one_leaves_an_entry(node: "Node", other_node: "Node") -> None:
+    """On two nodes at once: as many entries as calls that had success."""
+    actor, log = await new_log(node)
+    project, _ = await node.project(actor.developer)
+    token = (await node.developers.create_access_token(actor, "CI")).token
+    for action, calls in (
+        ("webhook_secret.rotated", [each.projects.rotate_webhook_secret for each in (node, other_node) * 3]),
+        ("webhook_secret.promoted", [each.projects.promote_webhook_secret for each in (node, other_node) * 3]),
+        ("access_token.revoked", [each.developers.delete_access_token for each in (node, other_node) * 3]),
+        ("project.deleted", [each.projects.delete_project for each in (node, other_node) * 3]),
+    ):
+        more: Any = [24] if action.endswith("rotated") else []
+        subject = token.id if action.startswith("access_token") else project.id
+        made: Any = [call(actor, subject, *more) for call in calls]
+        results = await asyncio.gather(*made, return_exceptions=True)
+        assert sum(not isinstance(result, Exception) for result in results) == 1, action
+        assert [str(each.action) for each in await log.everything()].count(action) == 1
+
+
+# ---- what an entry never holds
+
+
+async def test_no_secret_is_in_any_entry(node: "Node") -> None:
+    """Neither what the service gives out, nor what a developer hides in a webhook URL."""
+    actor, log = await new_log(node)
+    project, first = await node.project(actor.developer, webhook_url=URL)
+    rotation = await node.projects.rotate_webhook_secret(actor, project.id, 1)
+    await node.projects.promote_webhook_secret(actor, project.id)
+    second = await node.projects.regenerate_secrets(actor, project.id)
+    await node.projects.update_project(actor, project.id, ProjectChanges(webhook_url=URL + "2"))
+    token = await node.developers.create_access_token(actor, "CI")
+    session_token = await node.confirmed(project)
+    (delivery,) = await node.webhooks.claim_deliveries(10)
+    await node.deliveries.resend_delivery(actor, delivery.event.id)
+    await node.webhooks.finish_attempt(delivery, Answer(1, 410, body=session_token.encode()))
+    await node.developers.delete_access_token(actor, token.token.id)
+    await node.projects.delete_project(actor, project.id)
+    entries = await log.everything()
+    assert len(entries) >= 9
+    written = repr(entries)
+    secrets = [first.secret_key, first.webhook_secret, second.secret_key, second.webhook_secret, token.plaintext]
+    for secret in (*secrets, rotation.next_webhook_secret or "", session_token):
+        assert secret[8:40] not in written
+    assert "canary" not in written
+
+
+def test_of_a_webhook_url_the_origin_is_kept(driver: str) -> None:
+    """Scheme, host and port; never a name and password, should a URL of old have them."""
+    for url, origin in (
+        ("", ""),
+        ("https://example.com", "https://example.com"),
+        ("https://example.com/a?b#c", "https://example.com"),
+        ("https://ada:canary@example.com:8443/", "https://example.com:8443"),
+        ("http://[::1]:9/hook", "http://[::1]:9"),
+    ):
+        assert url_origin(url) == origin
+
+
+# ---- reading
+
+
+async def test_pages_hold_every_entry_once_newest_first(node: "Node") -> None:
+    """Also when several changes fall into one millisecond."""
+    actor, log = await new_log(node)
+    for number in range(7):
+        node.clock.now += number % 2
+        await node.developers.create_access_token(actor, f"token {number}")
+    entries = await log.everything()
+    assert len(entries) == 8
+    assert [each.created_at for each in entries] == sorted((each.created_at for each in entries), reverse=True)
+    for limit in (1, 3, 8, 9):
+        found: list[AuditEntry] = []
+        cursor = None
+        while True:
+            page = await node.audit.list_entries(actor.developer, limit=limit, cursor=cursor)
+            assert len(page.entries) <= limit
+            found += page.entries
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        assert found == entries
+
+
+async def test_a_log_holds_ones_own_entries_only(node: "Node") -> None:
+    """Also with the cursor of somebody else's log."""
+    ada, _ = await new_log(node)
+    bob, _ = await new_log(node)
+    for _ in range(3):
+        await node.developers.create_access_token(ada, "of Ada")
+        await node.developers.create_access_token(bob, "of Bob")
+    page = await node.audit.list_entries(ada.developer, limit=1, cursor=None)
+    rest = await node.audit.list_entries(bob.developer, limit=200, cursor=page.next_cursor)
+    assert rest.entries
+    assert {each.developer_id for each in (*page.entries, *rest.entries)} == {ada.developer.id, bob.developer.id}
+    assert {each.developer_id for each in rest.entries} == {bob.developer.id}
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "\ud800", write_cursor(1, "sess_1"), write_cursor(1, "evt_1")])
+async def test_a_cursor_of_no_log_is_refused(node: "Node", cursor: str) -> None:
+    """Also one of another list."""
+    developer = await node.developer()
+    with pytest.raises(InvalidRequest, match=r"^cursor "):
+        await node.audit.list_entries(developer, limit=1, cursor=cursor)
+
+
+def test_details_are_an_object_whatever_is_in_them(driver: str) -> None:
+    """A name is a developer's, so it may hold anything: it must not end the text early, nor stop the store."""
+    actor = Actor(Developer("dev_1", "ada@example.com", "free", 1), "console", "con_1", "203.0.113.7")
+    name = '"}\0\ud800 ٣'
+    entry = audit_entry(actor, "project.updated", 1, bytes, subject="proj_1", details={"name": name})
+    assert json.loads(entry.details) == {"name": name}
+    assert entry.details.isascii()
+    assert entry.details.isprintable()
+    assert json.loads(audit_entry(actor, "project.updated", 1, bytes, subject="x").details) == {}

@@ -1,0 +1,302 @@
+"""How developers come in: one-time links that make one, or bind a messenger account to one."""
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.databases import DRIVERS
+
+from taproof.core.clock import DAY
+from taproof.core.entropy import system_entropy
+from taproof.core.errors import (
+    DeveloperExists,
+    IdentityTaken,
+    InvalidRequest,
+    InvitationNotFound,
+    NotTheFirst,
+    OwnerOnly,
+    TaproofError,
+)
+from taproof.core.identifiers import is_key, key_hash
+from taproof.core.model import Actor, AuditEntry, Developer, Identity
+from taproof.service.console_sessions import ConsoleSessions
+from taproof.service.invitations import FIRST_LIFETIME, LIFETIME, Invitations
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Node
+
+pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
+
+ADA = Identity("1001", "Ada Lovelace", "ada")
+BOB = Identity("1002", "Боб", "")
+FROM = "203.0.113.7"
+
+
+def invitations_of(node: "Node") -> Invitations:
+    return Invitations(node.storage, node.clock, system_entropy)
+
+
+@pytest.fixture
+def invitations(node: "Node") -> Invitations:
+    return invitations_of(node)
+
+
+async def first(invitations: Invitations, email: str = "ada@example.com", identity: Identity = ADA) -> Developer:
+    """Let the first developer come in."""
+    code = await invitations.invite_first()
+    assert code is not None
+    return await invitations.accept_invitation(code, identity, email=email, address=FROM)
+
+
+def console(developer: Developer) -> Actor:
+    return Actor(developer, "console", "cses_of_the_test", FROM)
+
+
+async def log_of(node: "Node", developer: Developer) -> list[AuditEntry]:
+    """Return a developer's log by action. The clock stands, so the order of the entries means nothing."""
+    entries = (await node.audit.list_entries(developer, limit=50, cursor=None)).entries
+    return sorted(entries, key=lambda entry: entry.action)
+
+
+async def test_the_first_developer_comes_in(node: "Node", invitations: Invitations) -> None:
+    """They say their address, own the installation, and are found by their messenger account from then on."""
+    code = await invitations.invite_first()
+    assert code is not None
+    assert is_key(code, "inv")
+    assert (await invitations.read_invitation(code)).email == ""
+    ada = await invitations.accept_invitation(code, ADA, email=" ada@example.com ", address=FROM)
+    assert (ada.email, ada.is_owner, ada.messenger_id, ada.messenger_name) == (
+        "ada@example.com",
+        True,
+        "1001",
+        "Ada Lovelace",
+    )
+    assert await node.developers.list_developers() == [ada]
+    assert await node.developers.read_developer_by_messenger_id("1001") == ada
+    assert await node.developers.read_developer_by_messenger_id("1002") is None
+    (entry,) = await log_of(node, ada)
+    assert (entry.action, entry.actor, entry.via, entry.address, entry.subject) == (
+        "developer.created",
+        "ada@example.com",
+        "console",
+        FROM,
+        ada.id,
+    )
+    assert code not in repr(entry)
+
+
+async def test_there_is_one_first_developer(node: "Node", invitations: Invitations) -> None:
+    """Of two links that were printed before, one works; none is made any more."""
+    one, other = await invitations.invite_first(), await invitations.invite_first()
+    assert one is not None
+    assert other is not None
+    ada = await invitations.accept_invitation(one, ADA, email="ada@example.com", address=FROM)
+    with pytest.raises(NotTheFirst):
+        await invitations.accept_invitation(other, BOB, email="bob@example.com", address=FROM)
+    assert await invitations.invite_first() is None
+    assert await node.developers.list_developers() == [ada]
+
+
+@pytest.mark.parametrize("same_link", [True, False])
+async def test_of_many_who_come_first_one_does(node: "Node", other_node: "Node", *, same_link: bool) -> None:
+    """At once, with one link or with several, on two nodes: one developer, one entry, the others get a sentence."""
+    nodes = [node, other_node] * 4
+    codes = [await invitations_of(each).invite_first() for each in nodes]
+    if same_link:
+        codes = [codes[0]] * len(codes)
+
+    async def accept(number: int) -> Developer | TaproofError:
+        identity = Identity(str(number), "Somebody", "")
+        try:
+            return await invitations_of(nodes[number]).accept_invitation(
+                codes[number] or "", identity, email=f"dev{number}@example.com", address=FROM
+            )
+        except TaproofError as error:
+            return error
+
+    outcomes = await asyncio.gather(*map(accept, range(len(nodes))))
+    made = [outcome for outcome in outcomes if isinstance(outcome, Developer)]
+    assert await node.developers.list_developers() == made
+    assert len(made) == 1
+    refusals = {type(outcome) for outcome in outcomes} - {Developer}
+    assert refusals <= {InvitationNotFound, NotTheFirst}
+    assert refusals
+    assert len(await log_of(node, made[0])) == 1
+
+
+@pytest.mark.parametrize("email", ["", "ada", "ada@example.com\nbob@example.com", "\ud800@example.com"])
+async def test_the_first_ones_address_is_checked_and_the_link_kept(
+    node: "Node", invitations: Invitations, email: str
+) -> None:
+    """By the rules of `developers add`; a slip does not cost the only way in."""
+    code = await invitations.invite_first()
+    assert code is not None
+    with pytest.raises(InvalidRequest, match=r"^email "):
+        await invitations.accept_invitation(code, ADA, email=email, address=FROM)
+    assert await node.developers.list_developers() == []
+    await invitations.accept_invitation(code, ADA, email="ada@example.com", address=FROM)
+
+
+async def test_an_owner_invites(node: "Node", invitations: Invitations) -> None:
+    """The invitation says address, plan and whether it makes an owner; both logs tell of it."""
+    ada = await first(invitations)
+    made = await invitations.invite_developer(console(ada), " bob@example.com ", plan="pro")
+    assert await invitations.list_invitations(ada) == [made.invitation]
+    assert (made.invitation.invited_by, made.invitation.email) == ("ada@example.com", "bob@example.com")
+    bob = await invitations.accept_invitation(made.code, BOB, email="ignored@example.com", address=FROM)
+    assert (bob.email, bob.plan, bob.is_owner, bob.messenger_name) == ("bob@example.com", "pro", False, "Боб")
+    assert await invitations.list_invitations(ada) == []
+    _, invited = await log_of(node, ada)
+    assert (invited.action, invited.subject) == ("developer.invited", made.invitation.id)
+    assert json.loads(invited.details) == {"email": "bob@example.com", "plan": "pro", "is_owner": False}
+    (created,) = await log_of(node, bob)
+    assert (created.action, json.loads(created.details)["invited_by"]) == ("developer.created", "ada@example.com")
+    assert made.code not in repr(await log_of(node, ada)) + repr(made.invitation)
+
+
+async def test_only_owners_invite_list_and_revoke(node: "Node", invitations: Invitations) -> None:
+    """Whoever is no owner changes and learns nothing, also with an id that exists."""
+    ada = await first(invitations)
+    made = await invitations.invite_developer(None, "bob@example.com")
+    bob = await invitations.accept_invitation(made.code, BOB, address=FROM)
+    other = await invitations.invite_developer(console(ada), "eve@example.com", is_owner=True)
+    with pytest.raises(OwnerOnly):
+        await invitations.invite_developer(console(bob), "mallory@example.com")
+    with pytest.raises(OwnerOnly):
+        await invitations.list_invitations(bob)
+    with pytest.raises(OwnerOnly):
+        await invitations.revoke_invitation(console(bob), other.invitation.id)
+    for actor in (console(ada), replace(console(ada), via="access_token")):
+        with pytest.raises(OwnerOnly):
+            await invitations.invite_again(actor, bob)
+    assert await invitations.list_invitations(ada) == [other.invitation]
+    assert [entry.action for entry in await log_of(node, bob)] == ["developer.created"]
+
+
+async def test_the_command_line_invites_without_anybodys_log(node: "Node", invitations: Invitations) -> None:
+    """Nobody acts there who has one; the new developer's own log begins with the acceptance."""
+    ada = await first(invitations)
+    made = await invitations.invite_developer(None, "bob@example.com", is_owner=True)
+    assert made.invitation.invited_by == ""
+    assert [entry.action for entry in await log_of(node, ada)] == ["developer.created"]
+    bob = await invitations.accept_invitation(made.code, BOB, address=FROM)
+    assert bob.is_owner
+    await invitations.invite_developer(console(bob), "eve@example.com")
+
+
+@pytest.mark.parametrize("email", ["ada@example.com", "ADA@example.COM"])
+async def test_who_is_there_is_not_invited(invitations: Invitations, email: str) -> None:
+    """An owner in the console cannot make links that sign in as somebody else."""
+    ada = await first(invitations)
+    with pytest.raises(DeveloperExists):
+        await invitations.invite_developer(console(ada), email)
+    with pytest.raises(InvalidRequest, match=r"^email "):
+        await invitations.invite_developer(console(ada), "no address")
+
+
+async def test_a_link_works_once(node: "Node", invitations: Invitations) -> None:
+    """Also for the very same account."""
+    ada = await first(invitations)
+    made = await invitations.invite_developer(console(ada), "bob@example.com")
+    await invitations.accept_invitation(made.code, BOB, address=FROM)
+    for attempt in (invitations.read_invitation(made.code), _accept(invitations, made.code, BOB)):
+        with pytest.raises(InvitationNotFound):
+            await attempt
+    assert len(await node.developers.list_developers()) == 2
+
+
+async def test_links_end(node: "Node", invitations: Invitations) -> None:
+    """The first one's after a day, all others after seven, to the millisecond."""
+    assert (FIRST_LIFETIME, LIFETIME) == (DAY, 7 * DAY)
+    start = node.clock.now
+    code = await invitations.invite_first()
+    made = await invitations.invite_developer(None, "bob@example.com")
+    assert code is not None
+    for each, end in ((code, start + DAY), (made.code, start + 7 * DAY)):
+        node.clock.now = end - 1
+        assert (await invitations.read_invitation(each)).expires_at == end
+        node.clock.now = end
+        with pytest.raises(InvitationNotFound):
+            await invitations.read_invitation(each)
+        with pytest.raises(InvitationNotFound):
+            await invitations.accept_invitation(each, BOB, email="bob@example.com", address=FROM)
+    assert await node.developers.list_developers() == []
+
+
+async def test_a_revoked_link_is_dead(node: "Node", invitations: Invitations) -> None:
+    """On every node, once, and noted in the log of who did it."""
+    ada = await first(invitations)
+    made = await invitations.invite_developer(console(ada), "bob@example.com")
+    await invitations.revoke_invitation(console(ada), made.invitation.id)
+    with pytest.raises(InvitationNotFound):
+        await invitations.accept_invitation(made.code, BOB, address=FROM)
+    for invitation_id in (made.invitation.id, "invite_unknown", "", "\0", "\ud800"):
+        with pytest.raises(InvitationNotFound):
+            await invitations.revoke_invitation(console(ada), invitation_id)
+    actions = [entry.action for entry in await log_of(node, ada)]
+    assert actions == ["developer.created", "developer.invited", "invitation.revoked"]
+
+
+@pytest.mark.parametrize("code", ["", "inv_", "inv_" + "0" * 49, "\ud800", "x" * 100_000])
+async def test_what_is_no_code_is_not_found(invitations: Invitations, code: str) -> None:
+    """One sentence for whatever is typed in."""
+    with pytest.raises(InvitationNotFound):
+        await invitations.read_invitation(code)
+    with pytest.raises(InvitationNotFound):
+        await invitations.accept_invitation(code, ADA, email="ada@example.com", address=FROM)
+
+
+async def test_codes_are_stored_as_hashes(node: "Node", invitations: Invitations) -> None:
+    """Whoever reads the store cannot come in."""
+    code = await invitations.invite_first()
+    assert code is not None
+    assert await node.storage.read_invitation(key_hash(code), node.clock.now) is not None
+    assert await node.storage.read_invitation(code.encode(), node.clock.now) is None
+
+
+async def test_one_account_signs_in_one_developer(node: "Node", invitations: Invitations) -> None:
+    """An account, or an address, that is taken is refused, and the invitation stays for another try."""
+    ada = await first(invitations)
+    made = await invitations.invite_developer(console(ada), "bob@example.com")
+    with pytest.raises(IdentityTaken):
+        await invitations.accept_invitation(made.code, ADA, address=FROM)
+    await node.developers.create_developer("bob@example.com", "free")
+    with pytest.raises(DeveloperExists):
+        await invitations.accept_invitation(made.code, BOB, address=FROM)
+    assert await node.developers.read_developer_by_messenger_id("1001") == ada
+    assert await invitations.list_invitations(ada) == [made.invitation]
+
+
+async def test_the_operator_binds_another_account(node: "Node", invitations: Invitations) -> None:
+    """A developer who lost theirs gets in again; the old account and every open console session are out."""
+    ada = await first(invitations)
+    sessions = ConsoleSessions(node.storage, node.clock, system_entropy)
+    cookie = await sessions.open_session(ada, access_token_id=None, address=FROM, user_agent="Firefox")
+    made = await invitations.invite_again(Actor(ada, "command_line"), ada)
+    assert await sessions.authenticate(cookie) is not None
+    again = await invitations.accept_invitation(made.code, BOB, email="ignored@example.com", address=FROM)
+    assert again == replace(ada, messenger_id="1002", messenger_name="Боб")
+    assert await node.developers.list_developers() == [again]
+    assert await node.developers.read_developer_by_messenger_id("1001") is None
+    assert await sessions.authenticate(cookie) is None
+    _, bound, invited = [entry for entry in await log_of(node, ada) if entry.action.startswith("developer.")]
+    assert (bound.action, bound.via, json.loads(bound.details)["messenger_id"]) == (
+        "developer.identity_bound",
+        "console",
+        "1002",
+    )
+    assert (invited.action, invited.actor, invited.via) == ("developer.invited", "command line", "command_line")
+    with pytest.raises(InvitationNotFound):
+        await invitations.accept_invitation(made.code, ADA, address=FROM)
+
+
+async def test_a_name_that_no_store_takes(invitations: Invitations) -> None:
+    """The messenger's texts are kept without NUL and lone surrogates."""
+    ada = await first(invitations, identity=Identity("1001", "A\0d\ud800a", ""))
+    assert ada.messenger_name == "Ada"
+
+
+async def _accept(invitations: Invitations, code: str, identity: Identity) -> Developer:
+    return await invitations.accept_invitation(code, identity, address=FROM)

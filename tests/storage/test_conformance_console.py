@@ -1,0 +1,200 @@
+"""Conformance: the messenger accounts that sign in to the console, and its sessions."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.databases import NOW
+
+from taproof.core.clock import HOUR
+from taproof.core.model import AccessToken, Developer
+from taproof.storage.protocol import Storage
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+IDLE = 12 * HOUR
+IDLE_SINCE = NOW - IDLE
+OWNER = Developer("dev_owner", "Ada@Example.com", "pro", NOW, is_owner=True, messenger_id="1001", messenger_name="Ада")
+
+
+async def test_create_developer_keeps_every_field(storage: Storage, seed: "Seed") -> None:
+    """Wherever a developer is read: by address, account, access token and console session, and in the list."""
+    assert await storage.create_developer(OWNER)
+    token, token_hash = await seed.access_token(OWNER)
+    session, cookie_hash = await seed.console_session(OWNER)
+    assert await storage.read_developer("ada@example.com") == OWNER
+    assert await storage.list_developers() == [OWNER]
+    assert await storage.read_access_token(token_hash) == (token, OWNER)
+    assert await storage.read_console_session(cookie_hash, NOW, IDLE_SINCE) == (session, OWNER)
+
+
+async def test_create_developer_refuses_a_taken_messenger_account(storage: Storage) -> None:
+    """An account signs in to one developer; any number of developers have none."""
+    assert await storage.create_developer(OWNER)
+    with pytest.raises(Exception, match=r"(?i)unique|constraint"):
+        await storage.create_developer(replace(OWNER, id="dev_2", email="bob@example.com"))
+    for number in range(2):
+        assert await storage.create_developer(Developer(f"dev_{number}", f"{number}@example.com", "free", NOW))
+
+
+async def test_read_developer_by_messenger_id_compares_exactly(storage: Storage, seed: "Seed") -> None:
+    """A developer without an account is nobody's."""
+    assert await storage.create_developer(OWNER)
+    await seed.developer()
+    assert await storage.read_developer_by_messenger_id("1001") == OWNER
+    for unknown in ("100", "10011", "", "1001 ", "1001\0", "None"):
+        assert await storage.read_developer_by_messenger_id(unknown) is None
+
+
+async def test_create_console_session_keeps_every_field(storage: Storage, seed: "Seed") -> None:
+    """With an access token and without; a cookie leads to one session."""
+    ada = await seed.developer()
+    token, _ = await seed.access_token(ada)
+    for given in (None, token):
+        session, cookie_hash = await seed.console_session(ada, NOW + 2, NOW + 1, given)
+        assert await storage.read_console_session(cookie_hash, NOW + 3, IDLE_SINCE) == (session, ada)
+        with pytest.raises(Exception, match=r"(?i)unique|constraint"):
+            await storage.create_console_session(replace(session, id="cses_other"), cookie_hash)
+
+
+async def test_read_console_session_ends_when_it_was_not_seen(storage: Storage, seed: "Seed") -> None:
+    """To the millisecond; an unknown cookie finds nothing, and nobody gets another's session."""
+    ada, bob = await seed.developer(), await seed.developer()
+    of_ada, ada_hash = await seed.console_session(ada)
+    of_bob, bob_hash = await seed.console_session(bob)
+    assert await storage.read_console_session(ada_hash, NOW, NOW - 1) == (of_ada, ada)
+    assert await storage.read_console_session(bob_hash, NOW, NOW - 1) == (of_bob, bob)
+    assert await storage.read_console_session(ada_hash, NOW, NOW) is None
+    assert await storage.read_console_session(b"?" * 32, NOW, 0) is None
+
+
+async def with_token(storage: Storage, seed: "Seed", expires_at: int | None) -> tuple[AccessToken, Developer, bytes]:
+    """Return an access token, its developer, and the hash of a console session that was signed in to with it."""
+    ada = await seed.developer()
+    token = AccessToken(seed.name("tok"), ada.id, "laptop", "tap_a…z", NOW, expires_at=expires_at)
+    await storage.create_access_token(token, token.id.encode())
+    return token, ada, (await seed.console_session(ada, token=token))[1]
+
+
+async def test_read_console_session_ends_with_its_access_token(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """When it is revoked, on every node at once, and when it has expired; others' tokens do not matter."""
+    token, ada, revoked_hash = await with_token(storage, seed, None)
+    _, _, expiring_hash = await with_token(storage, seed, NOW + 5)
+    _, by_messenger = await seed.console_session(ada)
+    await seed.access_token(ada)
+
+    async def living(now: int) -> list[bool]:
+        hashes = (revoked_hash, expiring_hash, by_messenger)
+        return [await other_node.read_console_session(each, now, IDLE_SINCE) is not None for each in hashes]
+
+    assert await living(NOW + 4) == [True, True, True]
+    assert await living(NOW + 5) == [True, False, True]
+    assert await storage.delete_access_token(ada.id, token.id)
+    assert await living(NOW + 4) == [False, True, True]
+
+
+async def test_read_console_session_needs_a_token_of_its_own_developer(storage: Storage, seed: "Seed") -> None:
+    """A session that names somebody else's access token was never opened with it."""
+    ada, bob = await seed.developer(), await seed.developer()
+    token, _ = await seed.access_token(bob)
+    _, cookie_hash = await seed.console_session(ada, token=token)
+    assert await storage.read_console_session(cookie_hash, NOW, IDLE_SINCE) is None
+
+
+async def test_touch_console_session_never_goes_back(storage: Storage, seed: "Seed") -> None:
+    """Two nodes may report out of order: the latest is what is kept. One that is gone does not come back."""
+    ada = await seed.developer()
+    session, cookie_hash = await seed.console_session(ada)
+    other, other_hash = await seed.console_session(ada)
+    for now, kept in ((NOW + 50, NOW + 50), (NOW + 40, NOW + 50), (NOW + 60, NOW + 60)):
+        await storage.touch_console_session(session.id, now)
+        expected = (replace(session, last_seen_at=kept), ada)
+        assert await storage.read_console_session(cookie_hash, now, IDLE_SINCE) == expected
+    assert await storage.read_console_session(other_hash, NOW, IDLE_SINCE) == (other, ada)
+    assert await storage.delete_console_session(ada.id, session.id)
+    await storage.touch_console_session(session.id, NOW + 70)
+    assert await storage.read_console_session(cookie_hash, NOW + 70, IDLE_SINCE) is None
+
+
+async def test_list_console_sessions_is_newest_first_and_the_developers_own(storage: Storage, seed: "Seed") -> None:
+    """Equal times are told apart by id; exactly those that would be read are listed."""
+    token, ada, _ = await with_token(storage, seed, NOW + 5)
+    by_token = await storage.list_console_sessions(ada.id, NOW, IDLE_SINCE)
+    assert [each.access_token_id for each in by_token] == [token.id]
+    first, _ = await seed.console_session(ada)
+    second, _ = await seed.console_session(ada)
+    late, _ = await seed.console_session(ada, created_at=NOW + 1)
+    idle, _ = await seed.console_session(ada, seen_at=IDLE_SINCE, created_at=IDLE_SINCE)
+    of_bob, _ = await seed.console_session(bob := await seed.developer())
+    living = [late, second, first]
+    assert await storage.list_console_sessions(ada.id, NOW + 5, IDLE_SINCE) == living
+    assert await storage.list_console_sessions(ada.id, NOW + 4, IDLE_SINCE) == [*living, *by_token]
+    assert await storage.list_console_sessions(ada.id, NOW + 5, IDLE_SINCE - 1) == [*living, idle]
+    assert await storage.list_console_sessions(bob.id, NOW, IDLE_SINCE) == [of_bob]
+    assert await storage.list_console_sessions("dev_unknown", NOW, IDLE_SINCE) == []
+
+
+async def test_delete_console_session_is_for_its_developer(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """It ends on every node at once; another developer cannot end it, nor its own twice."""
+    ada, bob = await seed.developer(), await seed.developer()
+    session, cookie_hash = await seed.console_session(ada)
+    other, _ = await seed.console_session(ada)
+    assert not await storage.delete_console_session(bob.id, session.id)
+    assert await other_node.read_console_session(cookie_hash, NOW, IDLE_SINCE) is not None
+    assert await storage.delete_console_session(ada.id, session.id)
+    assert await other_node.read_console_session(cookie_hash, NOW, IDLE_SINCE) is None
+    assert not await other_node.delete_console_session(ada.id, session.id)
+    assert await storage.list_console_sessions(ada.id, NOW, IDLE_SINCE) == [other]
+
+
+async def test_delete_console_sessions_signs_out_everywhere(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """All of this developer's, on every node at once, and nobody else's."""
+    ada, bob = await seed.developer(), await seed.developer()
+    hashes = [(await seed.console_session(ada))[1] for _ in range(3)]
+    of_bob, _ = await seed.console_session(bob)
+    assert await storage.delete_console_sessions(ada.id) == 3
+    assert [await other_node.read_console_session(each, NOW, IDLE_SINCE) for each in hashes] == [None] * 3
+    assert await storage.delete_console_sessions(ada.id) == 0
+    assert await storage.list_console_sessions(bob.id, NOW, IDLE_SINCE) == [of_bob]
+
+
+async def test_purge_console_access_erases_what_nobody_can_use(storage: Storage, seed: "Seed") -> None:
+    """Idle sessions and outdated invitations, those for the first developer too; to the millisecond."""
+    ada = await seed.developer()
+    kept_session, _ = await seed.console_session(ada, seen_at=IDLE_SINCE + 1)
+    _, idle_hash = await seed.console_session(ada, seen_at=IDLE_SINCE)
+    kept, kept_hash = await seed.invitation("a@example.com", expires_at=NOW + 1)
+    _, outdated_hash = await seed.invitation("b@example.com", expires_at=NOW)
+    _, first_hash = await seed.invitation(expires_at=NOW)
+    assert await storage.purge_console_access(NOW, IDLE_SINCE, 10) == 3
+    assert await storage.purge_console_access(NOW, IDLE_SINCE, 10) == 0
+    assert await storage.read_console_session(idle_hash, NOW, 0) is None
+    assert await storage.read_invitation(outdated_hash, 0) is None
+    assert await storage.read_invitation(first_hash, 0) is None
+    assert await storage.list_console_sessions(ada.id, NOW, 0) == [kept_session]
+    assert await storage.read_invitation(kept_hash, 0) == kept
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        pytest.param(lambda sessions, _: sessions, id="sessions"),
+        pytest.param(lambda _, invitations: invitations, id="invitations"),
+    ],
+)
+async def test_purge_console_access_takes_bounded_steps(
+    storage: Storage, seed: "Seed", left: Callable[[int, int], int]
+) -> None:
+    """At most so many of either kind: while one of them is full there is more to do."""
+    ada = await seed.developer()
+    for _ in range(left(5, 1)):
+        await seed.console_session(ada, seen_at=IDLE_SINCE)
+    for _ in range(left(1, 5)):
+        await seed.invitation("a@example.com", expires_at=NOW)
+    assert [await storage.purge_console_access(NOW, IDLE_SINCE, 2) for _ in range(4)] == [3, 2, 1, 0]

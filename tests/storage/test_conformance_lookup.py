@@ -1,0 +1,282 @@
+"""Conformance: what a session's page and the filters of the list look up."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.databases import Database, OpenStore
+
+from taproof.core.clock import DAY, MINUTE
+from taproof.core.model import EventType, NewSession, PageCursor, Project, Session, Status
+from taproof.storage.protocol import Storage
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+STATUSES: tuple[Status, ...] = ("pending", "confirmed", "cancelled", "expired", "used")
+EDGE = 10 * MINUTE
+URL = "https://example.com/"
+
+
+async def in_state(seed: "Seed", project: Project, status: Status, at: int, user: str = "1001") -> NewSession:
+    """Store a session that was created at `at`, opened by `user`, and is stored as `status`."""
+    storage = seed.storage
+    if status in {"confirmed", "used"}:
+        session = await seed.confirmed(project, user, at)
+    else:
+        session = await seed.opened(project, user, at)
+    if status == "used":
+        assert await storage.consume_session(session.key, at) is not None
+    if status == "cancelled":
+        assert await storage.cancel_session(session.key, user, at, seed.event(project, "auth.cancelled", at))
+    if status == "expired":
+        assert await storage.expire_sessions(at + EDGE, 1) == 1
+    return session
+
+
+# ---- filters
+
+
+class Made(NamedTuple):
+    """A session that Hypothesis drew: its age in minutes, and what it is stored as."""
+
+    project: int
+    age: int
+    status: Status
+    user: str
+
+    def seen(self) -> Status:
+        """Return its status as a reader sees it."""
+        return "expired" if self.status == "pending" and self.age >= 10 else self.status
+
+
+# Instants that several sessions share, both edges of expiry, the days of one week, and those before it.
+AGES = st.sampled_from((0, 1, 9, 10, 11, 1_440, 1_441, 2_880, 20_000))
+DRAWN = st.builds(Made, st.integers(0, 2), AGES, st.sampled_from(STATUSES), st.sampled_from(("1001", "1002")))
+
+
+async def store(seed: "Seed", projects: list[Project], drawn: list[Made]) -> dict[str, Made]:
+    """Store them; expired ones first, while nothing else is pending."""
+    made: dict[str, Made] = {}
+    for each in sorted(drawn, key=lambda each: each.status != "expired"):
+        at = seed.now - each.age * MINUTE
+        made[(await in_state(seed, projects[each.project], each.status, at, each.user)).id] = each
+    return made
+
+
+@given(
+    drawn=st.lists(DRAWN, max_size=14),
+    since=st.none() | AGES,
+    until=st.none() | AGES,
+    user=st.sampled_from((None, "1001", "1002", "9")),
+    limit=st.integers(1, 5),
+)
+def test_filters_together_leave_what_each_of_them_leaves(
+    new_database: Database,
+    new_seed: "Callable[[Storage], Seed]",
+    drawn: list[Made],
+    since: int | None,
+    until: int | None,
+    user: str | None,
+    limit: int,
+) -> None:
+    """Any status, time and messenger account: all pages hold every session that fits once, newest first, and no other.
+
+    `since` is inclusive. A page that begins below (`until`, "") is one of sessions before `until`.
+    """
+
+    async def check(open_store: OpenStore) -> None:
+        storage = await open_store()
+        seed = new_seed(storage)
+        projects = [await seed.project() for _ in range(3)]
+        made = await store(seed, projects, drawn)
+        for status in (None, *STATUSES):
+            expected = sorted(
+                (
+                    (seed.now - each.age * MINUTE, session_id, each.seen())
+                    for session_id, each in made.items()
+                    if status in {None, each.seen()}
+                    and (since is None or each.age <= since)
+                    and (until is None or each.age > until)
+                    and (user is None or (each.user == user and each.status in {"confirmed", "used"}))
+                ),
+                reverse=True,
+            )
+            found: list[Session] = []
+            before = None if until is None else PageCursor(seed.now - until * MINUTE, "")
+            while page := await storage.list_sessions(
+                [project.id for project in projects],
+                status,
+                before,
+                limit,
+                seed.now,
+                since=0 if since is None else seed.now - since * MINUTE,
+                messenger_id=user,
+            ):
+                assert len(page) <= limit
+                found += page
+                before = PageCursor(page[-1].created_at, page[-1].id)
+            assert [(each.created_at, each.id, each.status) for each in found] == expected
+        await storage.close()
+
+    with new_database(quick=True) as open_store:
+        asyncio.run(check(open_store))
+
+
+async def test_a_messenger_id_finds_what_that_account_confirmed(storage: Storage, seed: "Seed") -> None:
+    """Not what it opened, left, or cancelled, and not what another account did; foreign projects never show."""
+    project, foreign = await seed.project(), await seed.project()
+    for status in STATUSES:
+        for owner in (project, foreign):
+            await in_state(seed, owner, status, seed.now - EDGE, "1001")
+    await seed.confirmed(project, "10010")
+    found = await storage.list_sessions([project.id], None, None, 100, seed.now, messenger_id="1001")
+    assert sorted(each.status for each in found) == ["confirmed", "used"]
+    assert {each.identity and each.identity.messenger_id for each in found} == {"1001"}
+    assert {each.project_id for each in found} == {project.id}
+    for nobody in ("", "100", "9" * 30, "1001\0", "1001 "):
+        assert await storage.list_sessions([project.id], None, None, 9, seed.now, messenger_id=nobody) == []
+
+
+async def test_times_that_nothing_lies_between_leave_nothing(storage: Storage, seed: "Seed") -> None:
+    """In the future, before the first day, the wrong way round: an empty page each, and no failure."""
+    project = await seed.project()
+    await seed.session(project)
+    for before, since in (
+        (None, seed.now + 1),
+        (None, 253_402_300_799_999),
+        (PageCursor(-62_135_596_800_000, ""), 0),
+        (PageCursor(seed.now, ""), 0),
+        (PageCursor(seed.now - 30 * DAY, ""), seed.now),
+    ):
+        assert await storage.list_sessions([project.id], None, before, 9, seed.now, since=since) == []
+    far = PageCursor(253_402_300_799_999, "")
+    assert len(await storage.list_sessions([project.id], None, far, 9, seed.now, since=-62_135_596_800_000)) == 1
+
+
+async def test_sessions_of_a_node_whose_clock_is_ahead_are_listed(storage: Storage, seed: "Seed") -> None:
+    """They lie in a day that is yet to come here: with a time, an account, or nothing asked for."""
+    project = await seed.project()
+    ahead = seed.now + 3 * MINUTE + DAY - seed.now % DAY
+    session = await seed.confirmed(project, at=ahead)
+    for since, before in ((0, None), (ahead, None), (0, PageCursor(ahead + 1, ""))):
+        for user in (None, "1001"):
+            found = await storage.list_sessions([project.id], None, before, 9, seed.now, since=since, messenger_id=user)
+            assert [each.id for each in found] == [session.id]
+
+
+# ---- one session
+
+
+@pytest.mark.parametrize("status", STATUSES)
+async def test_find_session_returns_it_in_every_state(storage: Storage, seed: "Seed", status: Status) -> None:
+    """Whole, in the status that a reader sees, among others of the same instant, of whichever project it is."""
+    projects = [await seed.project() for _ in range(3)]
+    made = [await in_state(seed, project, status, seed.now) for project in projects for _ in range(2)]
+    ids = [project.id for project in projects]
+    for session in made:
+        found = await storage.find_session(ids, seed.now, session.id, seed.now)
+        assert found == await storage.read_session(session.key)
+        late = await storage.find_session(ids, seed.now, session.id, seed.now + EDGE)
+        assert late is not None
+        assert late.status == ("expired" if status == "pending" else status)
+
+
+async def test_find_session_keeps_to_what_is_asked_for(storage: Storage, seed: "Seed") -> None:
+    """Another project, another instant, another id, none: nothing is found, and nothing fails."""
+    project, foreign = await seed.project(), await seed.project()
+    session = await seed.session(project)
+    assert await storage.find_session([], seed.now, session.id, seed.now) is None
+    assert await storage.find_session([foreign.id], seed.now, session.id, seed.now) is None
+    for created_at in (seed.now - 1, seed.now + 1, 0, 62**7 - 1):
+        assert await storage.find_session([project.id], created_at, session.id, seed.now) is None
+    for session_id in ("", session.id[:-1], f"{session.id}\0", f"{session.id} "):
+        assert await storage.find_session([project.id], seed.now, session_id, seed.now) is None
+    await storage.delete_project(project.developer_id, project.id)
+    assert await storage.find_session([project.id, foreign.id], seed.now, session.id, seed.now) is None
+
+
+# ---- the deliveries of a session
+
+
+async def decided(seed: "Seed", project: Project, event_type: EventType, at: int) -> tuple[str, str]:
+    """Decide a new session at `at`; return its id and that of the event."""
+    session, event = await seed.opened(project, at=at - 5), seed.event(project, event_type, at)
+    if event_type == "auth.confirmed":
+        assert await seed.storage.confirm_session(session.key, seed.identity("1001"), at, event)
+    else:
+        assert await seed.storage.cancel_session(session.key, "1001", at, event)
+    return session.id, event.id
+
+
+async def test_an_event_names_its_session(storage: Storage, seed: "Seed") -> None:
+    """Each its own, also when many are decided at one instant; wherever a delivery is read."""
+    projects = [await seed.project(webhook_url=URL) for _ in range(2)]
+    types: tuple[EventType, ...] = ("auth.confirmed", "auth.cancelled")
+    sessions = await asyncio.gather(
+        *(decided(seed, projects[number % 2], types[number // 2 % 2], seed.now) for number in range(24))
+    )
+    expected = {event_id: session_id for session_id, event_id in sessions}
+    listed = [
+        record for project in projects for record in await storage.list_deliveries(project.id, None, None, None, 100)
+    ]
+    assert {record.event_id: record.session_id for record in listed} == expected
+    for number, (session_id, event_id) in enumerate(sessions):
+        project = projects[number % 2]
+        record = await storage.read_delivery(project.developer_id, event_id)
+        assert record is not None
+        assert record.session_id == session_id
+        assert await storage.find_deliveries(project.id, seed.now, session_id) == [record]
+
+
+async def test_find_deliveries_shows_them_in_every_state(storage: Storage, seed: "Seed") -> None:
+    """With their attempts: due, in hand, delivered, given up, ended with its webhook; sent again, still the one."""
+    project = await seed.project(webhook_url=URL)
+    session_id, event_id = await decided(seed, project, "auth.cancelled", seed.now)
+
+    async def check(state: str, attempts: int) -> None:
+        (record,) = await storage.find_deliveries(project.id, seed.now, session_id)
+        assert record == await storage.read_delivery(project.developer_id, event_id)
+        assert (record.state, len(record.attempts)) == (state, attempts)
+
+    await check("due", 0)
+    (delivery,) = await storage.claim_deliveries(seed.now, seed.now + MINUTE, 10)
+    await check("due", 0)
+    assert await seed.attempted(delivery, "failed")
+    await check("failed", 1)
+    assert await storage.resend_delivery(project.developer_id, event_id, seed.now + 9)
+    (delivery,) = await storage.claim_deliveries(seed.now + 9, seed.now + MINUTE, 10)
+    assert await seed.attempted(delivery, "delivered", seed.now + 9)
+    await check("delivered", 2)
+    assert await storage.resend_delivery(project.developer_id, event_id, seed.now + 10)
+    assert await storage.turn_off_webhook(project.id, URL, "gone", seed.now + 11, None)
+    await check("ended", 2)
+
+
+async def test_find_deliveries_keeps_to_the_session(storage: Storage, seed: "Seed") -> None:
+    """Another session of that instant, another instant, another project, no webhook, a test: none of theirs."""
+    project, other = [await seed.project(webhook_url=URL) for _ in range(2)]
+    session_id, _ = await decided(seed, project, "auth.confirmed", seed.now)
+    await decided(seed, project, "auth.confirmed", seed.now)
+    test = seed.event(project, "webhook.test")
+    assert await storage.record_delivery(test, seed.attempt(), "failed")
+    record = await storage.read_delivery(project.developer_id, test.id)
+    assert record is not None
+    assert record.session_id is None
+    assert len(await storage.find_deliveries(project.id, seed.now, session_id)) == 1
+    for project_id, at, asked in (
+        (project.id, seed.now - 1, session_id),
+        (project.id, seed.now, f"{session_id} "),
+        (project.id, seed.now, f"{session_id}\0"),
+        (other.id, seed.now, session_id),
+        (f"{project.id}\0", seed.now, session_id),
+    ):
+        assert await storage.find_deliveries(project_id, at, asked) == []
+    silent = await seed.project()
+    unheard, _ = await decided(seed, silent, "auth.confirmed", seed.now)
+    assert await storage.find_deliveries(silent.id, seed.now, unheard) == []
+    await storage.delete_project(project.developer_id, project.id)
+    assert await storage.find_deliveries(project.id, seed.now, session_id) == []
