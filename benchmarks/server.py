@@ -29,7 +29,7 @@ import uvloop
 from benchmarks.bare import bare
 from benchmarks.sampling import sampled
 
-from taproof.app import Services, build_server, open_services
+from taproof.app import Services, build_console, build_server, open_services
 from taproof.core.clock import system_clock
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import Identity
@@ -112,6 +112,7 @@ async def serve(database_url: str, *, is_bare: bool) -> None:
             settings,
             services,
             {
+                "/console/*": build_console(settings, services).app,
                 "/bench/open": Decide(signin, opens=True, confirms=False),
                 "/bench/confirm": Decide(signin, opens=False, confirms=True),
                 "/bench/decide": Decide(signin, opens=True, confirms=True),

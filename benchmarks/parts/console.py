@@ -25,6 +25,7 @@ from taproof.core.clock import DAY, iso8601, system_clock
 from taproof.core.model import Actor
 
 _API: Final = "/api/v1/dev/sessions"
+_CONSOLE: Final = "/console/sessions"
 _DEPTHS: Final = (3, 11, 26, 47, 66, 84)
 """How many days ago the pages lie that are not the first."""
 _REQUESTS: Final = 40
@@ -46,15 +47,26 @@ class Page:
     is_right: Check
 
 
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What the developer of all projects has: for the API and for the console."""
+
+    access_token: str
+    cookie: str
+
+
 class Browser:
     """Asks one server for pages, as the developer of all its projects."""
 
-    def __init__(self, port: int, access_token: str) -> None:
+    def __init__(self, port: int, credentials: Credentials) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        self._headers = {"Authorization": f"Bearer {access_token}"}
+        self._headers = {
+            "Authorization": f"Bearer {credentials.access_token}",
+            "Cookie": f"taproof_session={credentials.cookie}",
+        }
 
     def get(self, address: str) -> tuple[Any, float]:
-        """Return an answer, which must be 200 with JSON, and the milliseconds until all of it was there."""
+        """Return an answer, which must be 200, and the milliseconds until all of it was there; HTML is a text."""
         begun = time.perf_counter()
         self._connection.request("GET", address, headers=self._headers)
         answer = self._connection.getresponse()
@@ -62,7 +74,7 @@ class Browser:
         taken = (time.perf_counter() - begun) * 1e3
         if answer.status != 200:
             fail(f"GET {address} was answered {answer.status}: {content[:300].decode(errors='replace')}")
-        return json.loads(content), taken
+        return content.decode() if address.startswith("/console") else json.loads(content), taken
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -79,10 +91,10 @@ def measure_console(plan: Plan, postgres: Postgres) -> Outcome:
 
 
 def _measure(plan: Plan, outcome: Outcome, store: Store, url: str) -> None:
-    access_token = asyncio.run(_access_token(url))
+    credentials = asyncio.run(_credentials(url))
     with running(url) as target:
         _make_pending(target)
-        browser = Browser(target.port, access_token)
+        browser = Browser(target.port, credentials)
         pages = _pages(browser)
         times: dict[str, list[float]] = {page.title: [] for page in pages}
         costs: dict[str, list[float]] = {page.title: [] for page in pages}
@@ -116,16 +128,19 @@ def _ask(browser: Browser, page: Page, number: int) -> float:
     address = page.addresses[number % len(page.addresses)]
     answer, taken = browser.get(address)
     if not page.is_right(answer):
-        fail(f"GET {address} ({page.title}) was answered {json.dumps(answer)[:500]}")
+        fail(f"GET {address} ({page.title}) was answered {str(answer)[:500]}")
     return taken
 
 
-async def _access_token(url: str) -> str:
-    """Make an access token of the developer of all projects."""
+async def _credentials(url: str) -> Credentials:
+    """Make an access token of the developer of all projects, and sign that developer in to the console."""
     async with open_services(bench_settings(url, 1)) as services:
         (developer,) = [each for each in await services.developers.list_developers() if each.email == DEVELOPER]
         created = await services.developers.create_access_token(Actor(developer, "command_line"), "benchmark")
-        return created.plaintext
+        cookie = await services.console_sessions.open_session(
+            developer, access_token_id=created.token.id, address="127.0.0.1", user_agent="benchmark"
+        )
+        return Credentials(created.plaintext, cookie)
 
 
 def _make_pending(target: Target) -> None:
@@ -141,7 +156,7 @@ def _make_pending(target: Target) -> None:
 
 
 def _pages(browser: Browser) -> list[Page]:
-    """Return every kind of page. Another front end's are more lines here."""
+    """Return every kind of page: first those of the API, then those of the console."""
     now = system_clock()
     days_ago = {days: iso8601(now - days * DAY) for days in (*_DEPTHS, 1, 40, 50)}
     below = {days: f"until={days_ago[days]}" for days in _DEPTHS}
@@ -184,8 +199,13 @@ def _pages(browser: Browser) -> list[Page]:
         Page("account with few sessions", [f"{_API}?messenger_id={each}" for each in rare], _at_least(1)),
         Page(
             "account with many sessions",
-            [f"{_API}?messenger_id={_BUSIEST}", *(f"{_API}?messenger_id={_BUSIEST}&{each}" for each in below.values())],
+            [f"{_API}?messenger_id={_BUSIEST}"],
             _at_least(1, messenger_id=_BUSIEST),
+        ),
+        Page(
+            "account with many sessions, deep",
+            [f"{_API}?messenger_id={_BUSIEST}&{each}" for each in below.values()],
+            _at_least(0, messenger_id=_BUSIEST),
         ),
         Page(
             "account with many sessions, confirmed and never read",
@@ -203,11 +223,32 @@ def _pages(browser: Browser) -> list[Page]:
         Page(
             "10 days, half-way, one account",
             [f"{_API}?{between}&messenger_id={_BUSIEST}"],
-            _at_least(1, window=window, messenger_id=_BUSIEST),
+            _at_least(0, window=window, messenger_id=_BUSIEST),
         ),
         Page("since an hour ago", [f"{_API}?since={iso8601(now - DAY // 24)}"], _at_least(_PENDING, status="pending")),
         Page("one session", [f"{_API}/{each}" for each in ids], lambda session: session["id"] in ids),
+        Page("console: projects", ["/console/projects"], _shows(small)),
+        Page("console: one project", [f"/console/projects/{small}"], _shows(small)),
+        Page("console: sessions", [_CONSOLE], _shows("sess_", least=50)),
+        Page("console: sessions, deep", [f"{_CONSOLE}?cursor={each}" for each in cursors], _shows("sess_", least=50)),
+        Page(
+            "console: sessions, deep, used",
+            [f"{_CONSOLE}?status=used&cursor={each}" for each in cursors],
+            _shows("sess_", least=1),
+        ),
+        Page("console: sessions of one account", [f"{_CONSOLE}?messenger_id={_BUSIEST}"], _shows(_BUSIEST, least=50)),
+        Page("console: one session", [f"{_CONSOLE}/{each}" for each in ids], _shows("sess_")),
+        Page("console: analytics, 90 days", ["/console/analytics?days=90"], _shows("<svg")),
     ]
+
+
+def _shows(text: str, *, least: int = 1) -> Check:
+    """Return a check of a page of the console: whoever is signed in gets it, and it shows this text so often."""
+
+    def is_right(answer: Any) -> bool:
+        return DEVELOPER in answer and answer.count(text) >= least
+
+    return is_right
 
 
 def _at_least(least: int, *, window: tuple[str, str] | None = None, **wanted: str) -> Check:

@@ -7,9 +7,13 @@ import apsw
 import asyncpg
 import pytest
 from tests.faults.load import loaded
-from tests.faults.place import Place, assert_counters_fit, make_place, rows
+from tests.faults.place import Place, assert_counters_fit, rows
 
+from taproof.core.entropy import system_entropy
+from taproof.core.identifiers import new_id, new_webhook_secret
 from taproof.core.model import Identity
+from taproof.core.sealing import Sealer, new_master_key
+from taproof.service.signin import webhook_secret_binding
 from taproof.storage import migrate as migrating
 from taproof.storage.migrate import Migration, migrations
 from taproof.store import migrate
@@ -17,7 +21,8 @@ from taproof.store import migrate
 USER = "1001"
 TABLES = (
     *("access_tokens", "bot_updates", "daily_counts", "daily_users", "deleted_projects", "developers", "leases"),
-    *("marks", "projects", "sessions", "user_days", "webhook_events"),
+    *("marks", "projects", "sessions", "user_days", "webhook_events", "invitations", "console_sessions"),
+    "audit_entries",
 )
 # What a later release may do to the table that is used most, and a while in which it holds its locks.
 ADDED = """
@@ -128,12 +133,28 @@ async def test_a_migration_that_met_a_circle_of_locks_is_repeated(
         await node.close()
 
 
+async def make_place_of_release_0_1_0(path: Path) -> Place:
+    """Do as `make_place` does, with the statements of that release: today's name columns that it does not have."""
+    url, master_key, project_id = f"sqlite:///{path}", new_master_key(system_entropy), new_id("proj", system_entropy)
+    webhook_secret = new_webhook_secret(system_entropy)
+    await migrate(url)
+    sealed = Sealer(master_key).seal(webhook_secret, webhook_secret_binding(project_id), system_entropy)
+    connection = apsw.Connection(str(path))
+    connection.execute("INSERT INTO developers VALUES ('dev_1', 'ada@example.com', 'ada@example.com', 'free', 1)")
+    connection.execute(
+        "INSERT INTO projects VALUES (?, 'dev_1', 'Shop', x'00', 'sk_…', ?, 'https://example.com/', 1, 1, 0, 1)",
+        (project_id, sealed),
+    )
+    connection.close()
+    return Place(url, master_key, project_id, webhook_secret)
+
+
 async def test_a_database_of_release_0_1_0_is_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its schema is brought up to date in place, and whoever had begun to sign in can go on."""
     path = tmp_path / "taproof.db"
     with monkeypatch.context() as patched:
         release(patched, "sqlite", migrations("sqlite")[:1])
-        place = await make_place(f"sqlite:///{path}")
+        place = await make_place_of_release_0_1_0(path)
         async with place.sign_in() as signin:
             pending, opened, confirmed = [
                 (await signin.create_session(place.project_id, public=True)).session_token for _ in range(3)
