@@ -18,9 +18,15 @@ _OPTIONS = (
 
 
 @asynccontextmanager
-async def open_chromium(options: Sequence[str] = ()) -> AsyncIterator[Browser]:
-    """Yield a browser, with further command-line `options` if any."""
+async def open_chromium(options: Sequence[str] = (), *, keeps_pages: bool = False) -> AsyncIterator[Browser]:
+    """Yield a browser, with further command-line `options` if any.
+
+    One that `keeps_pages` brings them back as they were left, as people's browsers do and Playwright's do not.
+    """
+    left_out = ["--disable-back-forward-cache"] if keeps_pages else None
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=_EXECUTABLE, args=[*_OPTIONS, *options])
+        browser = await playwright.chromium.launch(
+            executable_path=_EXECUTABLE, args=[*_OPTIONS, *options], ignore_default_args=left_out
+        )
         yield browser
         await browser.close()

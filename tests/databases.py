@@ -69,7 +69,9 @@ DO $$ DECLARE found RECORD; BEGIN
     IF found.relname LIKE 'sessions\\_%' THEN
       EXECUTE format('DROP TABLE %I', found.relname);
     ELSIF found.relname = 'audit_entries' THEN
-      TRUNCATE audit_entries; -- It refuses DELETE.
+      ALTER TABLE audit_entries DISABLE TRIGGER USER; -- It refuses to be emptied.
+      TRUNCATE audit_entries;
+      ALTER TABLE audit_entries ENABLE TRIGGER USER;
     ELSE
       EXECUTE format('DELETE FROM %I', found.relname);
     END IF;

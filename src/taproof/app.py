@@ -271,6 +271,7 @@ def build_console(settings: Settings, services: Services) -> Console:
         system_entropy,
         base_url=settings.base_url,
         version=version("taproof"),
+        sandbox=settings.sandbox,
     )
 
 

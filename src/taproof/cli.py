@@ -7,6 +7,7 @@ The heavy parts are imported by the command that needs them, so that `--help` an
 import asyncio
 import os
 import platform
+import shlex
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -249,7 +250,9 @@ def list_projects(given: Given, email: Email, *, as_json: AsJson = False) -> Non
             )
             for project in found
         ]
-        print_table(columns, rows, empty=f"There are none. Create one with: taproof projects create {email} NAME")
+        print_table(
+            columns, rows, empty=f"There are none. Create one with: taproof projects create {shlex.quote(email)} NAME"
+        )
 
 
 developers_cli.add_to(developers)

@@ -1,6 +1,7 @@
 """`taproof developers`: who may use the API, and who may sign in to the console."""
 # ruff: noqa: PLC0415 — the heavy parts are imported by the command that needs them, so that `--help` is quick.
 
+import shlex
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -11,6 +12,7 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import DeveloperExists, DeveloperNotFound, InvalidRequest
 from taproof.core.model import Actor, Plan
 from taproof.core.names import visible_name
+from taproof.options import called
 from taproof.printing import SHOWN_ONCE, print_json, print_secrets, print_table, to_the_minute
 
 if TYPE_CHECKING:
@@ -44,7 +46,8 @@ def add_developer(
         try:
             developer = await found.create_developer(email, plan)
         except DeveloperExists as error:
-            raise DeveloperExists(f"{error.sentence} For another access token: taproof tokens create {email}") from None
+            more = f"For another access token: taproof tokens create {shlex.quote(email)}"
+            raise DeveloperExists(f"{error.sentence} {more}") from None
         return developer, await found.create_access_token(Actor(developer, "command_line"), "command line")
 
     developer, created = with_developers(given, work, may_make=True)
@@ -88,7 +91,7 @@ def invite_developer(
             )
         return await invitations.invite_again(Actor(developer, "command_line"), developer)
 
-    created = with_storage(given, work, may_make=True)
+    created = with_storage(given, work)
     invitation = created.invitation
     link = f"{base_url}/console/invite#{created.code}"
     until = iso8601(invitation.expires_at)
@@ -107,6 +110,14 @@ def invite_developer(
         what = "Invited" if invitation.developer_id is None else "Made a link that binds a messenger account to"
         typer.echo(f"{what} {invitation.email}. It works once, until {to_the_minute(until)}.")
         print_secrets(SHOWN_ONCE, [("Link", link)])
+        if "base_url" not in given:
+            typer.echo(f"The link is for a service at {base_url}. If yours is elsewhere, give {called('base_url')}.")
+        if invitation.developer_id is not None:
+            quoted = shlex.quote(invitation.email)
+            typer.echo(
+                "It ends every browser's sign-in there, but access tokens live on. List them, and revoke what is not "
+                f"known:\n  taproof tokens list {quoted}\n  taproof tokens revoke {quoted} TOKEN_ID"
+            )
 
 
 def list_developers(given: Given, *, as_json: AsJson = False) -> None:

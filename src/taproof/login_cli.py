@@ -4,6 +4,7 @@
 import contextlib
 import io
 import json
+import math
 import re
 import sys
 import time
@@ -28,9 +29,15 @@ _WAIT: Final = 25
 """Seconds that the service is asked to wait for the tap."""
 _ANSWER_LIMIT: Final = 64 * 1024
 _TEXT_LIMIT: Final = 2_000
+_HOST: Final = re.compile(r"[A-Za-z0-9._:-]+")
+"""The address is shown in commands to paste: nothing in it may mean something to a shell."""
+_DAY: Final = 86_400
+"""Seconds."""
 _TOKEN_ID: Final = re.compile(r"tok_[A-Za-z0-9]{1,40}")
 _ENDED: Final = frozenset({"invalid_access_token", "access_token_not_found"})
 """What a service says of an access token that is revoked or expired already."""
+_START_ANEW: Final = re.compile(r"Start a new (?:one|sign-in) with POST /api/v1/login\.")
+_RUN_AGAIN: Final = "Run taproof login again."
 
 _Url = Annotated[str, typer.Argument(metavar="URL", help="The service's address, such as https://signin.example.com.")]
 _KnownUrl = Annotated[
@@ -74,7 +81,7 @@ def login(_given: Given, url: _Url) -> None:
     credentials = open_credentials()
     before = credentials.read().get(address)
     with _open(address) as service:
-        got = _sign_in(service, address)
+        got, days = _sign_in(service, address)
         try:
             credentials.replace(address, got)
         except CredentialsUnusable:
@@ -82,7 +89,10 @@ def login(_given: Given, url: _Url) -> None:
             raise
         if before is not None:
             _revoke_quietly(service, before)
-    typer.echo(f"Signed in to {address} as {visible_name(got.email)}. The access token is in {credentials.file}.")
+    typer.echo(
+        f"Signed in to {address} as {visible_name(got.email)}. The access token is in {credentials.file}, and is valid "
+        f"for {days} days: then run the same command again. To end it sooner: taproof logout {address}"
+    )
     typer.echo(f'Try it: curl -H "Authorization: Bearer $(taproof token {address})" {address}/api/v1/dev/me')
 
 
@@ -119,7 +129,8 @@ def _revoke_quietly(service: "_Service", lost: Credential) -> None:
 # ---- signing in
 
 
-def _sign_in(service: "_Service", address: str) -> Credential:
+def _sign_in(service: "_Service", address: str) -> tuple[Credential, int]:
+    """Return the access token, and how many days it is valid."""
     started = service.call("POST", "/api/v1/login", {})
     if started.status != 200:
         raise ServiceUnusable(f"{address} did not start a sign-in: {started.sentence}")
@@ -136,7 +147,7 @@ def _sign_in(service: "_Service", address: str) -> Credential:
         return _wait(service, device_code, seconds, interval)
 
 
-def _wait(service: "_Service", device_code: str, seconds: float, interval: float) -> Credential:
+def _wait(service: "_Service", device_code: str, seconds: float, interval: float) -> tuple[Credential, int]:
     """Ask until somebody has decided, through lost connections, for as long as the link works."""
     deadline = time.monotonic() + seconds
     while True:
@@ -151,20 +162,21 @@ def _wait(service: "_Service", device_code: str, seconds: float, interval: float
             if answer.status == 200:
                 return _credential(service, answer)
             if answer.code == "expired_token" or (not left and answer.code == "authorization_pending"):
-                raise LoginFailed("Nobody tapped Confirm in time. Run the same command again.")
+                raise LoginFailed(f"Nobody tapped Confirm in time. {_RUN_AGAIN}")
             if answer.code == "access_denied":
-                raise LoginFailed(answer.sentence)
+                # What the service tells a program to do next, in the words of this command.
+                raise LoginFailed(_START_ANEW.sub(_RUN_AGAIN, answer.sentence))
             if (answer.code != "authorization_pending" and answer.status < 500) or not left:
                 raise ServiceUnusable(f"{service.address} gave no access token: {answer.sentence}")
         # A service that has no place left for those who wait, or is just starting, answers at once.
         time.sleep(max(0.0, min(interval, left) - (time.monotonic() - asked_at)))
 
 
-def _credential(service: "_Service", answer: "_Answer") -> Credential:
+def _credential(service: "_Service", answer: "_Answer") -> tuple[Credential, int]:
     found = Credential(answer.text("access_token"), answer.text("token_id"), answer.text("email"))
     if not is_key(found.access_token, "tap") or _TOKEN_ID.fullmatch(found.token_id) is None:
         raise ServiceUnusable(f"{service.address} answered with something else than an access token.")
-    return found
+    return found, round(answer.number("expires_in", _DAY, 3_650 * _DAY) / _DAY)
 
 
 def _is_link(text: str) -> bool:
@@ -222,7 +234,8 @@ class _Answer:
 
     def number(self, field: str, least: float, most: float) -> float:
         value = self.body.get(field)
-        if not isinstance(value, int | float):
+        # NaN compares false with everything; json.loads reads it and Infinity.
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
             raise ServiceUnusable(f"{self.address} does not answer as a Taproof service does: no {field}.")
         return min(max(value, least), most)
 
@@ -279,7 +292,7 @@ def _service_address(url: str) -> str:
         raise NoServiceAddress from None
     safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
     more = parts.path not in {"", "/"} or parts.query or parts.fragment or "@" in parts.netloc
-    if not safe or not host or more or not (host.isascii() and host.isprintable()) or " " in host:
+    if not safe or not host or more or _HOST.fullmatch(host) is None:
         raise NoServiceAddress
     shown = f"[{host}]" if ":" in host else host
     usual = {"https": 443, "http": 80}[parts.scheme]

@@ -1,6 +1,7 @@
 """`taproof tokens`: the access tokens of developers."""
 # ruff: noqa: PLC0415 — the heavy parts are imported by the command that needs them, so that `--help` is quick.
 
+import shlex
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -82,7 +83,7 @@ def list_tokens(given: Given, email: Email, *, as_json: AsJson = False) -> None:
             )
             for token in shown
         ]
-        print_table(columns, rows, empty=f"There are none. Make one with: taproof tokens create {email}")
+        print_table(columns, rows, empty=f"There are none. Make one with: taproof tokens create {shlex.quote(email)}")
 
 
 def revoke_token(
@@ -100,7 +101,8 @@ def revoke_token(
             await found.delete_access_token(Actor(developer, "command_line"), token_id)
         except AccessTokenNotFound:
             raise AccessTokenNotFound(
-                f"{developer.email} has no such access token. List them with: taproof tokens list {developer.email}"
+                f"{developer.email} has no such access token. List them with: taproof tokens list "
+                f"{shlex.quote(developer.email)}"
             ) from None
 
     with_developers(given, work)

@@ -1,13 +1,47 @@
 """`taproof developers invite`: one-time links, printed once."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import Result
 
 from taproof.core.identifiers import is_key
 
 Run = Callable[..., Result]
+_ELSEWHERE = (
+    "The link is for a service at http://127.0.0.1:8080. If yours is elsewhere, give --base-url (TAPROOF_BASE_URL)."
+)
+
+
+@pytest.fixture(autouse=True)
+def _database(run: Run) -> None:
+    assert run("migrate").exit_code == 0
+
+
+def test_no_database_is_made(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a directory without a database, as after a slip, the command refuses: nobody could use its link."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    for options in ([], ["--sandbox"]):
+        refused = run("developers", "invite", "ada@example.com", *options)
+        assert refused.exit_code == 1
+        assert refused.stderr.startswith("There is no database of Taproof at ")
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_link_says_where_it_leads(run: Run) -> None:
+    """Nothing on the machine knows the service's address: unless it is given, the command says which one it took."""
+    invite = ("developers", "invite", "ada@example.com")
+    assert _ELSEWHERE in run(*invite).stdout.splitlines()
+    for said in (
+        run(*invite, "--base-url", "http://127.0.0.1:8080"),
+        run(*invite, TAPROOF_BASE_URL="https://a.example"),
+    ):
+        assert said.exit_code == 0
+        assert "If yours is elsewhere" not in said.stdout
 
 
 def test_an_invitation_is_a_link_with_its_code_in_the_fragment(run: Run, run_json: Callable[..., Any]) -> None:
@@ -42,3 +76,24 @@ def test_owners_and_those_who_are_there(run: Run, run_json: Callable[..., Any]) 
         assert "Leave them out" in refused.stderr
     assert "e-mail address" in run("developers", "invite", "no address").stderr
     assert "--plan must be free" in run("developers", "invite", "eve@example.com", "--plan", "gold").stderr
+
+
+def test_binding_tells_of_access_tokens(run: Run) -> None:
+    """Who binds another account because the old one is lost learns that tokens live on, and how to revoke them."""
+    assert "tokens" not in run("developers", "invite", "eve@example.com").stdout
+    run("developers", "add", "ada@example.com")
+    said = run("developers", "invite", "ada@example.com").stdout
+    assert "access tokens live on" in said
+    assert "taproof tokens list ada@example.com\n" in said
+    assert "taproof tokens revoke ada@example.com TOKEN_ID" in said
+
+
+def test_commands_to_paste_are_quoted(run: Run) -> None:
+    """An e-mail address with what a shell would run is quoted wherever it stands in a command."""
+    email = "$(id)@x.example"
+    run("developers", "add", email)
+    for arguments in (("developers", "add", email), ("developers", "invite", email), ("tokens", "revoke", email, "x")):
+        said = run(*arguments)
+        commands = [line for line in (said.stdout + said.stderr).splitlines() if "taproof " in line]
+        assert commands
+        assert all(f"'{email}'" in line for line in commands)

@@ -168,7 +168,7 @@ def test_cancelled_and_unknown_accounts(terminal: Terminal, ada: Phone, client: 
     """Each ends with a sentence of its own, 1, and no file."""
     cancelled = terminal.login(ada, "Cancel")
     assert cancelled.returncode == 1
-    assert "cancelled in the messenger" in cancelled.stderr
+    assert "The sign-in was cancelled in the messenger. Run taproof login again.\n" in cancelled.stderr
     stranger = terminal.login(make_phone(client, "Eve"))
     assert stranger.returncode == 1
     assert "taproof developers invite" in stranger.stderr

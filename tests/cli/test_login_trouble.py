@@ -16,6 +16,7 @@ from taproof.core.identifiers import new_key
 from taproof.credentials import Credential, Credentials
 
 Run = Callable[..., Result]
+_TOKEN = new_key("tap", system_entropy)
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,9 @@ Run = Callable[..., Result]
         "https://signin.example.com:x",
         "https://[::1",
         "https://sign in.example.com",
+        "https://$(id)",
+        "https://`id`.example.com",
+        "https://a;id",
         "https://\u0441ignin.example.com",
     ],
 )
@@ -111,6 +115,11 @@ def started(**changed: Any) -> bytes:
         (200, started(verification_uri_complete="https://t.me/" + "x" * 5_000)),
         (200, started(device_code=5)),
         (200, started(expires_in="soon")),
+        (200, started(expires_in=float("nan"))),
+        (200, started(interval=float("nan"))),
+        (200, started(interval=float("inf"))),
+        (200, started(interval=-1)),
+        (200, started(interval=True)),
         (301, b""),
         (404, b"not here"),
         (500, b'{"error": "\\u001b[2J\\u202eowned"}'),
@@ -137,6 +146,8 @@ def test_what_is_no_service_gets_one_printable_sentence(
         {"access_token": "tap_" + "0" * 49, "token_id": "tok_1", "email": "a@b.c"},
         {"token_id": "tok_1", "email": "a@b.c"},
         {"access_token": ["x"], "token_id": "../me", "email": "a@b.c"},
+        {"access_token": _TOKEN, "token_id": "tok_1", "email": "a@b.c"},
+        {"access_token": _TOKEN, "expires_in": -1, "token_id": "tok_1", "email": "a@b.c"},
     ],
 )
 def test_only_an_access_token_is_kept(run: Run, tmp_path: Path, impostor: Impostor, answer: Any) -> None:
@@ -151,7 +162,8 @@ def test_only_an_access_token_is_kept(run: Run, tmp_path: Path, impostor: Impost
 def test_a_login_goes_on_through_trouble(run: Run, tmp_path: Path, impostor: Impostor) -> None:
     """A service that is away for a moment, or has no place for those who wait, is asked again."""
     token = new_key("tap", system_entropy)
-    got = json.dumps({"access_token": token, "token_id": "tok_1", "email": "ada@example.com"}).encode()
+    answer = {"access_token": token, "expires_in": 90 * 86_400, "token_id": "tok_1", "email": "ada@example.com"}
+    got = json.dumps(answer).encode()
     turns = iter([
         (503, {"X-Error-Code": "store_unavailable"}, b'{"error": "Away."}'),
         (400, {"X-Error-Code": "authorization_pending"}, b'{"error": "Pending."}'),
@@ -165,6 +177,7 @@ def test_a_login_goes_on_through_trouble(run: Run, tmp_path: Path, impostor: Imp
     impostor.answers = Turns()
     result = run("login", impostor.url, HOME=str(tmp_path), XDG_CONFIG_HOME="")
     assert result.exit_code == 0, result.stderr
+    assert "is valid for 90 days" in result.stdout
     assert run("token", HOME=str(tmp_path), XDG_CONFIG_HOME="").stdout == f"{token}\n"
 
 

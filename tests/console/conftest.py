@@ -119,7 +119,13 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-async def console(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Installation]:
+def in_sandbox() -> bool:
+    """Whether the console tells of the sandbox's pretend phone."""
+    return False
+
+
+@pytest.fixture
+async def console(tmp_path: Path, clock: ManualClock, *, in_sandbox: bool) -> AsyncIterator[Installation]:
     storage = SqliteStorage.open(tmp_path / "taproof.db", START)
     sealer = Sealer(new_master_key(system_entropy))
     receiver = Receiver()
@@ -141,7 +147,7 @@ async def console(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Installat
         sealed_sign_in=SealedSignIn(storage, sealer, signin, clock, system_entropy),
         signin=signin,
     )
-    app = Console(services, sealer, clock, system_entropy, base_url=BASE_URL, version="1.2.3")
+    app = Console(services, sealer, clock, system_entropy, base_url=BASE_URL, version="1.2.3", sandbox=in_sandbox)
     installation = Installation(app, storage, clock, services, Messenger(signin), receiver, webhooks)
     async with installation._clients:
         yield installation

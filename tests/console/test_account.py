@@ -148,7 +148,7 @@ async def test_messenger_sessions(console: Installation, anonymous: Browsing) ->
         await anonymous.submit("/console/invite/accept", "/console/invite/accept", email="ada@example.com")
     )
     await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""), ADA)
-    await anonymous.get("/console/sign-in/waiting")
+    await anonymous.submit("/console/sign-in/waiting", "/console/invite/confirm")
     [[browser, address, *_, means, _]] = (await anonymous.get(ACCOUNT)).rows()
     assert (browser, address, means) == ("Firefox on Linux This one", "127.0.0.1", "Messenger")
 
@@ -176,3 +176,10 @@ async def test_messenger_sessions(console: Installation, anonymous: Browsing) ->
 def test_browsers_in_words(user_agent: str, words: str) -> None:
     """A browser is named in words that a person knows, never by the text that it sent."""
     assert browser_in_words(user_agent) == words
+
+
+async def test_the_command_to_paste_is_quoted(console: Installation) -> None:
+    """An e-mail address with what a shell would run is quoted in the command that the page shows."""
+    visitor = await console.sign_in(await console.add_developer("$(id)@x.example"))
+    command = "taproof developers invite '$(id)@x.example' --base-url https://console.example"
+    assert (await visitor.get(ACCOUNT)).texts(".//main//code") == [command]

@@ -81,6 +81,15 @@ async def test_the_subject(console: Installation, visitor: Visitor) -> None:
     assert f"/console/projects/{gone.id}" not in linked
 
 
+async def test_a_delivery_is_linked(console: Installation, visitor: Visitor) -> None:
+    """What was sent again has a page of its own."""
+    actor = Actor(visitor.developer, "console")
+    subject = "evt_" + "A" * 22
+    await write(console, audit_entry(actor, "delivery.resent", console.clock.now + 1, system_entropy, subject=subject))
+    [link] = (await visitor.get(AUDIT)).all(".//tbody/tr[1]//a")
+    assert link.get("href") == f"/console/deliveries/{subject}"
+
+
 async def test_by_access_token(console: Installation, visitor: Visitor) -> None:
     """What was done through the API names the access token, and its id once it is revoked."""
     token = await console.services.developers.create_access_token(visitor.actor, "deploy script")

@@ -45,7 +45,7 @@ def test_bars_are_as_high_as_their_numbers(counts: list[tuple[int, int]]) -> Non
             assert height == pytest.approx(max(1.0, 180 * value / top), abs=0.06)
     for bar in root.iter("rect"):
         x, width = (float(bar.get(name, "").removesuffix("%")) for name in ("x", "width"))
-        assert 11 <= x <= x + width <= 100.01
+        assert 0 <= x <= x + width <= 100.01
         assert float(bar.get("y", "")) >= 13.9
 
 
@@ -134,6 +134,14 @@ def test_today_has_its_date_and_dates_do_not_meet(days: int) -> None:
     dates = [text for text in root.iter("text") if "-" in (text.text or "")]
     assert 3 <= len(dates) <= 4
     assert dates[-1].text == "11-20"
+    # Each is centred under its bar, the last like all others.
+    centres = {
+        round(float(bar.get("x", "").removesuffix("%")) + float(bar.get("width", "").removesuffix("%")) / 2, 2)
+        for bar in root.iter("rect")
+    }
+    for text in dates:
+        assert text.get("text-anchor") == "middle"
+        assert any(abs(float(text.get("x", "").removesuffix("%")) - centre) < 0.02 for centre in centres)
     places = [float(text.get("x", "").removesuffix("%")) for text in dates]
     assert all(b - a > 20 for a, b in pairwise(places))
 

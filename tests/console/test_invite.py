@@ -12,6 +12,7 @@ from taproof.core.model import Actor, Developer, Identity
 
 INVITE = "/console/invite"
 ACCEPT = "/console/invite/accept"
+CONFIRM = "/console/invite/confirm"
 WAITING = "/console/sign-in/waiting"
 
 
@@ -38,11 +39,15 @@ async def open_invitation(browser: Browsing, code: str) -> Shown:
 
 
 async def take_up(console: Installation, browser: Browsing, code: str, identity: Identity = ADA, **typed: str) -> Shown:
-    """Go the whole way and return what the waiting page answers once `identity` has confirmed."""
+    """Go the whole way and return what answers the "Yes" of one who was shown that `identity` has confirmed."""
     await open_invitation(browser, code)
     waiting = await browser.follow(await browser.submit(ACCEPT, ACCEPT, **typed))
-    await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""), identity)
-    return await browser.get(WAITING)
+    await console.messenger.confirm(deeplink(waiting), identity)
+    return await browser.submit(WAITING, CONFIRM)
+
+
+def deeplink(waiting: Shown) -> str:
+    return waiting.one(".//a[@target='_blank']").get("href", "")
 
 
 def alert(shown: Shown) -> str:
@@ -55,9 +60,8 @@ async def test_the_first_developer(console: Installation, anonymous: Browsing) -
     shown = await take_up(console, anonymous, await first(console), email=" ada@example.com ")
     assert (shown.status, shown.location) == (303, "/console/projects")
     landed = await anonymous.follow(shown)
-    assert landed.texts(".//p[@role='status']") == [
-        "You are signed in. From now on this messenger account signs you in."
-    ]
+    account = "the messenger account \u2068Ada Lovelace\u2069, @\u2068ada\u2069, id 1001,"
+    assert landed.texts(".//p[@role='status']") == [f"You are signed in. From now on {account} signs you in."]
     assert (await anonymous.get("/console/projects")).all(".//p[@role='status']") == []
     [developer] = await console.services.developers.list_developers()
     assert (developer.email, developer.is_owner, developer.messenger_id) == ("ada@example.com", True, "1001")
@@ -89,19 +93,25 @@ async def test_only_the_address_of_the_invitation(console: Installation, anonymo
     """An e-mail address that is sent along although the invitation has one is passed over."""
     await open_invitation(anonymous, await invite(console))
     waiting = await anonymous.follow(await anonymous.post(ACCEPT, {"email": "eve@example.com"}))
-    await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""), GRACE)
-    await anonymous.get(WAITING)
+    await console.messenger.confirm(deeplink(waiting), GRACE)
+    await anonymous.submit(WAITING, CONFIRM)
     assert [each.email for each in await console.services.developers.list_developers()] == ["grace@example.com"]
 
 
 async def test_another_messenger_account(console: Installation, visitor: Visitor, anonymous: Browsing) -> None:
     """Binding a messenger account is called that, takes the place of the one before, and signs others out."""
+    first_page = await open_invitation(anonymous, await invite_again(console, visitor.developer))
+    assert "bound before" not in first_page.text
     await take_up(console, await console.browser(), await invite_again(console, visitor.developer), ADA)
     assert (await visitor.get("/console/account")).status == 303
     code = await invite_again(console, visitor.developer)
     page = await open_invitation(anonymous, code)
     assert "This binds your messenger account to the account of ada@example.com." in page.text
-    assert (await take_up(console, anonymous, code, GRACE)).location == "/console/projects"
+    assert "The messenger account that was bound before no longer does. Access tokens work on" in page.text
+    landed = await anonymous.follow(await take_up(console, anonymous, code, GRACE))
+    [notice] = landed.texts(".//p[@role='status']")
+    assert "the messenger account \u2068Grace\u2069, id 1002, signs you in." in notice
+    assert "Access tokens that this developer had before work on" in notice
     assert "Grace, id 1002" in (await anonymous.get("/console/account")).text
     developers = console.services.developers
     assert await developers.read_developer_by_messenger_id(ADA.messenger_id) is None
@@ -139,6 +149,93 @@ async def test_the_whole_link_may_be_pasted(console: Installation, anonymous: Br
     assert "first account" in page.text
 
 
+# ---- whoever sees the QR code may be quicker
+
+
+async def test_nothing_is_bound_before_the_browser_says_yes(console: Installation, anonymous: Browsing) -> None:
+    """The page names who has confirmed and asks; reading it, as often as one likes, binds and signs in nobody."""
+    code = await first(console)
+    await open_invitation(anonymous, code)
+    waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
+    mallory = Identity("66", "<b>Ada</b>\u202e", "mallory")
+    await console.messenger.confirm(deeplink(waiting), mallory)
+    for _ in range(2):
+        shown = await anonymous.get(WAITING)
+        assert (shown.status, shown.heading) == (200, "Is that you?")
+        assert "The messenger account <b>Ada</b>, @mallory, id 66 has confirmed." in shown.text
+        assert shown.all(".//main//b") == []
+        assert code not in shown.html
+    assert (await anonymous.get(CONFIRM)).status == 405
+    assert (await anonymous.post(CONFIRM, {}, **{"Sec-Fetch-Site": "cross-site"})).status == 403
+    assert await console.services.developers.list_developers() == []
+    assert SESSION_COOKIE not in anonymous.client.cookies
+
+
+async def test_no_start_again(console: Installation, anonymous: Browsing) -> None:
+    """After a stranger was quicker the invitation is there as before, and the stranger's confirmation is forgotten."""
+    await open_invitation(anonymous, await first(console))
+    waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
+    await console.messenger.confirm(deeplink(waiting), Identity("66", "Mallory", ""))
+    shown = await anonymous.get(WAITING)
+    [again] = [link.get("href", "") for link in shown.all(".//main//a")]
+    page = await anonymous.get(again)
+    assert page.fields(ACCEPT) == {"email": "ada@example.com"}
+    refused = await anonymous.post(CONFIRM)
+    assert (refused.status, refused.location) == (303, ACCEPT)
+    waiting = await anonymous.follow(await anonymous.post(ACCEPT, page.fields(ACCEPT)))
+    await console.messenger.confirm(deeplink(waiting), ADA)
+    assert (await anonymous.submit(WAITING, CONFIRM)).location == "/console/projects"
+    [developer] = await console.services.developers.list_developers()
+    assert developer.messenger_id == ADA.messenger_id
+
+
+async def test_yes_without_a_confirmation(console: Installation, anonymous: Browsing) -> None:
+    """To say yes when nobody has confirmed, or in another browser than the one that asked, binds nobody."""
+    code = await first(console)
+    assert (await anonymous.post(CONFIRM)).location == ACCEPT
+    await open_invitation(anonymous, code)
+    assert (await anonymous.post(CONFIRM)).location == ACCEPT
+    waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
+    assert (await anonymous.post(CONFIRM)).location == ACCEPT
+    await console.messenger.confirm(deeplink(waiting), ADA)
+    assert (await (await console.browser()).post(CONFIRM)).location == ACCEPT
+    assert await console.services.developers.list_developers() == []
+
+
+async def test_the_messenger_is_asked_to_bind(console: Installation, anonymous: Browsing) -> None:
+    """The question in the messenger says what the tap does; it is not that of a sign-in."""
+    await open_invitation(anonymous, await first(console))
+    waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
+    seen = await console.messenger.open(deeplink(waiting))
+    assert seen.project_name == "Taproof: bind this account to a developer"
+
+
+async def test_head_changes_nothing(console: Installation, anonymous: Browsing) -> None:
+    """A HEAD request neither uses up a confirmation nor ends what is under way."""
+    await open_invitation(anonymous, await first(console))
+    waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
+    await console.messenger.confirm(deeplink(waiting), ADA)
+    for path in (INVITE, ACCEPT, WAITING):
+        answer = await anonymous.client.head(path)
+        assert (answer.status_code, "set-cookie" in answer.headers) == (200, False), path
+    assert (await anonymous.submit(WAITING, CONFIRM)).location == "/console/projects"
+
+
+async def test_the_cookie_stays_small(console: Installation, anonymous: Browsing) -> None:
+    """An e-mail address that is none, however long, does not go into the cookie; the longest names of all fit."""
+    await open_invitation(anonymous, await first(console))
+    shown = await anonymous.submit(ACCEPT, ACCEPT, email="x" * 10_000)
+    assert shown.status == 400
+    assert len(anonymous.client.cookies["__Host-taproof_signin"]) < 500
+    email = f"{'a' * 64}@{'b' * 185}.com"
+    waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email=email))
+    await console.messenger.confirm(deeplink(waiting), Identity("9" * 20, "\U0001f600" * 129, "u" * 32))
+    await anonymous.get(WAITING)
+    assert len(anonymous.client.cookies["__Host-taproof_signin"]) < 4_000
+    await anonymous.submit(WAITING, CONFIRM)
+    assert [each.email for each in await console.services.developers.list_developers()] == [email]
+
+
 # ---- what does not work out
 
 
@@ -158,8 +255,8 @@ async def test_taken_up_once(console: Installation, anonymous: Browsing) -> None
     waiting = await second.follow(await second.submit(ACCEPT, ACCEPT))
     assert (await take_up(console, anonymous, code, GRACE)).status == 303
     assert (await anonymous.submit(INVITE, INVITE, code=code)).status == 404
-    await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""), ADA)
-    shown = await second.get(WAITING)
+    await console.messenger.confirm(deeplink(waiting), ADA)
+    shown = await second.submit(WAITING, CONFIRM)
     assert shown.status == 404
     assert "it was used or revoked" in alert(shown)
     assert SESSION_COOKIE not in second.client.cookies
@@ -194,8 +291,8 @@ async def test_messenger_account_taken(console: Installation, anonymous: Browsin
     assert shown.status == 400
     assert "use another account" in alert(shown)
     waiting = await anonymous.follow(await anonymous.post(ACCEPT, shown.fields(ACCEPT)))
-    await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""), GRACE)
-    assert (await anonymous.get(WAITING)).location == "/console/projects"
+    await console.messenger.confirm(deeplink(waiting), GRACE)
+    assert (await anonymous.submit(WAITING, CONFIRM)).location == "/console/projects"
 
 
 async def test_cancelled(console: Installation, anonymous: Browsing) -> None:
@@ -203,14 +300,14 @@ async def test_cancelled(console: Installation, anonymous: Browsing) -> None:
     await open_invitation(anonymous, await first(console))
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
     assert [link.get("href") for link in waiting.all(".//a[@class='button quiet']")] == [ACCEPT]
-    await console.messenger.cancel(waiting.one(".//a[@target='_blank']").get("href", ""))
+    await console.messenger.cancel(deeplink(waiting))
     shown = await anonymous.get(WAITING)
     assert shown.status == 400
     assert "You tapped Cancel" in alert(shown)
     assert shown.fields(ACCEPT) == {"email": "ada@example.com"}
     again = await anonymous.follow(await anonymous.post(ACCEPT, shown.fields(ACCEPT)))
-    await console.messenger.confirm(again.one(".//a[@target='_blank']").get("href", ""))
-    assert (await anonymous.get(WAITING)).status == 303
+    await console.messenger.confirm(deeplink(again))
+    assert (await anonymous.submit(WAITING, CONFIRM)).status == 303
 
 
 async def test_its_time_is_over(console: Installation, anonymous: Browsing) -> None:
@@ -238,6 +335,7 @@ async def test_messenger_unavailable(
     shown = await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com")
     assert shown.status == 503
     assert shown.fields(ACCEPT) == {"email": "ada@example.com"}
+    assert "taproof doctor" in alert(shown)
 
 
 async def test_a_sign_in_takes_up_nothing(console: Installation, anonymous: Browsing) -> None:
@@ -245,7 +343,7 @@ async def test_a_sign_in_takes_up_nothing(console: Installation, anonymous: Brow
     code = await first(console)
     await open_invitation(anonymous, code)
     waiting = await anonymous.follow(await anonymous.submit("/console/sign-in", "/console/sign-in"))
-    await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""))
+    await console.messenger.confirm(deeplink(waiting))
     assert (await anonymous.get(WAITING)).status == 403
     assert dataclasses.astuple(await console.services.invitations.read_invitation(code))
     assert await console.services.developers.list_developers() == []

@@ -10,8 +10,10 @@ from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
 
 from taproof.console.app import Console
+from taproof.console.projects import PAGE_SIZE
 from taproof.core.errors import InvalidSecretKey, ProjectNotFound
 from taproof.core.model import Project, ProjectChanges
+from taproof.service import projects
 
 LIST = "/console/projects"
 FLASH = "__Host-taproof_flash"
@@ -54,6 +56,44 @@ async def test_the_list_shows_status_access_and_both_counts(visitor: Visitor, co
     assert shown.texts(f".//tbody//a[@href='{LIST}/{shop.id}']") == ["Shop"]
 
 
+async def test_the_list_has_pages(visitor: Visitor, console: Installation) -> None:
+    """However many there are, a page stays small: each project is on one of them, and there is a way back."""
+    for number in range(PAGE_SIZE + 2):
+        await visitor.create_project(f"Project {number}")
+        console.clock.now += 1
+    first = await visitor.get(LIST)
+    [more] = first.all(".//nav[@aria-label='Pages']/a")
+    assert more.get("href") == f"{LIST}?page=2"
+    second = await visitor.get(LIST, page="2")
+    names = [row[0] for shown in (first, second) for row in shown.rows()]
+    assert names == [f"Project {number}" for number in range(PAGE_SIZE + 2)]
+    [back] = second.all(".//nav[@aria-label='Pages']/a")
+    assert back.get("href") == LIST
+    past = await visitor.get(LIST, page="3")
+    assert past.status == 200
+    assert "There are no more projects." in past.text
+
+
+@pytest.mark.parametrize("page", ["0", "-1", "", "x", "1.0", "٣", "10000", "9" * 5000])
+async def test_the_list_has_no_such_page(visitor: Visitor, page: str) -> None:
+    """What no link leads to is refused with a page."""
+    await visitor.create_project()
+    shown = await visitor.get(LIST, page=page)
+    assert shown.status == 400
+    assert "There is no such page" in shown.text
+
+
+async def test_too_many_projects(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has as many as there may be is told to delete some, and what they typed stays."""
+    monkeypatch.setattr(projects, "PROJECT_LIMIT", 1)
+    await visitor.create_project("Shop")
+    shown = await visitor.submit(f"{LIST}/new", LIST, name="Blog")
+    assert shown.status == 400
+    [error] = shown.texts(".//p[@role='alert']")
+    assert "Delete some" in error
+    assert [field.get("value") for field in shown.all(".//input[@name='name']")] == ["Blog"]
+
+
 async def test_a_new_project_shows_its_secrets_once(
     visitor: Visitor, console: Installation, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -64,6 +104,7 @@ async def test_a_new_project_shows_its_secrets_once(
     shown = await visitor.follow(answer)
     secret_key, webhook_secret = secrets_in(shown)
     assert "Copy its two secrets" in shown.text
+    assert "The secret key is shown this once; the webhook secret you can show again" in shown.text
     assert shown.response.headers["cache-control"] == "no-store"
     project = await console.services.projects.authenticate(secret_key)
     assert answer.location == f"{LIST}/{project.id}"
@@ -224,7 +265,10 @@ async def test_what_cannot_be_undone_needs_the_name(
     project, secrets = await visitor.create_project("Shop")
     shown = await visitor.post(f"{LIST}/{project.id}/{act}", {"confirmation": typed})
     assert shown.status == 400
-    assert len(shown.all(".//p[@role='alert']")) == 1
+    assert len(shown.all(".//main/p[@role='alert']")) == 1, "at the top: the form itself is far down"
+    assert shown.one(".//input[@aria-invalid]").get("id") == f"{act}-confirmation"
+    assert shown.texts(f".//p[@id='{act}-confirmation-error']") == shown.texts(".//p[@role='alert']")
+    assert shown.texts(".//nav[@aria-label='Project']//a[@aria-current]") == ["Settings"]
     assert await the_project(visitor, console) == project
     assert (await console.services.projects.authenticate(secrets.secret_key)).id == project.id
 

@@ -1,5 +1,7 @@
 """A project's pages in Chromium, on a real sandbox: secrets do not come back, and Try it with and without a script."""
 
+import http.server
+import threading
 from collections.abc import AsyncIterator, Iterator
 
 import httpx
@@ -68,6 +70,27 @@ async def test_secrets_do_not_come_back(service: Service, page: Page) -> None:
         assert secret not in content + page.url + service.log() + service.screen()
 
 
+async def test_a_page_that_the_browser_kept_has_no_secret(service: Service) -> None:
+    """Browsers keep whole pages for Back, whatever Cache-Control says: what is shown once is taken out on leaving."""
+    async with open_chromium(keeps_pages=True) as browser:
+        context = await browser.new_context(base_url=service.base_url)
+        page = await context.new_page()
+        await page.goto("/console/sign-in")
+        await page.locator("input[name=access_token]").fill(service.access_token)
+        await page.locator("form[action$='/token'] button").click()
+        await page.goto("/console/projects/new")
+        await page.get_by_label("Name").fill("Kept")
+        await page.get_by_role("button", name="Create the project").click()
+        await expect(page.locator(".secrets code")).to_have_count(2)
+        await page.evaluate("addEventListener('pageshow', (event) => { document.title = `kept: ${event.persisted}` })")
+        await page.get_by_role("link", name="Audit log").click()
+        await expect(page.locator("h1")).to_have_text("Audit log")
+        await page.evaluate("history.back()")
+        await expect(page).to_have_title("kept: true")
+        await expect(page.locator("h1")).to_have_text("Kept")
+        await expect(page.locator(".secrets")).to_have_count(0)
+
+
 @pytest.mark.parametrize("with_script", [True, False])
 async def test_try_it(service: Service, client: httpx.Client, page: Page) -> None:
     """The page that waits goes on by itself once the phone has confirmed, and shows a proof that holds."""
@@ -75,7 +98,7 @@ async def test_try_it(service: Service, client: httpx.Client, page: Page) -> Non
     await page.goto(f"/console/projects/{project.id}")
     await page.get_by_role("link", name="Try it").first.click()
     await page.get_by_role("button", name="Start a sign-in").click()
-    await expect(page.locator(".qr-code")).to_be_visible()
+    await expect(page.get_by_text("The pretend phone opens in a second tab")).to_be_visible()
     link = await page.locator("a[href*='?start=']").get_attribute("href")
     assert link is not None
     phone = make_phone(client, "Grace")
@@ -84,6 +107,43 @@ async def test_try_it(service: Service, client: httpx.Client, page: Page) -> Non
     await expect(page.locator(".badge.good")).to_have_text("Holds")
     await expect(page.locator("#try-claims")).to_contain_text(f'"messenger_id": "{phone.messenger_id}"')
     assert project.read()["confirmed_count"] == 1
+
+
+@pytest.mark.parametrize("with_script", [True, False])
+async def test_a_delivery_shows_by_itself_what_came_of_it(service: Service, client: httpx.Client, page: Page) -> None:
+    """Sent again, it is said to be under way until the receiver has answered, and the outcome takes that place."""
+    asked, may_answer = threading.Event(), threading.Event()
+
+    class Receiver(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            if asked.is_set():
+                may_answer.wait(8)
+            asked.set()
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing on stderr."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        project = Developer(client, service.access_token).create_project(
+            "Shop", webhook_url=f"http://127.0.0.1:{server.server_address[1]}/"
+        )
+        make_phone(client).sign_in(project.generate())
+        assert asked.wait(10)
+        await page.goto(f"/console/projects/{project.id}/webhooks")
+        await page.get_by_role("link", name="auth.confirmed").click()
+        lead = page.locator(".lead")
+        await expect(lead).to_contain_text("The receiver has taken it.", timeout=20_000)
+        await page.get_by_role("button", name="Send it again").click()
+        await expect(lead).to_contain_text("It is being sent now.")
+        may_answer.set()
+        await expect(lead).to_contain_text("The receiver has taken it.", timeout=20_000)
+        await expect(page.locator(".timeline > li")).to_have_count(2)
+        await expect(page.get_by_role("button", name="Stop updating")).to_be_hidden()
+        server.shutdown()
 
 
 async def test_a_program_is_copied_whole(service: Service, client: httpx.Client, page: Page) -> None:

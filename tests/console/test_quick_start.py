@@ -179,3 +179,16 @@ async def test_the_page_shows_the_programs_as_they_are(
         assert secret not in shown.html
     assert ("TAPROOF_SECRET_KEY" in shown.text) == (not is_public)
     assert "TAPROOF_WEBHOOK_SECRET" in shown.text
+    for button in shown.all(".//section[@aria-labelledby='quick-start']//button"):
+        assert shown.one(f".//*[@id='{button.get('data-copy', '')[1:]}']").tag == "code"
+
+
+async def test_a_paused_project_says_so_before_its_programs(visitor: Visitor, console: Installation) -> None:
+    """They start nothing while it is paused: that is the first thing that the section says, and where to end it."""
+    project, _ = await visitor.create_project("Shop")
+    section = ".//section[@aria-labelledby='quick-start']"
+    assert "paused" not in (await visitor.get(f"/console/projects/{project.id}")).texts(section)[0]
+    await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(is_active=False))
+    shown = await visitor.get(f"/console/projects/{project.id}")
+    assert shown.texts(section)[0].startswith("Quick start The project is paused")
+    assert shown.all(f"{section}/p/a[@href='/console/projects/{project.id}/settings']")

@@ -148,6 +148,17 @@ async def test_finished_once(console: Installation, anonymous: Browsing) -> None
     assert not await is_signed_in(replayed)
 
 
+async def test_head_finishes_nothing(console: Installation, anonymous: Browsing) -> None:
+    """A HEAD of the waiting page signs nobody in and leaves the confirmation for the page itself."""
+    await bind(console, developer := await console.add_developer("ada@example.com"))
+    await console.messenger.confirm(await start(anonymous))
+    for path in (WAITING, SIGN_IN, STATE):
+        answer = await anonymous.client.head(path)
+        assert (answer.status_code, "set-cookie" in answer.headers) == (200, False), path
+    assert await console.services.console_sessions.list_sessions(developer) == []
+    assert (await anonymous.get(WAITING)).location == "/console/projects"
+
+
 async def test_only_the_browser_that_started_it(console: Installation, anonymous: Browsing) -> None:
     """Who knows the link, as from a photograph of the QR code, reads nothing and is not signed in."""
     await bind(console, await console.add_developer("ada@example.com"))
@@ -199,7 +210,9 @@ async def test_messenger_unavailable(
     _, token = await new_token(console, await console.add_developer("ada@example.com"))
     shown = await anonymous.submit(SIGN_IN, SIGN_IN)
     assert shown.status == 503
-    assert "The messenger cannot be reached" in shown.texts(".//p[@role='alert']")[0]
+    [sentence] = shown.texts(".//p[@role='alert']")
+    assert "The messenger cannot be reached" in sentence
+    assert sentence.endswith("with: taproof doctor")
     answer = await anonymous.post(f"{SIGN_IN}/token", shown.fields(f"{SIGN_IN}/token") | {"access_token": token})
     assert answer.status == 303
     assert await is_signed_in(anonymous)

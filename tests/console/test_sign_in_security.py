@@ -79,7 +79,7 @@ async def test_another_sign_in_ends_the_session_before(console: Installation, vi
     await visitor.submit("/console/invite", "/console/invite", code=link.code)
     shown = await visitor.submit("/console/invite/accept", "/console/invite/accept")
     await console.messenger.confirm(deeplink(await visitor.follow(shown)), GRACE)
-    assert (await visitor.get(WAITING)).status == 303
+    assert (await visitor.submit(WAITING, "/console/invite/confirm")).status == 303
     assert "grace@example.com" in (await visitor.get("/console/account")).text
     other = await console.browser()
     other.client.cookies.set(SESSION_COOKIE, before)

@@ -53,6 +53,7 @@ async def test_inviting(console: Installation, visitor: Visitor, anonymous: Brow
     address, _, code = link(shown).partition("#")
     assert address == "https://console.example/console/invite"
     assert "grace@example.com is invited." in shown.texts(".//p[@role='status']")[0]
+    assert "Send it to grace@example.com only: whoever opens it first gets the account." in shown.text
     assert (await visitor.get(TEAM)).all(".//code[@class='secret']") == []
     developer = await console.services.invitations.accept_invitation(code, GRACE, address="192.0.2.9")
     assert (developer.email, developer.plan, developer.is_owner) == ("grace@example.com", "pro", True)
@@ -136,3 +137,21 @@ async def test_names_are_text(console: Installation, visitor: Visitor) -> None:
     shown = await visitor.get(TEAM)
     assert shown.status == 200
     assert shown.all(".//main//img") == []
+
+
+async def test_an_access_token_invites_nobody(console: Installation, visitor: Visitor, anonymous: Browsing) -> None:
+    """Who came in with an access token reads the page and is told what to do, but can change nothing on it."""
+    await invited(visitor, email="grace@example.com")
+    before = await console.services.invitations.list_invitations(visitor.developer)
+    token = await console.services.developers.create_access_token(visitor.actor, "leaked")
+    await anonymous.submit("/console/sign-in", "/console/sign-in/token", access_token=token.plaintext)
+    shown = await anonymous.get(TEAM)
+    assert shown.status == 200
+    assert "grace@example.com" in shown.text
+    assert "sign in with your messenger" in shown.text
+    assert shown.all(".//main//form") == []
+    for path in (INVITATIONS, f"{INVITATIONS}/{before[0].id}/revoke"):
+        refused = await anonymous.post(path, {"email": "eve@example.com", "plan": "free"})
+        assert refused.status == 403
+        assert "sign in with your messenger" in refused.texts(".//p[@role='alert']")[0]
+    assert await console.services.invitations.list_invitations(visitor.developer) == before

@@ -8,6 +8,7 @@ from tests.web.conftest import START
 from taproof.core.clock import DAY
 from taproof.core.errors import InvalidAccessToken
 from taproof.core.model import AccessToken
+from taproof.service import developers
 
 TOKENS = "/console/tokens"
 """The test's clock begins at 11:06:40 UTC on this day."""
@@ -41,6 +42,18 @@ async def test_made_and_shown_once(console: Installation, visitor: Visitor) -> N
     again = await visitor.get(TOKENS)
     assert token not in again.html
     assert "deploy script" in again.text
+
+
+async def test_too_many(console: Installation, visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever has as many as there may be is told to revoke some, and what they typed stays."""
+    monkeypatch.setattr(developers, "ACCESS_TOKEN_LIMIT", 1)
+    await make(visitor, name="laptop")
+    shown = await visitor.submit(TOKENS, TOKENS, name="deploy script")
+    assert shown.status == 400
+    [error] = shown.texts(".//p[@role='alert']")
+    assert "Revoke some" in error
+    assert [field.get("value") for field in shown.all(".//input[@name='name']")] == ["deploy script"]
+    assert (await only_token(console, visitor)).name == "laptop"
 
 
 @pytest.mark.parametrize(
@@ -146,3 +159,30 @@ async def test_revoking_the_token_that_one_came_in_with(console: Installation, a
     notice = "The access token is revoked. You had signed in with it."
     assert (await anonymous.follow(shown)).texts(".//p[@role='status']") == [notice]
     assert (await visitor.get(TOKENS)).status == 200
+
+
+@pytest.mark.parametrize("expiry", ["never", "90", "30"])
+async def test_a_token_made_with_a_token_ends_with_it(console: Installation, anonymous: Browsing, expiry: str) -> None:
+    """Who came in with an access token cannot stay longer than that by making another one, and is told so."""
+    visitor = await console.sign_in(await console.add_developer("ada@example.com"))
+    first = plaintext(await make(visitor, name="leaked", expiry="7"))
+    await anonymous.submit("/console/sign-in", "/console/sign-in/token", access_token=first)
+    console.clock.now += DAY
+    await anonymous.submit("/console/sign-in", "/console/sign-in/token", access_token=first)
+    shown = await anonymous.follow(await anonymous.submit(TOKENS, TOKENS, name="another", expiry=expiry))
+    assert "together with the one that you signed in with" in shown.texts(".//p[@role='status']")[0]
+    tokens = await console.services.developers.list_access_tokens(visitor.developer.id)
+    assert {token.expires_at for token in tokens} == {START + 7 * DAY}
+
+
+async def test_a_token_made_with_a_token_may_end_sooner(console: Installation, anonymous: Browsing) -> None:
+    """What was chosen is kept where it is no longer than the token that one came in with, or that one never ends."""
+    visitor = await console.sign_in(await console.add_developer("ada@example.com"))
+    for name, given, chosen in (("a", "90", "7"), ("b", "never", "30")):
+        token = plaintext(await make(visitor, name=name, expiry=given))
+        browser = await console.browser()
+        await browser.submit("/console/sign-in", "/console/sign-in/token", access_token=token)
+        await browser.submit(TOKENS, TOKENS, name=f"{name} more", expiry=chosen)
+    tokens = await console.services.developers.list_access_tokens(visitor.developer.id)
+    ends = {token.name: token.expires_at for token in tokens}
+    assert (ends["a more"], ends["b more"]) == (START + 7 * DAY, START + 30 * DAY)

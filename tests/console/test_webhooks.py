@@ -43,7 +43,7 @@ async def send(console: Installation, answer: Answer) -> int:
 async def only_delivery(visitor: Visitor, project: Project) -> Shown:
     """Open the page of the one delivery in a project's list."""
     shown = await visitor.get(page_of(project))
-    (link,) = [a.get("href", "") for a in shown.all(".//tbody//a")]
+    (link,) = [a.get("href", "") for a in shown.all(".//tbody//th/a")]
     return await visitor.get(link)
 
 
@@ -61,25 +61,36 @@ async def test_a_project_without_a_url_is_told_what_a_webhook_is(visitor: Visito
 
 
 async def test_the_state_of_the_endpoint_in_plain_words(visitor: Visitor, console: Installation) -> None:
-    """Works, fails since a time, works again, turned off after 410, and on again: each is told as it is."""
+    """Not tried, fails since a time, works again, turned off after 410, and on again: each is told as it is."""
     project, _ = await visitor.create_project(webhook_url=URL)
 
     async def endpoint() -> str:
         return (await visitor.get(page_of(project))).texts(".//section[@aria-labelledby='endpoint']")[0]
 
-    assert f"Works Events are sent to {URL}" in await endpoint()
+    assert "Not tried yet Events will be sent to shop.example. Send a test to see" in await endpoint()
     await decided(visitor, console, project)
     await send(console, Answer(0, 500))
     assert f"Failing No attempt to {URL} has succeeded since 2026-11-18 11:06:40 UTC" in await endpoint()
     console.clock.now += HOUR
     await send(console, Answer(0, 200))
-    assert "Works" in await endpoint()
+    assert f"Works Events are sent to {URL}" in await endpoint()
     await decided(visitor, console, project)
     await send(console, Answer(0, 410))
     assert f"Turned off Nothing is sent to {URL} since 2026-11-18 12:06:40 UTC." in await endpoint()
     assert "The receiver answered 410 Gone" in await endpoint()
     await set_url(visitor, console, project, URL)
     assert "Works" in await endpoint()
+
+
+async def test_a_failed_test_alone_is_no_working_endpoint(visitor: Visitor, console: Installation) -> None:
+    """A test does not count as a failure of the endpoint, yet the page must not say that it works or was not tried."""
+    project, _ = await visitor.create_project(webhook_url=URL)
+    console.receiver.answer = Answer(5, 500)
+    await console.services.deliveries.send_test(visitor.developer, project.id)
+    shown = await visitor.get(page_of(project))
+    assert shown.texts(".//section[@aria-labelledby='endpoint']//span") == ["Nothing taken yet"]
+    assert [row[3] for row in shown.rows()] == ["Given up"], "in the word of the filter"
+    assert "Given up" in shown.texts(".//option")
 
 
 async def test_an_endpoint_that_failed_for_days_is_told_why_it_is_off(visitor: Visitor, console: Installation) -> None:
@@ -110,10 +121,14 @@ async def test_the_secret_is_shown_on_demand_and_once(
     answer = await visitor.submit(page, f"{page}/secret")
     shown = await visitor.follow(answer)
     assert SECRET.findall(shown.html) == [secrets.webhook_secret]
+    assert "Gone after a reload; press Show to see it again." in shown.text
     assert shown.response.headers["cache-control"] == "no-store"
     assert not SECRET.findall((await visitor.get(page)).html)
     assert secrets.webhook_secret not in str(answer.response.headers) + "".join(capfd.readouterr())
     assert shown.all(".//a[@href='/docs#webhooks']")
+    log = await console.services.audit.list_entries(visitor.developer, limit=9, cursor=None)
+    told = [(each.subject, each.via) for each in log.entries if each.action == "webhook_secret.revealed"]
+    assert told == [(project.id, "console")]
 
 
 async def test_a_rotation_from_beginning_to_end(visitor: Visitor, console: Installation) -> None:
@@ -129,6 +144,7 @@ async def test_a_rotation_from_beginning_to_end(visitor: Visitor, console: Insta
     plain = await visitor.get(page)
     assert not SECRET.findall(plain.html)
     assert not plain.all(f".//form[@action='{page}/rotate']")
+    assert plain.all(f".//details/form[@action='{page}/promote']"), "not at one click"
     both = await visitor.follow(await visitor.submit(page, f"{page}/secret"))
     assert SECRET.findall(both.html) == [secrets.webhook_secret, following]
     over = await visitor.follow(await visitor.submit(page, f"{page}/promote"))
@@ -193,9 +209,15 @@ async def test_a_test_leads_to_what_came_of_it(visitor: Visitor, console: Instal
     assert [request.url for request in console.receiver.sent] == [URL]
     assert shown.heading == "Delivery of webhook.test"
     assert "Delivered" in shown.text
+    status = console.receiver.answer.status
+    assert shown.texts(".//p[@role='status']") == [f"The receiver took the test: HTTP {status}."]
+    console.receiver.answer = Answer(5, 500)
+    refused = await visitor.follow(await visitor.submit(page, f"{page}/test"))
+    assert refused.texts(".//p[@role='alert']") == ["The test failed: the receiver answered HTTP 500."]
+    assert not refused.all(".//p[@role='status']")
     console.receiver.answer = Answer(10_000, error="timeout")
     failed = await visitor.follow(await visitor.submit(page, f"{page}/test"))
-    assert "Failed" in failed.text
+    assert failed.texts(".//p[@role='alert']") == ["The test failed: no answer came."]
     assert "Attempt 1: no answer" in failed.text
     assert SENTENCES["timeout"] in failed.text
     assert "10 000 ms" in failed.text
@@ -222,11 +244,14 @@ async def test_the_list_shows_state_attempts_and_the_last_answer(visitor: Visito
     await send(console, Answer(5, 204))
     console.clock.now += 1
     await decided(visitor, console, project, "cancel")
-    rows = (await visitor.get(page_of(project))).rows()
-    assert [[row[0], *row[2:]] for row in rows] == [
+    shown = await visitor.get(page_of(project))
+    rows = shown.rows()
+    assert [[row[0], *row[3:]] for row in rows] == [
         ["auth.cancelled", "Waiting", "0", "Not sent yet"],
         ["auth.confirmed", "Delivered", "2", "HTTP 204"],
     ]
+    assert shown.texts(".//tbody//td/a") == [row[1] for row in rows]
+    assert [a.get("href") for a in shown.all(".//tbody//td/a")] == [f"/console/sessions/{row[1]}" for row in rows]
 
 
 async def test_the_list_can_be_filtered_and_paged(visitor: Visitor, console: Installation) -> None:
@@ -244,7 +269,7 @@ async def test_the_list_can_be_filtered_and_paged(visitor: Visitor, console: Ins
     (older,) = [a.get("href", "") for a in first.all(".//nav[@aria-label='Pages']/a")]
     second = await visitor.get(older)
     assert [row[0] for row in second.rows()] == ["webhook.test"] * 3
-    links = [a.get("href") for shown in (first, second) for a in shown.all(".//tbody//a")]
+    links = [a.get("href") for shown in (first, second) for a in shown.all(".//tbody//th/a")]
     assert len(set(links)) == PAGE + 3
     assert second.texts(".//nav[@aria-label='Pages']/a") == ["Newest"]
     assert [row[0] for row in (await visitor.get(page, status="due")).rows()] == ["auth.confirmed"]
@@ -292,9 +317,17 @@ async def test_sending_again(visitor: Visitor, console: Installation) -> None:
     path = (await only_delivery(visitor, project)).response.url.path
     console.clock.now += 1
     shown = await visitor.follow(await visitor.submit(path, f"{path}/resend"))
-    assert "It is sent again now." in shown.text
+    assert "Sending now It is being sent now." in shown.text
+    assert "Waiting" not in shown.text
+    assert "Next attempt" not in shown.text
+    assert shown.all(".//noscript/meta[@http-equiv='refresh']")
+    assert shown.all(".//*[@data-moving]")
+    assert shown.texts(".//a[@aria-current]") == ["Projects"]
     assert console.receiver.times_recorded == 1
     assert await send(console, Answer(5, 200)) == 1
+    over = await visitor.get(path)
+    assert "Delivered The receiver has taken it." in over.text
+    assert not over.all(".//meta[@http-equiv='refresh']"), "nothing more is to come"
     log = await console.services.audit.list_entries(visitor.developer, limit=1, cursor=None)
     assert (log.entries[0].action, log.entries[0].via) == ("delivery.resent", "console")
     assert json.loads(log.entries[0].details) == {}

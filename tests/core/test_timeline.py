@@ -32,7 +32,7 @@ CASES: dict[str, tuple[Session, int, list[tuple[StepName, int | None]], str]] = 
         OPENED,
         EDGE - 1,
         [("requested", START), ("opened", START + 5_000), ("confirmed", None), ("read", None)],
-        "Opened. Waiting for the user to tap Confirm or Cancel.",
+        "Opened: waiting for the tap. The user has tapped neither",
     ),
     "confirmed just now": (
         CONFIRMED,

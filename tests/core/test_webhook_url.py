@@ -217,6 +217,14 @@ def test_this_machine_itself_is_for_the_sandbox_or_by_permission(url: str) -> No
     assert problem(url, sandbox=True) is None
 
 
+def test_the_sentence_says_what_the_sandbox_takes_besides() -> None:
+    """Whoever types http:// in the sandbox learns of the one way that works there, and elsewhere of none."""
+    assert problem("http://example.com/") == "must begin with https://"
+    assert problem("http://example.com/", sandbox=True) == (
+        "must begin with https://, or in the sandbox with http://127.0.0.1"
+    )
+
+
 def test_the_sentence_names_the_ports() -> None:
     """Whoever reads it knows which port to use instead, as this operator has set them."""
     assert problem("https://example.com:444/") == "must use port 443 or 8443"

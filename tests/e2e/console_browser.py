@@ -1,6 +1,7 @@
 """What the console's browser tests share: a browser that reports complaints, a receiver of webhooks, and signing in."""
 
 import http.server
+import json
 import re
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -97,6 +98,14 @@ def invitation_link(service: Service) -> str:
     return found[0]
 
 
+def binding_link(service: Service) -> str:
+    """Return a one-time link that binds a messenger account to the sandbox's own developer: the operator's."""
+    done = service.command("developers", "invite", "sandbox@localhost", "--json")
+    assert done.returncode == 0, done.stderr
+    link: str = json.loads(done.stdout)["link"]
+    return link
+
+
 def start_session(client: httpx.Client, project_id: str) -> dict[str, str]:
     """Start a sign-in as an application does; return `{session_token, deeplink, expires_at}`."""
     response = client.post("/api/v1/generate/public", json={"project_id": project_id})
@@ -111,14 +120,23 @@ async def confirm(page: Page, phone: Phone) -> None:
     phone.sign_in({"deeplink": await link.get_attribute("href") or ""})
 
 
+async def open_invitation(page: Page, link: str) -> None:
+    """Type in the code of an invitation: as far as what it says that it is for."""
+    await page.goto("/console/invite")
+    await page.get_by_label("Code of the invitation").fill(link.partition("#")[2])
+    await page.get_by_role("button", name="Continue", exact=True).click()
+    await heading(page, "Your invitation to Taproof")
+    await expect(page.get_by_role("button", name="Continue in the messenger")).to_be_visible()
+
+
 async def accept(page: Page, link: str, phone: Phone) -> None:
     """Take up an invitation with a phone: as far as the list of projects."""
-    code = link.partition("#")[2]
-    await page.goto("/console/invite")
-    await page.get_by_label("Code of the invitation").fill(code)
-    await page.get_by_role("button", name="Go on", exact=True).click()
-    await page.get_by_role("button", name="Go on in the messenger").click()
+    await open_invitation(page, link)
+    await page.get_by_role("button", name="Continue in the messenger").click()
     await confirm(page, phone)
+    await heading(page, "Is that you?")
+    await expect(page.locator(".lead")).to_contain_text(f"id {phone.messenger_id} has confirmed")
+    await page.get_by_role("button", name="Yes, bind this account").click()
     await heading(page, "Projects")
 
 

@@ -16,12 +16,17 @@ import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, expect
 from tests.chromium import open_chromium
 from tests.e2e.conftest import Developer, Service, launch, make_phone
-from tests.e2e.console_browser import heading, receiver, sign_in_with_token
+from tests.e2e.console_browser import binding_link, confirm, heading, open_invitation, receiver, sign_in_with_token
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 AXE = Path(__file__).parents[1] / "npm/node_modules/axe-core/axe.min.js"
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+Theme = Literal["light", "dark"]
+# A page differs between the themes by its colours only.
+RULES: dict[Theme, dict[str, object]] = {
+    "light": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]},
+    "dark": {"type": "rule", "values": ["color-contrast"]},
+}
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 320, "height": 640}
 LONG = "A long name of a project that fits on no phone, and Onewordwithoutanyspaceatallinitwhatsoever"
 
@@ -81,9 +86,7 @@ def addresses(sandbox: Service, client: httpx.Client) -> list[str]:
     ]
 
 
-async def new_context(
-    browser: Browser, sandbox: Service, theme: Literal["light", "dark"], size: dict[str, int]
-) -> BrowserContext:
+async def new_context(browser: Browser, sandbox: Service, theme: Theme, size: dict[str, int]) -> BrowserContext:
     return await browser.new_context(
         base_url=sandbox.base_url,
         color_scheme=theme,
@@ -93,17 +96,22 @@ async def new_context(
     )
 
 
-async def assert_accessible(page: Page) -> None:
-    """Let axe-core look at a page as it is shown, with every part of it unfolded."""
+async def violations(page: Page, theme: Theme) -> list[dict[str, Any]]:
+    """Return what axe-core finds on a page as it is shown, with every part of it unfolded."""
     await page.evaluate("for (const folded of document.querySelectorAll('details')) folded.open = true")
     if not await page.evaluate("'axe' in window"):
         await page.add_script_tag(path=AXE)
-    result: dict[str, Any] = await page.evaluate(
-        "tags => axe.run(document, {runOnly: {type: 'tag', values: tags}, resultTypes: ['violations']})", RULES
+    found: list[dict[str, Any]] = await page.evaluate(
+        "async runOnly => (await axe.run(document, {runOnly, resultTypes: ['violations']})).violations", RULES[theme]
     )
+    return found
+
+
+async def assert_accessible(page: Page, theme: Theme) -> None:
+    """Let axe-core look at a page, and see that it is no wider than the window."""
     found = [
         f"{violation['id']}: {violation['help']}: {node['html'][:200]} {node['failureSummary'][:300]}"
-        for violation in result["violations"]
+        for violation in await violations(page, theme)
         for node in violation["nodes"]
     ]
     assert found == [], (page.url, json.dumps(found, indent=1))
@@ -112,39 +120,65 @@ async def assert_accessible(page: Page) -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
+async def test_contrast_is_measured(browser: Browser, sandbox: Service, theme: Theme) -> None:
+    """In either theme axe-core finds a text that can hardly be read: what it finds below is all there is."""
+    context = await new_context(browser, sandbox, theme, DESKTOP)
+    page = await context.new_page()
+    await page.goto("/console/sign-in")
+    assert await violations(page, theme) == []
+    await page.add_style_tag(content="main p { color: var(--line) }")
+    assert [each["id"] for each in await violations(page, theme)] == ["color-contrast"]
+    await context.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 async def test_axe(
-    browser: Browser, sandbox: Service, addresses: list[str], theme: Literal["light", "dark"], size: dict[str, int]
+    browser: Browser, sandbox: Service, addresses: list[str], theme: Theme, size: dict[str, int]
 ) -> None:
     """axe-core finds nothing on any page, and no page scrolls sideways, down to 320 px."""
     context = await new_context(browser, sandbox, theme, size)
     page = await context.new_page()
     for path in ("/console/sign-in", "/console/invite", "/console/sign-in/waiting"):
         await page.goto(path)
-        await assert_accessible(page)
+        await assert_accessible(page, theme)
     await page.goto("/console/sign-in")
     await page.get_by_role("button", name="Sign in with your messenger").click()
-    await expect(page.locator(".qr-code")).to_be_visible()
-    await assert_accessible(page)
+    await expect(page.get_by_text("The pretend phone opens in a second tab")).to_be_visible()
+    await assert_accessible(page, theme)
     await sign_in_with_token(page, sandbox.access_token)
     for path in addresses:
         await page.goto(path)
-        await assert_accessible(page)
+        await assert_accessible(page, theme)
 
     # What comes of a form: secrets shown once, and an error.
     await page.goto("/console/tokens")
     await page.get_by_role("textbox", name="Name").fill("axe")
     await page.get_by_role("button", name="Make the access token").click()
     await expect(page.locator(".secrets")).to_be_visible()
-    await assert_accessible(page)
+    await assert_accessible(page, theme)
     await page.goto(f"/console/projects/{sandbox.project_id}/settings")
-    await page.get_by_label(re.compile("to confirm")).first.fill("Something else")
+    await page.get_by_label(re.compile("To confirm")).first.fill("Something else")
     await page.get_by_role("button", name="Replace both secrets").click()
     await expect(page.get_by_role("alert")).to_be_visible()
-    await assert_accessible(page)
+    await assert_accessible(page, theme)
     await page.goto(f"/console/projects/{sandbox.project_id}/webhooks")
     await page.get_by_role("button", name="Show the webhook secret").click()
-    await assert_accessible(page)
+    await assert_accessible(page, theme)
+
+    # What only an invitation leads to, and the forms of an owner who signed in with the messenger.
+    await open_invitation(page, binding_link(sandbox))
+    await assert_accessible(page, theme)
+    await page.get_by_role("button", name="Continue in the messenger").click()
+    with httpx.Client(base_url=sandbox.base_url, timeout=30) as client:
+        await confirm(page, make_phone(client, LONG[:60]))
+    await heading(page, "Is that you?")
+    await assert_accessible(page, theme)
+    await page.get_by_role("button", name="Yes, bind this account").click()
+    await heading(page, "Projects")
+    await page.goto("/console/team")
+    await expect(page.get_by_role("button", name="Make an invitation")).to_be_visible()
+    await assert_accessible(page, theme)
     await context.close()
 
 
@@ -168,9 +202,7 @@ CONTROLS = """() => [...document.querySelectorAll("a[href], button, input, selec
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_keyboard(
-    browser: Browser, sandbox: Service, addresses: list[str], theme: Literal["light", "dark"]
-) -> None:
+async def test_keyboard(browser: Browser, sandbox: Service, addresses: list[str], theme: Theme) -> None:
     """Tab reaches every control of every page in the order in which they stand, each with a focus ring one can see.
 
     The first is the way past the menu.

@@ -14,6 +14,7 @@ from tests.chromium import open_chromium
 from tests.e2e.conftest import Developer, Service, launch, make_phone
 from tests.e2e.console_browser import (
     accept,
+    binding_link,
     confirm,
     heading,
     invitation_link,
@@ -85,14 +86,17 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
             # The link fills in its code, and leaves it neither in the address nor in the history.
             await page.goto(link)
             await expect(page.get_by_label("Code of the invitation")).to_have_value(link.partition("#")[2])
+            await expect(page.get_by_label("Code of the invitation")).to_be_hidden()
             assert page.url == f"{sandbox.base_url}/console/invite"
-            await page.get_by_role("button", name="Go on", exact=True).click()
-            await page.get_by_role("button", name="Go on in the messenger").click()
+            await page.get_by_role("button", name="Continue", exact=True).click()
+            await page.get_by_role("button", name="Continue in the messenger").click()
             async with context.expect_page() as opened:
                 await page.get_by_role("link", name="Open the messenger").click()
             phone_page = await opened.value
             await phone_page.click("#start")
             await phone_page.get_by_role("button", name="Confirm", exact=True).click()
+            await heading(page, "Is that you?")
+            await page.get_by_role("button", name="Yes, bind this account").click()
             await heading(page, "Projects")
             await expect(page.get_by_role("status").first).to_contain_text("You are signed in")
             await phone_page.close()
@@ -133,7 +137,7 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
             await expect(row).to_contain_text("Ada <i>")
             body = {"project_id": project_id, "session_token": started["session_token"]}
             assert owner.client.post("/api/v1/verify/public", json=body).json()["status"] == "confirmed"
-            await expect(row).to_contain_text("used")
+            await expect(row.locator(".badge:not(.new)")).to_have_text("read")
             assert await page.evaluate("window.stayed")
 
             # Its time line.
@@ -171,7 +175,8 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
             await page.goto(f"{project_page}/webhooks")
             await page.get_by_role("button", name="Begin a rotation").click()
             assert (await secrets_shown(page))["whsec"] != secrets["whsec"]
-            await page.get_by_role("button", name="Promote the next secret now").click()
+            await page.get_by_text("Promote…", exact=True).click()
+            await page.get_by_role("button", name="Promote for good").click()
             await expect(page.get_by_role("button", name="Begin a rotation")).to_be_visible()
             promoted = owner.ask("GET", f"/projects/{project_id}/webhook-secret")["webhook_secret"]
             assert promoted != secrets["whsec"]
@@ -214,7 +219,7 @@ async def test_try_it(page: Page, sandbox: Service, client: httpx.Client) -> Non
     await sign_in_with_token(page, sandbox.access_token)
     await page.goto(f"/console/projects/{sandbox.project_id}/try")
     await page.get_by_role("button", name="Start a sign-in").click()
-    await expect(page.locator(".qr-code")).to_be_visible()
+    await expect(page.get_by_text("The pretend phone opens in a second tab")).to_be_visible()
     await confirm(page, make_phone(client, "Grace Hopper"))
     await expect(page.locator("#outcome")).to_contain_text("Grace Hopper")
     await expect(page.locator("main .badge.good")).to_have_text("Holds")
@@ -227,7 +232,7 @@ async def test_a_second_developer(browser: Browser, sandbox: Service, client: ht
     project = owner.create_project("Only the owner's")
     async with watched(browser, sandbox.base_url) as first, watched(browser, sandbox.base_url) as second:
         page = await first.new_page()
-        await sign_in_with_token(page, sandbox.access_token)
+        await accept(page, binding_link(sandbox), make_phone(client, "The owner"))
         await page.get_by_role("link", name="Team").click()
         await page.get_by_label("E-mail address").fill("grace@example.com")
         await page.get_by_role("button", name="Make an invitation").click()
@@ -254,8 +259,17 @@ async def test_a_second_developer(browser: Browser, sandbox: Service, client: ht
         await expect(other.locator("header")).to_contain_text("grace@example.com")
         third = await first.new_page()
         await third.goto(link)
-        await third.get_by_role("button", name="Go on", exact=True).click()
+        await third.get_by_role("button", name="Continue", exact=True).click()
         await expect(third.get_by_role("alert")).to_be_visible()
+
+
+async def test_the_last_day_of_an_access_token(page: Page, sandbox: Service) -> None:
+    """It is asked for only where it counts: with the choice that names it."""
+    await sign_in_with_token(page, sandbox.access_token)
+    await page.goto("/console/tokens")
+    await expect(page.get_by_label("Last day")).to_be_hidden()
+    await page.get_by_label("Valid").select_option("date")
+    await expect(page.get_by_label("Last day")).to_be_visible()
 
 
 async def test_somebody_unknown(page: Page, client: httpx.Client) -> None:

@@ -94,7 +94,8 @@ async def test_every_form(page: Page, sandbox: Service, client: httpx.Client) ->
 
     await page.goto(f"{project_page}/webhooks")
     await page.get_by_role("button", name="Begin a rotation").click()
-    await page.get_by_role("button", name="Promote the next secret now").click()
+    await page.get_by_text("Promote…", exact=True).click()
+    await page.get_by_role("button", name="Promote for good").click()
     await expect(page.get_by_role("button", name="Begin a rotation")).to_be_visible()
 
     # Settings: what was typed wrongly stays in its field, beside a sentence.

@@ -84,7 +84,10 @@ def test_every_answer_is_documented(
     headers = {}
     for name in needed:
         headers["Authorization"] = f"Bearer {credentials[name]}"
-    case.call_and_validate(base_url=service.base_url, headers=headers)
+    answer = case.call_and_validate(base_url=service.base_url, headers=headers)
+    if case.operation.definition.raw["operationId"] == "create_access_token" and answer.status_code < 300:
+        # A developer may have a hundred, and the cases of another operation make some too.
+        target.developer.ask("DELETE", f"/tokens/{answer.json()['id']}")
 
 
 @pytest.mark.parametrize("username", [None, "documented"])

@@ -52,3 +52,32 @@ def test_a_body_that_never_ends_is_answered(service: Service, project: OwnProjec
     """The rest of a body is waited for ten seconds, not for ever."""
     with begin(service, "/api/v1/generate", project.secret_key, b'{"x": 1}') as connection:
         assert connection.recv(65_536).startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_form_that_never_ends_is_answered(service: Service) -> None:
+    """Anybody may send a form to the console, so it waits no longer for the rest of one."""
+    with begin_form(service, b"n") as connection:
+        answer = connection.recv(65_536)
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert b"text/html" in answer
+
+
+def test_a_form_that_is_given_up_leaves_no_line(service: Service) -> None:
+    """Hanging up in the middle of a form is no bug of ours: it cannot fill the log."""
+    before = service.log().count("internal_error")
+    for _ in range(5):
+        with begin_form(service, b"next=") as connection:
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(65_536):
+                pass  # The server is done with it once it has closed its side too.
+    assert service.log().count("internal_error") == before
+
+
+def begin_form(service: Service, sent: bytes) -> socket.socket:
+    """Send the beginning of a form."""
+    connection = socket.create_connection(("127.0.0.1", service.port), timeout=60)
+    connection.sendall(
+        b"POST /console/sign-in HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\n"
+        b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\n" + sent
+    )
+    return connection

@@ -93,6 +93,9 @@ async def test_changes_of_secrets_are_told(node: "Node") -> None:
     assert await log.told() == ("webhook_secret.rotated", project.id, {"overlap_hours": 24})
     await node.projects.promote_webhook_secret(actor, project.id)
     assert await log.told() == ("webhook_secret.promoted", project.id, {})
+    await node.projects.reveal_webhook_secret(actor, project.id)
+    assert await log.told() == ("webhook_secret.revealed", project.id, {})
+    await node.projects.read_webhook_secret(actor.developer, project.id)  # As an application does at each sign-in.
     await node.projects.regenerate_secrets(actor, project.id)
     assert await log.told() == ("project.secrets_regenerated", project.id, {})
 

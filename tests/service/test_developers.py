@@ -12,8 +12,10 @@ from taproof.core.errors import (
     DeveloperNotFound,
     InvalidAccessToken,
     InvalidRequest,
+    TooManyAccessTokens,
 )
 from taproof.core.identifiers import is_key
+from taproof.service import developers
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
@@ -121,6 +123,27 @@ async def test_an_expiry_lies_in_the_future(node: "Node") -> None:
     for expires_at in (0, node.clock.now - 1, node.clock.now):
         with pytest.raises(InvalidRequest, match=r"^expires_at "):
             await node.developers.create_access_token(acting(ada), "CI", expires_at=expires_at)
+
+
+async def test_a_developer_has_so_many_tokens(
+    node: "Node", other_node: "Node", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages and answers list them all. Revoking one, or its expiry, makes room; the sentence says what to do."""
+    monkeypatch.setattr(developers, "ACCESS_TOKEN_LIMIT", 2)
+    ada, bob = await node.developer(), await node.developer()
+    made = await node.developers.create_access_token(acting(ada), "laptop")
+    await node.developers.create_access_token(acting(ada), "CI", expires_at=node.clock.now + 5)
+    with pytest.raises(TooManyAccessTokens, match="Revoke some"):
+        await other_node.developers.create_access_token(acting(ada), "third")
+    await node.developers.create_access_token(acting(bob), "laptop")
+    await node.developers.delete_access_token(acting(ada), made.token.id)
+    await node.developers.create_access_token(acting(ada), "third")
+    node.clock.now += 5
+    await node.developers.create_access_token(acting(ada), "fourth")
+    with pytest.raises(TooManyAccessTokens):
+        await node.developers.create_access_token(acting(ada), "fifth")
+    names = {each.name for each in await node.developers.list_access_tokens(ada.id)}
+    assert names == {"CI", "third", "fourth"}
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "\0", "\u200b", "\ud800", "x" * 101])

@@ -93,7 +93,7 @@ async def test_there_is_one_first_developer(node: "Node", invitations: Invitatio
     assert one is not None
     assert other is not None
     ada = await invitations.accept_invitation(one, ADA, email="ada@example.com", address=FROM)
-    with pytest.raises(NotTheFirst):
+    with pytest.raises(InvitationNotFound):
         await invitations.accept_invitation(other, BOB, email="bob@example.com", address=FROM)
     assert await invitations.invite_first() is None
     assert await node.developers.list_developers() == [ada]
@@ -290,6 +290,19 @@ async def test_the_operator_binds_another_account(node: "Node", invitations: Inv
     assert (invited.action, invited.actor, invited.via) == ("developer.invited", "command line", "command_line")
     with pytest.raises(InvitationNotFound):
         await invitations.accept_invitation(made.code, ADA, address=FROM)
+
+
+async def test_an_older_link_binds_nobody(node: "Node", invitations: Invitations) -> None:
+    """Who found an earlier link cannot take the developer over: neither before the later one was used nor after."""
+    ada = await first(invitations)
+    operator = Actor(ada, "command_line")
+    old, new = await invitations.invite_again(operator, ada), await invitations.invite_again(operator, ada)
+    with pytest.raises(InvitationNotFound):
+        await invitations.accept_invitation(old.code, Identity("6666", "Mallory", ""), address=FROM)
+    bound = await invitations.accept_invitation(new.code, BOB, address=FROM)
+    with pytest.raises(InvitationNotFound):
+        await invitations.accept_invitation(old.code, Identity("6666", "Mallory", ""), address=FROM)
+    assert await node.developers.list_developers() == [bound]
 
 
 async def test_a_name_that_no_store_takes(invitations: Invitations) -> None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.service.conftest import acting
 
-from taproof.core.errors import InvalidRequest, InvalidSecretKey, ProjectNotFound
+from taproof.core.errors import InvalidRequest, InvalidSecretKey, ProjectNotFound, TooManyProjects
 from taproof.core.identifiers import is_key, is_project_id
 from taproof.core.model import Plan, ProjectChanges
+from taproof.service import projects
 from taproof.service.projects import Rotation
 
 if TYPE_CHECKING:
@@ -174,6 +175,20 @@ async def test_phones_are_collected_on_paid_plans_only(node: "Node", plan: Plan,
             await node.projects.update_project(acting(developer), project.id, ProjectChanges(collect_phone=True))
     changed = await node.projects.update_project(acting(developer), project.id, ProjectChanges(collect_phone=False))
     assert not changed.collect_phone
+
+
+async def test_a_developer_has_so_many_projects(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages and answers list them all. Deleting one makes room; the sentence says so."""
+    monkeypatch.setattr(projects, "PROJECT_LIMIT", 2)
+    developer = await node.developer()
+    first, _ = await node.project(developer)
+    await node.project(developer)
+    with pytest.raises(TooManyProjects, match="Delete some"):
+        await node.project(developer)
+    await node.project(await node.developer())
+    await node.projects.delete_project(acting(developer), first.id)
+    await node.project(developer)
+    assert len(await node.projects.list_projects(developer)) == 2
 
 
 async def test_names_are_trimmed(node: "Node") -> None:

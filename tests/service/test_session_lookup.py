@@ -9,7 +9,7 @@ from tests.service.conftest import acting
 from taproof.core.clock import DAY, MINUTE, SECOND
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import InvalidRequest, ProjectNotFound, SessionNotFound
-from taproof.core.identifiers import new_session_id
+from taproof.core.identifiers import new_session_id, new_session_token
 from taproof.core.model import Developer, Identity, Project, Session, Status
 from taproof.service.webhooks import Answer
 
@@ -141,6 +141,43 @@ async def test_a_session_is_read_by_its_id(node: "Node") -> None:
     used = await node.sessions.read_session(developer, session.id)
     assert (used.status, used.used_at) == ("used", session.created_at)
     assert [used] == await listed(node, developer)
+
+
+async def test_a_session_is_read_by_its_token(node: "Node") -> None:
+    """As by its id, before and after it was consumed, and expired from that instant on; a project's end ends that."""
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    token = await node.confirmed(project)
+    session = await only(node, developer)
+    assert await node.sessions.read_session_by_token(developer, token) == session
+    await node.signin.verify_session(project.id, token, public=False)
+    assert (await node.sessions.read_session_by_token(developer, token)).status == "used"
+    token = await node.pending(project)
+    node.clock.now += 10 * MINUTE
+    assert (await node.sessions.read_session_by_token(developer, token)).status == "expired"
+    await node.projects.delete_project(acting(developer), project.id)
+    with pytest.raises(SessionNotFound):
+        await node.sessions.read_session_by_token(developer, token)
+
+
+async def test_a_token_of_somebody_else_leads_nowhere(node: "Node") -> None:
+    """Another developer's, with projects or without, one that never was, and what is no token: all the same."""
+    owner, stranger = await node.developer(), await node.developer()
+    await node.project(stranger)
+    token = await node.pending((await node.project(owner))[0])
+    told = set()
+    for who, sought in (
+        (stranger, token),
+        (await node.developer(), token),
+        (owner, new_session_token(node.clock.now, system_entropy)),
+        (owner, token + "="),
+        (owner, ""),
+        (owner, "\ud800" * 43),
+    ):
+        with pytest.raises(SessionNotFound) as raised:
+            await node.sessions.read_session_by_token(who, sought)
+        told.add(raised.value.sentence)
+    assert len(told) == 1
 
 
 async def test_a_session_is_seen_to_expire(node: "Node") -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from tests.databases import OpenStore
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import AccessToken, Developer
-from taproof.storage.protocol import Storage
+from taproof.storage.protocol import EXPIRED_TOKENS_KEPT, Storage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
@@ -92,6 +93,47 @@ async def test_create_access_token_keeps_all_of_it(storage: Storage, seed: "Seed
     assert await storage.read_access_token(b"h" * 32) == (token, ada)
     with pytest.raises(Exception, match=r"(?i)unique|constraint"):
         await storage.create_access_token(replace(token, id="tok_2"), b"h" * 32)
+
+
+async def test_create_access_token_stops_at_the_limit(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """Of any number who make one at once on two nodes; expired ones do not count, nor another developer's."""
+    ada, bob = await seed.developer(), await seed.developer()
+    await seed.access_token(bob)
+
+    def token(at: int = seed.now, expires_at: int | None = None) -> AccessToken:
+        return AccessToken(seed.name("tok"), ada.id, "CI", "tap_a…z", at, expires_at=expires_at)
+
+    expired, expiring = token(expires_at=seed.now), token(expires_at=seed.now + 1)
+    for each in (expired, expiring):
+        assert await storage.create_access_token(each, each.id.encode())
+    nodes = itertools.cycle((storage, other_node))
+    made = await asyncio.gather(
+        *(next(nodes).create_access_token(each, each.id.encode(), limit=4) for each in (token() for _ in range(8)))
+    )
+    assert sorted(made) == [False] * 5 + [True] * 3
+    assert len(await storage.list_access_tokens(ada.id)) == 5
+    late, later = token(seed.now + 1), token(seed.now + 1)
+    assert await storage.create_access_token(late, late.id.encode(), limit=4)
+    assert not await other_node.create_access_token(later, later.id.encode(), limit=4)
+    assert await storage.read_access_token(later.id.encode()) is None
+    assert await storage.create_access_token(later, later.id.encode())
+
+
+async def test_create_access_token_erases_what_has_long_expired(storage: Storage, seed: "Seed") -> None:
+    """Tokens that live for a moment do not make the list endless; those that are valid all stay."""
+    ada, bob = await seed.developer(), await seed.developer()
+
+    async def add(developer: Developer, expires_at: int | None) -> str:
+        token = AccessToken(seed.name("tok"), developer.id, "CI", "tap_a…z", seed.now, expires_at=expires_at)
+        assert await storage.create_access_token(token, token.id.encode())
+        return token.id
+
+    of_bob = await add(bob, seed.now - EXPIRED_TOKENS_KEPT)
+    valid = [await add(ada, None), await add(ada, seed.now + 1)]
+    expired = [await add(ada, seed.now - number) for number in range(EXPIRED_TOKENS_KEPT + 2)]
+    valid.append(await add(ada, None))
+    assert {each.id for each in await storage.list_access_tokens(ada.id)} == {*valid, *expired[:EXPIRED_TOKENS_KEPT]}
+    assert [each.id for each in await storage.list_access_tokens(bob.id)] == [of_bob]
 
 
 async def test_read_access_token_finds_by_hash_only(storage: Storage, seed: "Seed") -> None:

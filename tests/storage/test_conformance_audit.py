@@ -77,14 +77,33 @@ async def test_list_audit_entries_is_newest_first_and_the_developers_own(storage
         "UPDATE audit_entries SET created_at = created_at + 1 WHERE developer_id = 'dev_log'",
         "DELETE FROM audit_entries",
         "DELETE FROM audit_entries WHERE developer_id = 'dev_log'",
+        {
+            "sqlite": "INSERT OR REPLACE INTO audit_entries SELECT id, developer_id, created_at, action, 'nobody', via,"
+            " via_id, address, subject, details FROM audit_entries",
+            "postgres": "TRUNCATE audit_entries",
+        },
     ],
 )
-async def test_an_entry_is_never_changed_nor_erased(storage: Storage, seed: "Seed", statement: str) -> None:
+async def test_an_entry_is_never_changed_nor_erased(
+    storage: Storage, seed: "Seed", statement: str | dict[str, str]
+) -> None:
     """The store itself refuses it, whatever statement a later release, or an operator's slip, may send."""
     entry = seed.entry("dev_log")
     assert await storage.create_developer(Developer("dev_1", "ada@example.com", "free", NOW), entry=entry)
+    if isinstance(statement, dict):
+        statement = statement["postgres" if isinstance(storage, PostgresStorage) else "sqlite"]
     with pytest.raises(Exception, match="append-only"):
         await run(storage, statement)
+    assert await storage.list_audit_entries("dev_log", None, 9) == [entry]
+
+
+async def test_add_audit_entry_keeps_every_field(storage: Storage, seed: "Seed") -> None:
+    """Without any change; once, whoever tries to write it again."""
+    entry = seed.entry("dev_log", "webhook_secret.revealed")
+    await storage.add_audit_entry(entry)
+    assert await storage.list_audit_entries("dev_log", None, 9) == [entry]
+    with pytest.raises(REFUSED):
+        await storage.add_audit_entry(replace(entry, actor="nobody"))
     assert await storage.list_audit_entries("dev_log", None, 9) == [entry]
 
 
@@ -351,7 +370,7 @@ def test_each_method_that_takes_an_entry_has_a_scene() -> None:
     """One that is added later is held to the same rules."""
     methods = vars(Storage).items()
     taking = {name for name, each in methods if callable(each) and "entry" in inspect.signature(each).parameters}
-    assert taking == SCENES.keys() - {"bind"}
+    assert taking - {"add_audit_entry"} == SCENES.keys() - {"bind"}
 
 
 @pytest.mark.parametrize("name", SCENES)

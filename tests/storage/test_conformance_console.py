@@ -1,5 +1,7 @@
 """Conformance: the messenger accounts that sign in to the console, and its sessions."""
 
+import asyncio
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -8,8 +10,8 @@ import pytest
 from tests.databases import NOW
 
 from taproof.core.clock import HOUR
-from taproof.core.model import AccessToken, Developer
-from taproof.storage.protocol import Storage
+from taproof.core.model import AccessToken, ConsoleSession, Developer
+from taproof.storage.protocol import CONSOLE_SESSIONS_KEPT, Storage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
@@ -164,6 +166,35 @@ async def test_delete_console_sessions_signs_out_everywhere(
     assert await storage.list_console_sessions(bob.id, NOW, IDLE_SINCE) == [of_bob]
 
 
+async def test_create_console_session_ends_the_one_seen_longest_ago(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """A developer's list has an end, however often a token signs in; others' sessions and the new one stay."""
+    ada, bob = await seed.developer(), await seed.developer()
+    of_bob, _ = await seed.console_session(bob, seen_at=NOW - 1)
+    made = [(await seed.console_session(ada, seen_at=NOW + number))[0] for number in range(CONSOLE_SESSIONS_KEPT)]
+    assert len(await storage.list_console_sessions(ada.id, NOW, 0)) == CONSOLE_SESSIONS_KEPT
+    await storage.touch_console_session(made[0].id, NOW + 99)
+    # The clock of the node that made it may be behind.
+    newest, _ = await seed.console_session(ada, seen_at=NOW - 5)
+    left = {each.id for each in await other_node.list_console_sessions(ada.id, NOW, 0)}
+    assert left == {newest.id, *(each.id for each in made)} - {made[1].id}
+    assert await storage.list_console_sessions(bob.id, NOW, 0) == [of_bob]
+
+
+async def test_create_console_session_on_two_nodes_keeps_the_limit(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """Of those who sign in at once, each counts after the other."""
+    ada = await seed.developer()
+    for _ in range(CONSOLE_SESSIONS_KEPT - 2):
+        await seed.console_session(ada)
+    new = [ConsoleSession(seed.name("cses"), ada.id, NOW, NOW, None, "", "") for _ in range(8)]
+    nodes = itertools.cycle((storage, other_node))
+    await asyncio.gather(*(next(nodes).create_console_session(each, each.id.encode()) for each in new))
+    assert len(await storage.list_console_sessions(ada.id, NOW, 0)) == CONSOLE_SESSIONS_KEPT
+
+
 async def test_purge_console_access_erases_what_nobody_can_use(storage: Storage, seed: "Seed") -> None:
     """Idle sessions and outdated invitations, those for the first developer too; to the millisecond."""
     ada = await seed.developer()
@@ -195,6 +226,6 @@ async def test_purge_console_access_takes_bounded_steps(
     ada = await seed.developer()
     for _ in range(left(5, 1)):
         await seed.console_session(ada, seen_at=IDLE_SINCE)
-    for _ in range(left(1, 5)):
-        await seed.invitation("a@example.com", expires_at=NOW)
+    for number in range(left(1, 5)):
+        await seed.invitation(f"a{number}@example.com", expires_at=NOW)
     assert [await storage.purge_console_access(NOW, IDLE_SINCE, 2) for _ in range(4)] == [3, 2, 1, 0]

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.databases import NOW
+from tests.storage.test_conformance_audit import run
 
-from taproof.core.model import Developer, InvitationOutcome
+from taproof.core.model import Developer, Invitation, InvitationOutcome
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
@@ -67,6 +68,107 @@ async def test_delete_invitation_revokes_it(storage: Storage, other_node: Storag
     assert await other_node.accept_invitation(code_hash, bob, seed.now) == "gone"
     assert await storage.list_developers() == []
     assert await storage.read_invitation(kept_hash, seed.now) == kept
+
+
+# ---- no older link beside a newer one
+
+
+async def test_create_invitation_replaces_those_for_the_same_developer(storage: Storage, seed: "Seed") -> None:
+    """Of the links that bind an account to a developer the last one works; nobody else's is touched."""
+    ada, bob = await seed.developer("Ada@Example.com"), await seed.developer()
+    others = [await seed.invitation(developer=bob), await seed.invitation("eve@example.com"), await seed.invitation()]
+    _, old_hash = await seed.invitation(developer=ada)
+    new, new_hash = await seed.invitation(developer=ada)
+    assert await storage.read_invitation(old_hash, seed.now) is None
+    bound = replace(ada, messenger_id="1001")
+    assert await storage.accept_invitation(old_hash, bound, seed.now) == "gone"
+    assert await storage.read_invitation(new_hash, seed.now) == new
+    for invitation, code_hash in others:
+        assert await storage.read_invitation(code_hash, seed.now) == invitation
+
+
+async def test_create_invitation_replaces_those_for_the_same_address(storage: Storage, seed: "Seed") -> None:
+    """Compared without case; of links for a first developer each start of an installation prints another."""
+    _, old_hash = await seed.invitation("Bob@Example.com", is_owner=True)
+    new, _ = await seed.invitation("bOB@example.com")
+    assert await storage.read_invitation(old_hash, seed.now) is None
+    assert await storage.list_invitations(seed.now) == [new]
+    firsts = [await seed.invitation() for _ in range(2)]
+    assert [await storage.read_invitation(each, seed.now) for _, each in firsts] == [each for each, _ in firsts]
+    assert await storage.list_invitations(seed.now) == [new]
+
+
+async def test_create_invitation_at_once_leaves_one(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """Made on two nodes for one developer, each takes the place of the one before it."""
+    for _ in range(ROUNDS):
+        ada = await seed.developer()
+        made = [
+            Invitation(seed.name("inv"), ada.email, "free", False, ada.id, "", seed.now, seed.now + 1)  # noqa: FBT003
+            for _ in range(6)
+        ]
+        nodes = itertools.cycle((storage, other_node))
+        await asyncio.gather(*(next(nodes).create_invitation(each, each.id.encode()) for each in made))
+        left = [await storage.read_invitation(each.id.encode(), seed.now) for each in made]
+        assert len([each for each in left if each is not None]) == 1
+
+
+async def test_create_invitation_beside_one_that_is_taken_up(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """Whichever comes first, nothing waits in a circle, and the link that was taken up is gone."""
+    for turn in range(ROUNDS):
+        ada = await seed.developer()
+        _, code_hash = await seed.invitation(developer=ada)
+        new = Invitation(seed.name("inv"), ada.email, "free", False, ada.id, "", seed.now, seed.now + 1)  # noqa: FBT003
+        bound = replace(ada, messenger_id=f"{turn}")
+        async with asyncio.timeout(10):
+            outcome, _ = await asyncio.gather(
+                storage.accept_invitation(code_hash, bound, seed.now),
+                other_node.create_invitation(new, new.id.encode()),
+            )
+        assert outcome in {"accepted", "gone"}
+        assert await storage.read_invitation(code_hash, seed.now) is None
+
+
+async def imported(storage: Storage, *invitations: Invitation) -> None:
+    """Store invitations beside each other, as an import may bring them."""
+    for each in invitations:
+        await storage.create_invitation(replace(each, email=f"{each.id}@x", developer_id=None), each.id.encode())
+        developer = "NULL" if each.developer_id is None else f"'{each.developer_id}'"
+        await run(
+            storage,
+            f"UPDATE invitations SET email = '{each.email}', developer_id = {developer} "  # noqa: S608
+            f"WHERE id = '{each.id}'",
+        )
+
+
+async def test_accept_invitation_ends_all_others_for_the_same(storage: Storage, seed: "Seed") -> None:
+    """A second link for the developer, or the address, binds nothing later; nor do those for a first developer."""
+    bob, eve = await seed.developer(), await seed.developer()
+    until = seed.now + 9
+
+    def invitation(email: str, developer: Developer | None = None) -> Invitation:
+        developer_id = developer.id if developer else None
+        return Invitation(seed.name("inv"), email, "free", False, developer_id, "", seed.now, until)  # noqa: FBT003
+
+    to_bind = [invitation(bob.email, bob) for _ in range(3)]
+    new = [invitation("Ada@Example.com"), invitation("ada@example.COM")]
+    kept = [invitation(eve.email, eve), invitation("cleo@example.com")]
+    await imported(storage, *to_bind, *new, *kept)
+    _, first_hash = await seed.invitation()
+
+    async def left(*invitations: Invitation) -> list[Invitation | None]:
+        return [await storage.read_invitation(each.id.encode(), seed.now) for each in invitations]
+
+    bound = replace(bob, messenger_id="1001")
+    assert await storage.accept_invitation(to_bind[1].id.encode(), bound, seed.now) == "accepted"
+    assert await left(*to_bind) == [None] * 3
+    assert await left(*new, *kept) == [*new, *kept]
+    assert await storage.read_invitation(first_hash, seed.now) is None
+    ada = newcomer(seed, "ada@example.com", "1002")
+    assert await storage.accept_invitation(new[0].id.encode(), ada, seed.now) == "accepted"
+    assert await left(*new) == [None] * 2
+    assert await left(*kept) == kept
 
 
 # ---- taking one up
@@ -197,16 +299,15 @@ async def test_accept_invitation_is_for_one_of_all_who_have_the_code(
 
 
 async def test_accept_invitation_has_one_first_developer(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """Each start of an empty installation prints a link: of those who open two of them at once one is the first."""
+    """Each start of an empty installation prints a link: one makes the first developer, the others end with that."""
     attempts = []
     for number in range(8):
         _, code_hash = await seed.invitation(is_owner=True)
         attempts.append((code_hash, newcomer(seed, f"p{number}@example.com", f"{number}", is_owner=True)))
     outcomes = await race((storage, other_node), seed, attempts)
-    assert sorted(outcomes) == ["accepted", *["not_first"] * 7]
+    assert sorted(outcomes) == ["accepted", *["gone"] * 7]
     assert await storage.list_developers() == [attempts[outcomes.index("accepted")][1]]
-    left = [await storage.read_invitation(code_hash, seed.now) for code_hash, _ in attempts]
-    assert [each is None for each in left] == [outcome == "accepted" for outcome in outcomes]
+    assert [await storage.read_invitation(code_hash, seed.now) for code_hash, _ in attempts] == [None] * 8
     assert len(await storage.list_audit_entries("dev_log", None, 99)) == 1
 
 
@@ -233,15 +334,15 @@ async def test_accept_invitation_gives_an_account_to_one_developer(
 async def test_accept_invitation_gives_an_address_to_one_developer(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """Two links for one address, and the operator who adds it on the command line, all at once: one account."""
+    """Several with the link for an address, and the operator who adds it on the command line, at once: one account."""
     for turn in range(ROUNDS):
         email = f"ada{turn}@example.com"
-        links = [(await seed.invitation(email))[1] for _ in range(4)]
-        attempts = [(each, newcomer(seed, email, f"{turn} {number}")) for number, each in enumerate(links)]
+        _, code_hash = await seed.invitation(email)
+        attempts = [(code_hash, newcomer(seed, email, f"{turn} {number}")) for number in range(4)]
         added, outcomes = await asyncio.gather(
             storage.create_developer(newcomer(seed, email.upper(), f"{turn} cli")),
             race((other_node, storage), seed, attempts),
         )
         assert [added, *(outcome == "accepted" for outcome in outcomes)].count(True) == 1
-        assert set(outcomes) <= {"accepted", "email_taken"}
+        assert set(outcomes) <= {"accepted", "email_taken", "gone"}
         assert len(await storage.list_developers()) == turn + 1

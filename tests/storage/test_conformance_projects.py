@@ -1,6 +1,7 @@
 """Conformance: projects, their secrets, their deletion."""
 
 import asyncio
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,22 @@ async def test_create_project_keeps_every_field(storage: Storage, seed: "Seed") 
     with pytest.raises(Exception, match=r"(?i)unique|constraint"):
         await storage.create_project(replace(project, id="proj_third"), b"k" * 32)
     assert await storage.read_project("proj_third") is None
+
+
+async def test_create_project_stops_at_the_limit(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """Of any number who make one at once on two nodes; another developer's do not count, and a deleted one no more."""
+    ada = await seed.developer()
+    project = await seed.project(ada)
+    await seed.project()
+    nodes = itertools.cycle((storage, other_node))
+    new = [replace(project, id=seed.name("proj")) for _ in range(8)]
+    made = await asyncio.gather(*(next(nodes).create_project(each, seed.key_hash(each), limit=3) for each in new))
+    assert sorted(made) == [False] * 6 + [True] * 2
+    assert len(await storage.list_projects(ada.id)) == 3
+    refused = new[made.index(False)]
+    assert await storage.read_project(refused.id) is None
+    assert await storage.delete_project(ada.id, project.id)
+    assert await storage.create_project(refused, seed.key_hash(refused), limit=3)
 
 
 async def test_read_project_counts_its_sessions(storage: Storage, seed: "Seed") -> None:

@@ -13,6 +13,8 @@ PLACEHOLDER = re.compile(r"\$(\d+)")
 # Every statement must search by an index, but for these, each with its reason.
 SCANS = {
     "LIST_DEVELOPERS",  # It lists them all, for the command line.
+    "REPLACE_INVITATIONS",  # There are as many as people were invited in a week.
+    "SETTLE_INVITATIONS",  # Of the same table.
     "JUDGE_INVITATION",  # It asks whether there is any developer, and looks at the first.
     "NEXT_DELETED_PROJECT",  # It takes the first row in the order of the primary key.
     "NEXT_ENDED_WEBHOOK",  # So does it.
@@ -50,7 +52,9 @@ def test_placeholders_first_appear_in_ascending_order(name: str) -> None:
 async def test_each_statement_fits_the_schema_and_searches_by_an_index(name: str, sqlite: SqliteStorage) -> None:
     """Prepared against the real tables; none walks a whole table, so that a million sessions cost what ten do."""
     plan = plan_of(sqlite, STATEMENTS[name])
-    assert name in SCANS or not [line for line in plan if line.startswith("SCAN")]
+    # A constant row is no table: it stands for the values of an INSERT with a condition.
+    walks = [line for line in plan if line.startswith("SCAN") and line != "SCAN CONSTANT ROW"]
+    assert name in SCANS or not walks
 
 
 @pytest.mark.parametrize(
@@ -91,6 +95,8 @@ async def test_each_statement_fits_the_schema_and_searches_by_an_index(name: str
         ("READ_ACCESS_TOKEN", "(token_hash=?)"),
         ("READ_PROJECT_BY_SECRET_KEY", "(secret_key_hash=?)"),
         ("READ_CONSOLE_SESSION", "(token_hash=?)"),
+        ("CREATE_ACCESS_TOKEN", "INDEX access_tokens_by_developer (developer_id=?)"),
+        ("CREATE_PROJECT", "COVERING INDEX projects_by_developer (developer_id=?)"),
         ("LIST_CONSOLE_SESSIONS", "INDEX console_sessions_by_developer (developer_id=?)"),
         ("PURGE_CONSOLE_SESSIONS", "INDEX console_sessions_by_age (last_seen_at<?)"),
         ("READ_INVITATION", "(code_hash=?)"),

@@ -149,7 +149,9 @@ def test_nothing_is_lost_between_the_stores_and_back(tmp_path_factory: pytest.Te
 
         @given(CONTENT)
         def check(drawn: Content) -> None:
-            execute(dsn, f"TRUNCATE {', '.join(TABLES)}")
+            trigger = "ALTER TABLE audit_entries {} TRIGGER USER"  # It refuses to be emptied.
+            emptied = f"TRUNCATE {', '.join(TABLES)}"
+            execute(dsn, f"{trigger.format('DISABLE')}; {emptied}; {trigger.format('ENABLE')}")
             asyncio.run(carry(drawn, middle))
 
         check()

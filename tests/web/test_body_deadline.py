@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from taproof.core.errors import InvalidRequest
+from taproof.web import body as body_reading
 from taproof.web import body_deadline, json_body
 from taproof.web.body_deadline import BodyDeadline
 
@@ -23,7 +24,7 @@ async def at_once() -> Any:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(body_deadline, "_EVERY", 0.001)
-    monkeypatch.setattr(json_body, "_deadline", BodyDeadline(3))
+    monkeypatch.setattr(body_reading, "_deadline", BodyDeadline(3))
 
 
 async def test_a_body_that_never_comes_is_refused_and_its_task_lives_on() -> None:
@@ -58,7 +59,7 @@ async def test_nothing_is_kept_of_what_was_read() -> None:
     """Neither a task nor a timer stays behind."""
     for _ in range(100):
         await json_body.read_json_object(SCOPE, at_once)
-    deadline = json_body._deadline
+    deadline = body_reading._deadline
     assert deadline._reading == {}
     for _ in range(1_000):
         if deadline._loop is None:

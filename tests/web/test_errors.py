@@ -23,6 +23,8 @@ STATUS_OF_CODE = {
     "webhook_not_set": 400,
     "rotation_under_way": 400,
     "no_rotation": 400,
+    "too_many_access_tokens": 400,
+    "too_many_projects": 400,
     "identity_taken": 400,
     "not_the_first": 400,
     "authorization_pending": 400,

@@ -11,14 +11,15 @@ import pytest
 from structlog.testing import capture_logs
 from tests.web.conftest import Api, acting, assert_error
 
+from taproof.core.clock import DAY, iso8601
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import is_key
 from taproof.core.model import Developer, Identity, PolledSession, SessionKey
 from taproof.core.session_state import SESSION_LIFETIME
-from taproof.service.console_sign_in import ConsoleSignIn
+from taproof.service.console_sign_in import CONSOLE, INVITATION, TERMINAL, ConsoleSignIn
 from taproof.service.invitations import Invitations
-from taproof.web.login_api import TOKEN_NAME, WAIT_LIMIT, LoginApi
+from taproof.web.login_api import TOKEN_DAYS, TOKEN_NAME, WAIT_LIMIT, LoginApi
 
 PATIENCE: Final = 10.0
 USER: Final = "1001"
@@ -103,12 +104,14 @@ async def test_from_the_link_to_the_token(login: Login, ada: Developer) -> None:
     assert answer.status_code == 200
     assert answer.headers["cache-control"] == "no-store"
     got = answer.json()
-    assert got.keys() == {"access_token", "token_id", "email"}
+    assert got.keys() == {"access_token", "expires_in", "token_id", "email"}
     assert is_key(got["access_token"], "tap")
     assert got["email"] == "ada@example.com"
     assert (await login.api.call("GET", "/me", got["access_token"])).json()["id"] == ada.id
     (listed,) = (await login.api.call("GET", "/tokens", got["access_token"])).json()["tokens"]
-    assert (listed["id"], listed["name"], listed["expires_at"]) == (got["token_id"], TOKEN_NAME, None)
+    assert (listed["id"], listed["name"]) == (got["token_id"], TOKEN_NAME)
+    assert got["expires_in"] == 90 * 86_400
+    assert listed["expires_at"] == iso8601(login.api.clock.now + 90 * DAY)
     assert "gave its access token already" in assert_error(await login.ask(), 400, "expired_token")
     assert len(await login.api.developers.list_access_tokens(ada.id)) == 1
 
@@ -128,8 +131,31 @@ async def test_the_audit_log_tells_of_it(login: Login, ada: Developer) -> None:
     entries = (await login.api.call("GET", "/audit", got["access_token"])).json()["entries"]
     (entry,) = [each for each in entries if each["action"] == "access_token.created"]
     assert (entry["subject"], entry["address"], entry["actor"]) == (got["token_id"], "203.0.113.7", ada.email)
+    assert (entry["via"], entry["via_id"]) == ("login", "")
     for secret in (got["access_token"], login.started["device_code"]):
         assert secret not in json.dumps(entries)
+
+
+async def test_the_token_ends(login: Login, ada: Developer) -> None:
+    """After 90 days nobody acts with it any more, whether or not anybody thought of it."""
+    await login.tap()
+    token = (await login.ask()).json()["access_token"]
+    login.api.clock.now += TOKEN_DAYS * DAY - 1
+    assert (await login.api.call("GET", "/me", token)).status_code == 200
+    login.api.clock.now += 1
+    assert_error(await login.api.call("GET", "/me", token), 401, "invalid_access_token")
+
+
+async def test_only_what_was_asked_as_a_login_gives_a_token(login: Login, ada: Developer) -> None:
+    """The messenger says that a terminal gets an access token; a sign-in that asked for less gives none."""
+    started = login.started["verification_uri_complete"].rpartition("?start=")[2]
+    assert (await login.api.signin.open_session(started, USER)).project_name == TERMINAL.project_name
+    for purpose in (CONSOLE, INVITATION):
+        sign_in = await login.endpoints._console_sign_in.start(purpose)
+        login.started = {"device_code": sign_in.sealed, "verification_uri_complete": sign_in.deeplink}
+        await login.tap()
+        assert_error(await login.ask(), 404, "sign_in_not_found")
+    assert await login.api.developers.list_access_tokens(ada.id) == []
 
 
 async def test_a_token_can_be_named(login: Login, ada: Developer) -> None:

@@ -249,12 +249,15 @@ async def test_each_call_says_how_it_can_fail(operations: httpx.AsyncClient) -> 
     calls = {call.split('"', 1)[0]: call for call in text.split('<section id="')[1:]}
     missing = {"project_not_found", "session_not_found", "access_token_not_found", "delivery_not_found"}
     special = {"messenger_unavailable", "project_paused", "webhook_not_set", "rotation_under_way", "no_rotation"}
+    special |= {"too_many_projects", "too_many_access_tokens"}
     for name, expected in {
         "generate": {"project_not_found", "messenger_unavailable", "project_paused"},
         "generate_public": {"project_not_found", "messenger_unavailable", "project_paused"},
         "verify": {"project_not_found", "session_not_found"},
         "verify_public": {"project_not_found", "session_not_found"},
         "read_account": set[str](),
+        "create_project": {"too_many_projects"},
+        "create_access_token": {"too_many_access_tokens"},
         "update_project": {"project_not_found"},
         "list_sessions": {"project_not_found"},
         "read_session": {"session_not_found"},

@@ -119,12 +119,27 @@ def safe_next(address: str) -> str:
 
 
 def _cookie_name(request: Request, name: str) -> str:
-    return f"__Host-taproof_{name}" if request.url.scheme == "https" else f"taproof_{name}"
+    return f"__Host-taproof_{name}" if request.scope["scheme"] == "https" else f"taproof_{name}"
 
 
 def read_cookie(request: Request, name: str) -> str | None:
-    """Return a cookie of the console's."""
-    return request.cookies.get(_cookie_name(request, name))
+    """Return a cookie of the console's; None when there is none, or more than one of that name.
+
+    The name must be the very bytes that `set_cookie` gave. Python takes more for white space than browsers do, and
+    whoever strips that takes the name with byte A0 before it, which any host of the same domain may set, for ours.
+    """
+    wanted = _cookie_name(request, name).encode()
+    found: list[bytes] = []
+    for header, value in request.scope["headers"]:  # HTTP/2 may send each cookie in a header of its own.
+        if header == b"cookie":
+            pairs = (pair.partition(b"=") for pair in value.split(b";"))
+            found += (content.strip(b" \t") for key, _, content in pairs if key.strip(b" \t") == wanted)
+    if len(found) != 1:
+        return None
+    content = found[0]
+    if len(content) >= 2 and content.startswith(b'"') and content.endswith(b'"'):
+        content = content[1:-1]  # Python's cookies quote what has an `=` in it, such as the padding of base64.
+    return content.decode("latin-1")
 
 
 def set_cookie(request: Request, response: Response, name: str, value: str, *, max_age: int | None = None) -> None:
@@ -134,7 +149,7 @@ def set_cookie(request: Request, response: Response, name: str, value: str, *, m
         value,
         max_age=max_age,
         path="/",
-        secure=request.url.scheme == "https",
+        secure=request.scope["scheme"] == "https",
         httponly=True,
         samesite="lax",
     )
@@ -143,5 +158,5 @@ def set_cookie(request: Request, response: Response, name: str, value: str, *, m
 def delete_cookie(request: Request, response: Response, name: str) -> None:
     """Take a cookie from the browser."""
     response.delete_cookie(
-        _cookie_name(request, name), path="/", secure=request.url.scheme == "https", httponly=True, samesite="lax"
+        _cookie_name(request, name), path="/", secure=request.scope["scheme"] == "https", httponly=True, samesite="lax"
     )

@@ -1,6 +1,7 @@
 """A developer's own account: who they are here, the browsers that are signed in, and signing out."""
 
 import contextlib
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -50,13 +51,29 @@ class ShownSession:
 
 
 class AccountPages:
-    """The account, and every way to sign out."""
+    """The account, and every way to sign out.
 
-    def __init__(self, access: Access, pages: Pages, console_sessions: ConsoleSessions, developers: Developers) -> None:
+    Args:
+        access: recognises visitors.
+        pages: renders templates.
+        console_sessions: the browsers that are signed in.
+        developers: whose access tokens they came in with.
+        invite_options: what the command that makes an invitation needs to be told of this service.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        pages: Pages,
+        console_sessions: ConsoleSessions,
+        developers: Developers,
+        invite_options: Sequence[str],
+    ) -> None:
         self._access = access
         self._pages = pages
         self._console_sessions = console_sessions
         self._developers = developers
+        self._invite_options = invite_options
 
     def routes(self) -> list[Route]:
         """Return the routes of these pages."""
@@ -81,7 +98,9 @@ class AccountPages:
             )
             for session in sessions
         ]
-        return self._pages.render(request, "account.html", {"sessions": shown})
+        # It is to be pasted, and an e-mail address may hold what a shell would run.
+        bind_command = shlex.join(["taproof", "developers", "invite", visitor.developer.email, *self._invite_options])
+        return self._pages.render(request, "account.html", {"sessions": shown, "bind_command": bind_command})
 
     async def _end_session(self, request: Request, visitor: Visitor) -> Response:
         session_id: str = request.path_params["console_session_id"]

@@ -18,7 +18,7 @@ from taproof.service.analytics import COUNTS, Analytics, AnalyticsReader, Window
 
 WINDOWS: Final[dict[str, Window]] = {"7": 7, "30": 30, "90": 90}
 _USUAL: Final = "30"
-_FIELDS: Final = ("date", "sessions", *COUNTS[1:], "unique_users", "conversion_rate")
+_FIELDS: Final = ("date", "sessions", *COUNTS[1:], "unique_users")
 
 
 class AnalyticsPages:
@@ -40,6 +40,7 @@ class AnalyticsPages:
         """Show charts, and behind them the tables."""
         days, project_id = _asked(request)
         analytics = await self._analytics.read_analytics(visitor.developer, days=days, project_id=project_id)
+        project = next(({"id": id_, "name": name} for id_, name in analytics.projects if id_ == project_id), None)
         chosen = {"project_id": project_id} if project_id else {}
         return self._pages.render(
             request,
@@ -48,6 +49,7 @@ class AnalyticsPages:
                 "analytics": analytics,
                 "days": days,
                 "project_id": project_id,
+                "project": project,
                 "windows": [(each, urlencode({"days": each} | chosen)) for each in WINDOWS.values()],
                 "csv": urlencode({"days": days} | chosen),
                 "daily_chart": daily_chart(analytics),
@@ -70,18 +72,16 @@ class AnalyticsPages:
 
 
 def as_csv(analytics: Analytics) -> str:
-    """Write a row for each day, and a last one, "total", with the figures of the whole window (RFC 4180).
+    """Write a row for each day (RFC 4180), and none of totals: whoever adds up a column would count everything twice.
 
-    Users are not added up: somebody who came on two days is one of the total. No cell holds a text that somebody
-    chose, so there is none that a spreadsheet could take for a formula.
+    Users cannot be added up: somebody who came on two days is one of the whole window. No cell holds a text that
+    somebody chose, so there is none that a spreadsheet could take for a formula.
     """
     text = io.StringIO()
     rows = csv.writer(text)
     rows.writerow(_FIELDS)
     for day in analytics.daily:
-        rows.writerow([iso_date(day.day), *(day.counts[name] for name in COUNTS), day.unique_users, ""])
-    totals = (analytics.totals[name] for name in COUNTS)
-    rows.writerow(["total", *totals, analytics.unique_users, analytics.conversion_rate])
+        rows.writerow([iso_date(day.day), *(day.counts[name] for name in COUNTS), day.unique_users])
     return text.getvalue()
 
 

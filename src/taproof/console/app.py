@@ -74,6 +74,7 @@ class Console:
         entropy: returns random bytes.
         base_url: the address that clients use, for snippets and links.
         version: of this release.
+        sandbox: whether the messenger is the pretend one.
     """
 
     def __init__(
@@ -85,10 +86,13 @@ class Console:
         *,
         base_url: str,
         version: str,
+        sandbox: bool = False,
     ) -> None:
         access = Access(services.console_sessions)
-        pages = Pages(sealer, clock, entropy, version)
+        pages = Pages(sealer, clock, entropy, version, sandbox=sandbox)
         started = SealedCookie("signin", COOKIE_SECONDS, sealer, clock, entropy)
+        # To be pasted on the machine of the service, where nothing says with what it runs.
+        invite_options = ["--base-url", base_url, *(["--sandbox"] if sandbox else [])]
         self._pages = pages
         self._access = access
         self.live: Final = LiveSessions(access, pages, services.sessions, clock)
@@ -101,8 +105,9 @@ class Console:
                 console_sign_in=services.console_sign_in,
                 invitations=services.invitations,
                 developers=services.developers,
+                sandbox=sandbox,
             ),
-            AccountPages(access, pages, services.console_sessions, services.developers),
+            AccountPages(access, pages, services.console_sessions, services.developers, invite_options),
             TeamPages(access, pages, services.developers, services.invitations, base_url),
             TokenPages(access, pages, services.developers, clock),
             AuditPages(access, pages, services.audit, services.developers, services.projects),

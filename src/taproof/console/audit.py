@@ -35,12 +35,14 @@ PHRASES: Final[Mapping[AuditAction, str]] = {
     "project.deleted": "Deleted a project",
     "webhook_secret.rotated": "Began to replace a project's webhook secret",
     "webhook_secret.promoted": "Finished replacing a project's webhook secret",
+    "webhook_secret.revealed": "Looked at a project's webhook secret",
     "webhook.turned_off": "Turned off a project's webhook",
     "delivery.resent": "Sent a webhook again",
 }
 _MEANS: Final[Mapping[Via, str]] = {
     "access_token": "Access token",
     "console": "Console",
+    "login": "Login from a terminal",
     "command_line": "Command line",
     "service": "Taproof itself",
 }
@@ -103,6 +105,8 @@ def _shown(entry: AuditEntry, visitor: Visitor, tokens: Mapping[str, str], proje
         subject, link = visitor.developer.email, "/console/account"
     elif entry.action.startswith("console."):
         link = "/console/account"
+    elif entry.action == "delivery.resent":
+        link = f"/console/deliveries/{subject}"
     elif entry.action == "developer.invited" and visitor.developer.is_owner:
         link = "/console/team"
     return ShownEntry(

@@ -1,7 +1,8 @@
 """Draws analytics as SVG: pure functions, whose colours come from classes of the style sheet (`.chart …`).
 
 Positions across are percentages and those down are pixels, without a `viewBox`: so a drawing fills any width, and its
-text keeps its size on a phone. Colour never stands alone: of two bars the one that is about fewer is the narrower one.
+text keeps its size on a phone. The numbers of a scale stand left of the drawing, in the margin that the style sheet
+leaves. Colour never stands alone: of two bars the one that is about fewer is the narrower one.
 """
 
 from collections.abc import Iterator
@@ -13,8 +14,6 @@ from markupsafe import Markup
 from taproof.core.clock import iso_date
 from taproof.service.analytics import Analytics, Day
 
-_GUTTER: Final = 11
-"""Per cent of the width, left of the bars, for the numbers of the scale."""
 _TOP: Final = 14
 _BARS: Final = 180
 """Pixels: of the highest bar the scale allows."""
@@ -74,7 +73,7 @@ def short(value: int) -> str:
 
 def _svg(name: str, height: int, title: str, description: str, parts: Iterator[Markup]) -> Markup:
     return Markup(
-        '<svg class="chart" width="100%" height="{1}" role="img" aria-labelledby="{0}-title" '
+        '<svg class="chart {0}" width="100%" height="{1}" role="img" aria-labelledby="{0}-title" '
         'aria-describedby="{0}-desc">'
         '<title id="{0}-title">{2}</title><desc id="{0}-desc">{3}</desc>{4}</svg>'
     ).format(name, height, title, description, Markup("").join(parts))
@@ -83,16 +82,12 @@ def _svg(name: str, height: int, title: str, description: str, parts: Iterator[M
 def _daily(daily: list[Day], ceiling: int, step: int) -> Iterator[Markup]:
     for value in range(0, ceiling + 1, step):
         y = _TOP + _BARS - _BARS * value // ceiling
-        yield Markup('<line class="{}" x1="{}%" x2="100%" y1="{y}" y2="{y}"/>').format(
-            "grid" if value else "axis", _GUTTER, y=y
-        )
-        yield Markup('<text class="label" x="{}%" y="{}" text-anchor="end">{}</text>').format(
-            _GUTTER - 1, y + 4, short(value)
-        )
-    width = (100 - _GUTTER) / len(daily)
+        yield Markup('<line class="{}" x1="0" x2="100%" y1="{y}" y2="{y}"/>').format("grid" if value else "axis", y=y)
+        yield Markup('<text class="label" x="-6" y="{}" text-anchor="end">{}</text>').format(y + 4, short(value))
+    width = 100 / len(daily)
     apart = -(-len(daily) // _DATES)
     for place, day in enumerate(daily):
-        middle = _GUTTER + width * (place + 0.5)
+        middle = width * (place + 0.5)
         sessions, confirmed = day.counts["requested"], day.counts["confirmed"]
         yield Markup("<g><title>{}: {:,} sessions, {:,} confirmed</title>{}{}</g>").format(
             iso_date(day.day),
@@ -103,7 +98,7 @@ def _daily(daily: list[Day], ceiling: int, step: int) -> Iterator[Markup]:
         )
         # Counted from the end, so that today has its date.
         if (len(daily) - 1 - place) % apart == 0:
-            yield _date(day.day, middle, width, is_last=place == len(daily) - 1)
+            yield _date(day.day, middle)
 
 
 def _bar(kind: str, middle: float, width: float, value: int, ceiling: int) -> Markup:
@@ -115,10 +110,10 @@ def _bar(kind: str, middle: float, width: float, value: int, ceiling: int) -> Ma
     )
 
 
-def _date(day: int, middle: float, width: float, *, is_last: bool) -> Markup:
-    x, anchor = (middle + width / 2, "end") if is_last else (middle, "middle")
-    return Markup('<text class="label" x="{:.3f}%" y="{}" text-anchor="{}">{}</text>').format(
-        x, _TOP + _BARS + 18, anchor, iso_date(day)[5:]
+def _date(day: int, middle: float) -> Markup:
+    # The last one may reach a little to the right of the drawing: no further than the padding of the card around it.
+    return Markup('<text class="label" x="{:.3f}%" y="{}" text-anchor="middle">{}</text>').format(
+        middle, _TOP + _BARS + 18, iso_date(day)[5:]
     )
 
 

@@ -1,13 +1,13 @@
-"""Reads what a form sends, through a cap."""
+"""Reads what a form sends."""
 
 from typing import Final
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from taproof.core.errors import InvalidRequest, PayloadTooLarge
+from taproof.core.errors import InvalidRequest
+from taproof.web.body import body_headers, read_body
 
-BODY_LIMIT: Final = 16 * 1024
 _FIELDS: Final = 50
 
 
@@ -27,17 +27,13 @@ async def read_form(request: Request) -> Form:
     """Return the fields of an `application/x-www-form-urlencoded` body.
 
     Raises:
-        InvalidRequest: it is no form, or not UTF-8.
+        InvalidRequest: it is no form, not UTF-8, cut short, or not here after ten seconds.
         PayloadTooLarge: more than 16 KiB.
     """
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type != "application/x-www-form-urlencoded":
+    content_type, length = body_headers(request.scope["headers"])
+    if content_type.partition(b";")[0].strip().lower() != b"application/x-www-form-urlencoded":
         raise InvalidRequest("Send the form from its page in the console.")
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > BODY_LIMIT:
-            raise PayloadTooLarge
+    body = await read_body(request.receive, length)
     try:
         fields = parse_qsl(
             body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_FIELDS, encoding="utf-8"

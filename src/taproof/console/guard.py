@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taproof.core.errors import InternalError, StoreUnavailable, TaproofError
-from taproof.web.errors import STATUSES, error_response
+from taproof.web.errors import STATUSES, error_response, send_error
 
 ShowFailure = Callable[[Request, TaproofError, int], Awaitable[Response]]
 
@@ -72,7 +72,11 @@ class Guard:
         except Exception as error:  # noqa: BLE001 — this is the last place that can answer.
             shown, status = _shown(error)
             if not started:
-                response = await self._show_failure(request, shown, status)
+                try:
+                    response = await self._show_failure(request, shown, status)
+                except Exception as failure:  # noqa: BLE001 — raised further, the server would log its message.
+                    await send_error(guarding_send, failure)
+                    return
                 await response(scope, receive, guarding_send)
 
 
@@ -95,4 +99,4 @@ def is_same_origin(request: Request) -> bool:
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site == "same-origin"
-    return request.headers.get("origin") == f"{request.url.scheme}://{request.headers.get('host', '')}"
+    return request.headers.get("origin") == f"{request.scope['scheme']}://{request.headers.get('host', '')}"

@@ -11,14 +11,19 @@ from taproof.console.access import HOME, Access, Visitor
 from taproof.console.forms import Form, read_form
 from taproof.console.quick_start import QuickStart
 from taproof.console.rendering import Pages
-from taproof.core.errors import InvalidRequest
+from taproof.core.errors import InvalidRequest, TaproofError, TooManyProjects
 from taproof.core.model import Project, ProjectChanges
 from taproof.core.names import isolated_name, visible_name
 from taproof.service.projects import Projects
 
 _IN_WORDS: Final = {"name ": "The name ", "webhook_url ": "The webhook URL ", "collect_phone ": "Phone collection "}
 """How a sentence about a field of the API begins in a form."""
+PAGE_SIZE: Final = 50
 _NOT_CONFIRMED: Final = "That is neither the project's name nor its id, so nothing was done. Type one of the two."
+_SHOWN_ONCE: Final = (
+    "The secret key is shown this once; the webhook secret you can show again under Webhooks."
+    " Keep both where your server keeps its passwords, never in source code."
+)
 _FLAGS: Final = ("is_active", "public_access", "collect_phone")
 
 
@@ -54,8 +59,11 @@ class ProjectPages:
         ]
 
     async def _list(self, request: Request, visitor: Visitor) -> Response:
+        number = _page_number(request)
         found = await self._projects.list_projects(visitor.developer)
-        return self._pages.render(request, "projects.html", {"projects": found})
+        start, end = (number - 1) * PAGE_SIZE, number * PAGE_SIZE
+        context = {"projects": found[start:end], "count": len(found), "page": number, "has_more": end < len(found)}
+        return self._pages.render(request, "projects.html", context)
 
     async def _new(self, request: Request, _visitor: Visitor) -> Response:
         typed = {"name": "", "webhook_url": "", "public_access": True, "collect_phone": False}
@@ -72,14 +80,15 @@ class ProjectPages:
                 public_access=form.is_checked("public_access"),
                 collect_phone=form.is_checked("collect_phone"),
             )
-        except InvalidRequest as error:
+        except (InvalidRequest, TooManyProjects) as error:
             context = {"typed": typed, "error": _in_words(error)}
             return self._pages.render(request, "new_project.html", context, status=400)
         return self._pages.redirect(
             request,
             f"{HOME}/{project.id}",
-            notice="The project is there. Copy its two secrets before you go on: the secret key is never shown again.",
+            notice="The project is there. Copy its two secrets now: the secret key is never shown again.",
             secrets=[("Secret key", secrets.secret_key), ("Webhook secret", secrets.webhook_secret)],
+            secrets_hint=_SHOWN_ONCE,
         )
 
     async def _overview(self, request: Request, visitor: Visitor) -> Response:
@@ -114,6 +123,7 @@ class ProjectPages:
             f"{HOME}/{project.id}",
             notice="Both secrets are new, and the old ones are dead. Give the new ones to your servers now.",
             secrets=[("Secret key", secrets.secret_key), ("Webhook secret", secrets.webhook_secret)],
+            secrets_hint=_SHOWN_ONCE,
         )
 
     async def _delete(self, request: Request, visitor: Visitor) -> Response:
@@ -149,11 +159,21 @@ class ProjectPages:
             "typed": typed or kept,
             "was": was or kept,
             "error": error,
+            "problem": regenerate_error or delete_error,  # Their forms are far down the page.
             "regenerate_error": regenerate_error,
             "delete_error": delete_error,
         }
         status = 400 if error or regenerate_error or delete_error else 200
         return self._pages.render(request, "project_settings.html", context, status=status)
+
+
+def _page_number(request: Request) -> int:
+    """Return which page of the list is asked for, from 1."""
+    text = request.query_params.get("page", "1")
+    # Four digits lead past the last page of any list.
+    if not (text.isascii() and text.isdigit() and len(text) <= 4 and int(text)):
+        raise InvalidRequest("There is no such page of your projects. Go back to the first one.")
+    return int(text)
 
 
 def _typed(form: Form) -> dict[str, Any]:
@@ -183,7 +203,7 @@ def _is_confirmed(form: Form, project: Project) -> bool:
     return typed == project.id or visible_name(typed) == visible_name(project.name)
 
 
-def _in_words(error: InvalidRequest) -> str:
+def _in_words(error: TaproofError) -> str:
     """Return the sentence of an error with the name that its field has in the form."""
     for field, words in _IN_WORDS.items():
         if error.sentence.startswith(field):

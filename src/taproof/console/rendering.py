@@ -1,7 +1,8 @@
 """Turns a template into a page, and carries a word from a form's answer to the page that follows it.
 
-A template gets `visitor` (None when nobody is signed in), `here` (the path), `notice` and `secrets` beside what the
-page hands over. Everything is escaped; a name that somebody chose is shown as `<bdi>{{ name|shown }}</bdi>`.
+A template gets `visitor` (None when nobody is signed in), `here` (the path), `notice`, `problem`, `secrets` and
+`secrets_hint` beside what the page hands over. Everything is escaped; a name that somebody chose is shown as
+`<bdi>{{ name|shown }}</bdi>`.
 """
 
 import functools
@@ -23,6 +24,7 @@ from taproof.core.clock import SECOND, Clock, iso8601
 from taproof.core.entropy import Entropy
 from taproof.core.names import visible_name
 from taproof.core.sealing import Sealer
+from taproof.web.errors import STATUS_HEADERS
 
 STATIC: Final = files("taproof.console") / "static"
 _FLASH_SECONDS: Final = 60
@@ -37,9 +39,10 @@ class Pages:
         clock: returns the time in ms.
         entropy: returns random bytes.
         version: of this release, for the foot of each page.
+        sandbox: whether the messenger is the pretend one.
     """
 
-    def __init__(self, sealer: Sealer, clock: Clock, entropy: Entropy, version: str) -> None:
+    def __init__(self, sealer: Sealer, clock: Clock, entropy: Entropy, version: str, *, sandbox: bool) -> None:
         self._flash = SealedCookie("flash", _FLASH_SECONDS, sealer, clock, entropy)
         self._clock = clock
         self._environment = Environment(
@@ -50,25 +53,31 @@ class Pages:
             lstrip_blocks=True,
         )
         self._environment.filters |= {"shown": visible_name, "time": time_element, "number": number}
-        self._environment.globals |= {"static": static_url, "qr_code": qr_code, "version": version}
+        own = {"static": static_url, "qr_code": qr_code, "version": version, "sandbox": sandbox}
+        self._environment.globals |= own
 
     def render(
         self, request: Request, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200
     ) -> Response:
         """Return the page, with what `redirect` left for it."""
-        flash = self._flash.read(request, _flash_binding(request, request.url.path))
+        here = request.scope["path"]
+        flash = self._flash.read(request, _flash_binding(request, here))
         page = self._environment.get_template(template).render(
             {
                 "visitor": getattr(request.state, "visitor", None),
-                "here": request.url.path,
+                "here": here,
                 "notice": flash.get("notice", ""),
+                "problem": flash.get("problem", ""),
                 "secrets": flash.get("secrets", []),
+                "secrets_hint": flash.get("secrets_hint", ""),
                 "now": self._clock(),
                 **(context or {}),
             }
         )
         response = HTMLResponse(page, status)
-        if flash:  # Else it is for the page that another tab is on its way to.
+        response.raw_headers += STATUS_HEADERS.get(status, [])
+        # Without `flash` it is for the page that another tab is on its way to; of a HEAD request nobody sees the page.
+        if flash and request.method != "HEAD":
             self._flash.take_away(request, response)
         return response
 
@@ -77,15 +86,23 @@ class Pages:
         return self._environment.get_template(template).render({"now": self._clock(), **context})
 
     def redirect(
-        self, request: Request, path: str, *, notice: str = "", secrets: list[tuple[str, str]] | None = None
+        self,
+        request: Request,
+        path: str,
+        *,
+        notice: str = "",
+        problem: str = "",
+        secrets: list[tuple[str, str]] | None = None,
+        secrets_hint: str = "",
     ) -> Response:
-        """Lead to a page that shows `notice`, and once `secrets`, which are pairs of a label and a secret.
+        """Lead to a page that shows `notice` or `problem`, and once `secrets`: pairs of a label and a secret.
 
+        `secrets_hint`: what to do with them, in place of the sentence that suits a key of a server.
         They travel sealed for this visitor and that page, in a cookie that no script can read.
         """
         response = RedirectResponse(path, 303)
-        if notice or secrets:
-            flash = {"notice": notice, "secrets": secrets or []}
+        if notice or problem or secrets:
+            flash = {"notice": notice, "problem": problem, "secrets": secrets or [], "secrets_hint": secrets_hint}
             self._flash.give(request, response, flash, _flash_binding(request, path))
         return response
 

@@ -12,9 +12,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from taproof.console.access import Access, Visitor
+from taproof.console.forms import read_form
 from taproof.console.rendering import Pages
 from taproof.core.clock import MINUTE, SECOND, Clock
-from taproof.core.errors import InvalidRequest, ProjectNotFound
+from taproof.core.errors import InvalidRequest, ProjectNotFound, SessionNotFound
 from taproof.core.identifiers import session_created_at
 from taproof.core.model import Developer, Session, Status
 from taproof.core.timeline import outcome_sentence, timeline
@@ -34,6 +35,19 @@ BADGES: Final[dict[Status, str]] = {
     "expired": "bad",
     "used": "good",
 }
+WORDS: Final[dict[Status, str]] = {
+    "pending": "pending",
+    "confirmed": "confirmed",
+    "cancelled": "cancelled",
+    "expired": "expired",
+    "used": "read",
+}
+"""What pages call a status: the last is "used" in the API, and "read" is what has happened to the result."""
+_CHOICES: Final = [(status, words if words == status else f"{words} ({status})") for status, words in WORDS.items()]
+_NOT_FOUND: Final = (
+    "No session of yours has that id or token. Paste the whole of it: an id is sess_ and 27 letters and digits, a "
+    "session token is 43 characters."
+)
 _LIST: Final = "/console/sessions"
 _MINUTES: Final = len("2030-01-01T00:00")
 
@@ -83,12 +97,6 @@ class SessionFilters:
         )
 
 
-def _session_address(session_id: str) -> str:
-    if session_created_at(session_id) is None:
-        raise InvalidRequest("That is not a session's id: sess_ and 27 letters and digits.")
-    return f"{_LIST}/{session_id}"
-
-
 def _instant(text: str, label: str) -> int | None:
     """Read what a browser sends for a date and a time, which is without seconds when these are 0."""
     if not text:
@@ -105,6 +113,7 @@ class Row(NamedTuple):
 
     session: Session
     badge: str
+    words: str
     outcome: str
 
 
@@ -119,8 +128,9 @@ class Rows(NamedTuple):
 def session_rows(page: SessionPage, now: int) -> list[Row]:
     """Return what the list shows at `now`. Of an outcome it is the first sentence: the session's page has them all."""
     return [
-        Row(session, BADGES[session.status], outcome_sentence(session, now).partition(". ")[0].rstrip(".") + ".")
+        Row(session, BADGES[session.status], WORDS[session.status], first.rstrip(".") + ".")
         for session in page.sessions
+        for first in [outcome_sentence(session, now).partition(". ")[0]]
     ]
 
 
@@ -158,29 +168,56 @@ class SessionPages:
         """Return the pages with their addresses."""
         return [
             Route(_LIST, self._access.signed_in(self.list)),
+            Route(_LIST, self._access.signed_in(self.find), methods=["POST"]),
             Route("/console/sessions/{session_id}", self._access.signed_in(self.show)),
         ]
 
     async def list(self, request: Request, visitor: Visitor) -> Response:
-        """Show a page of the list, or lead to the session whose id was looked for."""
-        sought = request.query_params.get("session_id", "").strip()
+        """Show a page of the list."""
         filters = SessionFilters.from_query(request.query_params)
         cursor = request.query_params.get("cursor") or None
         page, error, status = SessionPage([], None), "", 200
         try:
-            if sought:
-                return RedirectResponse(_session_address(sought), 303)
             page = await filters.list_sessions(self._sessions, visitor.developer, cursor)
         except (InvalidRequest, ProjectNotFound) as failure:
             error, status = failure.sentence, STATUSES[type(failure)].value
+        return await self._show_list(request, visitor, filters, page, cursor=cursor, error=error, status=status)
+
+    async def find(self, request: Request, visitor: Visitor) -> Response:
+        """Lead to the session whose id, or whose token, was sent by a form: so no address holds a token."""
+        sought = (await read_form(request))["session"]
+        try:
+            if session_created_at(sought) is None:
+                session = await self._sessions.read_session_by_token(visitor.developer, sought)
+            else:
+                session = await self._sessions.read_session(visitor.developer, sought)
+        except SessionNotFound:
+            # What was sent is not shown again: it may be the token of a session of somebody else.
+            nothing, filters = SessionPage([], None), SessionFilters()
+            status = STATUSES[SessionNotFound].value
+            return await self._show_list(request, visitor, filters, nothing, error=_NOT_FOUND, status=status)
+        return RedirectResponse(f"{_LIST}/{session.id}", 303)
+
+    async def _show_list(
+        self,
+        request: Request,
+        visitor: Visitor,
+        filters: SessionFilters,
+        page: SessionPage,
+        *,
+        cursor: str | None = None,
+        error: str,
+        status: int,
+    ) -> Response:
+        projects = await self._projects.list_projects(visitor.developer)
         rows = render_rows(self._pages, session_rows(page, self._clock()), page, filters)
         context = {
             "filters": filters,
-            "sought": sought,
             "error": error,
             "rows": rows,
-            "projects": await self._projects.list_projects(visitor.developer),
-            "statuses": STATUS_NAMES,
+            "projects": projects,
+            "project": next((each for each in projects if each.id == filters.project_id), None),
+            "statuses": _CHOICES,
             "is_first": cursor is None,
             "newest": filters.address(),
             "live": filters.address(f"{_LIST}/live") if cursor is None and not error else "",
@@ -193,51 +230,64 @@ class SessionPages:
         deliveries = await self._deliveries.find_deliveries(visitor.developer, session)
         now = self._clock()
         steps = timeline(session, now)
-        done = [step.at for step in steps if step.at is not None]
         context = {
             "session": session,
             "badge": BADGES[session.status],
+            "words": WORDS[session.status],
             "outcome": outcome_sentence(session, now),
             "steps": list(zip(steps, _since_before([step.at for step in steps]), strict=True)),
             "deliveries": deliveries,
             "attempts": [attempt for delivery in deliveries for attempt in _attempts(delivery)],
-            # What follows a decision, a read and a webhook, comes within seconds when it comes.
-            "is_moving": session.status == "pending" or now - max(done) < MINUTE,
+            "is_moving": _is_moving(session, deliveries, now),
         }
         return self._pages.render(request, "session.html", context)
+
+
+def _is_moving(session: Session, deliveries: list[SeenDelivery], now: int) -> bool:
+    """Tell whether something may happen to a session within seconds: a decision, a read, or an attempt to send."""
+    if session.status in {"pending", "confirmed"}:
+        return now < session.expires_at
+    is_due = any(delivery.sending or delivery.record.state == "due" for delivery in deliveries)
+    return is_due and now - (session.confirmed_at or session.cancelled_at or 0) < MINUTE
 
 
 def _since_before(times: list[int | None]) -> list[str]:
     """Return for each step how long after the one before it came, in words; "" for the first and for what has not."""
     found, before = [], None
     for at in times:
-        found.append("" if at is None or before is None else duration(at - before))
+        found.append("" if at is None or before is None else _later(at - before))
         before = at if at is not None else before
     return found
 
 
+def _later(milliseconds: int) -> str:
+    return f"{duration(milliseconds)} later" if milliseconds >= SECOND // 10 else "at once"
+
+
 def duration(milliseconds: int) -> str:
-    """Write a length of time in two units at most: 0.4 s, 12 s, 9 min 58 s."""
+    """Write a length of time in two units at most, each on one line with its number: 0.4 s, 12 s, 9 min 58 s."""
     if milliseconds < 10 * SECOND:
-        return f"{milliseconds / SECOND:.1f} s"
+        return f"{milliseconds / SECOND:.1f}\N{NO-BREAK SPACE}s"
     minutes, seconds = divmod(milliseconds // SECOND, 60)
-    if minutes < 60:
-        return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
-    return f"{minutes // 60} h {minutes % 60} min"
+    parts = [(minutes, "min"), (seconds, "s")] if minutes < 60 else [(minutes // 60, "h"), (minutes % 60, "min")]
+    if not minutes:
+        parts = parts[1:]
+    return " ".join(f"{count}\N{NO-BREAK SPACE}{unit}" for count, unit in parts)
 
 
 class SeenAttempt(NamedTuple):
-    """One attempt to send the webhook of a session's decision. `error` says why it failed, None when it was taken."""
+    """One attempt to send the webhook of a session's decision. `status` is None when there was no answer."""
 
     event_id: str
     number: int
     started_at: int
-    error: str | None
+    status: int | None
+    is_taken: bool
 
 
 def _attempts(delivery: SeenDelivery) -> list[SeenAttempt]:
     record = delivery.record
     return [
-        SeenAttempt(record.event_id, attempt.number, attempt.started_at, answer.error)
+        SeenAttempt(record.event_id, attempt.number, attempt.started_at, attempt.status, answer.error is None)
         for attempt, answer in zip(record.attempts, showing.delivery(delivery).attempts, strict=True)
     ]

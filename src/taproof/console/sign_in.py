@@ -3,8 +3,12 @@
 What a browser keeps of a sign-in that it has started is one sealed cookie: the sign-in itself, where to go afterwards,
 and the code of an invitation that is being taken up. An invitation's code is in the fragment of its link, which no
 browser sends; it gets here in a form, so that a program that merely opens the link does nothing.
+
+Who confirms a sign-in gets what is theirs already, so there the tap is enough. An invitation would go to anybody who
+was quicker with a photograph of the QR code: the browser shows who has confirmed, and asks before anything is bound.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
@@ -26,10 +30,11 @@ from taproof.core.errors import (
     MessengerUnavailable,
     NotTheFirst,
     SignInNotFound,
+    TaproofError,
 )
 from taproof.core.model import Developer, Identity, Invitation, Status
 from taproof.core.names import isolated_name
-from taproof.service.console_sign_in import ConsoleSignIn
+from taproof.service.console_sign_in import CONSOLE, INVITATION, ConsoleSignIn, Purpose
 from taproof.service.developers import Developers, checked_email
 from taproof.service.invitations import Invitations
 from taproof.web.errors import STATUSES
@@ -44,6 +49,7 @@ _WAITING: Final = f"{SIGN_IN}/waiting"
 _STATE: Final = f"{SIGN_IN}/state"
 _INVITE: Final = "/console/invite"
 _ACCEPT: Final = f"{_INVITE}/accept"
+_CONFIRM: Final = f"{_INVITE}/confirm"
 
 _NONE_STARTED: Final = "This browser has no sign-in under way, or its time is over. Start a new one."
 _ENDED: Final[Mapping[Status, str]] = {
@@ -63,6 +69,22 @@ _EMAIL_TAKEN: Final = (
     "A developer with the e-mail address of this invitation exists already. Sign in as that developer; if no messenger "
     "account is bound to it, whoever runs this installation binds yours with: taproof developers invite EMAIL"
 )
+_INTRO: Final[Mapping[Purpose, str]] = {
+    CONSOLE: "Taproof asks you there whether it is you who signs in. This page continues by itself.",
+    INVITATION: "Taproof asks you there for the account that is to sign you in. This page continues by itself, and "
+    "shows you first which account has confirmed.",
+}
+_MORE: Final[Mapping[type[TaproofError], str]] = {
+    MessengerUnavailable: "Whoever runs this service finds the reason in its log, or with: taproof doctor",
+}
+_MORE_IN_THE_SANDBOX: Final[Mapping[type[TaproofError], str]] = {
+    **_MORE,
+    IdentityTaken: "On the pretend phone choose somebody else at You are, or New user.",
+}
+_TOKENS_LIVE_ON: Final = (
+    "Access tokens that this developer had before work on. Revoke those that you do not know: on the page "
+    "/console/tokens, or with: taproof tokens list EMAIL and taproof tokens revoke EMAIL TOKEN_ID"
+)
 
 
 class SignInPages:
@@ -75,6 +97,7 @@ class SignInPages:
         console_sign_in: sign-ins with the messenger.
         invitations: by which developers come in.
         developers: who they are.
+        sandbox: whether the messenger is the pretend one.
     """
 
     def __init__(
@@ -86,6 +109,7 @@ class SignInPages:
         console_sign_in: ConsoleSignIn,
         invitations: Invitations,
         developers: Developers,
+        sandbox: bool,
     ) -> None:
         self._access = access
         self._pages = pages
@@ -93,6 +117,7 @@ class SignInPages:
         self._console_sign_in = console_sign_in
         self._invitations = invitations
         self._developers = developers
+        self._more = _MORE_IN_THE_SANDBOX if sandbox else _MORE
 
     def routes(self) -> list[Route]:
         """Return the routes of these pages."""
@@ -106,6 +131,7 @@ class SignInPages:
             Route(_INVITE, self._read_code, methods=["POST"]),
             Route(_ACCEPT, self._show_invitation, methods=["GET"]),
             Route(_ACCEPT, self._accept_with_messenger, methods=["POST"]),
+            Route(_CONFIRM, self._accept, methods=["POST"]),
         ]
 
     # ---- the sign-in
@@ -121,9 +147,9 @@ class SignInPages:
         if await self._access.visitor(request) is not None:
             return RedirectResponse(next_page, 303)
         try:
-            return await self._ask_messenger(request, {"next": next_page})
+            return await self._ask_messenger(request, {"next": next_page}, CONSOLE)
         except MessengerUnavailable as error:
-            return self._sign_in_page(request, next_page, error.sentence, STATUSES[MessengerUnavailable])
+            return self._sign_in_page(request, next_page, self._sentence(error), STATUSES[MessengerUnavailable])
 
     async def _sign_in_with_token(self, request: Request) -> Response:
         form = await read_form(request)
@@ -155,26 +181,31 @@ class SignInPages:
 
     # ---- the messenger's decision
 
-    async def _ask_messenger(self, request: Request, kept: Mapping[str, Any]) -> Response:
+    async def _ask_messenger(self, request: Request, kept: Mapping[str, Any], purpose: Purpose) -> Response:
         """Start a sign-in that this browser alone can finish; raises MessengerUnavailable."""
-        sign_in = await self._console_sign_in.start()
+        sign_in = await self._console_sign_in.start(purpose)
         response = RedirectResponse(_WAITING, 303)
         self._started.give(request, response, {**kept, "sealed": sign_in.sealed})
         return response
 
     async def _show_waiting(self, request: Request) -> Response:
+        if request.method == "HEAD":  # It must not use up what only a page can show.
+            return self._sign_in_page(request, HOME)
         kept = self._started.read(request)
+        if "identity" in kept:
+            return self._confirmation_page(request, kept)
         if "sealed" not in kept:
             if await self._access.visitor(request) is not None:
                 return RedirectResponse(HOME, 303)  # It was finished in another tab.
             return self._sign_in_page(request, HOME, _NONE_STARTED, 400)
         status: Status
+        purpose = _purpose(kept)
         try:
-            sign_in = await self._console_sign_in.read(kept["sealed"])
+            sign_in = await self._console_sign_in.read(kept["sealed"], purpose)
             if sign_in.status == "pending":
                 context = {
                     "title": "Confirm in your messenger",
-                    "intro": "Taproof asks you there whether it is you who signs in. This page goes on by itself.",
+                    "intro": _INTRO[purpose],
                     "deeplink": sign_in.deeplink,
                     "expires_at": sign_in.expires_at,
                     "state_url": _STATE,
@@ -183,7 +214,7 @@ class SignInPages:
                 return self._pages.render(request, "waiting.html", context)
             status = sign_in.status
             if status == "confirmed":
-                identity = await self._console_sign_in.finish(kept["sealed"])
+                identity = await self._console_sign_in.finish(kept["sealed"], purpose)
                 if identity is not None:
                     return await self._finish(request, kept, identity)
                 status = "used"
@@ -197,19 +228,23 @@ class SignInPages:
         seconds = int(wait) if wait.isascii() and wait.isdigit() and len(wait) <= 2 else WAIT_LIMIT + 1
         if seconds > WAIT_LIMIT:
             raise InvalidRequest(f"wait must be a whole number of seconds from 0 to {WAIT_LIMIT}.")
-        sealed = self._started.read(request).get("sealed", "")
+        kept = self._started.read(request)
+        sealed, purpose = kept.get("sealed", ""), _purpose(kept)
         status: Status = "pending"
         try:
-            end = await self._console_sign_in.wait(sealed, seconds, partial(until_gone, request.receive))
+            end = await self._console_sign_in.wait(sealed, purpose, seconds, partial(until_gone, request.receive))
             if end != "gone":
-                status = (await self._console_sign_in.read(sealed)).status
+                status = (await self._console_sign_in.read(sealed, purpose)).status
         except SignInNotFound:
             status = "expired"
         return JSONResponse({"status": status})
 
     async def _finish(self, request: Request, kept: Mapping[str, Any], identity: Identity) -> Response:
         if "code" in kept:
-            return await self._accept(request, kept, identity)
+            kept = {"code": kept["code"], "email": kept["email"], "identity": dataclasses.asdict(identity)}
+            response = self._confirmation_page(request, kept)
+            self._started.give(request, response, kept)
+            return response
         developer = await self._developers.read_developer_by_messenger_id(identity.messenger_id)
         if developer is None:
             sentence = _NOBODY.format(isolated_name(identity.messenger_name))
@@ -242,50 +277,72 @@ class SignInPages:
         return response
 
     async def _show_invitation(self, request: Request) -> Response:
+        if request.method == "HEAD":  # It must not end a sign-in that is under way.
+            return self._invite_page(request)
         kept = self._started.read(request)
         if "code" not in kept:
             return RedirectResponse(_INVITE, 303)
         return await self._invitation_page(request, kept)
 
     async def _accept_with_messenger(self, request: Request) -> Response:
-        email = (await read_form(request))["email"]
+        typed = (await read_form(request))["email"]
         kept = self._started.read(request)
         if "code" not in kept:
             return RedirectResponse(_INVITE, 303)
-        kept = {"code": kept["code"], "email": email}
+        kept = {"code": kept["code"], "email": ""}
         try:
             invitation = await self._invitations.read_invitation(kept["code"])
             if not invitation.email:
-                checked_email(email)
-            return await self._ask_messenger(request, kept)
+                kept["email"] = checked_email(typed)
+            return await self._ask_messenger(request, kept, INVITATION)
         except (InvitationNotFound, InvalidRequest, MessengerUnavailable) as error:
-            return await self._invitation_page(request, kept, error.sentence, STATUSES[type(error)])
+            return await self._invitation_page(request, kept, self._sentence(error), STATUSES[type(error)], typed=typed)
 
-    async def _accept(self, request: Request, kept: Mapping[str, Any], identity: Identity) -> Response:
+    def _confirmation_page(self, request: Request, kept: Mapping[str, Any]) -> Response:
+        """Ask whether it was this person who confirmed: it may have been somebody else who saw the QR code."""
+        context = {"identity": Identity(**kept["identity"]), "confirm_url": _CONFIRM, "again_url": _ACCEPT}
+        return self._pages.render(request, "invite_confirm.html", context)
+
+    async def _accept(self, request: Request) -> Response:
+        await read_form(request)
+        kept = self._started.read(request)
+        if "identity" not in kept:
+            return RedirectResponse(_ACCEPT, 303)
+        identity = Identity(**kept["identity"])
         try:
+            invitation = await self._invitations.read_invitation(kept["code"])
             developer = await self._invitations.accept_invitation(
                 kept["code"], identity, email=kept["email"], address=client_address(request)
             )
         except DeveloperExists:
             return await self._invitation_page(request, kept, _EMAIL_TAKEN, STATUSES[DeveloperExists])
         except (InvitationNotFound, IdentityTaken, NotTheFirst, InvalidRequest) as error:
-            return await self._invitation_page(request, kept, error.sentence, STATUSES[type(error)])
-        notice = "You are signed in. From now on this messenger account signs you in."
+            return await self._invitation_page(request, kept, self._sentence(error), STATUSES[type(error)])
+        notice = f"You are signed in. From now on {_account(identity)} signs you in."
+        if invitation.developer_id is not None:
+            notice = f"{notice} {_TOKENS_LIVE_ON}"
         response = await self._enter(request, developer, HOME, notice=notice)
         self._started.take_away(request, response)
         return response
 
     async def _invitation_page(
-        self, request: Request, kept: Mapping[str, Any], error: str = "", status: int = 200
+        self, request: Request, kept: Mapping[str, Any], error: str = "", status: int = 200, *, typed: str = ""
     ) -> Response:
-        """Show what an invitation is for, and ask to go on in the messenger; a sign-in under way is forgotten."""
+        """Show what an invitation is for, and ask to go on in the messenger; a sign-in under way is forgotten.
+
+        `typed` is shown only: the cookie holds no e-mail address but one that was checked, so it stays small enough.
+        """
         try:
             invitation = await self._invitations.read_invitation(kept["code"])
         except InvitationNotFound as gone:
             response = self._invite_page(request, error or gone.sentence, STATUSES[InvitationNotFound])
             self._started.take_away(request, response)
             return response
-        response = self._invite_page(request, error, status, invitation=invitation, email=kept["email"])
+        is_bound = False
+        if invitation.developer_id is not None:
+            is_bound = (await self._developers.read_developer(invitation.email)).messenger_id is not None
+        email = typed or kept["email"]
+        response = self._invite_page(request, error, status, invitation=invitation, email=email, is_bound=is_bound)
         self._started.give(request, response, {"code": kept["code"], "email": kept["email"]})
         return response
 
@@ -297,6 +354,21 @@ class SignInPages:
         *,
         invitation: Invitation | None = None,
         email: str = "",
+        is_bound: bool = False,
     ) -> Response:
-        context = {"invitation": invitation, "email": email, "error": error}
+        context = {"invitation": invitation, "email": email, "is_bound": is_bound, "error": error}
         return self._pages.render(request, "invite.html", context, status=status)
+
+    def _sentence(self, error: TaproofError) -> str:
+        """Return what a page says of an error: the API's words, and what only a person here can do about it."""
+        return f"{error.sentence} {self._more.get(type(error), '')}".rstrip()
+
+
+def _purpose(kept: Mapping[str, Any]) -> Purpose:
+    return INVITATION if "code" in kept else CONSOLE
+
+
+def _account(identity: Identity) -> str:
+    """Return a messenger account in words. Names are chosen by anybody; the id is not."""
+    username = f", @{isolated_name(identity.messenger_username)}" if identity.messenger_username else ""
+    return f"the messenger account {isolated_name(identity.messenger_name)}{username}, id {identity.messenger_id},"

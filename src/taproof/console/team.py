@@ -16,6 +16,10 @@ from taproof.service.developers import Developers
 from taproof.service.invitations import Invitations
 
 _TEAM: Final = "/console/team"
+_MESSENGER_ONLY: Final = (
+    "You signed in with an access token. To invite others, or to revoke an invitation, sign out and sign in with your "
+    "messenger."
+)
 _EMPTY: Final = {"email": "", "plan": "free", "is_owner": ""}
 
 
@@ -43,8 +47,8 @@ class TeamPages:
         """Return the routes of these pages."""
         return [
             Route(_TEAM, self._for_owners(self._show), methods=["GET"]),
-            Route(f"{_TEAM}/invitations", self._for_owners(self._invite), methods=["POST"]),
-            Route(f"{_TEAM}/invitations/{{invitation_id}}/revoke", self._for_owners(self._revoke), methods=["POST"]),
+            Route(f"{_TEAM}/invitations", self._for_writing(self._invite), methods=["POST"]),
+            Route(f"{_TEAM}/invitations/{{invitation_id}}/revoke", self._for_writing(self._revoke), methods=["POST"]),
         ]
 
     def _for_owners(self, page: Page) -> Any:
@@ -54,6 +58,16 @@ class TeamPages:
             return await page(request, visitor)
 
         return self._access.signed_in(answer)
+
+    def _for_writing(self, page: Page) -> Any:
+        """Refuse who came in with an access token: what has leaked must not be able to leave other ways in behind."""
+
+        async def answer(request: Request, visitor: Visitor) -> Response:
+            if visitor.session.access_token_id is not None:
+                return await self._page(request, visitor, _EMPTY, _MESSENGER_ONLY, 403)
+            return await page(request, visitor)
+
+        return self._for_owners(answer)
 
     async def _show(self, request: Request, visitor: Visitor) -> Response:
         return await self._page(request, visitor, _EMPTY)
@@ -74,6 +88,8 @@ class TeamPages:
             _TEAM,
             notice=f"{created.invitation.email} is invited. Send them the link: Taproof sends no e-mail.",
             secrets=[("Invitation link", f"{self._base_url}/console/invite#{created.code}")],
+            secrets_hint=f"Send it to {created.invitation.email} only: whoever opens it first gets the account. This "
+            "page shows it once.",
         )
 
     async def _revoke(self, request: Request, visitor: Visitor) -> Response:
@@ -89,5 +105,6 @@ class TeamPages:
             "plans": get_args(Plan),
             "typed": typed,
             "error": error,
+            "refusal": _MESSENGER_ONLY if visitor.session.access_token_id is not None else "",
         }
         return self._pages.render(request, "team.html", context, status=status)

@@ -12,7 +12,7 @@ from taproof.console.access import SIGN_IN, Access, Visitor
 from taproof.console.forms import Form, read_form
 from taproof.console.rendering import Pages
 from taproof.core.clock import DAY, SECOND, Clock
-from taproof.core.errors import InvalidRequest
+from taproof.core.errors import InvalidAccessToken, InvalidRequest, TooManyAccessTokens
 from taproof.service.developers import Developers
 
 _TOKENS: Final = "/console/tokens"
@@ -51,15 +51,32 @@ class TokenPages:
 
     async def _create(self, request: Request, visitor: Visitor) -> Response:
         form = await read_form(request)
+        notice = "The access token is made."
         try:
             expires_at = _expiry(form, self._clock())
+            limit = await self._limit(visitor)
+            if limit is not None and (expires_at is None or expires_at > limit):
+                expires_at = limit
+                notice = f"{notice} It expires together with the one that you signed in with."
             created = await self._developers.create_access_token(visitor.actor, form["name"], expires_at=expires_at)
-        except InvalidRequest as error:
+        except (InvalidRequest, TooManyAccessTokens) as error:
             typed = {name: form[name] for name in _EMPTY}
             return await self._page(request, visitor, typed, error.sentence, 400)
-        return self._pages.redirect(
-            request, _TOKENS, notice="The access token is made.", secrets=[("Access token", created.plaintext)]
-        )
+        return self._pages.redirect(request, _TOKENS, notice=notice, secrets=[("Access token", created.plaintext)])
+
+    async def _limit(self, visitor: Visitor) -> int | None:
+        """Return until when (ms) a token of this visitor may be valid at most; None for ever.
+
+        Who came in with an access token that expires does not stay longer by making another one.
+        """
+        own_id = visitor.session.access_token_id
+        if own_id is None:
+            return None
+        tokens = await self._developers.list_access_tokens(visitor.developer.id)
+        own = next((token for token in tokens if token.id == own_id), None)
+        if own is None:  # It was revoked this very moment, and the session has ended with it.
+            raise InvalidAccessToken("The access token that you signed in with was revoked. Sign in again.")
+        return own.expires_at
 
     async def _revoke(self, request: Request, visitor: Visitor) -> Response:
         token_id: str = request.path_params["token_id"]

@@ -86,7 +86,7 @@ class TryItPages:
                 context = {
                     "project": project,
                     "title": "Waiting for your decision",
-                    "intro": "Open the link, and tap Confirm or Cancel in the messenger. This page goes on by itself.",
+                    "intro": "Open the messenger, and tap Confirm or Cancel there. This page continues by itself.",
                     "deeplink": seen.deeplink,
                     "expires_at": seen.expires_at,
                     "state_url": f"{request.url.path}/state",

@@ -1,7 +1,7 @@
 """The pages of a project's webhook: the endpoint's state, the secret and its rotation, and every delivery."""
 
 from typing import Any, Final, Literal, get_args
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,9 +20,11 @@ PAGE: Final = 25
 """Deliveries on a page."""
 _DELIVERIES: Final = "/console/deliveries"
 _NO_URL: Final = "This project has no webhook URL, so there is nowhere to send to. Set one in its settings first."
+_SHOWN_AGAIN: Final = "Gone after a reload; press Show to see it again."
 
-EndpointState = Literal["none", "off", "failing", "works"]
-"""No URL was set; it was turned off; attempts have failed since the last that succeeded; none has."""
+EndpointState = Literal["none", "off", "failing", "works", "untaken", "untried"]
+"""No URL was set; it was turned off; attempts have failed since the last that succeeded; none has; nothing was taken
+yet, as when a test has failed; nothing was sent yet."""
 
 
 class WebhookPages:
@@ -56,11 +58,11 @@ class WebhookPages:
 
     async def _reveal(self, request: Request, visitor: Visitor) -> Response:
         project = await self._read(request, visitor)
-        found = await self._projects.read_webhook_secret(visitor.developer, project.id)
+        found = await self._projects.reveal_webhook_secret(visitor.actor, project.id)
         secrets = [("Webhook secret", found.webhook_secret)]
         if found.next_webhook_secret is not None:
             secrets.append(("Next webhook secret", found.next_webhook_secret))
-        return self._pages.redirect(request, _path(project), secrets=secrets)
+        return self._pages.redirect(request, _path(project), secrets=secrets, secrets_hint=_SHOWN_AGAIN)
 
     async def _rotate(self, request: Request, visitor: Visitor) -> Response:
         project = await self._read(request, visitor)
@@ -77,7 +79,7 @@ class WebhookPages:
             return await self._page(request, visitor, project, rotation_error=error)
         secrets = [("Next webhook secret", rotation.next_webhook_secret or rotation.webhook_secret)]
         notice = "The rotation has begun. Let your servers accept the next secret beside the current one."
-        return self._pages.redirect(request, _path(project), notice=notice, secrets=secrets)
+        return self._pages.redirect(request, _path(project), notice=notice, secrets=secrets, secrets_hint=_SHOWN_AGAIN)
 
     async def _promote(self, request: Request, visitor: Visitor) -> Response:
         project = await self._read(request, visitor)
@@ -96,7 +98,11 @@ class WebhookPages:
         except WebhookNotSet:
             project = await self._read(request, visitor)
             return await self._page(request, visitor, project, test_error=_NO_URL)
-        return self._pages.redirect(request, f"{_DELIVERIES}/{sent.record.event_id}", notice="The test was sent once.")
+        path, status = f"{_DELIVERIES}/{sent.record.event_id}", sent.record.attempts[-1].status
+        if sent.record.state == "delivered":
+            return self._pages.redirect(request, path, notice=f"The receiver took the test: HTTP {status}.")
+        outcome = "no answer came" if status is None else f"the receiver answered HTTP {status}"
+        return self._pages.redirect(request, path, problem=f"The test failed: {outcome}.")
 
     async def _read(self, request: Request, visitor: Visitor) -> Project:
         return await self._projects.read_project(visitor.developer, request.path_params["project_id"])
@@ -125,7 +131,9 @@ class WebhookPages:
         path = _path(project)
         context = {
             "project": project,
-            "endpoint": _endpoint_state(project),
+            "endpoint": await self._endpoint_state(visitor, project),
+            "host": urlsplit(project.webhook_url).netloc,
+            "problem": rotation_error,  # Its form is far down the page.
             "rotation_error": rotation_error,
             "overlap_hours": overlap_hours,
             "overlap_limit": OVERLAP_LIMIT,
@@ -142,6 +150,20 @@ class WebhookPages:
         status = 400 if rotation_error or test_error else 200
         return self._pages.render(request, "webhooks.html", context, status=status)
 
+    async def _endpoint_state(self, visitor: Visitor, project: Project) -> EndpointState:
+        if not project.webhook_url:
+            return "none" if project.webhook_off_at is None else "off"
+        if project.webhook_failing_since is not None:
+            return "failing"
+        tried: tuple[tuple[DeliveryState, EndpointState], ...] = (("delivered", "works"), ("failed", "untaken"))
+        for state, shown in tried:
+            found = await self._deliveries.list_deliveries(
+                visitor.developer, project.id, event_type=None, state=state, limit=1, cursor=None
+            )
+            if found.deliveries:
+                return shown
+        return "untried"
+
     # ---- one delivery
 
     async def _show_delivery(self, request: Request, visitor: Visitor) -> Response:
@@ -155,7 +177,8 @@ class WebhookPages:
         except WebhookNotSet:
             found = await self._deliveries.read_delivery(visitor.developer, event_id)
             return await self._delivery_page(request, visitor, found, error=_NO_URL)
-        notice = "It is sent again now. Load this page again in a moment to see what came of it."
+        # In words that stay true when it has been sent: the page follows what becomes of it.
+        notice = "It was handed over to be sent again."
         return self._pages.redirect(request, f"{_DELIVERIES}/{event_id}", notice=notice)
 
     async def _delivery_page(
@@ -174,12 +197,6 @@ class WebhookPages:
 
 def _path(project: Project) -> str:
     return f"{HOME}/{project.id}/webhooks"
-
-
-def _endpoint_state(project: Project) -> EndpointState:
-    if not project.webhook_url:
-        return "none" if project.webhook_off_at is None else "off"
-    return "works" if project.webhook_failing_since is None else "failing"
 
 
 def _last_answer(found: SeenDelivery) -> str:

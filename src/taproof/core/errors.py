@@ -25,11 +25,25 @@ class InvalidRequest(TaproofError):
 
 
 class ProjectPaused(TaproofError):
-    """This project is paused and starts no new sign-ins. Its developer can set is_active to true."""
+    """This project is paused and starts no new sign-ins.
+
+    Its developer can set is_active to true, or turn on Active in its settings in the console.
+    """
+
+
+class TooManyAccessTokens(TaproofError):
+    """You have as many access tokens as one developer may have. Revoke some that are not in use any more."""
+
+
+class TooManyProjects(TaproofError):
+    """You have as many projects as one developer may have. Delete some that are not in use any more."""
 
 
 class InvalidAccessToken(TaproofError):
-    """Send a valid access token: Authorization: Bearer tap_… (make one with: taproof developers add EMAIL)."""
+    """Send a valid access token (Authorization: Bearer tap_…).
+
+    Make one in the console, on the page Access tokens, or with: taproof tokens create EMAIL.
+    """
 
 
 class InvalidSecretKey(TaproofError):

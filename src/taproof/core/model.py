@@ -12,8 +12,9 @@ EventType = Literal["auth.confirmed", "auth.cancelled", "webhook.test"]
 DeliveryState = Literal["due", "delivered", "failed", "ended"]
 """What became of an event: still to be sent, taken by the receiver, given up after the last retry (dead letter), or
 ended because its webhook was removed or turned off."""
-Via = Literal["access_token", "console", "command_line", "service"]
-"""How somebody acted: through the API, in the console, on the operator's command line, or it was the service itself."""
+Via = Literal["access_token", "console", "login", "command_line", "service"]
+"""How somebody acted: through the API, in the console, with `taproof login` (the messenger alone, from a terminal), on
+the operator's command line, or it was the service itself."""
 AuditAction = Literal[
     "developer.created",
     "developer.invited",
@@ -31,6 +32,7 @@ AuditAction = Literal[
     "project.deleted",
     "webhook_secret.rotated",
     "webhook_secret.promoted",
+    "webhook_secret.revealed",
     "webhook.turned_off",
     "delivery.resent",
 ]
@@ -145,8 +147,8 @@ class Developer:
 class Actor:
     """Who does something: the developer, how they were recognised, and where the request came from.
 
-    `via_id` is the id of the access token or of the console session, `address` an IP address; both "" on the command
-    line.
+    `via_id` is the id of the access token or of the console session, "" for any other `via`; `address` an IP address,
+    "" on the command line.
     """
 
     developer: Developer

@@ -79,7 +79,7 @@ def outcome_sentence(session: Session, now: int) -> str:
         case "pending" if session.opened_at is None:
             return "Waiting for the user to open the link."
         case "pending":
-            return "Opened. Waiting for the user to tap Confirm or Cancel."
+            return "Opened: waiting for the tap. The user has tapped neither Confirm nor Cancel yet."
         case "expired":
             return _NEVER_OPENED if session.opened_at is None else _NOT_ANSWERED
         case "cancelled":

@@ -46,7 +46,7 @@ def webhook_url_problem(
         return "must name a host, such as https://example.com/hooks"
     here = allow_loopback_http and is_loopback(host)
     if parts.scheme != "https" and not (here and parts.scheme == "http"):
-        return "must begin with https://"
+        return "must begin with https://" + (", or in the sandbox with http://127.0.0.1" if allow_loopback_http else "")
     if not here and (port or 443) not in ports:
         return f"must use port {' or '.join(str(each) for each in sorted(ports))}"
     return _address_problem(host, rules)

@@ -1,5 +1,9 @@
-"""Signing in to the console with the messenger: the service uses itself, through a project of its own."""
+"""Developers' own sign-ins with the messenger: the service uses itself, through projects of its own.
 
+There is one project for each purpose, so that the messenger asks for exactly what a tap on Confirm gives away.
+"""
+
+from dataclasses import dataclass
 from typing import Final
 
 from taproof.core.clock import Clock
@@ -12,16 +16,35 @@ from taproof.service.signin import SignIn, webhook_secret_binding
 from taproof.service.waiting import UntilGone, WaitEnd
 from taproof.storage.protocol import Storage
 
-PROJECT_MARK: Final = "console_project"
-PROJECT_NAME: Final = "Taproof console"
-"""What the messenger asks the developer to sign in to."""
 DEVELOPER_ID: Final = "dev_console"
-"""Whose project it is: too short for the id of any developer."""
-_BINDING: Final = "console_sign_in"
+"""Whose projects these are: too short for the id of any developer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What a sign-in is for.
+
+    `mark`: under which the id of its project is kept. `project_name`: what the messenger asks to sign in to.
+    """
+
+    mark: str
+    project_name: str
+
+    @property
+    def binding(self) -> str:
+        """What a sign-in of this purpose is sealed for: under another one it does not open."""
+        return f"console_sign_in:{self.mark}"
+
+
+CONSOLE: Final = Purpose("console_project", "Taproof console")
+TERMINAL: Final = Purpose("terminal_project", "Taproof in a terminal: gives it an access token")
+INVITATION: Final = Purpose("invitation_project", "Taproof: bind this account to a developer")
 
 
 class ConsoleSignIn:
     """Starts sign-ins of developers and reads who confirmed.
+
+    Each method takes the purpose that the sign-in was started for.
 
     Args:
         storage: the store.
@@ -37,48 +60,48 @@ class ConsoleSignIn:
         self._sealed = SealedSignIn(storage, sealer, signin, clock, entropy)
         self._clock = clock
         self._entropy = entropy
-        self._project_id: str | None = None
+        self._project_ids: dict[Purpose, str] = {}
 
-    async def start(self) -> StartedSignIn:
+    async def start(self, purpose: Purpose) -> StartedSignIn:
         """Start a sign-in.
 
         Raises:
             MessengerUnavailable: where links lead is not known yet.
         """
-        return await self._sealed.start(await self._own_project(), _BINDING)
+        return await self._sealed.start(await self._own_project(purpose), purpose.binding)
 
-    async def read(self, sealed: str) -> SeenSignIn:
+    async def read(self, sealed: str, purpose: Purpose) -> SeenSignIn:
         """Return what became of a sign-in, and change nothing.
 
         Raises:
-            SignInNotFound: `sealed` is not one of this service's, or the sign-in is long over.
+            SignInNotFound: `sealed` is none of this service's for `purpose`, or the sign-in is long over.
         """
-        return await self._sealed.read(sealed, _BINDING)
+        return await self._sealed.read(sealed, purpose.binding)
 
-    async def wait(self, sealed: str, seconds: float, until_gone: UntilGone) -> WaitEnd:
+    async def wait(self, sealed: str, purpose: Purpose, seconds: float, until_gone: UntilGone) -> WaitEnd:
         """Wait, for at most `seconds`, as long as a sign-in is pending; change nothing.
 
         Raises:
             SignInNotFound: as for `read`.
         """
-        return await self._sealed.wait(sealed, _BINDING, seconds, until_gone)
+        return await self._sealed.wait(sealed, purpose.binding, seconds, until_gone)
 
-    async def finish(self, sealed: str) -> Identity | None:
+    async def finish(self, sealed: str, purpose: Purpose) -> Identity | None:
         """Return who confirmed, to exactly one caller; None as long as nobody has, and to every other caller.
 
         Raises:
             SignInNotFound: as for `read`.
         """
-        return (await self._sealed.finish(sealed, _BINDING)).identity
+        return (await self._sealed.finish(sealed, purpose.binding)).identity
 
-    async def _own_project(self) -> str:
-        """Return the id of the console's project, which is made on first use."""
-        if self._project_id is None:
-            kept = await self._storage.read_mark(PROJECT_MARK) or await self._make_project()
-            self._project_id = kept.decode()
-        return self._project_id
+    async def _own_project(self, purpose: Purpose) -> str:
+        """Return the id of the project of a purpose, which is made on first use."""
+        if purpose not in self._project_ids:
+            kept = await self._storage.read_mark(purpose.mark) or await self._make_project(purpose)
+            self._project_ids[purpose] = kept.decode()
+        return self._project_ids[purpose]
 
-    async def _make_project(self) -> bytes:
+    async def _make_project(self, purpose: Purpose) -> bytes:
         """Make the project, unless another caller or node was quicker; return the id of the one that is kept.
 
         Its secret key is given to nobody and its public access is off, so only this class can start sessions in it.
@@ -89,7 +112,7 @@ class ConsoleSignIn:
         project = Project(
             id=project_id,
             developer_id=DEVELOPER_ID,
-            name=PROJECT_NAME,
+            name=purpose.project_name,
             secret_key_preview=key_preview(secret_key),
             sealed_webhook_secret=self._sealer.seal(new_webhook_secret(self._entropy), binding, self._entropy),
             webhook_url="",
@@ -100,7 +123,7 @@ class ConsoleSignIn:
         )
         # It is there before anybody can learn its id from the mark.
         await self._storage.create_project(project, key_hash(secret_key))
-        kept = await self._storage.claim_mark(PROJECT_MARK, project_id.encode())
+        kept = await self._storage.claim_mark(purpose.mark, project_id.encode())
         if kept != project_id.encode():
             await self._storage.delete_project(DEVELOPER_ID, project_id)
         return kept

@@ -14,6 +14,7 @@ from taproof.core.errors import (
     InvalidAccessToken,
     InvalidRequest,
     StoreUnavailable,
+    TooManyAccessTokens,
 )
 from taproof.core.identifiers import is_key, key_hash, key_preview, new_id, new_key
 from taproof.core.model import AccessToken, Actor, Developer, Plan
@@ -22,6 +23,8 @@ from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
 
 EMAIL_LIMIT: Final = 254
+ACCESS_TOKEN_LIMIT: Final = 100
+"""Access tokens of one developer that have not expired; who had more before there was a limit keeps them."""
 _EMAIL: Final = re.compile(r"[!-?A-~]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
 _TOUCH_EVERY: Final = MINUTE
 """How exact a token's last-used time is: one write a minute at most, however busy the token is."""
@@ -99,6 +102,7 @@ class Developers:
 
         Raises:
             InvalidRequest: an impossible name, or an expiry that is not in the future.
+            TooManyAccessTokens: the developer has `ACCESS_TOKEN_LIMIT` that have not expired.
         """
         name = name.strip()
         if (problem := name_problem(name)) is not None:
@@ -112,7 +116,10 @@ class Developers:
         until = None if expires_at is None else iso8601(expires_at)
         details = {"name": name, "preview": preview, "expires_at": until}
         entry = audit_entry(actor, "access_token.created", now, self._entropy, subject=token.id, details=details)
-        await self._storage.create_access_token(token, key_hash(plaintext), entry=entry)
+        if not await self._storage.create_access_token(
+            token, key_hash(plaintext), limit=ACCESS_TOKEN_LIMIT, entry=entry
+        ):
+            raise TooManyAccessTokens
         return CreatedAccessToken(token, plaintext)
 
     async def authenticate(self, bearer: str | None) -> tuple[AccessToken, Developer]:

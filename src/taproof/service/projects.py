@@ -6,7 +6,14 @@ from typing import Final
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import HOUR, Clock, iso8601
 from taproof.core.entropy import Entropy
-from taproof.core.errors import InvalidRequest, InvalidSecretKey, NoRotation, ProjectNotFound, RotationUnderWay
+from taproof.core.errors import (
+    InvalidRequest,
+    InvalidSecretKey,
+    NoRotation,
+    ProjectNotFound,
+    RotationUnderWay,
+    TooManyProjects,
+)
 from taproof.core.identifiers import is_key, is_project_id, key_hash, key_preview, new_id, new_key, new_webhook_secret
 from taproof.core.model import Actor, Developer, Project, ProjectChanges
 from taproof.core.names import name_problem
@@ -16,6 +23,8 @@ from taproof.service.audit import audit_entry, url_origin
 from taproof.service.signin import webhook_secret_binding
 from taproof.storage.protocol import Storage
 
+PROJECT_LIMIT: Final = 1000
+"""Projects of one developer; who had more before there was a limit keeps them."""
 OVERLAP_LIMIT: Final = 168
 """Hours that a rotation of the webhook secret takes at most."""
 
@@ -76,6 +85,7 @@ class Projects:
 
         Raises:
             InvalidRequest: a field cannot be accepted; the sentence names it.
+            TooManyProjects: the developer has `PROJECT_LIMIT` of them.
         """
         name = name.strip()
         self._check(actor.developer, name=name, webhook_url=webhook_url, collect_phone=collect_phone)
@@ -95,7 +105,9 @@ class Projects:
             created_at=now,
         )
         entry = audit_entry(actor, "project.created", now, self._entropy, subject=project_id, details={"name": name})
-        await self._storage.create_project(project, key_hash(secrets.secret_key), entry=entry)
+        key = key_hash(secrets.secret_key)
+        if not await self._storage.create_project(project, key, limit=PROJECT_LIMIT, entry=entry):
+            raise TooManyProjects
         return project, secrets
 
     async def list_projects(self, developer: Developer) -> list[Project]:
@@ -171,6 +183,8 @@ class Projects:
     async def read_webhook_secret(self, developer: Developer, project_id: str) -> Rotation:
         """Return the webhook secret in plaintext, during a rotation both.
 
+        The audit log does not tell of it: an application may ask for the secret at each sign-in.
+
         Raises:
             InvalidRequest, ProjectNotFound: as for `read_project`.
         """
@@ -181,6 +195,17 @@ class Projects:
         if following is None:
             return Rotation(secret, None, None)
         return Rotation(secret, self._sealer.unseal(following, binding), project.next_webhook_secret_at)
+
+    async def reveal_webhook_secret(self, actor: Actor, project_id: str) -> Rotation:
+        """Return what `read_webhook_secret` does, to a person: the audit log tells who has seen it.
+
+        Raises:
+            InvalidRequest, ProjectNotFound: as for `read_project`.
+        """
+        rotation = await self.read_webhook_secret(actor.developer, project_id)
+        entry = audit_entry(actor, "webhook_secret.revealed", self._clock(), self._entropy, subject=project_id)
+        await self._storage.add_audit_entry(entry)
+        return rotation
 
     async def rotate_webhook_secret(self, actor: Actor, project_id: str, overlap_hours: int) -> Rotation:
         """Make another webhook secret, which takes the place of the current one in `overlap_hours`.

@@ -6,7 +6,7 @@ from typing import Final
 
 from taproof.core.clock import Clock
 from taproof.core.errors import InvalidRequest, ProjectNotFound, SessionNotFound
-from taproof.core.identifiers import is_project_id, session_created_at
+from taproof.core.identifiers import is_project_id, session_created_at, session_key
 from taproof.core.model import Developer, PageCursor, Session, Status
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.storage.protocol import Storage
@@ -85,6 +85,17 @@ class Sessions:
         if found is None:
             raise SessionNotFound("There is no such session. List yours with GET /api/v1/dev/sessions.")
         return found
+
+    async def read_session_by_token(self, developer: Developer, session_token: str) -> Session:
+        """Return the session of a token, as `read_session` does that of an id.
+
+        Raises:
+            SessionNotFound: none of this developer's, no longer kept, or not the form of a token.
+        """
+        key = session_key(session_token)
+        found = None if key is None else await self._storage.read_session(key)
+        # Read again by its id: that looks at this developer's projects only, so a foreign session is as an unknown one.
+        return await self.read_session(developer, "" if found is None else found.id)
 
 
 async def owned_project_ids(storage: Storage, developer: Developer, project_id: str | None) -> list[str]:

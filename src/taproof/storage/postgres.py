@@ -33,7 +33,7 @@ from taproof.storage.postgres_listing import find_session, list_sessions
 from taproof.storage.postgres_partitions import Partitions
 from taproof.storage.postgres_pool import PostgresPool, migrate_postgres, storable
 from taproof.storage.postgres_sessions import Cancellation, Confirmation, Opening, PostgresSessions
-from taproof.storage.protocol import ENDED_AT_ONCE, UpdateClaim
+from taproof.storage.protocol import ENDED_AT_ONCE, NO_LIMIT, UpdateClaim
 from taproof.storage.rows import change_values, columns, project_from, project_values, session_from
 
 __all__ = ["PostgresStorage", "migrate_postgres"]
@@ -131,9 +131,18 @@ class PostgresStorage(PostgresDeliveries):
     # ---- projects
 
     async def create_project(
-        self, project: Project, secret_key_hash: bytes, *, entry: AuditEntry | None = None
-    ) -> None:
-        await self._add(entry, sql.CREATE_PROJECT, *project_values(project, secret_key_hash))
+        self, project: Project, secret_key_hash: bytes, *, limit: int = NO_LIMIT, entry: AuditEntry | None = None
+    ) -> bool:
+        values = (*project_values(project, secret_key_hash), limit)
+
+        async def create(connection: asyncpg.Connection) -> bool:
+            await connection.execute(postgres_sql.HOLD_DEVELOPER, project.developer_id)
+            if not await connection.fetch(sql.CREATE_PROJECT, *values):
+                return False
+            await add_entry(connection, entry)
+            return True
+
+        return await self._pool.transact(create)
 
     async def read_project(self, project_id: str) -> Project | None:
         found = await self._pool.find(sql.READ_PROJECT, project_id)

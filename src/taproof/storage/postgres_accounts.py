@@ -15,6 +15,7 @@ from taproof.core.model import (
 )
 from taproof.storage import postgres_sql, sql
 from taproof.storage.postgres_pool import PostgresPool
+from taproof.storage.protocol import CONSOLE_SESSIONS_KEPT, EXPIRED_TOKENS_KEPT, NO_LIMIT
 from taproof.storage.rows import (
     console_session_from,
     console_session_values,
@@ -72,9 +73,20 @@ class PostgresAccounts:
         return [developer_from(row) for row in await self._pool.fetch(sql.LIST_DEVELOPERS)]
 
     async def create_access_token(
-        self, token: AccessToken, token_hash: bytes, *, entry: AuditEntry | None = None
-    ) -> None:
-        await self._add(entry, sql.CREATE_ACCESS_TOKEN, *token_values(token, token_hash))
+        self, token: AccessToken, token_hash: bytes, *, limit: int = NO_LIMIT, entry: AuditEntry | None = None
+    ) -> bool:
+        developer_id, values = token.developer_id, (*token_values(token, token_hash), limit)
+
+        async def create(connection: asyncpg.Connection) -> bool:
+            await connection.execute(postgres_sql.HOLD_DEVELOPER, developer_id)
+            if not await connection.fetch(sql.CREATE_ACCESS_TOKEN, *values):
+                return False
+            outdated = (developer_id, token.created_at, EXPIRED_TOKENS_KEPT)
+            await connection.execute(sql.ERASE_EXPIRED_TOKENS, *outdated)
+            await add_entry(connection, entry)
+            return True
+
+        return await self._pool.transact(create)
 
     async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
         found = await self._pool.fetch(sql.READ_ACCESS_TOKEN, token_hash)
@@ -94,7 +106,15 @@ class PostgresAccounts:
     async def create_invitation(
         self, invitation: Invitation, code_hash: bytes, *, entry: AuditEntry | None = None
     ) -> None:
-        await self._add(entry, sql.CREATE_INVITATION, *invitation_values(invitation, code_hash))
+        async def create(connection: asyncpg.Connection) -> None:
+            # So that of two that are made at once one is left, and none beside one that is just taken up.
+            await connection.execute(postgres_sql.HOLD_DEVELOPERS)
+            await connection.execute(sql.CREATE_INVITATION, *invitation_values(invitation, code_hash))
+            others = (invitation.id, invitation.developer_id, invitation.email)
+            await connection.execute(sql.REPLACE_INVITATIONS, *others)
+            await add_entry(connection, entry)
+
+        await self._pool.transact(create)
 
     async def read_invitation(self, code_hash: bytes, now: int) -> Invitation | None:
         found = await self._pool.fetch(sql.READ_INVITATION, code_hash, now)
@@ -112,13 +132,12 @@ class PostgresAccounts:
         judged = (developer.email.lower(), developer.messenger_id, code_hash, now)
 
         async def accept(connection: asyncpg.Connection) -> InvitationOutcome:
-            # Of those who have one code, the second waits here until the first has committed, and finds nothing. Nobody
-            # who guesses at codes gets to hold the developers.
+            # Of those who have one code, the second waits here until the first has committed, and finds nothing.
+            await connection.execute(postgres_sql.HOLD_DEVELOPERS)
             if not await connection.fetch(postgres_sql.HOLD_INVITATION, code_hash, now):
                 return "gone"
-            await connection.execute(postgres_sql.HOLD_DEVELOPERS)
             outcome: InvitationOutcome
-            # A statement after the one that waited, so that it sees what the others have committed.
+            # A statement after those that waited, so that it sees what the others have committed.
             invitation_id, bound_id, outcome, is_bound = await connection.fetchrow(sql.JUDGE_INVITATION, *judged)
             if outcome != "accepted":
                 return outcome
@@ -129,10 +148,13 @@ class PostgresAccounts:
                 await connection.execute(sql.BIND_IDENTITY, *account, bound_id)
                 if not is_bound:
                     await connection.execute(postgres_sql.DELETE_CONSOLE_SESSIONS, bound_id)
-            await connection.execute(sql.DELETE_INVITATION, invitation_id)
+            await connection.execute(sql.SETTLE_INVITATIONS, invitation_id, developer.id, developer.email)
             await add_entry(connection, entry)
             return outcome
 
+        # Nobody who guesses at codes gets to hold the developers.
+        if await self.read_invitation(code_hash, now) is None:
+            return "gone"
         return await self._pool.transact(accept)
 
     # ---- the console's sessions
@@ -140,7 +162,14 @@ class PostgresAccounts:
     async def create_console_session(
         self, session: ConsoleSession, token_hash: bytes, *, entry: AuditEntry | None = None
     ) -> None:
-        await self._add(entry, sql.CREATE_CONSOLE_SESSION, *console_session_values(session, token_hash))
+        async def create(connection: asyncpg.Connection) -> None:
+            await connection.execute(postgres_sql.HOLD_DEVELOPER, session.developer_id)
+            await connection.execute(sql.CREATE_CONSOLE_SESSION, *console_session_values(session, token_hash))
+            others = (session.developer_id, session.id, CONSOLE_SESSIONS_KEPT - 1)
+            await connection.execute(postgres_sql.TRIM_CONSOLE_SESSIONS, *others)
+            await add_entry(connection, entry)
+
+        await self._pool.transact(create)
 
     async def read_console_session(
         self, token_hash: bytes, now: int, idle_since: int
@@ -168,6 +197,9 @@ class PostgresAccounts:
         return int(found[0][0])
 
     # ---- the audit log
+
+    async def add_audit_entry(self, entry: AuditEntry) -> None:
+        await self._pool.transact(lambda connection: add_entry(connection, entry))
 
     async def list_audit_entries(self, developer_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
         # The characters of an id all come after both; PostgreSQL takes no NUL.

@@ -1,13 +1,14 @@
 """The statements that PostgreSQL needs otherwise than `sql.py` has them, by the same names, and those of its own.
 
 Those of the life of a session take arrays, one element for each session: the calls of one kind that come together are
-one statement. The first array names their days, each once, so that it is planned for the partitions of these only.
-Rows are locked in one order everywhere, so that no two nodes wait for each other in a circle: sessions by day and hash,
+one statement. The first array names their days, each once, so that it is planned for the partitions of these only. Rows
+are locked in one order everywhere, so that no two nodes wait for each other in a circle: sessions by day and hash,
 people, daily_counts by project and day, daily_users by developer and day, projects by id, webhook_events by id,
-webhook_endpoints by project; and of the console an invitation, the table developers, console_sessions by id. The audit
-log is only added to, so nobody waits for it. What housekeeping erases and what a worker claims is locked with SKIP
-LOCKED: neither ever waits. Whoever goes on with an ending holds its row of ended_webhooks before any event, and deletes
-it last: who waits for that row waits for nobody who waits.
+webhook_endpoints by project; and of the console the table developers, one developer, invitations, which nobody locks
+without the table but whoever revokes a single one, console_sessions by id. The audit log is only added to, so nobody
+waits for it. What housekeeping erases and what a worker claims is locked with SKIP LOCKED: neither ever waits. Whoever
+goes on with an ending holds its row of ended_webhooks before any event, and deletes it last: who waits for that row
+waits for nobody who waits.
 
 Sessions are found by `CROSS JOIN LATERAL (… LIMIT 1)`, one walk down the primary key for each, and a status is compared
 as `status || ''`: the planner must not take another way. A new day's partition has no statistics for its first minutes,
@@ -31,9 +32,19 @@ FROM projects p WHERE p.secret_key_hash = ANY ($1::BYTEA[])"""
 
 # ---- accounts
 
-HOLD_INVITATION: Final = f"{sql.READ_INVITATION} FOR UPDATE"
 HOLD_DEVELOPERS: Final = "LOCK TABLE developers IN SHARE ROW EXCLUSIVE MODE"
 """Until the end of the transaction nobody else adds a developer or changes one; whoever reads them is not held up."""
+HOLD_DEVELOPER: Final = "SELECT FROM developers WHERE id = $1 FOR UPDATE"
+"""Of those who add something to one developer, of which there may be so many, the second counts after the first."""
+HOLD_INVITATION: Final = f"{sql.READ_INVITATION} FOR UPDATE"
+TRIM_CONSOLE_SESSIONS: Final = """
+WITH kept AS MATERIALIZED (
+  SELECT id FROM console_sessions WHERE developer_id = $1 AND id <> $2 ORDER BY last_seen_at DESC, id DESC LIMIT $3
+), old AS MATERIALIZED (
+  SELECT id FROM console_sessions WHERE developer_id = $1 AND id <> $2 AND id NOT IN (SELECT id FROM kept)
+  ORDER BY id FOR UPDATE
+)
+DELETE FROM console_sessions s USING old WHERE s.id = old.id"""
 DELETE_CONSOLE_SESSIONS: Final = """
 WITH ended AS MATERIALIZED (SELECT id FROM console_sessions WHERE developer_id = $1 ORDER BY id FOR UPDATE)
 DELETE FROM console_sessions s USING ended e WHERE s.id = e.id RETURNING s.id"""

@@ -5,6 +5,7 @@ was changed. Times are milliseconds since the epoch.
 """
 
 import asyncio
+import sys
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, Protocol
 
@@ -42,6 +43,11 @@ from taproof.core.model import (
 UpdateClaim = Literal["claimed", "in_progress", "done"]
 ATTEMPTS_SHOWN: Final = 50
 """The latest attempts of a delivery that are kept: a schedule has nine, but an event may be sent again at will."""
+CONSOLE_SESSIONS_KEPT: Final = 50
+"""Console sessions of one developer that are kept: they are listed on one page, and signing in again is easy."""
+EXPIRED_TOKENS_KEPT: Final = 100
+"""Expired access tokens of one developer that are kept, for the list of them."""
+NO_LIMIT: Final = sys.maxsize
 ENDED_AT_ONCE: Final = 200
 """Due deliveries that end in the very transaction that removes their webhook: 100,000 would hold up every other writer
 for seconds."""
@@ -97,9 +103,13 @@ class Storage(Protocol):
         """Return all developers, oldest first."""
 
     async def create_access_token(
-        self, token: AccessToken, token_hash: bytes, *, entry: AuditEntry | None = None
-    ) -> None:
-        """Store an access token under the SHA-256 of its plaintext."""
+        self, token: AccessToken, token_hash: bytes, *, limit: int = NO_LIMIT, entry: AuditEntry | None = None
+    ) -> bool:
+        """Store an access token under the SHA-256 of its plaintext.
+
+        False, and nothing stored, when the developer has `limit` tokens that have not expired when it is created. Of
+        those that have, the `EXPIRED_TOKENS_KEPT` that did so last stay.
+        """
 
     async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
         """Return the token with this hash and its developer, expired or not; None when unknown or revoked."""
@@ -118,7 +128,10 @@ class Storage(Protocol):
     async def create_invitation(
         self, invitation: Invitation, code_hash: bytes, *, entry: AuditEntry | None = None
     ) -> None:
-        """Store an invitation under the SHA-256 of its code."""
+        """Store an invitation under the SHA-256 of its code.
+
+        It takes the place of all others for the same developer, or the same address, compared without case.
+        """
 
     async def read_invitation(self, code_hash: bytes, now: int) -> Invitation | None:
         """Return the invitation with this hash if its time is not over."""
@@ -134,10 +147,11 @@ class Storage(Protocol):
     ) -> InvitationOutcome:
         """Take up an invitation: store `developer`, or bind its messenger account to the one who is there already.
 
-        Of any number of callers one is "accepted", and then the invitation is gone. The others change nothing, and
-        leave it for another try. "not_first": it is for the first developer, and there is one. "email_taken" and
-        "identity_taken": another developer has that address or that messenger account. Binding another account to a
-        developer ends that developer's console sessions.
+        Of any number of callers one is "accepted", and then the invitation is gone, and with it all others for that
+        developer or that address, and those for a first developer: no older link can bind another account later. The
+        other callers change nothing, and leave theirs for another try. "not_first": it is for the first developer, and
+        there is one. "email_taken" and "identity_taken": another developer has that address or that messenger account.
+        Binding another account to a developer ends that developer's console sessions.
 
         Args:
             code_hash: the SHA-256 of the invitation's code.
@@ -151,7 +165,10 @@ class Storage(Protocol):
     async def create_console_session(
         self, session: ConsoleSession, token_hash: bytes, *, entry: AuditEntry | None = None
     ) -> None:
-        """Store a console session under the SHA-256 of its cookie."""
+        """Store a console session under the SHA-256 of its cookie.
+
+        It ends those of the developer that were seen longest ago, so that `CONSOLE_SESSIONS_KEPT` are left.
+        """
 
     async def read_console_session(
         self, token_hash: bytes, now: int, idle_since: int
@@ -178,15 +195,18 @@ class Storage(Protocol):
 
     # ---- the audit log
 
+    async def add_audit_entry(self, entry: AuditEntry) -> None:
+        """Add an entry of something that changed nothing in the store, such as that a secret was shown."""
+
     async def list_audit_entries(self, developer_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
         """Return entries of a developer's audit log, newest first, strictly after `before`."""
 
     # ---- projects
 
     async def create_project(
-        self, project: Project, secret_key_hash: bytes, *, entry: AuditEntry | None = None
-    ) -> None:
-        """Store a project."""
+        self, project: Project, secret_key_hash: bytes, *, limit: int = NO_LIMIT, entry: AuditEntry | None = None
+    ) -> bool:
+        """Store a project; False, and nothing stored, when the developer has `limit` of them."""
 
     async def read_project(self, project_id: str) -> Project | None:
         """Return a project with its counts."""

@@ -52,7 +52,7 @@ def developer_from(row: Row) -> Developer:
 
 
 def token_values(token: AccessToken, token_hash: bytes) -> tuple[Any, ...]:
-    """Return the values of `sql.CREATE_ACCESS_TOKEN`."""
+    """Return the values of `sql.CREATE_ACCESS_TOKEN`, but for the limit."""
     return (
         token.id,
         token.developer_id,
@@ -127,7 +127,7 @@ def entry_values(entry: AuditEntry) -> tuple[Any, ...]:
 
 
 def project_values(project: Project, secret_key_hash: bytes) -> tuple[Any, ...]:
-    """Return the values of `sql.CREATE_PROJECT`."""
+    """Return the values of `sql.CREATE_PROJECT`, but for the limit."""
     return (
         project.id,
         project.developer_id,

@@ -32,7 +32,13 @@ BIND_IDENTITY: Final = "UPDATE developers SET messenger_id = $1, messenger_name 
 
 CREATE_ACCESS_TOKEN: Final = """
 INSERT INTO access_tokens (id, developer_id, name, preview, token_hash, created_at, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id"""
+SELECT $1, $2, $3, $4, $5, $6, $7 WHERE (
+  SELECT COUNT(*) FROM access_tokens WHERE developer_id = $2 AND (expires_at IS NULL OR expires_at > $6)) < $8
+RETURNING id"""
+ERASE_EXPIRED_TOKENS: Final = """
+DELETE FROM access_tokens WHERE developer_id = $1 AND expires_at <= $2 AND id NOT IN (
+  SELECT id FROM access_tokens WHERE developer_id = $1 AND expires_at <= $2
+  ORDER BY expires_at DESC, id DESC LIMIT $3)"""
 READ_ACCESS_TOKEN: Final = f"""
 SELECT t.id, t.developer_id, t.name, t.preview, t.created_at, t.last_used_at, t.expires_at, {_DEVELOPER}
 FROM access_tokens t JOIN developers d ON d.id = t.developer_id WHERE t.token_hash = $1"""
@@ -53,6 +59,14 @@ SELECT id, email, plan, is_owner, developer_id, invited_by, created_at, expires_
 READ_INVITATION: Final = f"{_INVITATION} WHERE code_hash = $1 AND expires_at > $2"
 LIST_INVITATIONS: Final = f"{_INVITATION} WHERE expires_at > $1 AND email <> '' ORDER BY created_at DESC, id DESC"
 DELETE_INVITATION: Final = "DELETE FROM invitations WHERE id = $1 RETURNING id"
+# Addresses are ASCII, so that any database's lower() does.
+REPLACE_INVITATIONS: Final = """
+DELETE FROM invitations
+WHERE id <> $1 AND email <> '' AND (developer_id = $2 OR lower(email) = lower($3))"""
+"""The others for the same developer or the same address."""
+SETTLE_INVITATIONS: Final = """
+DELETE FROM invitations WHERE id = $1 OR developer_id = $2 OR lower(email) = lower($3) OR email = ''"""
+"""The one that was taken up, all others for that developer or that address, and those for a first developer."""
 JUDGE_INVITATION: Final = """
 SELECT i.id, i.developer_id, CASE
   WHEN i.email = '' AND EXISTS (SELECT 1 FROM developers) THEN 'not_first'
@@ -87,6 +101,10 @@ LIST_CONSOLE_SESSIONS: Final = f"""
 SELECT {_CONSOLE_SESSION} FROM console_sessions s JOIN developers d ON d.id = s.developer_id
 WHERE s.developer_id = $1 AND {_LIVES}
 ORDER BY s.created_at DESC, s.id DESC"""
+TRIM_CONSOLE_SESSIONS: Final = """
+DELETE FROM console_sessions WHERE developer_id = $1 AND id <> $2 AND id NOT IN (
+  SELECT id FROM console_sessions WHERE developer_id = $1 AND id <> $2
+  ORDER BY last_seen_at DESC, id DESC LIMIT $3)"""
 DELETE_CONSOLE_SESSION: Final = "DELETE FROM console_sessions WHERE developer_id = $1 AND id = $2 RETURNING id"
 DELETE_CONSOLE_SESSIONS: Final = "DELETE FROM console_sessions WHERE developer_id = $1 RETURNING id"
 
@@ -104,7 +122,8 @@ WHERE developer_id = $1 AND (created_at, id) < ($2, $3) ORDER BY created_at DESC
 CREATE_PROJECT: Final = """
 INSERT INTO projects (id, developer_id, name, secret_key_hash, secret_key_preview, sealed_webhook_secret,
   webhook_url, is_active, public_access, collect_phone, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id"""
+SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11
+WHERE (SELECT COUNT(*) FROM projects WHERE developer_id = $2) < $12 RETURNING id"""
 _PROJECT: Final = """
 SELECT p.id, p.developer_id, p.name, p.secret_key_preview, p.sealed_webhook_secret, p.webhook_url, p.is_active,
   p.public_access, p.collect_phone, p.created_at"""

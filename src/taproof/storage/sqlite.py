@@ -27,7 +27,7 @@ from taproof.core.model import (
 )
 from taproof.storage import decisions, sql, sqlite_listing, user_counts
 from taproof.storage.group_commit import rows
-from taproof.storage.protocol import ENDED_AT_ONCE, UpdateClaim
+from taproof.storage.protocol import ENDED_AT_ONCE, NO_LIMIT, UpdateClaim
 from taproof.storage.rows import (
     change_values,
     event_values,
@@ -105,9 +105,10 @@ class SqliteStorage(SqliteDeliveries):
     # ---- projects
 
     async def create_project(
-        self, project: Project, secret_key_hash: bytes, *, entry: AuditEntry | None = None
-    ) -> None:
-        await self._write(sql.CREATE_PROJECT, project_values(project, secret_key_hash), entry)
+        self, project: Project, secret_key_hash: bytes, *, limit: int = NO_LIMIT, entry: AuditEntry | None = None
+    ) -> bool:
+        values = (*project_values(project, secret_key_hash), limit)
+        return bool(await self._write(sql.CREATE_PROJECT, values, entry))
 
     async def read_project(self, project_id: str) -> Project | None:
         found = self._read(sql.READ_PROJECT, (project_id,))

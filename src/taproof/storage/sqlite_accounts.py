@@ -15,6 +15,7 @@ from taproof.core.model import (
 )
 from taproof.storage import sql
 from taproof.storage.group_commit import rows
+from taproof.storage.protocol import CONSOLE_SESSIONS_KEPT, EXPIRED_TOKENS_KEPT, NO_LIMIT
 from taproof.storage.rows import (
     console_session_from,
     console_session_values,
@@ -50,9 +51,18 @@ class SqliteAccounts(SqliteAccess):
         return [developer_from(row) for row in self._read(sql.LIST_DEVELOPERS, ())]
 
     async def create_access_token(
-        self, token: AccessToken, token_hash: bytes, *, entry: AuditEntry | None = None
-    ) -> None:
-        await self._write(sql.CREATE_ACCESS_TOKEN, token_values(token, token_hash), entry)
+        self, token: AccessToken, token_hash: bytes, *, limit: int = NO_LIMIT, entry: AuditEntry | None = None
+    ) -> bool:
+        outdated = (token.developer_id, token.created_at, EXPIRED_TOKENS_KEPT)
+
+        def write(connection: apsw.Connection) -> bool:
+            if not rows(connection, sql.CREATE_ACCESS_TOKEN, (*token_values(token, token_hash), limit)):
+                return False
+            connection.execute(sql.ERASE_EXPIRED_TOKENS, outdated)
+            add_entry(connection, entry)
+            return True
+
+        return bool(await self._writer.run(write))
 
     async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
         found = self._read(sql.READ_ACCESS_TOKEN, (token_hash,))
@@ -72,7 +82,13 @@ class SqliteAccounts(SqliteAccess):
     async def create_invitation(
         self, invitation: Invitation, code_hash: bytes, *, entry: AuditEntry | None = None
     ) -> None:
-        await self._write(sql.CREATE_INVITATION, invitation_values(invitation, code_hash), entry)
+        def write(connection: apsw.Connection) -> None:
+            rows(connection, sql.CREATE_INVITATION, invitation_values(invitation, code_hash))
+            others = (invitation.id, invitation.developer_id, invitation.email)
+            connection.execute(sql.REPLACE_INVITATIONS, others)
+            add_entry(connection, entry)
+
+        await self._writer.run(write)
 
     async def read_invitation(self, code_hash: bytes, now: int) -> Invitation | None:
         found = self._read(sql.READ_INVITATION, (code_hash, now))
@@ -103,7 +119,7 @@ class SqliteAccounts(SqliteAccess):
                 connection.execute(sql.BIND_IDENTITY, (developer.messenger_id, developer.messenger_name, bound_id))
                 if not is_bound:
                     connection.execute(sql.DELETE_CONSOLE_SESSIONS, (bound_id,))
-            connection.execute(sql.DELETE_INVITATION, (invitation_id,))
+            connection.execute(sql.SETTLE_INVITATIONS, (invitation_id, developer.id, developer.email))
             add_entry(connection, entry)
             return outcome
 
@@ -118,7 +134,13 @@ class SqliteAccounts(SqliteAccess):
     async def create_console_session(
         self, session: ConsoleSession, token_hash: bytes, *, entry: AuditEntry | None = None
     ) -> None:
-        await self._write(sql.CREATE_CONSOLE_SESSION, console_session_values(session, token_hash), entry)
+        def write(connection: apsw.Connection) -> None:
+            rows(connection, sql.CREATE_CONSOLE_SESSION, console_session_values(session, token_hash))
+            others = (session.developer_id, session.id, CONSOLE_SESSIONS_KEPT - 1)
+            connection.execute(sql.TRIM_CONSOLE_SESSIONS, others)
+            add_entry(connection, entry)
+
+        await self._writer.run(write)
 
     async def read_console_session(
         self, token_hash: bytes, now: int, idle_since: int
@@ -155,6 +177,9 @@ class SqliteAccounts(SqliteAccess):
         return int(await self._writer.run(write))
 
     # ---- the audit log
+
+    async def add_audit_entry(self, entry: AuditEntry) -> None:
+        await self._writer.run(lambda connection: add_entry(connection, entry))
 
     async def list_audit_entries(self, developer_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
         found = self._read(sql.LIST_AUDIT_ENTRIES, (developer_id, *(before or _NEWEST), limit))

@@ -50,6 +50,8 @@ from taproof.core.errors import (
     SignInNotFound,
     StoreUnavailable,
     TaproofError,
+    TooManyAccessTokens,
+    TooManyProjects,
     WebhookNotSet,
 )
 from taproof.web.validation import validation_sentence
@@ -64,6 +66,8 @@ STATUSES: Final[dict[type[TaproofError], HTTPStatus]] = {
     WebhookNotSet: HTTPStatus.BAD_REQUEST,
     RotationUnderWay: HTTPStatus.BAD_REQUEST,
     NoRotation: HTTPStatus.BAD_REQUEST,
+    TooManyAccessTokens: HTTPStatus.BAD_REQUEST,
+    TooManyProjects: HTTPStatus.BAD_REQUEST,
     IdentityTaken: HTTPStatus.BAD_REQUEST,
     NotTheFirst: HTTPStatus.BAD_REQUEST,
     AuthorizationPending: HTTPStatus.BAD_REQUEST,
@@ -90,12 +94,14 @@ STATUSES: Final[dict[type[TaproofError], HTTPStatus]] = {
 }
 """An error that is not listed is none of the caller's business and is answered as `InternalError`."""
 
-_EXTRA: Final[dict[HTTPStatus, RawHeaders]] = {
+STATUS_HEADERS: Final[dict[int, RawHeaders]] = {
     HTTPStatus.UNAUTHORIZED: [(b"www-authenticate", b"Bearer")],
     HTTPStatus.SERVICE_UNAVAILABLE: [(b"retry-after", b"1")],
     # The rest of the body is not read, so the connection cannot carry another request.
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: [(b"connection", b"close")],
 }
+"""What an answer with this status says beside it, whether it is JSON or a page."""
+
 _log = structlog.get_logger("taproof.web")
 
 
@@ -125,7 +131,7 @@ def error_response(
         (b"content-length", b"%d" % len(body)),
         (b"cache-control", b"no-store"),
         (b"x-error-code", error.code.encode()),
-        *_EXTRA.get(status, ()),
+        *STATUS_HEADERS.get(status, ()),
         *extra_headers,
     ]
     return status.value, headers, body

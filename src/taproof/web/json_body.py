@@ -1,23 +1,13 @@
 """Reads a request's JSON body as strictly as the contract has it (contract.md, Everywhere)."""
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Final
+from typing import Any
 
 from pydantic_core import from_json
 
-from taproof.core.errors import InvalidRequest, PayloadTooLarge
-from taproof.web.body_deadline import BodyDeadline
-
-BODY_LIMIT: Final = 16 * 1024
-"""Bytes of a request body at most."""
-
-BODY_SECONDS: Final = 10
-"""How long a body may take to arrive: nobody holds a request open to finish it when it suits them."""
-_CUT_SHORT: Final = "The connection ended before the body was whole. Send the request again."
-
-_deadline: Final = BodyDeadline(BODY_SECONDS)
+from taproof.core.errors import InvalidRequest
+from taproof.web.body import body_headers, read_body
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -27,64 +17,18 @@ async def read_json_object(scope: Scope, receive: Receive, *, may_be_empty: bool
     """Return the body's JSON object; with `may_be_empty` no body at all counts as `{}`, whatever it says it is.
 
     Raises:
-        InvalidRequest: another content type, not UTF-8, not JSON, not an object, or cut short.
+        InvalidRequest: another content type, not UTF-8, not JSON, not an object, cut short, or not here in time.
         PayloadTooLarge: more than 16 KiB.
     """
-    content_type = b""
-    length = -1
-    for name, value in scope["headers"]:
-        if name == b"content-type":
-            content_type = value
-        elif name == b"content-length" and value.isdigit():
-            # A number of more digits is too large anyway, and reading it could be made costly.
-            length = int(value[:9])
-    if length > BODY_LIMIT:
-        raise PayloadTooLarge
+    content_type, length = body_headers(scope["headers"])
     if content_type != b"application/json" and not may_be_empty:
         check_content_type(content_type)
-    reading = _deadline.begin()
-    try:
-        body = await _read_body(receive, length)
-    except asyncio.CancelledError:
-        if _deadline.end(reading):
-            raise InvalidRequest(f"The body took longer than {BODY_SECONDS} seconds. Send it again.") from None
-        raise
-    finally:
-        _deadline.end(reading)
+    body = await read_body(receive, length)
     if may_be_empty:
         if not body:
             return {}
         check_content_type(content_type)
     return parse_json_object(body)
-
-
-async def _read_body(receive: Receive, length: int) -> bytes:
-    """Return the body, which has `length` bytes if that was said (else -1).
-
-    The server gives a body and the news of its end as two messages; once all announced bytes are here the second is
-    not waited for, which spares the polled path a turn of the event loop.
-    """
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    if message["type"] == "http.request" and (len(body) == length or not message.get("more_body")):
-        return _checked(body)
-    chunks = [body]
-    size = len(body)
-    while message["type"] == "http.request" and message.get("more_body") and size != length:
-        message = await receive()
-        chunks.append(message.get("body", b""))
-        size += len(chunks[-1])
-        if size > BODY_LIMIT:
-            raise PayloadTooLarge
-    if message["type"] != "http.request":
-        raise InvalidRequest(_CUT_SHORT)
-    return _checked(b"".join(chunks))
-
-
-def _checked(body: bytes) -> bytes:
-    if len(body) > BODY_LIMIT:
-        raise PayloadTooLarge
-    return body
 
 
 def check_content_type(content_type: bytes) -> None:

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from taproof.core.clock import SECOND, Clock
+from taproof.core.clock import DAY, SECOND, Clock
 from taproof.core.errors import AccessDenied, AuthorizationPending, ExpiredToken, InvalidRequest, MethodNotAllowed
 from taproof.core.model import Actor
 from taproof.core.names import name_problem
-from taproof.service.console_sign_in import ConsoleSignIn
+from taproof.service.console_sign_in import TERMINAL, ConsoleSignIn
 from taproof.service.developers import Developers
 from taproof.web.errors import error_response
 from taproof.web.json_body import Receive, Scope, read_json_object
@@ -26,6 +26,8 @@ WAIT_LIMIT: Final = 25
 INTERVAL: Final = 2
 """Seconds between two calls that do not wait."""
 TOKEN_NAME: Final = "taproof login"  # noqa: S105 — the label of a token, not a token.
+TOKEN_DAYS: Final = 90
+"""How long the access token is valid."""
 _HEADERS: Final[Headers] = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
 _USED: Final = "This device_code gave its access token already. Start a new sign-in with POST /api/v1/login."
 _NO_DEVELOPER: Final = (
@@ -53,7 +55,7 @@ class LoginApi:
 
     async def _start(self, scope: Scope, receive: Receive) -> dict[str, Any]:
         await read_json_object(scope, receive)
-        started = await self._console_sign_in.start()
+        started = await self._console_sign_in.start(TERMINAL)
         return {
             "device_code": started.sealed,
             "verification_uri_complete": started.deeplink,
@@ -70,28 +72,34 @@ class LoginApi:
             raise InvalidRequest(f"name {problem}.")
         if "wait" in body:
             await self._wait(device_code, wait_seconds(body["wait"], WAIT_LIMIT), receive)
-        seen = await self._console_sign_in.read(device_code)
+        seen = await self._console_sign_in.read(device_code, TERMINAL)
         if seen.status == "pending":
             raise AuthorizationPending
         if seen.status == "cancelled":
             raise AccessDenied
         if seen.status == "expired":
             raise ExpiredToken
-        identity = await self._console_sign_in.finish(device_code)
+        identity = await self._console_sign_in.finish(device_code, TERMINAL)
         if identity is None:
             raise ExpiredToken(_USED)
         developer = await self._developers.read_developer_by_messenger_id(identity.messenger_id)
         if developer is None:
             raise AccessDenied(_NO_DEVELOPER)
         client = scope.get("client")
-        actor = Actor(developer, "console", address=client[0] if client else "")
-        created = await self._developers.create_access_token(actor, name)
-        return {"access_token": created.plaintext, "token_id": created.token.id, "email": developer.email}
+        actor = Actor(developer, "login", address=client[0] if client else "")
+        expires_at = self._clock() + TOKEN_DAYS * DAY
+        created = await self._developers.create_access_token(actor, name, expires_at=expires_at)
+        return {
+            "access_token": created.plaintext,
+            "expires_in": TOKEN_DAYS * DAY // SECOND,
+            "token_id": created.token.id,
+            "email": developer.email,
+        }
 
     async def _wait(self, device_code: str, seconds: float, receive: Receive) -> None:
         """Wait as long as the sign-in is pending; raises when the client has gone away: nothing is read for nobody."""
         with self._metrics.waiting_calls.track_inprogress():
-            end = await self._console_sign_in.wait(device_code, seconds, partial(until_gone, receive))
+            end = await self._console_sign_in.wait(device_code, TERMINAL, seconds, partial(until_gone, receive))
         if end == "no_place":
             self._metrics.waits_without_place.inc()
         if end == "gone":

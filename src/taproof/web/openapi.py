@@ -59,6 +59,8 @@ _SECURITY_SCHEMES: Final = {
 _ANYWHERE: Final = ("BadRequest", "MethodNotAllowed", "InternalError")
 _SHARED: Final = (*_ANYWHERE, "StoreUnavailable")
 _BAD_REQUESTS: Final = {
+    "create_project": "BadProject",
+    "create_access_token": "BadAccessToken",
     "rotate_webhook_secret": "BadRotation",
     "promote_webhook_secret": "BadPromotion",
     "send_webhook_test": "BadSend",

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from taproof.web.login_api import INTERVAL, TOKEN_NAME, WAIT_LIMIT
+from taproof.web.login_api import INTERVAL, TOKEN_DAYS, TOKEN_NAME, WAIT_LIMIT
 from taproof.web.openapi_failures import failures
 
 LOGIN_TAG: Final = {
@@ -63,8 +63,13 @@ LOGIN_SCHEMAS: Final[dict[str, Any]] = {
             "access_token": {
                 "type": "string",
                 "pattern": "^tap_",
-                "description": "Shown this once. It stays valid until it is revoked.",
+                "description": f"Shown this once. It is valid for {TOKEN_DAYS} days, unless it is revoked before.",
                 "examples": ["tap_…"],
+            },
+            "expires_in": {
+                "type": "integer",
+                "description": "Seconds that the access token is valid.",
+                "examples": [TOKEN_DAYS * 86_400],
             },
             "token_id": {
                 "type": "string",
@@ -73,7 +78,7 @@ LOGIN_SCHEMAS: Final[dict[str, Any]] = {
             },
             "email": {"type": "string", "description": "Whose it is.", "examples": ["ada@example.com"]},
         },
-        "required": ["access_token", "token_id", "email"],
+        "required": ["access_token", "expires_in", "token_id", "email"],
     },
 }
 
@@ -123,7 +128,7 @@ LOGIN_PATHS: Final = {
         "create_login_token",
         "Get the access token of a login. With `wait`, ask again at once after authorization_pending; else after "
         "`interval`. The first call after the tap on Confirm makes the token, for the developer whose messenger "
-        "account confirmed, and is the only one that gets it.",
+        f"account confirmed, and is the only one that gets it. The token expires after {TOKEN_DAYS} days.",
         {"device_code": _DEVICE_CODE, "name": _TOKEN_NAME, "wait": _WAIT},
         ["device_code"],
         "FinishedLogin",

@@ -56,6 +56,11 @@ document.addEventListener("submit", (event) => {
   event.submitter?.setAttribute("aria-disabled", "true");
 });
 
+// Browsers keep whole pages for Back, whatever they were told: what is shown once does not come back with them.
+addEventListener("pagehide", () => {
+  for (const element of document.querySelectorAll("[data-once]")) element.remove();
+});
+
 // A page that the browser brings back as it was left may be sent again.
 addEventListener("pageshow", (event) => {
   if (!event.persisted) return;

@@ -1,9 +1,10 @@
-// Keeps the page of a session up to date as long as something may still happen to it.
+// Keeps the page of a session, or of a delivery, up to date as long as something may still happen to it.
 
 const EVERY_MS = 2_000;
 
 const stop = document.getElementById("moving-stop");
 const state = document.getElementById("moving-state");
+const { id } = document.querySelector("[data-moving]");
 let timer = 0;
 let finished = false;
 
@@ -16,7 +17,7 @@ function finish(sentence) {
 
 /** Put what came in the place of what is there, unless it says the same. */
 function replace(arrived) {
-  const here = document.getElementById("session");
+  const here = document.getElementById(id);
   const focused = here.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
   if (arrived.textContent === here.textContent) return;
   const outcome = arrived.querySelector(".lead").textContent.trim().replace(/\s+/g, " ");
@@ -31,12 +32,12 @@ async function look() {
     if (document.visibilityState === "visible") {
       const answer = await fetch(location.href);
       if (answer.redirected) return finish("You are signed out. Reload the page to sign in again.");
-      if (answer.status === 404) return finish("This session is no longer kept.");
+      if (answer.status === 404) return finish("This is no longer kept.");
       if (answer.ok) {
         const text = await answer.text();
         if (finished) return;
         const page = new DOMParser().parseFromString(text, "text/html");
-        const arrived = page.getElementById("session");
+        const arrived = page.getElementById(id);
         const isMoving = "moving" in arrived.dataset;
         replace(document.adoptNode(arrived));
         if (!isMoving) return finish(state.textContent);

@@ -54,5 +54,5 @@ CREATE FUNCTION refuse_to_change_audit_log() RETURNS TRIGGER LANGUAGE plpgsql AS
 BEGIN
   RAISE EXCEPTION 'The audit log is append-only.';
 END $$;
-CREATE TRIGGER audit_entries_are_append_only BEFORE UPDATE OR DELETE ON audit_entries
+CREATE TRIGGER audit_entries_are_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_entries
 FOR EACH STATEMENT EXECUTE FUNCTION refuse_to_change_audit_log();

@@ -56,3 +56,10 @@ CREATE TRIGGER audit_entries_are_not_erased BEFORE DELETE ON audit_entries
 BEGIN
   SELECT RAISE(ABORT, 'The audit log is append-only.');
 END;
+-- INSERT OR REPLACE erases without asking the trigger above.
+CREATE TRIGGER audit_entries_are_not_replaced BEFORE INSERT ON audit_entries
+WHEN EXISTS (
+  SELECT 1 FROM audit_entries WHERE developer_id = NEW.developer_id AND created_at = NEW.created_at AND id = NEW.id)
+BEGIN
+  SELECT RAISE(ABORT, 'The audit log is append-only.');
+END;

@@ -1,0 +1,132 @@
+"""Which cookies of a request are the console's own: none that another host of the same domain could have set."""
+
+import httpx
+import pytest
+from starlette.requests import Request
+from tests.console.browsing import Shown
+from tests.console.conftest import BASE_URL, SESSION_COOKIE, Installation, Visitor
+
+from taproof.console.access import read_cookie
+
+NAME = b"__Host-taproof_session"
+
+
+def read(*headers: bytes, scheme: str = "https") -> str | None:
+    scope = {"type": "http", "scheme": scheme, "headers": [(b"cookie", header) for header in headers]}
+    return read_cookie(Request(scope), "session")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [NAME + b"=ours"],
+        [b"a=b; " + NAME + b"=ours; c=d"],
+        [b"a=b;" + NAME + b"=ours"],
+        [b"a=b; \t" + NAME + b"=ours \t; c=d"],
+        [b"a=b", NAME + b"=ours", b"c=d"],
+        [NAME + b'="ours"'],
+        [b"; ;=; =x; x;" + NAME + b"=ours;;"],
+        [b"\xff=\xfe; " + NAME + b"=ours"],
+    ],
+)
+def test_our_cookie_is_found(headers: list[bytes]) -> None:
+    """Wherever it stands among others, in one header or in several, as HTTP/2 sends them, quoted or not."""
+    assert read(*headers) == "ours"
+
+
+@pytest.mark.parametrize("value", [b"a=b==", b'"a=b=="'])
+def test_equals_signs_belong_to_the_value(value: bytes) -> None:
+    """Only the first one ends the name: the padding of base64 is kept."""
+    assert read(NAME + b"=" + value) == "a=b=="
+
+
+@pytest.mark.parametrize("value", [b'"', b'"x', b'x"'])
+def test_half_a_pair_of_quotes_stays(value: bytes) -> None:
+    """Quotes are taken off as a pair only."""
+    assert read(NAME + b"=" + value) == value.decode()
+
+
+PLANTED = [
+    *[blank + NAME for blank in (b"\xa0", b"\x85", b"\x0b", b"\x0c", b"\x1c", b"\x1f", b"\r", b"\n", b"\0")],
+    *[NAME + blank for blank in (b"\xa0", b"\x85", b"\x0c", b"\x1c")],
+    b"\xc2\xa0" + NAME,
+    b"\xc2\x85" + NAME,
+    b" \xa0 " + NAME,
+    b'"' + NAME + b'"',
+    NAME.lower(),
+    NAME.upper(),
+    b"x" + NAME,
+    b"taproof_session",
+]
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_name_that_only_looks_like_ours_is_not_ours(name: bytes) -> None:
+    """Browsers keep `__Host-` for this host by the bytes of the name, so nothing but those bytes is the name."""
+    assert read(name + b"=theirs") is None
+    assert read(name + b"=theirs; " + NAME + b"=ours") == "ours"
+    assert read(NAME + b"=ours; " + name + b"=theirs") == "ours"
+    assert read(NAME + b"=ours", name + b"=theirs") == "ours"
+
+
+@pytest.mark.parametrize("name", [b"\xa0" + NAME, b"\x85" + NAME])
+async def test_a_planted_session_is_not_used(console: Installation, visitor: Visitor, name: bytes) -> None:
+    """An attacker's own session, planted by a sibling host, neither signs a victim in nor displaces the victim's."""
+    attacker = await console.sign_in(await console.add_developer("mallory@example.com"))
+    theirs = name + b"=" + attacker.client.cookies[SESSION_COOKIE].encode()
+    ours = NAME + b"=" + visitor.client.cookies[SESSION_COOKIE].encode()
+    transport = httpx.ASGITransport(console.app.app)
+    async with httpx.AsyncClient(transport=transport, base_url=BASE_URL) as client:
+
+        async def account(cookie: bytes) -> httpx.Response:
+            return await client.get("/console/account", headers=[(b"cookie", cookie)])
+
+        assert "mallory@example.com" in (await account(theirs[1:])).text, "it would be used under the true name"
+        assert (await account(theirs)).status_code == 303
+        assert "ada@example.com" in (await account(ours + b"; " + theirs)).text
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [NAME + b"=a; " + NAME + b"=b"],
+        [NAME + b"=a; " + NAME + b"=a"],
+        [NAME + b"=a", NAME + b"=b"],
+        [NAME + b"=a; x=y", b"x=y; " + NAME],
+        [],
+        [b""],
+        [NAME[:-1]],
+    ],
+)
+def test_two_of_one_name_count_as_none(headers: list[bytes]) -> None:
+    """Two readers of such a request could each believe another one."""
+    assert read(*headers) is None
+
+
+def test_the_empty_cookie_is_one() -> None:
+    """A cookie without a value is there."""
+    assert read(NAME + b"=") == ""
+    assert read(NAME) == ""
+
+
+def test_thousands_of_cookies() -> None:
+    """However many a sibling host has set, ours is found among them."""
+    others = b"; ".join(b"\xa0" * (number % 7) + NAME + b"%d=x" % number for number in range(3_000))
+    assert read(others + b"; " + NAME + b"=ours; " + others) == "ours"
+
+
+def test_plain_http_has_its_own_name() -> None:
+    """A cookie that was given over plain HTTP is none over HTTPS, and the other way round."""
+    assert read(b"taproof_session=plain; " + NAME + b"=ours", scheme="http") == "plain"
+    assert read(b"taproof_session=plain; " + NAME + b"=ours") == "ours"
+
+
+async def test_head_leaves_the_secret_for_the_reader(visitor: Visitor) -> None:
+    """What is shown once is shown: a HEAD request for the page, which shows nothing, does not use it up."""
+    made = await visitor.submit("/console/tokens", "/console/tokens", name="Shop")
+    assert made.status == 303
+    asked = Shown(await visitor.client.head(made.location))
+    assert asked.status == 200
+    assert not asked.response.headers.get_list("set-cookie")
+    assert (await visitor.get(made.location)).all(".//code[@class='secret']")
+    assert not (await visitor.get(made.location)).all(".//code[@class='secret']")

@@ -1,0 +1,117 @@
+"""What stands in place of a page that cannot be shown, and what it may never be: the server's own plain 500."""
+
+from typing import Any
+
+import pytest
+from tests.console.browsing import Browsing, Shown
+from tests.console.conftest import Installation, Visitor
+
+from taproof.console.guard import SECURITY_HEADERS
+from taproof.console.rendering import Pages
+from taproof.core.errors import InvalidRequest, MessengerUnavailable, StoreUnavailable
+
+SECRET = "con_of_somebody"
+
+
+def fail_with(error: Exception) -> Any:
+    async def fail(*_: object, **__: object) -> None:
+        raise error
+
+    return fail
+
+
+def store_away(console: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every method of the store fail."""
+    for name in dir(console.storage):
+        if not name.startswith("_") and name != "close":
+            monkeypatch.setattr(console.storage, name, fail_with(StoreUnavailable("disk " + SECRET)))
+
+
+@pytest.mark.parametrize("path", ["/console/projects", "/console/nowhere", "/console/sign-in", "/console/audit"])
+async def test_a_store_that_is_away_is_a_page(
+    visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch, capsys: Any, path: str
+) -> None:
+    """It says so with 503 and when to come back, as the API does, with the console's headers and no log of a bug."""
+    with monkeypatch.context() as away:
+        store_away(console, away)
+        shown = await visitor.get(path)
+    assert (shown.status, shown.heading) == (503, "That did not work")
+    assert shown.response.headers["retry-after"] == "1"
+    assert SECRET not in shown.html
+    assert not shown.all(".//nav"), "nobody could say who asks"
+    for name, value in SECURITY_HEADERS:
+        assert shown.response.headers.get_list(name.decode()) == [value.decode()]
+    assert capsys.readouterr() == ("", "")
+    assert (await visitor.get("/console/projects")).status == 200
+
+
+async def test_a_messenger_that_is_away_says_when_to_come_back(
+    anonymous: Browsing, console: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sign-in's page stays, with the reason on it, and its 503 too has Retry-After."""
+    monkeypatch.setattr(console.services.console_sign_in, "start", fail_with(MessengerUnavailable()))
+    shown = await anonymous.submit("/console/sign-in", "/console/sign-in")
+    assert (shown.status, shown.response.headers["retry-after"]) == (503, "1")
+    assert shown.form("/console/sign-in") is not None
+
+
+async def test_not_found_says_who_is_signed_in(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
+    """Who follows another developer's link learns why it shows nothing; an address that is none tells no such story."""
+    project, _ = await visitor.create_project()
+    theirs = await stranger.get(f"/console/projects/{project.id}")
+    assert theirs.status == 404
+    assert "It may be another developer's: you are signed in as grace@example.com." in theirs.text
+    nowhere = await stranger.get("/console/nowhere")
+    assert (nowhere.status, "another developer" in nowhere.text) == (404, False)
+
+
+async def test_a_bug_is_a_page_and_one_line(
+    visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """The page and the log tell nothing of what was in the error."""
+    monkeypatch.setattr(console.storage, "list_projects", fail_with(RuntimeError(SECRET)))
+    shown = await visitor.get("/console/projects")
+    assert (shown.status, shown.heading) == (500, "That did not work")
+    output = "".join(capsys.readouterr())
+    assert output.count("internal_error") == 1
+    assert SECRET not in shown.html + output
+
+
+@pytest.mark.parametrize("error", [RuntimeError(SECRET), StoreUnavailable(SECRET), InvalidRequest("\ud800" + SECRET)])
+async def test_a_failure_page_that_fails_is_answered_all_the_same(
+    visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch, capsys: Any, error: Exception
+) -> None:
+    """Nothing reaches the server, which would log its message: the answer is the API's, with the console's headers."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError(SECRET)
+
+    monkeypatch.setattr(console.storage, "list_projects", fail_with(error))
+    monkeypatch.setattr(Pages, "render", fail)
+    answer = await visitor.client.get("/console/projects")
+    assert answer.status_code == 500
+    assert set(answer.json()) == {"error"}
+    for name, value in SECURITY_HEADERS:
+        assert answer.headers.get_list(name.decode()) == [value.decode()]
+    assert SECRET not in answer.text + "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("path", "host"),
+    [
+        ("/console/%ff", b"console.example"),
+        ("/console/%ed%a0%80", b"console.example"),
+        ("/console//%5b", b"console.example"),
+        ("/console/nowhere?%ff", b"console.example"),
+        ("/console/nowhere", b"["),
+        ("/console/nowhere", b"[::1"),
+        ("/console/nowhere", b"a:99999999"),
+        ("/console/nowhere", b"\xff"),
+        ("/console/nowhere", b""),
+    ],
+)
+async def test_odd_addresses_are_not_found(visitor: Visitor, path: str, host: bytes) -> None:
+    """Whatever stands in the path or the Host header, the page can be made."""
+    request = visitor.client.build_request("GET", path, headers=[(b"host", host)])
+    shown = Shown(await visitor.client.send(request))
+    assert (shown.status, shown.heading) == (404, "Not found")

@@ -1,0 +1,162 @@
+"""What a form's body may be: nobody holds one open, and a broken one ends as a page and not as a bug."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from typing import Any
+
+import httpx
+import pytest
+from starlette.requests import Request
+from tests.console.browsing import Browsing, Shown
+from tests.console.conftest import Installation
+
+from taproof.console.forms import read_form
+from taproof.core.errors import InvalidRequest, PayloadTooLarge
+from taproof.web import body as body_reading
+from taproof.web import body_deadline
+from taproof.web.body_deadline import BodyDeadline
+
+SIGN_IN = "/console/sign-in"
+FORM = b"application/x-www-form-urlencoded"
+
+Message = MutableMapping[str, Any]
+
+
+async def post(
+    console: Installation, receive: Callable[[], Awaitable[Message]], *headers: tuple[bytes, bytes]
+) -> Shown:
+    """Send the sign-in's form with a body that arrives as `receive` says."""
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": "POST",
+        "scheme": "https",
+        "path": SIGN_IN,
+        "query_string": b"",
+        "client": ("192.0.2.1", 4000),
+        "server": ("console.example", 443),
+        "headers": [(b"host", b"console.example"), (b"sec-fetch-site", b"same-origin"), (b"content-type", FORM)],
+    }
+    scope["headers"] += headers
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await console.app.app(scope, receive, send)
+    content = b"".join(message.get("body", b"") for message in sent[1:])
+    return Shown(httpx.Response(sent[0]["status"], headers=sent[0]["headers"], content=content))
+
+
+def arriving(*messages: Message) -> Callable[[], Awaitable[Message]]:
+    """Return a `receive` that gives these messages, and then nothing for ever."""
+    left = list(messages)
+
+    async def receive() -> Message:
+        if left:
+            return left.pop(0)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    return receive
+
+
+def part(body: bytes, *, more: bool = True) -> Message:
+    return {"type": "http.request", "body": body, "more_body": more}
+
+
+async def read(body: bytes, content_type: bytes = FORM) -> dict[str, str]:
+    scope = {"type": "http", "headers": [(b"content-type", content_type)]}
+    return await read_form(Request(scope, arriving(part(body, more=False))))
+
+
+@pytest.fixture
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_deadline, "_EVERY", 0.001)
+    monkeypatch.setattr(body_reading, "_deadline", BodyDeadline(3))
+
+
+@pytest.mark.usefixtures("_quick")
+@pytest.mark.parametrize("begun", [[], [part(b"n")], [part(b"n"), part(b"e"), part(b"")]], ids=range(3))
+async def test_a_form_that_does_not_arrive_is_refused(
+    console: Installation, capsys: pytest.CaptureFixture[str], begun: list[Message]
+) -> None:
+    """A connection that sends the beginning of a form and then nothing does not stay open for ever, nor is a bug."""
+    shown = await post(console, arriving(*begun), (b"content-length", b"100"))
+    assert shown.status == 400
+    assert "took longer than 10 seconds" in shown.text
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("begun", [[], [part(b"next=%2Fcon")]], ids=range(2))
+async def test_a_form_that_is_cut_short_is_no_bug(
+    console: Installation, capsys: pytest.CaptureFixture[str], begun: list[Message]
+) -> None:
+    """Whoever hangs up in the middle of a form leaves nothing in the log."""
+    shown = await post(console, arriving(*begun, {"type": "http.disconnect"}), (b"content-length", b"100"))
+    assert shown.status == 400
+    assert "before the body was whole" in shown.text
+    assert capsys.readouterr() == ("", "")
+
+
+async def test_a_form_that_is_announced_too_large_is_not_read(console: Installation) -> None:
+    """More than 16 KiB are refused by their number alone, on a page, and the connection is not used again."""
+    async with asyncio.timeout(5):
+        shown = await post(console, arriving(), (b"content-length", b"16385"))
+    assert (shown.status, shown.response.headers["connection"]) == (413, "close")
+    assert shown.heading == "That did not work"
+
+
+async def test_a_form_that_grows_too_large_is_not_read_to_its_end(console: Installation) -> None:
+    """A body of no announced length is given up once more than 16 KiB of it are here."""
+    async with asyncio.timeout(5):
+        shown = await post(console, arriving(*[part(b"a" * 4096)] * 5))
+    assert shown.status == 413
+
+
+async def test_16_kib_are_read() -> None:
+    """The limit is 16 KiB and not a byte less."""
+    assert await read(b"a=" + b"b" * (16 * 1024 - 2)) == {"a": "b" * (16 * 1024 - 2)}
+    with pytest.raises(PayloadTooLarge):
+        await read(b"a=" + b"b" * (16 * 1024 - 1))
+
+
+async def test_a_form_in_parts_is_put_together(console: Installation, anonymous: Browsing) -> None:
+    """A form that arrives in pieces, without a length, is the form that was sent."""
+
+    async def parts() -> AsyncIterator[bytes]:
+        for piece in (b"access_", b"token=", b"", b"dev_%C3%A9"):
+            yield piece
+
+    headers = {"Sec-Fetch-Site": "same-origin", "Content-Type": FORM.decode()}
+    shown = Shown(await anonymous.client.post(f"{SIGN_IN}/token", content=parts(), headers=headers))
+    assert shown.status == 401
+    read_in_parts = read_form(
+        Request(
+            {"type": "http", "headers": [(b"content-type", FORM)]},
+            arriving(part(b"a=%C3"), part(b"%A9&b=+1+"), part(b"", more=False)),
+        )
+    )
+    assert await read_in_parts == {"a": "é", "b": "1"}
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b"a=%ff", FORM),
+        (b"a=\xc3\xa9", FORM),
+        (b"&".join(b"a=1" for _ in range(51)), FORM),
+        (b"{}", b"application/json"),
+        (b"a=1", b""),
+        (b"a=1", b"text/plain; application/x-www-form-urlencoded"),
+        (b"a=1", b"multipart/form-data; boundary=x"),
+    ],
+)
+async def test_what_is_no_form_is_refused(body: bytes, content_type: bytes) -> None:
+    """Other types, text that is not UTF-8 and masses of fields are refused with a sentence."""
+    with pytest.raises(InvalidRequest):
+        await read(body, content_type)
+
+
+async def test_the_type_may_have_parameters() -> None:
+    """What browsers and HTTP clients write after the type, and in which case, does not matter."""
+    assert await read(b"a=1", b"Application/X-WWW-Form-Urlencoded ; charset=UTF-8") == {"a": "1"}
