@@ -268,10 +268,11 @@ async def test_who_confirmed_is_forgotten_once_no_window_counts_them(node: "Node
 async def test_access_to_the_console_that_is_over_is_erased(node: "Node") -> None:
     """A browser that was not seen for 12 hours, and an invitation whose time is over, in batches."""
     swept = Housekeeping(node.storage, node.clock, 90)
-    developer = await node.developer()
+    developers = [await node.developer() for _ in range(3)]
     now = node.clock.now
     for number in range(housekeeping.BATCH + 1):
-        session = ConsoleSession(f"cses_{number}", developer.id, now, now, None, "::1", "Firefox")
+        # One developer has no more than CONSOLE_SESSIONS_KEPT.
+        session = ConsoleSession(f"cses_{number}", developers[number % 3].id, now, now, None, "::1", "Firefox")
         await node.storage.create_console_session(session, b"%d" % number)
     for days in (0, 1):
         invitation = Invitation(f"inv_{days}", "bob@example.com", "free", False, None, "Ada", now, now + days * DAY)  # noqa: FBT003
