@@ -9,7 +9,7 @@ run: .venv/.run ## Run the service with the sandbox messenger and the demo.
 	$(BIN)/taproof serve --sandbox $(ARGS)
 
 test: check ## Check everything and run all tests, on the built wheel.
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 check: .venv/.test ## Style, types, imports.
 	$(BIN)/ruff format --check .
