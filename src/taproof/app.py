@@ -262,7 +262,6 @@ def build_console(settings: Settings, services: Services) -> Console:
         invitations=services.invitations,
         console_sign_in=services.console_sign_in,
         sealed_sign_in=services.sealed_sign_in,
-        signin=services.signin,
     )
     return Console(
         asked,

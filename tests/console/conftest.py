@@ -110,7 +110,7 @@ class Visitor(Browsing):
 
     async def start_session(self, project_id: str) -> CreatedSession:
         """Start a sign-in as an application does; decide it with `console.messenger`."""
-        return await self._console.services.signin.create_session(project_id, public=True)
+        return await self._console.messenger.signin.create_session(project_id, public=True)
 
 
 @pytest.fixture
@@ -145,7 +145,6 @@ async def console(tmp_path: Path, clock: ManualClock, *, in_sandbox: bool) -> As
         invitations=Invitations(storage, clock, system_entropy),
         console_sign_in=ConsoleSignIn(storage, sealer, signin, clock, system_entropy),
         sealed_sign_in=SealedSignIn(storage, sealer, signin, clock, system_entropy),
-        signin=signin,
     )
     app = Console(services, sealer, clock, system_entropy, base_url=BASE_URL, version="1.2.3", sandbox=in_sandbox)
     installation = Installation(app, storage, clock, services, Messenger(signin), receiver, webhooks)

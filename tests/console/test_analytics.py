@@ -66,7 +66,7 @@ async def live_through(console: Installation, visitor: Visitor, chance: random.R
                 case outcome:
                     await console.messenger.confirm(started.deeplink, user)
                     if outcome == 4:
-                        await console.services.signin.verify_session(project_id, started.session_token, public=True)
+                        await console.messenger.signin.verify_session(project_id, started.session_token, public=True)
     console.clock.now = now + 11 * MINUTE
     await Housekeeping(console.storage, console.clock, 90).sweep()
     return projects

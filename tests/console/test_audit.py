@@ -1,7 +1,8 @@
 """The audit log in the console: every kind of entry in words, whose it is, and paging."""
 
+import dataclasses
 import itertools
-from typing import get_args
+from typing import cast, get_args
 
 from tests.console.browsing import Browsing, Shown, text_of
 from tests.console.conftest import Installation, Visitor
@@ -170,3 +171,15 @@ async def test_details_in_words(console: Installation, visitor: Visitor) -> None
 async def test_not_signed_in(anonymous: Browsing) -> None:
     """Without a sign-in there is no log to see, and the page is come back to afterwards."""
     assert (await anonymous.get(AUDIT)).location == "/console/sign-in?next=%2Fconsole%2Faudit"
+
+
+async def test_entries_of_a_newer_release_are_shown(console: Installation, visitor: Visitor) -> None:
+    """In a rolling deploy another node may have written what this one has no words for."""
+    actor = visitor.actor
+    entry = audit_entry(actor, "project.created", console.clock.now, system_entropy, subject="new_1")
+    newer = dataclasses.replace(entry, action=cast("AuditAction", "moon.visited"), via=cast("Via", "rocket"))
+    await console.storage.add_audit_entry(newer)
+    answer = await visitor.client.get("/console/audit")
+    assert answer.status_code == 200
+    assert "moon.visited" in answer.text
+    assert "rocket" in answer.text

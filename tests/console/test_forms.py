@@ -8,7 +8,7 @@ import httpx
 import pytest
 from starlette.requests import Request
 from tests.console.browsing import Browsing, Shown
-from tests.console.conftest import Installation
+from tests.console.conftest import Installation, Visitor
 
 from taproof.console.forms import read_form
 from taproof.core.errors import InvalidRequest, PayloadTooLarge
@@ -160,3 +160,20 @@ async def test_what_is_no_form_is_refused(body: bytes, content_type: bytes) -> N
 async def test_the_type_may_have_parameters() -> None:
     """What browsers and HTTP clients write after the type, and in which case, does not matter."""
     assert await read(b"a=1", b"Application/X-WWW-Form-Urlencoded ; charset=UTF-8") == {"a": "1"}
+
+
+async def test_a_form_of_who_was_signed_out_meanwhile_changes_nothing(console: Installation, visitor: Visitor) -> None:
+    """A session that is ended is dead at once, also for a form that had begun to arrive before."""
+    project, _ = await visitor.create_project("Shop")
+
+    async def slow_form() -> AsyncIterator[bytes]:
+        yield b"confirmation="
+        await console.services.console_sessions.end_all_sessions(visitor.actor)
+        yield project.id.encode()
+
+    headers = {"content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin"}
+    path = f"/console/projects/{project.id}/delete"
+    answer = await visitor.client.post(path, content=slow_form(), headers=headers)
+    assert answer.status_code == 401
+    assert "signed out while this form was on its way" in answer.text
+    assert await console.services.projects.read_project(visitor.developer, project.id) == project

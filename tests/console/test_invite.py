@@ -330,7 +330,7 @@ async def test_messenger_unavailable(
     def unknown() -> str:
         raise MessengerUnavailable
 
-    monkeypatch.setattr(console.services.signin, "_link_base", unknown)
+    monkeypatch.setattr(console.messenger.signin, "_link_base", unknown)
     await open_invitation(anonymous, await first(console))
     shown = await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com")
     assert shown.status == 503

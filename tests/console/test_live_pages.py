@@ -194,7 +194,7 @@ async def test_the_page_of_a_session_follows_it(page: Page, visitor: Visitor, co
     await console.messenger.confirm(started.deeplink)
     await expect(page.locator("#steps")).to_contain_text("The user tapped Confirm.")
     console.clock.now += MINUTE
-    await console.services.signin.verify_session(shop.id, started.session_token, public=True)
+    await console.messenger.signin.verify_session(shop.id, started.session_token, public=True)
     await expect(page.locator(".lead")).to_contain_text("Confirmed and read.")
     await expect(page.get_by_role("button", name="Stop updating")).to_be_hidden()
 

@@ -73,7 +73,7 @@ async def test_the_list_says_when_where_who_and_what(visitor: Visitor, console: 
     console.clock.now += SECOND
     used = await visitor.start_session(shop.id)
     await console.messenger.confirm(used.deeplink)
-    await console.services.signin.verify_session(shop.id, used.session_token, public=True)
+    await console.messenger.signin.verify_session(shop.id, used.session_token, public=True)
     console.clock.now += SECOND
     await visitor.start_session(blog.id)
     shown = await visitor.get(LIST)
@@ -348,7 +348,7 @@ async def test_the_steps_and_how_long_each_took(visitor: Visitor, console: Insta
     console.clock.now += 65 * SECOND
     await console.messenger.confirm(started.deeplink)
     console.clock.now += 99
-    await console.services.signin.verify_session(shop.id, started.session_token, public=True)
+    await console.messenger.signin.verify_session(shop.id, started.session_token, public=True)
     shown = await newest(visitor, console)
     assert shown.texts(".//ol[@id='steps']/li/p[1]") == [
         "requested 2026-11-18 11:06:40 UTC",
@@ -407,7 +407,7 @@ async def test_the_webhook_attempts_of_a_session(visitor: Visitor, console: Inst
     await console.messenger.confirm(started.deeplink)
     shown = await newest(visitor, console)
     assert "auth.confirmed: to be sent, at the earliest at" in shown.text
-    await console.services.signin.verify_session(shop.id, started.session_token, public=True)
+    await console.messenger.signin.verify_session(shop.id, started.session_token, public=True)
     # The session is at its end, its webhook is not.
     assert "Stop updating" in (await newest(visitor, console)).html
     assert not shown.all(".//table[@id='attempts']")

@@ -87,7 +87,7 @@ async def test_waiting_ends_with_the_decision(console: Installation, anonymous: 
     """A script's call that waits is answered as soon as somebody decides, not at the end of its time."""
     link = await start(anonymous)
     asked = asyncio.create_task(anonymous.get(STATE, wait="25"))
-    while not console.services.signin.waiting.count:  # noqa: ASYNC110 — it is a count, and tells nobody.
+    while not console.messenger.signin.waiting.count:  # noqa: ASYNC110 — it is a count, and tells nobody.
         await asyncio.sleep(0)
     await console.messenger.cancel(link)
     assert (await asked).response.json() == {"status": "cancelled"}
@@ -206,7 +206,7 @@ async def test_messenger_unavailable(
     def unknown() -> str:
         raise MessengerUnavailable
 
-    monkeypatch.setattr(console.services.signin, "_link_base", unknown)
+    monkeypatch.setattr(console.messenger.signin, "_link_base", unknown)
     _, token = await new_token(console, await console.add_developer("ada@example.com"))
     shown = await anonymous.submit(SIGN_IN, SIGN_IN)
     assert shown.status == 503

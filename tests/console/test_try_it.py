@@ -120,7 +120,7 @@ async def test_a_waiting_page_hears_of_the_decision(visitor: Visitor, console: I
     project, _ = await visitor.create_project("Shop")
     link = link_in(await start(visitor, project))
     call = asyncio.create_task(state(visitor, project, wait="25"))
-    await until(lambda: console.services.signin.waiting.count == 1)
+    await until(lambda: console.messenger.signin.waiting.count == 1)
     await console.messenger.confirm(link)
     assert await asyncio.wait_for(call, 10) == "confirmed"
     head = await visitor.client.head(page_of(project))
@@ -155,7 +155,7 @@ async def test_what_another_reader_has_used_is_told(visitor: Visitor, console: I
     project, _ = await visitor.create_project("Shop")
     link = link_in(await start(visitor, project))
     await console.messenger.confirm(link)
-    await console.services.signin.verify_session(project.id, link.partition("?start=")[2], public=True)
+    await console.messenger.signin.verify_session(project.id, link.partition("?start=")[2], public=True)
     shown = await visitor.get(page_of(project))
     assert shown.texts(".//h2") == ["Used already"]
     assert ADA.messenger_name not in shown.html
@@ -244,7 +244,7 @@ async def test_a_messenger_that_cannot_be_reached_is_told(
     def unknown() -> str:
         raise MessengerUnavailable
 
-    monkeypatch.setattr(console.services.signin, "_link_base", unknown)
+    monkeypatch.setattr(console.messenger.signin, "_link_base", unknown)
     sent = await visitor.post(page_of(project))
     assert sent.status == 503
     assert "The messenger cannot be reached just now" in sent.texts(".//p[@role='alert']")[0]

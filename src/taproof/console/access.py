@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 
@@ -59,9 +60,14 @@ class Access:
             if visitor is None:
                 return self.lead_to_sign_in(request)
             request.state.visitor = visitor
+            # A form may take seconds to arrive, and a session that is ended is dead at once.
+            request.state.is_signed_in = partial(self._is_signed_in, request)
             return await page(request, visitor)
 
         return answer
+
+    async def _is_signed_in(self, request: Request) -> bool:
+        return await self.visitor(request) is not None
 
     @staticmethod
     def lead_to_sign_in(request: Request) -> Response:

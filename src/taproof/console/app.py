@@ -40,7 +40,6 @@ from taproof.service.invitations import Invitations
 from taproof.service.projects import Projects
 from taproof.service.sealed_sign_in import SealedSignIn
 from taproof.service.sessions import Sessions
-from taproof.service.signin import SignIn
 from taproof.web.fixed_answer import FixedAnswer
 
 _TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
@@ -61,7 +60,6 @@ class ConsoleServices:
     invitations: Invitations
     console_sign_in: ConsoleSignIn
     sealed_sign_in: SealedSignIn
-    signin: SignIn
 
 
 class Console:

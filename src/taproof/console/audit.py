@@ -111,8 +111,9 @@ def _shown(entry: AuditEntry, visitor: Visitor, tokens: Mapping[str, str], proje
         link = "/console/team"
     return ShownEntry(
         entry,
-        PHRASES[entry.action],
-        _MEANS[entry.via],
+        # A newer release on the same database may have written words that this one does not know.
+        PHRASES.get(entry.action, entry.action),
+        _MEANS.get(entry.via, entry.via),
         tokens.get(entry.via_id, entry.via_id) if by_token else "",
         subject,
         link,

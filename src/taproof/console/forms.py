@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from taproof.core.errors import InvalidRequest
+from taproof.core.errors import InvalidRequest, TaproofError
 from taproof.web.body import body_headers, read_body
 
 _FIELDS: Final = 50
@@ -23,17 +23,25 @@ class Form(dict[str, str]):
         return self[name] != ""
 
 
+class SignedOut(TaproofError):
+    """You were signed out while this form was on its way, so nothing was done. Sign in, and send it again."""
+
+
 async def read_form(request: Request) -> Form:
     """Return the fields of an `application/x-www-form-urlencoded` body.
 
     Raises:
         InvalidRequest: it is no form, not UTF-8, cut short, or not here after ten seconds.
         PayloadTooLarge: more than 16 KiB.
+        SignedOut: who sent it was signed in when it began to arrive, and is so no longer.
     """
     content_type, length = body_headers(request.scope["headers"])
     if content_type.partition(b";")[0].strip().lower() != b"application/x-www-form-urlencoded":
         raise InvalidRequest("Send the form from its page in the console.")
     body = await read_body(request.receive, length)
+    is_signed_in = getattr(request.state, "is_signed_in", None)  # As `Access.signed_in` has it.
+    if is_signed_in is not None and not await is_signed_in():
+        raise SignedOut
     try:
         fields = parse_qsl(
             body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_FIELDS, encoding="utf-8"

@@ -14,13 +14,14 @@ from functools import partial
 from typing import Any, Final
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from taproof.console.access import HOME, SIGN_IN, Access, client_address, safe_next
 from taproof.console.forms import read_form
 from taproof.console.rendering import Pages
 from taproof.console.sealed_cookie import SealedCookie
+from taproof.console.waiting_state import show_state
 from taproof.core.errors import (
     DeveloperExists,
     IdentityTaken,
@@ -38,12 +39,9 @@ from taproof.service.console_sign_in import CONSOLE, INVITATION, ConsoleSignIn, 
 from taproof.service.developers import Developers, checked_email
 from taproof.service.invitations import Invitations
 from taproof.web.errors import STATUSES
-from taproof.web.session_api import until_gone
 
 COOKIE_SECONDS: Final = 660
 """A minute more than a sign-in has, so that its end can be told."""
-WAIT_LIMIT: Final = 25
-"""Seconds that a page's script may wait for the decision in one call."""
 _WITH_TOKEN: Final = f"{SIGN_IN}/token"
 _WAITING: Final = f"{SIGN_IN}/waiting"
 _STATE: Final = f"{SIGN_IN}/state"
@@ -224,20 +222,10 @@ class SignInPages:
 
     async def _show_state(self, request: Request) -> Response:
         """Answer the waiting page's script; it reads the page itself again once this is no longer "pending"."""
-        wait = request.query_params.get("wait", "0")
-        seconds = int(wait) if wait.isascii() and wait.isdigit() and len(wait) <= 2 else WAIT_LIMIT + 1
-        if seconds > WAIT_LIMIT:
-            raise InvalidRequest(f"wait must be a whole number of seconds from 0 to {WAIT_LIMIT}.")
         kept = self._started.read(request)
-        sealed, purpose = kept.get("sealed", ""), _purpose(kept)
-        status: Status = "pending"
-        try:
-            end = await self._console_sign_in.wait(sealed, purpose, seconds, partial(until_gone, request.receive))
-            if end != "gone":
-                status = (await self._console_sign_in.read(sealed, purpose)).status
-        except SignInNotFound:
-            status = "expired"
-        return JSONResponse({"status": status})
+        sign_in = (kept.get("sealed", ""), _purpose(kept))
+        wait, read = self._console_sign_in.wait, self._console_sign_in.read
+        return await show_state(request, partial(wait, *sign_in), partial(read, *sign_in))
 
     async def _finish(self, request: Request, kept: Mapping[str, Any], identity: Identity) -> Response:
         if "code" in kept:

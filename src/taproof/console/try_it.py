@@ -11,20 +11,21 @@ from functools import partial
 from typing import Any, Final
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from taproof.console.access import HOME, Access, Visitor, delete_cookie, read_cookie, set_cookie
 from taproof.console.rendering import Pages
-from taproof.core.clock import SECOND, Clock, iso8601
-from taproof.core.errors import InvalidRequest, MessengerUnavailable, ProjectPaused, SignInNotFound
+from taproof.console.waiting_state import show_state
+from taproof.core.clock import SECOND, Clock
+from taproof.core.errors import MessengerUnavailable, ProjectPaused, SignInNotFound
 from taproof.core.model import Identity, Project, Status
 from taproof.sdk import ProofError, verify_proof
 from taproof.service.projects import Projects
 from taproof.service.sealed_sign_in import SealedSignIn
 from taproof.service.signin import Verification
 from taproof.web.errors import STATUSES
-from taproof.web.session_api import WAIT_LIMIT, until_gone
+from taproof.web.session_api import verified_answer
 
 COOKIE_SECONDS: Final = 660
 """A minute more than a sign-in has, so that its end can be told."""
@@ -120,36 +121,18 @@ class TryItPages:
 
     async def _show_state(self, request: Request, visitor: Visitor) -> Response:
         """Answer the waiting page's script; it reads the page itself again once this is no longer "pending"."""
-        wait = request.query_params.get("wait", "0")
-        if not (wait.isascii() and wait.isdigit() and len(wait) <= 2 and int(wait) <= WAIT_LIMIT):
-            raise InvalidRequest(f"wait must be a whole number of seconds from 0 to {WAIT_LIMIT}.")
-        project = await self._read(request, visitor)
-        sealed, binding = _kept(request), _binding(project, visitor)
-        status: Status = "pending"
-        try:
-            end = await self._sign_ins.wait(sealed, binding, int(wait), partial(until_gone, request.receive))
-            if end != "gone":
-                status = (await self._sign_ins.read(sealed, binding)).status
-        except SignInNotFound:
-            status = "expired"
-        return JSONResponse({"status": status})
+        kept = (_kept(request), _binding(await self._read(request, visitor), visitor))
+        return await show_state(request, partial(self._sign_ins.wait, *kept), partial(self._sign_ins.read, *kept))
 
     async def _read(self, request: Request, visitor: Visitor) -> Project:
         return await self._projects.read_project(visitor.developer, request.path_params["project_id"])
 
     async def _outcome(self, visitor: Visitor, project: Project, verification: Verification) -> Outcome:
         """Read the answer to verify as an application does, down to the check of the proof."""
-        identity, confirmed_at, proof = verification.identity, verification.confirmed_at, verification.proof
-        if identity is None or confirmed_at is None or proof is None:
+        identity, proof = verification.identity, verification.proof
+        if identity is None or proof is None:
             return Outcome(verification.status)
-        answer = {
-            "status": verification.status,
-            "messenger_id": identity.messenger_id,
-            "messenger_name": identity.messenger_name,
-            "messenger_username": identity.messenger_username or None,
-            "confirmed_at": iso8601(confirmed_at),
-            "proof": proof,
-        }
+        answer = verified_answer(verification)
         secret = (await self._projects.read_webhook_secret(visitor.developer, project.id)).webhook_secret
         problem = ""
         try:

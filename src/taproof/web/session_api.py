@@ -40,6 +40,21 @@ _PREFLIGHT: Final[Headers] = [
 ]
 
 
+def verified_answer(verification: Verification) -> dict[str, Any]:
+    """Return what verify answers: the status alone, or once all that was confirmed (contract.md, Session endpoints)."""
+    identity = verification.identity
+    if identity is None or verification.confirmed_at is None:
+        return {"status": verification.status}
+    return {
+        "status": verification.status,
+        "messenger_id": identity.messenger_id,
+        "messenger_name": identity.messenger_name,
+        "messenger_username": identity.messenger_username or None,
+        "confirmed_at": iso8601(verification.confirmed_at),
+        "proof": verification.proof,
+    }
+
+
 class SessionApi:
     """Answers generate and verify, public and server-side. Each public method is an ASGI application."""
 
@@ -128,18 +143,9 @@ class SessionApi:
 
     def _verified(self, verification: Verification) -> bytes:
         self._metrics.polls[verification.status].inc()
-        identity = verification.identity
-        if identity is None or verification.confirmed_at is None:
+        if verification.identity is None:
             return _STATUS_ONLY[verification.status]
-        answer = {
-            "status": verification.status,
-            "messenger_id": identity.messenger_id,
-            "messenger_name": identity.messenger_name,
-            "messenger_username": identity.messenger_username or None,
-            "confirmed_at": iso8601(verification.confirmed_at),
-            "proof": verification.proof,
-        }
-        return to_json(answer)
+        return to_json(verified_answer(verification))
 
     async def _answer(
         self,
