@@ -53,6 +53,7 @@ from taproof.web.developer_api import build_developer_api
 from taproof.web.login_api import LoginApi
 from taproof.web.metrics import Metrics
 from taproof.web.operations import build_operations, build_watching
+from taproof.web.sdk_files import SdkFiles
 from taproof.web.server import AsgiApp, LateApp, Router
 from taproof.web.session_api import SessionApi
 from taproof.worker.housekeeping import sweep_until
@@ -293,7 +294,12 @@ def build_server(settings: Settings, services: Services, others: Mapping[str, As
         SessionApi(services.signin, projects, services.metrics),
         developer_api,
         build_operations(storage, services.metrics, developer_api),
-        {"/api/v1/login": login.start, "/api/v1/login/token": login.create_token, **others},
+        {
+            "/api/v1/login": login.start,
+            "/api/v1/login/token": login.create_token,
+            "/sdk/*": SdkFiles(version("taproof")),
+            **others,
+        },
     )
     return create_server(settings, router)
 

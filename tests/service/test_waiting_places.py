@@ -101,7 +101,7 @@ async def test_bounds(
 
 
 async def test_the_bounds_are_those_of_the_documents() -> None:
-    """docs/long-poll.md states these numbers."""
+    """docs/reference/long-poll.md states these numbers."""
     assert (waiting.PROCESS_LIMIT, waiting.PROJECT_LIMIT, waiting.SESSION_LIMIT) == (10_000, 5_000, 8)
 
 

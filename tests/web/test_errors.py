@@ -18,6 +18,7 @@ from taproof.web.errors import STATUSES, AnswerFailures, bearer_token, error_res
 STATUS_OF_CODE = {
     "invalid_request": 400,
     "project_paused": 400,
+    "code_verifier_missing": 400,
     "https_required": 400,
     "developer_exists": 400,
     "webhook_not_set": 400,

@@ -70,6 +70,10 @@ class SessionNotFound(TaproofError):
     """There is no such session in this project. Check the session token, or start a new session."""
 
 
+class CodeVerifierMissing(TaproofError):
+    """This session was made with a code_challenge. Send its code_verifier, as only the client that made it can."""
+
+
 class AccessTokenNotFound(TaproofError):
     """There is no such access token. List yours with GET /api/v1/dev/tokens."""
 

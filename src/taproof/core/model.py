@@ -85,17 +85,19 @@ class PolledSession(NamedTuple):
     public_access: bool
     status: Status
     expires_at: int
+    code_challenge: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """A session to be stored as pending."""
+    """A session to be stored as pending; with a `code_challenge`, a SHA-256, the holder of its verifier alone reads it."""
 
     key: SessionKey
     id: str
     project_id: str
     created_at: int
     expires_at: int
+    code_challenge: bytes | None = None
 
 
 class SealedWebhookSecrets(NamedTuple):
@@ -118,12 +120,16 @@ class SealedWebhookSecrets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConsumedSession:
-    """What the one reader that moved a session from confirmed to used gets, to build the answer and the proof."""
+    """What the one reader that moved a session from confirmed to used gets, to build the answer and the proof.
+
+    `used_at`: when that was, so that the same answer and proof can be made again.
+    """
 
     project_id: str
     identity: Identity
     confirmed_at: int
     webhook_secrets: SealedWebhookSecrets
+    used_at: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from taproof.core.clock import Clock, iso8601
+from taproof.core.code_challenge import REREAD_WINDOW, challenge_digest, is_code_verifier, is_proven
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
+    CodeVerifierMissing,
     InvalidRequest,
     ProjectNotFound,
     ProjectPaused,
@@ -20,7 +22,17 @@ from taproof.core.errors import (
     TaproofError,
 )
 from taproof.core.identifiers import is_project_id, new_event_id, new_session_id, new_session_token, session_key
-from taproof.core.model import Event, EventType, Identity, NewSession, Session, SessionKey, Status
+from taproof.core.model import (
+    ConsumedSession,
+    Event,
+    EventType,
+    Identity,
+    NewSession,
+    PolledSession,
+    Session,
+    SessionKey,
+    Status,
+)
 from taproof.core.names import stored_text
 from taproof.core.proof import sign_proof
 from taproof.core.sealing import Sealer
@@ -47,7 +59,10 @@ class CreatedSession:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The answer to a poll. Everything but `status` is there only on the one read of a confirmed session."""
+    """The answer to a poll. Everything but `status` is there only when a confirmed session is read for the first time.
+
+    And again, the very same, for who made it with a code challenge, within `core.code_challenge.REREAD_WINDOW`.
+    """
 
     status: Status
     identity: Identity | None = None
@@ -106,29 +121,43 @@ class SignIn:
         self._entropy = entropy
         self._recorded = recorded
 
-    async def create_session(self, project_id: str, *, public: bool) -> CreatedSession:
+    async def create_session(
+        self, project_id: str, *, public: bool, code_challenge: str | None = None
+    ) -> CreatedSession:
         """Start a sign-in (POST generate/public when `public`, else POST generate).
+
+        With a `code_challenge` (RFC 7636, S256) only the holder of its verifier can read what becomes of it.
 
         Raises:
             InvalidRequest, ProjectNotFound, PublicAccessDisabled, ProjectPaused, MessengerUnavailable: and nothing is
                 stored.
         """
         _require_project_id(project_id)
+        digest = None if code_challenge is None else challenge_digest(code_challenge)
+        if code_challenge is not None and digest is None:
+            raise InvalidRequest(
+                "code_challenge must be the SHA-256 of your code_verifier in base64url without padding: 43 characters."
+            )
         link_base = self._link_base()
         now = self._clock()
         session_token = new_session_token(now, self._entropy)
         key = session_key(session_token)
         assert key is not None  # noqa: S101 — it was made two lines above.
-        session = NewSession(key, new_session_id(now, self._entropy), project_id, now, now + SESSION_LIFETIME)
+        session = NewSession(key, new_session_id(now, self._entropy), project_id, now, now + SESSION_LIFETIME, digest)
         if not await self._storage.create_session(session, public=public):
             raise await self._refusal(project_id, ProjectPaused(), public=public)
         return CreatedSession(session_token, f"{link_base}?start={session_token}", session.expires_at)
 
-    async def verify_session(self, project_id: str, session_token: str, *, public: bool) -> Verification:
+    async def verify_session(
+        self, project_id: str, session_token: str, *, public: bool, code_verifier: str | None = None
+    ) -> Verification:
         """Return the status of a session; on the first read of a confirmed one also identity and proof.
 
+        A session that was made with a code challenge answers to its `code_verifier` alone; for others it is ignored.
+
         Raises:
-            InvalidRequest, ProjectNotFound, PublicAccessDisabled, SessionNotFound: and nothing is changed.
+            InvalidRequest, ProjectNotFound, PublicAccessDisabled, SessionNotFound, CodeVerifierMissing: and nothing is
+                changed.
         """
         key = session_key(session_token)
         if key is None:
@@ -140,25 +169,38 @@ class SignIn:
             raise await self._refusal(project_id, SessionNotFound(), public=public)
         if public and not session.public_access:
             raise PublicAccessDisabled
+        if session.code_challenge is not None:
+            _require_proof(session, code_verifier)
         now = self._clock()
         status = visible_status(session.status, session.expires_at, now)
-        if status != "confirmed":
-            return _SEEN[status]
-        return await self._consume_session(key, project_id, session_token, now)
+        if status == "confirmed":
+            answer = await self._consume_session(key, session_token, project_id, now)
+        else:
+            answer = _SEEN[status]
+        if answer.status == "used" and session.code_challenge is not None:
+            return await self._reread_session(key, session_token, now)
+        return answer
 
-    async def _consume_session(self, key: SessionKey, project_id: str, session_token: str, now: int) -> Verification:
+    async def _consume_session(self, key: SessionKey, session_token: str, project_id: str, now: int) -> Verification:
         # The secret is opened once before anything is changed: a session must not be used up for a proof that
         # cannot be signed. It is opened again from what the statement returns, since `regenerate` may come between.
         webhook_secrets = await self._storage.read_webhook_secrets(project_id)
         if webhook_secrets is None:
             raise ProjectNotFound
-        binding = webhook_secret_binding(project_id)
-        self._sealer.unseal(webhook_secrets.at(now)[0], binding)
+        self._sealer.unseal(webhook_secrets.at(now)[0], webhook_secret_binding(project_id))
         consumed = await self._storage.consume_session(key, now)
-        if consumed is None:
-            return _SEEN["used"]
-        secret = self._sealer.unseal(consumed.webhook_secrets.at(now)[0], binding)
-        proof = sign_proof(consumed.identity, project_id, session_token, secret, now)
+        return _SEEN["used"] if consumed is None else self._confirmed(consumed, session_token)
+
+    async def _reread_session(self, key: SessionKey, session_token: str, now: int) -> Verification:
+        """Return the confirmed answer of a bound session again, byte for byte, if it was first read a moment ago."""
+        consumed = await self._storage.reread_session(key, now - REREAD_WINDOW)
+        return _SEEN["used"] if consumed is None else self._confirmed(consumed, session_token)
+
+    def _confirmed(self, consumed: ConsumedSession, session_token: str) -> Verification:
+        """Build the confirmed answer, which depends on nothing but what is stored."""
+        project_id, used_at = consumed.project_id, consumed.used_at
+        secret = self._sealer.unseal(consumed.webhook_secrets.at(used_at)[0], webhook_secret_binding(project_id))
+        proof = sign_proof(consumed.identity, project_id, session_token, secret, used_at)
         return Verification("confirmed", consumed.identity, consumed.confirmed_at, proof)
 
     async def _refusal(self, project_id: str, otherwise: TaproofError, *, public: bool) -> TaproofError:
@@ -247,6 +289,16 @@ def event_body_binding(event_id: str) -> str:
 def _require_project_id(project_id: str) -> None:
     if not is_project_id(project_id):
         raise InvalidRequest("project_id must be a project's id: proj_ followed by letters and digits.")
+
+
+def _require_proof(session: PolledSession, code_verifier: str | None) -> None:
+    """Refuse who did not make this session: the caller has no verifier, or another one."""
+    if code_verifier is None:
+        raise CodeVerifierMissing
+    if not is_code_verifier(code_verifier):
+        raise InvalidRequest("code_verifier must be 43 to 128 characters of A-Z a-z 0-9 - . _ ~ (RFC 7636).")
+    if not is_proven(session.code_challenge, code_verifier):
+        raise SessionNotFound
 
 
 def _decided(session: Session, identity: Identity | None, now: int) -> Session:

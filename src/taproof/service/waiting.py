@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 import structlog
 
 from taproof.core.clock import SECOND, Clock
+from taproof.core.code_challenge import is_proven
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import session_key
 from taproof.core.model import SessionKey
@@ -80,7 +81,14 @@ class Waiting:
         """Every session that is waited for once, by `due`; and for a moment those that are waited for no longer."""
 
     async def wait(
-        self, project_id: str, session_token: str, seconds: float, until_gone: UntilGone, *, public: bool
+        self,
+        project_id: str,
+        session_token: str,
+        seconds: float,
+        until_gone: UntilGone,
+        *,
+        public: bool,
+        code_verifier: str | None = None,
     ) -> WaitEnd:
         """Wait, for at most `seconds`, as long as `SignIn.verify_session` would answer pending; change nothing.
 
@@ -96,6 +104,8 @@ class Waiting:
         try:
             session = await self._storage.poll_session(key)
             if session is None or session.project_id != project_id or (public and not session.public_access):
+                return "over"
+            if not is_proven(session.code_challenge, code_verifier):
                 return "over"
             if visible_status(session.status, session.expires_at, self._clock()) != "pending":
                 return "over"

@@ -33,7 +33,7 @@ SEND_TIMEOUT: Final = 10
 LEASE: Final = (SEND_TIMEOUT + 20) * SECOND
 """How long a worker holds an event: its own attempt, and the one that it may have to wait for."""
 _CLOCKS_APART: Final = SECOND
-"""Nodes' clocks must agree so far (docs/operating.md)."""
+"""Nodes' clocks must agree so far (docs/how-to/processes-and-nodes.md)."""
 ANSWER_KEPT: Final = 1024
 """Bytes of an answer's body that are kept for the developer."""
 FAILING_LIMIT: Final = 5 * DAY

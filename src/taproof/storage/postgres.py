@@ -34,7 +34,7 @@ from taproof.storage.postgres_partitions import Partitions
 from taproof.storage.postgres_pool import PostgresPool, migrate_postgres, storable
 from taproof.storage.postgres_sessions import Cancellation, Confirmation, Opening, PostgresSessions
 from taproof.storage.protocol import ENDED_AT_ONCE, NO_LIMIT, UpdateClaim
-from taproof.storage.rows import change_values, columns, project_from, project_values, session_from
+from taproof.storage.rows import change_values, columns, consumed_from, project_from, project_values, session_from
 
 __all__ = ["PostgresStorage", "migrate_postgres"]
 _UPDATES: Final = 256
@@ -270,6 +270,10 @@ class PostgresStorage(PostgresDeliveries):
 
     async def consume_session(self, key: SessionKey, now: int) -> ConsumedSession | None:
         return await self._sessions.consume.run((key, now))
+
+    async def reread_session(self, key: SessionKey, since: int) -> ConsumedSession | None:
+        found = await self._pool.fetch(sql.REREAD_SESSION, *key, since)
+        return consumed_from(found[0]) if found else None
 
     async def prepare_days(self, first_day: int, last_day: int) -> None:
         await self._partitions.prepare(set(range(first_day, last_day + 1)))

@@ -11,7 +11,6 @@ from taproof.core.model import (
     Identity,
     NewSession,
     PolledSession,
-    SealedWebhookSecrets,
     SessionKey,
 )
 from taproof.storage import postgres_sql
@@ -19,7 +18,7 @@ from taproof.storage.coalesce import Coalescer
 from taproof.storage.postgres_listen import Announcer
 from taproof.storage.postgres_partitions import Partitions
 from taproof.storage.postgres_pool import PostgresPool
-from taproof.storage.rows import columns, event_values
+from taproof.storage.rows import columns, consumed_from, event_values
 
 _READS: Final = 512
 _WRITES: Final = 256
@@ -83,7 +82,7 @@ class PostgresSessions:
 
     async def _create(self, items: list[tuple[NewSession, bool]]) -> list[bool]:
         values = columns(
-            (*each.key, each.id, each.created_at, each.expires_at, each.project_id, int(public))
+            (*each.key, each.id, each.created_at, each.expires_at, each.code_challenge, each.project_id, int(public))
             for each, public in items
         )
         try:
@@ -129,8 +128,7 @@ class PostgresSessions:
         values = columns((*key, now) for key, now in first.items())
         used: dict[tuple[Any, ...], ConsumedSession] = {}
         for row in await self._pool.fetch(postgres_sql.CONSUME_SESSIONS, set(values[0]), *values):
-            secrets = SealedWebhookSecrets(*row[7:])
-            used[row[:2]] = ConsumedSession(row[2], Identity(*row[3:6]), row[6], secrets)
+            used[row[:2]] = consumed_from(row[2:])
         return [used.pop(key, None) for key, _ in items]
 
     async def expire(self, now: int, limit: int) -> int:

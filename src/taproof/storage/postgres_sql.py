@@ -72,10 +72,10 @@ ERASE_PEOPLE: Final = "SELECT erase_people($1, $2, $3)"
 
 CREATE_SESSIONS: Final = """
 WITH made AS (
-  INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, project_id)
-  SELECT a.day, a.token_hash, a.id, 'pending', a.created_at, a.expires_at, p.id
-  FROM unnest($1::INTEGER[], $2::BYTEA[], $3::TEXT[], $4::BIGINT[], $5::BIGINT[], $6::TEXT[], $7::INTEGER[])
-    AS a (day, token_hash, id, created_at, expires_at, project_id, is_public)
+  INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, code_challenge, project_id)
+  SELECT a.day, a.token_hash, a.id, 'pending', a.created_at, a.expires_at, a.code_challenge, p.id
+  FROM unnest($1::INTEGER[], $2::BYTEA[], $3::TEXT[], $4::BIGINT[], $5::BIGINT[], $6::BYTEA[], $7::TEXT[],
+    $8::INTEGER[]) AS a (day, token_hash, id, created_at, expires_at, code_challenge, project_id, is_public)
   JOIN projects p ON p.id = a.project_id
   WHERE p.is_active = 1 AND (p.public_access = 1 OR a.is_public = 0)
   RETURNING day, token_hash, project_id
@@ -86,7 +86,7 @@ WITH made AS (
 )
 SELECT day, token_hash FROM made"""
 POLL_SESSIONS: Final = """
-SELECT s.day, s.token_hash, s.project_id, p.public_access, s.status, s.expires_at
+SELECT s.day, s.token_hash, s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge
 FROM unnest($2::INTEGER[], $3::BYTEA[]) AS a (day, token_hash)
 CROSS JOIN LATERAL (
   SELECT * FROM sessions x
@@ -155,10 +155,11 @@ WITH asked AS (
     LIMIT 1 FOR UPDATE
   ) AS s
 ), moved AS (
-  UPDATE sessions s SET status = 'used', used_at = l.used_at FROM locked l, projects p
+  UPDATE sessions s SET status = 'used', used_at = l.used_at, secrets_version = p.secrets_version
+  FROM locked l, projects p
   WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
   RETURNING s.day, s.token_hash, s.project_id, s.messenger_id, s.messenger_name, s.messenger_username,
-    s.confirmed_at, p.sealed_webhook_secret, p.sealed_next_webhook_secret, p.next_webhook_secret_at
+    s.confirmed_at, p.sealed_webhook_secret, p.sealed_next_webhook_secret, p.next_webhook_secret_at, s.used_at
 ), counted AS (
   INSERT INTO daily_counts AS c (project_id, day, used)
   SELECT m.project_id, m.day, COUNT(*) FROM moved m GROUP BY m.project_id, m.day ORDER BY m.project_id, m.day

@@ -299,6 +299,13 @@ class Storage(Protocol):
     async def consume_session(self, key: SessionKey, now: int) -> ConsumedSession | None:
         """Move confirmed to used; only the one caller that did so gets the identity."""
 
+    async def reread_session(self, key: SessionKey, since: int) -> ConsumedSession | None:
+        """Return what `consume_session` gave to its one caller, of a session with a code challenge.
+
+        None when that was at `since` (ms) or before, or the webhook secret that proofs are signed with was changed
+        after it: the same proof cannot be made any more.
+        """
+
     async def prepare_days(self, first_day: int, last_day: int) -> None:
         """Make room for the sessions of these days, both included, where that has to be made beforehand."""
 

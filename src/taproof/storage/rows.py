@@ -8,6 +8,7 @@ from taproof.core.model import (
     Attempt,
     AuditEntry,
     ConsoleSession,
+    ConsumedSession,
     Delivery,
     DeliveryRecord,
     DeliveryState,
@@ -157,6 +158,11 @@ def event_values(event: Event) -> tuple[Any, ...]:
 def project_from(row: Row) -> Project:
     """Return the project of a row of `sql.READ_PROJECT` and its kin."""
     return Project(*row[:6], *(bool(flag) for flag in row[6:9]), *row[9:])
+
+
+def consumed_from(row: Row) -> ConsumedSession:
+    """Return what a row of `sql.REREAD_SESSION` holds."""
+    return ConsumedSession(row[0], Identity(*row[1:4]), row[4], SealedWebhookSecrets(*row[5:8]), row[8])
 
 
 def session_from(row: Row, now: int | None = None) -> Session:

@@ -144,16 +144,17 @@ UPDATE projects SET name = COALESCE($1, name), webhook_url = COALESCE($2, webhoo
 WHERE developer_id = $6 AND id = $7 RETURNING id"""
 REPLACE_PROJECT_SECRETS: Final = """
 UPDATE projects SET secret_key_hash = $1, secret_key_preview = $2, sealed_webhook_secret = $3,
-  sealed_next_webhook_secret = NULL, next_webhook_secret_at = NULL
+  sealed_next_webhook_secret = NULL, next_webhook_secret_at = NULL, secrets_version = secrets_version + 1
 WHERE developer_id = $4 AND id = $5 RETURNING id"""
 ROTATE_WEBHOOK_SECRET: Final = """
 UPDATE projects SET sealed_webhook_secret = COALESCE(sealed_next_webhook_secret, sealed_webhook_secret),
+  secrets_version = secrets_version + CASE WHEN sealed_next_webhook_secret IS NULL THEN 0 ELSE 1 END,
   sealed_next_webhook_secret = $1, next_webhook_secret_at = $2
 WHERE developer_id = $3 AND id = $4 AND (next_webhook_secret_at IS NULL OR next_webhook_secret_at <= $5)
 RETURNING id"""
 PROMOTE_WEBHOOK_SECRET: Final = """
 UPDATE projects SET sealed_webhook_secret = sealed_next_webhook_secret, sealed_next_webhook_secret = NULL,
-  next_webhook_secret_at = NULL
+  next_webhook_secret_at = NULL, secrets_version = secrets_version + 1
 WHERE developer_id = $1 AND id = $2 AND next_webhook_secret_at > $3 RETURNING id"""
 DELETE_PROJECT: Final = "DELETE FROM projects WHERE developer_id = $1 AND id = $2 RETURNING id"
 REMEMBER_DELETED_PROJECT: Final = "INSERT INTO deleted_projects (id, developer_id) VALUES ($1, $2)"
@@ -172,11 +173,11 @@ ERASE_DAILY_COUNTS: Final = "DELETE FROM daily_counts WHERE project_id = $1"
 # ---- the life of a session
 
 CREATE_SESSION: Final = """
-INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, project_id)
-SELECT $1, $2, $3, 'pending', $4, $5, p.id FROM projects p
-WHERE p.id = $6 AND p.is_active = 1 AND (p.public_access = 1 OR $7 = 0) RETURNING id"""
+INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, code_challenge, project_id)
+SELECT $1, $2, $3, 'pending', $4, $5, $6, p.id FROM projects p
+WHERE p.id = $7 AND p.is_active = 1 AND (p.public_access = 1 OR $8 = 0) RETURNING id"""
 POLL_SESSION: Final = """
-SELECT s.project_id, p.public_access, s.status, s.expires_at
+SELECT s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge
 FROM sessions s JOIN projects p ON p.id = s.project_id WHERE s.day = $1 AND s.token_hash = $2"""
 _SESSION: Final = """
 SELECT s.day, s.token_hash, s.id, s.project_id, p.name, s.status, s.created_at, s.expires_at, s.opened_at,
@@ -199,13 +200,21 @@ WHERE day = $2 AND token_hash = $3 AND status = 'pending' AND opener_id = $4 AND
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, id"""
 CONSUME_SESSION: Final = """
-UPDATE sessions SET status = 'used', used_at = $1
+UPDATE sessions SET status = 'used', used_at = $1,
+  secrets_version = (SELECT p.secrets_version FROM projects p WHERE p.id = sessions.project_id)
 WHERE day = $2 AND token_hash = $3 AND status = 'confirmed'
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, messenger_id, messenger_name, messenger_username, confirmed_at,
   (SELECT p.sealed_webhook_secret FROM projects p WHERE p.id = sessions.project_id),
   (SELECT p.sealed_next_webhook_secret FROM projects p WHERE p.id = sessions.project_id),
   (SELECT p.next_webhook_secret_at FROM projects p WHERE p.id = sessions.project_id)"""
+# By `used_at`, which only a used session has: so its key is the one way to it, whatever a planner thinks of a status.
+REREAD_SESSION: Final = """
+SELECT s.project_id, s.messenger_id, s.messenger_name, s.messenger_username, s.confirmed_at,
+  p.sealed_webhook_secret, p.sealed_next_webhook_secret, p.next_webhook_secret_at, s.used_at
+FROM sessions s JOIN projects p ON p.id = s.project_id
+WHERE s.day = $1 AND s.token_hash = $2 AND s.code_challenge IS NOT NULL AND s.used_at > $3
+  AND s.secrets_version = p.secrets_version"""
 EXPIRE_SESSIONS: Final = """
 UPDATE sessions SET status = 'expired' WHERE status = 'pending' AND (day, token_hash) IN
   (SELECT day, token_hash FROM sessions WHERE status = 'pending' AND expires_at <= $1 ORDER BY expires_at LIMIT $2)

@@ -30,6 +30,7 @@ from taproof.storage.group_commit import rows
 from taproof.storage.protocol import ENDED_AT_ONCE, NO_LIMIT, UpdateClaim
 from taproof.storage.rows import (
     change_values,
+    consumed_from,
     event_values,
     project_from,
     project_values,
@@ -220,6 +221,7 @@ class SqliteStorage(SqliteDeliveries):
             session.id,
             session.created_at,
             session.expires_at,
+            session.code_challenge,
             session.project_id,
             int(public),
         )
@@ -279,13 +281,16 @@ class SqliteStorage(SqliteDeliveries):
             found = rows(connection, sql.CONSUME_SESSION, (now, *key))
             if not found:
                 return None
-            project_id, *identity, confirmed_at = found[0][:5]
-            self._tally.add("used", project_id, key.day)
-            secrets = SealedWebhookSecrets(*found[0][5:])
-            return ConsumedSession(project_id, Identity(*identity), confirmed_at, secrets)
+            consumed = consumed_from((*found[0], now))
+            self._tally.add("used", consumed.project_id, key.day)
+            return consumed
 
         consumed: ConsumedSession | None = await self._writer.run(write)
         return consumed
+
+    async def reread_session(self, key: SessionKey, since: int) -> ConsumedSession | None:
+        found = self._read(sql.REREAD_SESSION, (*key, since))
+        return consumed_from(found[0]) if found else None
 
     async def prepare_days(self, first_day: int, last_day: int) -> None:
         """Do nothing: one table holds the sessions of all days."""

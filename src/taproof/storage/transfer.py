@@ -96,13 +96,13 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "projects": _columns(
         "id:text developer_id:text name:text secret_key_hash:bytes secret_key_preview:text "
         "sealed_webhook_secret:bytes webhook_url:text is_active:small public_access:small collect_phone:small "
-        "created_at:int sealed_next_webhook_secret:bytes? next_webhook_secret_at:int?"
+        "created_at:int sealed_next_webhook_secret:bytes? next_webhook_secret_at:int? secrets_version:small=0"
     ),
     "deleted_projects": _columns("id:text developer_id:text"),
     "sessions": _columns(
         "day:day token_hash:bytes id:text project_id:text status:text created_at:int expires_at:int opened_at:int? "
         "opener_id:text? confirmed_at:int? cancelled_at:int? used_at:int? messenger_id:text? messenger_name:text? "
-        "messenger_username:text?"
+        "messenger_username:text? code_challenge:bytes? secrets_version:small?"
     ),
     "daily_counts": _columns(
         "project_id:text day:day requested:small opened:small confirmed:small used:small cancelled:small "

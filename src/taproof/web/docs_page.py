@@ -92,7 +92,7 @@ def docs_page(document: Json) -> FixedAnswer:
         lstrip_blocks=True,
     )
     environment.filters["prose"] = _prose
-    reader = _Reader(document)
+    reader = Reader(document)
     endpoints: dict[str, list[Endpoint]] = {tag["name"]: [] for tag in document["tags"]}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
@@ -111,7 +111,7 @@ def docs_page(document: Json) -> FixedAnswer:
     return FixedAnswer(html.encode(), "text/html; charset=utf-8", _HEADERS)
 
 
-class _Reader:
+class Reader:
     """Reads what the page shows out of the document."""
 
     def __init__(self, document: Json) -> None:

@@ -23,6 +23,7 @@ from taproof.core.errors import (
     AccessDenied,
     AccessTokenNotFound,
     AuthorizationPending,
+    CodeVerifierMissing,
     ConsoleSessionNotFound,
     DeliveryNotFound,
     DeveloperExists,
@@ -61,6 +62,7 @@ RawHeaders = list[tuple[bytes, bytes]]
 STATUSES: Final[dict[type[TaproofError], HTTPStatus]] = {
     InvalidRequest: HTTPStatus.BAD_REQUEST,
     ProjectPaused: HTTPStatus.BAD_REQUEST,
+    CodeVerifierMissing: HTTPStatus.BAD_REQUEST,
     HttpsRequired: HTTPStatus.BAD_REQUEST,
     DeveloperExists: HTTPStatus.BAD_REQUEST,
     WebhookNotSet: HTTPStatus.BAD_REQUEST,

@@ -2,13 +2,14 @@
 
 from typing import Any, Final
 
+from taproof.core.code_challenge import CHALLENGE_PATTERN, METHOD, VERIFIER_PATTERN
 from taproof.web.openapi_failures import failures
 
 _SIGN_IN_FAILURES: Final = {
     "generate_public": ("BadStart", "PublicAccessDisabled", "ProjectNotFound", "StoreOrMessengerUnavailable"),
-    "verify_public": ("BadRequest", "PublicAccessDisabled", "ProjectOrSessionNotFound", "StoreUnavailable"),
+    "verify_public": ("BadRead", "PublicAccessDisabled", "ProjectOrSessionNotFound", "StoreUnavailable"),
     "generate": ("BadStart", "InvalidSecretKey", "ProjectNotFound", "StoreOrMessengerUnavailable"),
-    "verify": ("BadRequest", "InvalidSecretKey", "ProjectOrSessionNotFound", "StoreUnavailable"),
+    "verify": ("BadRead", "InvalidSecretKey", "ProjectOrSessionNotFound", "StoreUnavailable"),
 }
 
 PROJECT_ID: Final = {
@@ -36,7 +37,23 @@ _WAIT: Final = {
     "pending may come sooner: then ask again in 2 seconds. Let the client, and proxies, wait longer than this.",
     "examples": [30],
 }
-_OPTIONAL: Final = (_OPTIONAL_PROJECT_ID, _WAIT)
+_CODE_CHALLENGE: Final = {
+    "type": "string",
+    "pattern": CHALLENGE_PATTERN,
+    "description": "Binds the session to this client (RFC 7636): BASE64URL(SHA-256(code_verifier)). verify then "
+    "answers to the code_verifier alone, so that a link or QR code that somebody copies tells them nothing.",
+    "examples": ["E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"],
+}
+_CODE_CHALLENGE_METHOD: Final = {"const": METHOD, "description": "The only one there is, and the default."}
+_CODE_VERIFIER: Final = {
+    "type": "string",
+    "pattern": VERIFIER_PATTERN,
+    "description": "What the session's code_challenge was made from; needed when there was one, and ignored otherwise. "
+    "For 60 seconds after its first confirmed answer it reads the same answer again, so that none is lost on the way.",
+    "examples": ["dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"],
+}
+_OPTIONAL: Final = (_OPTIONAL_PROJECT_ID, _WAIT, _CODE_CHALLENGE, _CODE_CHALLENGE_METHOD, _CODE_VERIFIER)
+_BINDING: Final = {"code_challenge": _CODE_CHALLENGE, "code_challenge_method": _CODE_CHALLENGE_METHOD}
 TIME: Final = {"type": "string", "format": "date-time", "examples": ["2026-11-20T22:44:03.127Z"]}
 
 SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
@@ -64,7 +81,8 @@ SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
     },
     "Confirmed": {
         "type": "object",
-        "description": "The one answer that carries identity and proof. Every later one says used.",
+        "description": "The one answer that carries identity and proof. Every later one says used; only the holder "
+        "of a code_verifier gets this one again, for 60 seconds.",
         "properties": {
             "status": {"const": "confirmed"},
             "messenger_id": {"type": "string", "examples": ["123456789"]},
@@ -124,7 +142,7 @@ SIGN_IN_PATHS: Final = {
         "generate_public",
         "Start a session from a browser or an app",
         "Needs no Authorization header, only the project's id. Answers any origin (CORS).",
-        {"project_id": PROJECT_ID},
+        {"project_id": PROJECT_ID, **_BINDING},
     ),
     "/api/v1/verify/public": _operation(
         "verify_public",
@@ -132,19 +150,24 @@ SIGN_IN_PATHS: Final = {
         "Poll every 2 seconds, until the status is no longer pending; with `wait`, ask again at once. The first answer "
         "that says confirmed is the only one with identity and proof: however many ask at once, one gets it. Answers "
         "any origin (CORS).",
-        {"project_id": PROJECT_ID, "session_token": SESSION_TOKEN, "wait": _WAIT},
+        {"project_id": PROJECT_ID, "session_token": SESSION_TOKEN, "wait": _WAIT, "code_verifier": _CODE_VERIFIER},
     ),
     "/api/v1/generate": _operation(
         "generate",
         "Start a session from your server",
         "As generate/public, with the project's secret key instead of its id; public access may be off. The body `{}` "
         "and its Content-Type are still needed.",
-        {"project_id": _OPTIONAL_PROJECT_ID},
+        {"project_id": _OPTIONAL_PROJECT_ID, **_BINDING},
     ),
     "/api/v1/verify": _operation(
         "verify",
         "Read a session from your server",
         "As verify/public, with the project's secret key; public access may be off.",
-        {"session_token": SESSION_TOKEN, "project_id": _OPTIONAL_PROJECT_ID, "wait": _WAIT},
+        {
+            "session_token": SESSION_TOKEN,
+            "project_id": _OPTIONAL_PROJECT_ID,
+            "wait": _WAIT,
+            "code_verifier": _CODE_VERIFIER,
+        },
     ),
 }

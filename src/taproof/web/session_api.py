@@ -11,6 +11,7 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from taproof.core.clock import iso8601
+from taproof.core.code_challenge import METHOD
 from taproof.core.errors import InvalidRequest, MethodNotAllowed
 from taproof.service.projects import Projects
 from taproof.service.signin import CreatedSession, SignIn, Verification
@@ -82,18 +83,18 @@ class SessionApi:
 
     async def _generate_public(self, scope: Scope, receive: Receive) -> bytes:
         body = await read_json_object(scope, receive)
-        return self._created(await self._signin.create_session(text_field(body, "project_id"), public=True))
+        return await self._create(text_field(body, "project_id"), body, public=True)
 
     async def _verify_public(self, scope: Scope, receive: Receive) -> bytes:
         body = await read_json_object(scope, receive)
         project_id, session_token = text_field(body, "project_id"), text_field(body, "session_token")
         if "wait" in body and not await self._wait(body, project_id, session_token, receive, public=True):
             return _TO_NOBODY
-        return self._verified(await self._signin.verify_session(project_id, session_token, public=True))
+        return await self._verify_session(body, project_id, session_token, public=True)
 
     async def _generate(self, scope: Scope, receive: Receive) -> bytes:
-        project_id, _ = await self._read_keyed(scope, receive)
-        return self._created(await self._signin.create_session(project_id, public=False))
+        project_id, body = await self._read_keyed(scope, receive)
+        return await self._create(project_id, body, public=False)
 
     async def _verify(self, scope: Scope, receive: Receive) -> bytes:
         project_id, body = await self._read_keyed(scope, receive)
@@ -103,16 +104,37 @@ class SessionApi:
                 return _TO_NOBODY
             # The key may have been replaced during the wait, and a replaced key is dead at once.
             await self._projects.authenticate(bearer_token(scope))
-        return self._verified(await self._signin.verify_session(project_id, session_token, public=False))
+        return await self._verify_session(body, project_id, session_token, public=False)
+
+    async def _create(self, project_id: str, body: dict[str, Any], *, public: bool) -> bytes:
+        code_challenge = text_field(body, "code_challenge") if "code_challenge" in body else None
+        if "code_challenge_method" in body and text_field(body, "code_challenge_method") != METHOD:
+            raise InvalidRequest(f"code_challenge_method must be {METHOD}, the only one there is. It may be left out.")
+        if "code_challenge_method" in body and code_challenge is None:
+            raise InvalidRequest("code_challenge is missing, though there is a code_challenge_method.")
+        session = await self._signin.create_session(project_id, public=public, code_challenge=code_challenge)
+        return self._created(session)
+
+    async def _verify_session(
+        self, body: dict[str, Any], project_id: str, session_token: str, *, public: bool
+    ) -> bytes:
+        code_verifier = text_field(body, "code_verifier") if "code_verifier" in body else None
+        verification = await self._signin.verify_session(
+            project_id, session_token, public=public, code_verifier=code_verifier
+        )
+        return self._verified(verification)
 
     async def _wait(
         self, body: dict[str, Any], project_id: str, session_token: str, receive: Receive, *, public: bool
     ) -> bool:
         """Wait as long as the body's `wait` says and the session is pending; False when the client has gone away."""
         seconds = wait_seconds(body["wait"], WAIT_LIMIT)
+        code_verifier = text_field(body, "code_verifier") if "code_verifier" in body else None
         gone = partial(until_gone, receive)
         with self._metrics.waiting_calls.track_inprogress():
-            end = await self._waiting.wait(project_id, session_token, seconds, gone, public=public)
+            end = await self._waiting.wait(
+                project_id, session_token, seconds, gone, public=public, code_verifier=code_verifier
+            )
         if end == "no_place":
             self._metrics.waits_without_place.inc()
         return end != "gone"

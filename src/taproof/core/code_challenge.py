@@ -1,0 +1,43 @@
+"""Binding the answer to who asked: a session made with a `code_challenge` is read with its `code_verifier` alone.
+
+Source: RFC 7636 (PKCE), sections 4.1, 4.2 and 4.6; S256 is the only method.
+"""
+
+import base64
+import hashlib
+import hmac
+import re
+from typing import Final
+
+from taproof.core.clock import SECOND
+
+METHOD: Final = "S256"
+REREAD_WINDOW: Final = 60 * SECOND
+"""Milliseconds after the first confirmed read in which the verifier's holder may read the same answer again: a lost
+answer does not lose the sign-in."""
+CHALLENGE_PATTERN: Final = "^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$"
+VERIFIER_PATTERN: Final = "^[A-Za-z0-9._~-]{43,128}$"
+
+_CHALLENGE: Final = re.compile(CHALLENGE_PATTERN.strip("^$"))
+_VERIFIER: Final = re.compile(VERIFIER_PATTERN.strip("^$"))
+
+
+def challenge_digest(code_challenge: str) -> bytes | None:
+    """Return the SHA-256 that a code challenge spells, or None when it does not have the form of one."""
+    if _CHALLENGE.fullmatch(code_challenge) is None:
+        return None
+    return base64.urlsafe_b64decode(f"{code_challenge}=")
+
+
+def is_code_verifier(value: str) -> bool:
+    """Tell whether `value` has the form of a code verifier: 43 to 128 unreserved characters."""
+    return _VERIFIER.fullmatch(value) is not None
+
+
+def is_proven(digest: bytes | None, code_verifier: str | None) -> bool:
+    """Tell whether a session may be read: it has no challenge, or `code_verifier` is the one behind it."""
+    if digest is None:
+        return True
+    if code_verifier is None or not is_code_verifier(code_verifier):
+        return False
+    return hmac.compare_digest(hashlib.sha256(code_verifier.encode()).digest(), digest)

@@ -1,0 +1,46 @@
+"""Code challenge and verifier (RFC 7636)."""
+
+import hashlib
+
+import pytest
+
+from taproof.core.code_challenge import challenge_digest, is_code_verifier, is_proven
+
+VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+
+
+def test_the_pair_of_the_standard() -> None:
+    """RFC 7636, appendix B: this verifier is the one behind this challenge."""
+    digest = challenge_digest(CHALLENGE)
+    assert digest == hashlib.sha256(VERIFIER.encode()).digest()
+    assert is_proven(digest, VERIFIER)
+
+
+@pytest.mark.parametrize(
+    "verifier", [None, "", VERIFIER[:-1], VERIFIER + "A", VERIFIER.lower(), CHALLENGE, "é" * 43, "\ud800" * 43]
+)
+def test_any_other_verifier_proves_nothing(verifier: str | None) -> None:
+    """None, a shorter, longer or other one, the challenge itself, and text that no encoding has."""
+    assert not is_proven(challenge_digest(CHALLENGE), verifier)
+
+
+def test_a_session_without_a_challenge_needs_no_verifier() -> None:
+    """Clients of before go on as they were, whatever they send."""
+    assert is_proven(None, None)
+    assert is_proven(None, "anything")
+
+
+@pytest.mark.parametrize("challenge", ["", CHALLENGE[:-1], CHALLENGE + "=", CHALLENGE[:-1] + "N", CHALLENGE[:-1] + "+"])
+def test_a_challenge_has_one_spelling(challenge: str) -> None:
+    """Base64url without padding of exactly 32 bytes: nothing else is taken for a digest."""
+    assert challenge_digest(challenge) is None
+
+
+@pytest.mark.parametrize(
+    ("verifier", "fits"),
+    [("a" * 42, False), ("a" * 43, True), ("-._~" * 32, True), ("a" * 129, False), ("a" * 42 + " ", False)],
+)
+def test_the_form_of_a_verifier(verifier: str, fits: bool) -> None:  # noqa: FBT001 — a parameter of the test.
+    """RFC 7636, section 4.1: 43 to 128 unreserved characters."""
+    assert is_code_verifier(verifier) is fits
