@@ -90,7 +90,10 @@ class SessionApi:
         project_id, session_token = text_field(body, "project_id"), text_field(body, "session_token")
         if "wait" in body and not await self._wait(body, project_id, session_token, receive, public=True):
             return _TO_NOBODY
-        return await self._verify_session(body, project_id, session_token, public=True)
+        verification = await self._signin.verify_session(
+            project_id, session_token, public=True, code_verifier=_code_verifier(body)
+        )
+        return self._verified(verification)
 
     async def _generate(self, scope: Scope, receive: Receive) -> bytes:
         project_id, body = await self._read_keyed(scope, receive)
@@ -104,7 +107,10 @@ class SessionApi:
                 return _TO_NOBODY
             # The key may have been replaced during the wait, and a replaced key is dead at once.
             await self._projects.authenticate(bearer_token(scope))
-        return await self._verify_session(body, project_id, session_token, public=False)
+        verification = await self._signin.verify_session(
+            project_id, session_token, public=False, code_verifier=_code_verifier(body)
+        )
+        return self._verified(verification)
 
     async def _create(self, project_id: str, body: dict[str, Any], *, public: bool) -> bytes:
         code_challenge = text_field(body, "code_challenge") if "code_challenge" in body else None
@@ -115,21 +121,12 @@ class SessionApi:
         session = await self._signin.create_session(project_id, public=public, code_challenge=code_challenge)
         return self._created(session)
 
-    async def _verify_session(
-        self, body: dict[str, Any], project_id: str, session_token: str, *, public: bool
-    ) -> bytes:
-        code_verifier = text_field(body, "code_verifier") if "code_verifier" in body else None
-        verification = await self._signin.verify_session(
-            project_id, session_token, public=public, code_verifier=code_verifier
-        )
-        return self._verified(verification)
-
     async def _wait(
         self, body: dict[str, Any], project_id: str, session_token: str, receive: Receive, *, public: bool
     ) -> bool:
         """Wait as long as the body's `wait` says and the session is pending; False when the client has gone away."""
         seconds = wait_seconds(body["wait"], WAIT_LIMIT)
-        code_verifier = text_field(body, "code_verifier") if "code_verifier" in body else None
+        code_verifier = _code_verifier(body)
         gone = partial(until_gone, receive)
         with self._metrics.waiting_calls.track_inprogress():
             end = await self._waiting.wait(
@@ -244,6 +241,11 @@ def wait_seconds(value: Any, limit: int) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= limit:
         return value
     raise InvalidRequest(f"wait must be a number of seconds from 0 to {limit}.")
+
+
+def _code_verifier(body: dict[str, Any]) -> str | None:
+    """Return a body's `code_verifier`, None when there is none; raises InvalidRequest unless it is text."""
+    return text_field(body, "code_verifier") if "code_verifier" in body else None
 
 
 def text_field(body: dict[str, Any], field: str) -> str:
