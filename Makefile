@@ -1,9 +1,10 @@
 # The two commands are `make run` and `make test`. Both do all of their own set-up; see scripts/setup.sh.
 SHELL := /bin/bash
 BIN := .venv/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 
-.PHONY: run test check fmt soak bench lock screenshots clean
+.PHONY: run test check fmt soak bench lock docs screenshots clean
 
 run: .venv/.run ## Run the service with the sandbox messenger and the demo.
 	$(BIN)/taproof serve --sandbox $(ARGS)
@@ -24,6 +25,9 @@ bench: .venv/.test ## Measure, side by side in one run: see benchmarks/README.md
 	scripts/setup.sh bench
 	$(BIN)/python -m benchmarks.all $(ARGS)
 
+docs: .venv/.test ## Show the documentation on this machine, and again at each change.
+	$(BIN)/mkdocs serve $(ARGS)
+
 screenshots: .venv/.test ## Take the pictures of the README anew.
 	$(BIN)/python scripts/screenshots.py
 
@@ -40,5 +44,5 @@ clean: ## Forget the environment and every cache.
 .venv/.run: requirements/run.txt $(SOURCES) scripts/setup.sh
 	scripts/setup.sh run
 
-.venv/.test: requirements/test.txt tests/npm/package-lock.json $(SOURCES) scripts/setup.sh
+.venv/.test: requirements/test.txt tests/npm/package-lock.json sdk/js/package-lock.json $(SOURCES) scripts/setup.sh
 	scripts/setup.sh test

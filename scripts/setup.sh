@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes what the Makefile's commands need. Usage: setup.sh run | test | bench
 # `run`: a virtual environment in .venv with the locked requirements, and Taproof in it, from the built wheel.
-# `test`: the same with the tools of the tests, Chromium, PgBouncer, and the npm package of tests/npm.
+# `test`: the same with the tools of the tests, Chromium, PgBouncer, and the npm packages of tests/npm and sdk/js.
 # `bench`: what `make bench` needs beside `test`; the peers are installed by the benchmarks themselves.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -48,30 +48,34 @@ environment() { # environment run|test
   rm -rf build/wheel
   .venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w build/wheel .
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall build/wheel/*.whl
-  touch ".venv/.$1"
 }
 
-# Install what tests/npm/package-lock.json names, when it has changed.
-npm_packages() {
-  local home=tests/npm
+# Install what the package-lock.json of a folder names, when it has changed.
+npm_packages() { # npm_packages FOLDER
+  local home=$1
   cmp -s "$home/package-lock.json" "$home/node_modules/.installed-package-lock.json" && return
-  say "Installing the locked npm packages (tests/npm/package-lock.json)"
+  say "Installing the locked npm packages ($home/package-lock.json)"
   (cd "$home" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2)
   # Last, so that an interrupted installation is made again.
   cp "$home/package-lock.json" "$home/node_modules/.installed-package-lock.json"
 }
 
 case "${1:-}" in
-  run) environment run ;;
+  run)
+    environment run
+    touch .venv/.run
+    ;;
   test)
     missing=()
     [ -x /usr/bin/chromium ] || missing+=(chromium)
     [ -x /usr/sbin/pgbouncer ] || missing+=(pgbouncer)
-    command -v node >/dev/null || missing+=(nodejs)
-    for program in npm openssl; do command -v "$program" >/dev/null || missing+=("$program"); done
+    command -v openssl >/dev/null || missing+=(openssl)
     [ ${#missing[@]} = 0 ] || debian "${missing[@]}"
-    npm_packages
     environment test
+    export PATH="$PWD/.venv/bin:$PATH" # Its Node.js and npm.
+    npm_packages tests/npm
+    npm_packages sdk/js
+    touch .venv/.test # Last, so that whatever failed is done again.
     ;;
   bench)
     missing=()
