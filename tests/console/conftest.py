@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
 import httpx
@@ -146,7 +147,9 @@ async def console(tmp_path: Path, clock: ManualClock, *, in_sandbox: bool) -> As
         console_sign_in=ConsoleSignIn(storage, sealer, signin, clock, system_entropy),
         sealed_sign_in=SealedSignIn(storage, sealer, signin, clock, system_entropy),
     )
-    app = Console(services, sealer, clock, system_entropy, base_url=BASE_URL, version="1.2.3", sandbox=in_sandbox)
+    app = Console(
+        services, sealer, clock, system_entropy, base_url=BASE_URL, version=version("taproof"), sandbox=in_sandbox
+    )
     installation = Installation(app, storage, clock, services, Messenger(signin), receiver, webhooks)
     async with installation._clients:
         yield installation

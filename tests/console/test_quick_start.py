@@ -1,10 +1,13 @@
 """The quick start: each program is run as pasted against a real service, and a pretend phone confirms."""
 
+import asyncio
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
 
 import httpx
 import pytest
@@ -14,10 +17,12 @@ from tests.e2e.conftest import Developer, OwnProject, Service, launch, make_phon
 
 from taproof.console.quick_start import QuickStart
 from taproof.core.model import Project, ProjectChanges
+from taproof.web.sdk_files import sdk_release
 
 PROGRAMS = {"curl": ["bash"], "javascript": ["node"], "python": [sys.executable]}
 """What each is pasted into. Every one of them runs what comes in by its standard input."""
 PATIENCE = 60
+RELEASE = sdk_release(version("taproof"))
 BOTH = pytest.mark.parametrize("is_public", [True, False], ids=["public", "server-side"])
 EACH = pytest.mark.parametrize("name", list(PROGRAMS))
 
@@ -53,7 +58,7 @@ def snippet(service: Service, project: OwnProject, name: str) -> str:
         collect_phone=False,
         created_at=0,
     )
-    texts = {each.name: each.text for each in QuickStart(service.base_url).snippets(known)}
+    texts = {each.name: each.text for each in QuickStart(service.base_url, RELEASE).snippets(known)}
     return texts[name]
 
 
@@ -156,6 +161,43 @@ async def test_the_javascript_runs_in_a_browser(service: Service, client: httpx.
     assert (answer["status"], answer["messenger_id"]) == ("confirmed", phone.messenger_id)
 
 
+@asynccontextmanager
+async def serving(html: str) -> AsyncIterator[str]:
+    """Serve one page, as the website of somebody who uses Taproof would; yield its address."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n" + html.encode())
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+
+
+@pytest.mark.browser
+async def test_the_button_signs_a_visitor_in(service: Service, client: httpx.Client) -> None:
+    """As pasted into a page of another origin: the script is loaded by its hash, and the page hears who it was."""
+    project = make_project(client, service, is_public=True)
+    phone = make_phone(client, "Grace")
+    page_text = f"<!doctype html><title>Shop</title>{snippet(service, project, 'button')}"
+    async with serving(page_text) as address, open_chromium() as browser:
+        page = await browser.new_page()
+        await page.goto(address)
+        heard = asyncio.ensure_future(
+            page.evaluate(
+                "new Promise((tell) => addEventListener('taproof-confirmed', (event) => tell(event.detail.result)))"
+            )
+        )
+        await page.get_by_role("button", name="Sign in").first.click()
+        link = await page.locator("a[href*='?start=']").first.get_attribute("href")
+        assert link is not None
+        phone.sign_in({"deeplink": link})
+        result = await heard
+    assert (result["status"], result["identity"]["messengerId"]) == ("confirmed", phone.messenger_id)
+
+
 @BOTH
 async def test_the_page_shows_the_programs_as_they_are(
     visitor: Visitor, console: Installation, *, is_public: bool
@@ -165,15 +207,16 @@ async def test_the_page_shows_the_programs_as_they_are(
     changes = ProjectChanges(public_access=is_public)
     project = await console.services.projects.update_project(visitor.actor, project.id, changes)
     shown = await visitor.get(f"/console/projects/{project.id}")
-    snippets = QuickStart(BASE_URL).snippets(project)
-    assert [each.name for each in snippets] == list(PROGRAMS)
+    snippets = QuickStart(BASE_URL, RELEASE).snippets(project)
+    assert [each.name for each in snippets] == [*(["button"] if is_public else []), *PROGRAMS]
     for each in snippets:
         assert "".join(shown.one(f".//*[@id='snippet-{each.name}']").itertext()) == each.text
         assert shown.one(f".//button[@data-copy='#snippet-{each.name}']").get("type") == "button"
         assert project.id in each.text
-        assert f'"{BASE_URL}/api/v1"' in each.text
+        assert f'"{BASE_URL}' in each.text
         assert "alert" not in each.text
-        assert ("/public" in each.text) == is_public
+        if each.name in {"curl", "javascript"}:
+            assert ("/public" in each.text) == is_public
         assert ("TAPROOF_SECRET_KEY" in each.text) == (not is_public)
     for secret in (secrets.secret_key, secrets.webhook_secret):
         assert secret not in shown.html

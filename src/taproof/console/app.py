@@ -18,6 +18,7 @@ from taproof.console.audit import AuditPages
 from taproof.console.guard import Guard
 from taproof.console.live import LiveSessions
 from taproof.console.projects import ProjectPages
+from taproof.console.quick_start import QuickStart
 from taproof.console.rendering import STATIC, Pages
 from taproof.console.sealed_cookie import SealedCookie
 from taproof.console.sessions import SessionPages
@@ -41,6 +42,7 @@ from taproof.service.projects import Projects
 from taproof.service.sealed_sign_in import SealedSignIn
 from taproof.service.sessions import Sessions
 from taproof.web.fixed_answer import FixedAnswer
+from taproof.web.sdk_files import sdk_release
 
 _TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 _FOR_GOOD: Final = ((b"cache-control", b"public, max-age=31536000, immutable"),)
@@ -109,7 +111,7 @@ class Console:
             TeamPages(access, pages, services.developers, services.invitations, base_url),
             TokenPages(access, pages, services.developers, clock),
             AuditPages(access, pages, services.audit, services.developers, services.projects),
-            ProjectPages(access, pages, services.projects, base_url),
+            ProjectPages(access, pages, services.projects, QuickStart(base_url, sdk_release(version))),
             TryItPages(access, pages, services.projects, services.sealed_sign_in, clock),
             WebhookPages(access, pages, services.projects, services.deliveries),
             self.live,  # Ahead of the page of one session, whose address would fit its own.

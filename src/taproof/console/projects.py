@@ -34,14 +34,14 @@ class ProjectPages:
         access: recognises visitors.
         pages: renders.
         projects: the use cases.
-        base_url: the address that clients use, for the quick start.
+        quick_start: writes the programs of a project.
     """
 
-    def __init__(self, access: Access, pages: Pages, projects: Projects, base_url: str) -> None:
+    def __init__(self, access: Access, pages: Pages, projects: Projects, quick_start: QuickStart) -> None:
         self._access = access
         self._pages = pages
         self._projects = projects
-        self._quick_start = QuickStart(base_url)
+        self._quick_start = quick_start
 
     def routes(self) -> list[Route]:
         """Return every route of these pages."""

@@ -6,6 +6,7 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from taproof.core.model import Project
+from taproof.web.sdk_files import SdkRelease
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class Snippet:
     text: str
 
 
+_BUTTON: Final = {"button": "A button for your page"}
 _TITLES: Final = {"curl": "curl", "javascript": "JavaScript", "python": "Python"}
 
 
@@ -25,10 +27,12 @@ class QuickStart:
 
     Args:
         base_url: the address that clients use.
+        release: of the browser SDK.
     """
 
-    def __init__(self, base_url: str) -> None:
+    def __init__(self, base_url: str, release: SdkRelease) -> None:
         self._base_url = base_url
+        self._release = release
         # Programs, not HTML: the page that shows them escapes them. Nothing that a person typed is put into them.
         self._environment = Environment(
             loader=PackageLoader("taproof.console"),
@@ -39,9 +43,18 @@ class QuickStart:
         )
 
     def snippets(self, project: Project) -> list[Snippet]:
-        """Return the programs, with the server-side endpoints when the project's public access is off."""
-        context = {"base_url": self._base_url, "project_id": project.id, "is_public": project.public_access}
+        """Return the programs, with the server-side endpoints when the project's public access is off.
+
+        The button, which a browser runs, is there only when it is on.
+        """
+        context = {
+            "base_url": self._base_url,
+            "project_id": project.id,
+            "is_public": project.public_access,
+            "release": self._release,
+        }
+        titles = {**_BUTTON, **_TITLES} if project.public_access else _TITLES
         return [
             Snippet(name, title, self._environment.get_template(f"quick_start_{name}.txt").render(context))
-            for name, title in _TITLES.items()
+            for name, title in titles.items()
         ]

@@ -9,7 +9,7 @@ import gzip
 import hashlib
 import json
 from importlib.resources import files
-from typing import Final
+from typing import Final, NamedTuple
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -20,6 +20,7 @@ from taproof.web.fixed_answer import FixedAnswer, allows_get, send_answer
 SDK_PATH: Final = "/sdk/taproof.js"
 _ABOUT_PATH: Final = "/sdk/taproof.json"
 _NAME: Final = "taproof.js"
+_RELEASES: Final = files("taproof.web") / "static" / "sdk"
 _JAVASCRIPT: Final = "text/javascript; charset=utf-8"
 _ANY_ORIGIN: Final = (
     (b"access-control-allow-origin", b"*"),
@@ -59,21 +60,31 @@ class Bundle:
             await send_answer(scope, send, self._body, _JAVASCRIPT, self._headers)
 
 
+class SdkRelease(NamedTuple):
+    """What a page needs to load one release of the SDK and nothing else: its path here, and the hash of its bytes."""
+
+    version: str
+    path: str
+    integrity: str
+
+
+def sdk_release(version: str) -> SdkRelease:
+    """Return the release of the SDK that comes with this release of the service."""
+    digest = hashlib.sha384((_RELEASES / version / _NAME).read_bytes()).digest()
+    return SdkRelease(version, _path(version), f"sha384-{base64.b64encode(digest).decode()}")
+
+
 class SdkFiles:
-    """Answers everything below /sdk/; `path` and `integrity` are those of the newest release.
+    """Answers everything below /sdk/.
 
     Args:
-        version: the release that runs, whose bundle is the newest.
+        version: of the service; the release of the SDK with the same one is the newest.
     """
 
     def __init__(self, version: str) -> None:
-        releases = {
-            folder.name: (folder / _NAME).read_bytes() for folder in (files("taproof.web") / "static" / "sdk").iterdir()
-        }
+        releases = {folder.name: (folder / _NAME).read_bytes() for folder in _RELEASES.iterdir()}
         newest = releases[version]
-        self.path = _path(version)
-        self.integrity = f"sha384-{base64.b64encode(hashlib.sha384(newest).digest()).decode()}"
-        about = {"version": version, "path": self.path, "integrity": self.integrity}
+        about = sdk_release(version)._asdict()
         self._apps: dict[str, ASGIApp] = {
             SDK_PATH: Bundle(newest, _NEWEST),
             _ABOUT_PATH: FixedAnswer(json.dumps(about).encode(), "application/json", (*_ANY_ORIGIN, _NEWEST)),
