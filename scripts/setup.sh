@@ -69,7 +69,9 @@ case "${1:-}" in
     missing=()
     [ -x /usr/bin/chromium ] || missing+=(chromium)
     [ -x /usr/sbin/pgbouncer ] || missing+=(pgbouncer)
-    command -v openssl >/dev/null || missing+=(openssl)
+    for program in openssl nginx sqlite3; do
+      command -v "$program" >/dev/null || [ -x "/usr/sbin/$program" ] || missing+=("$program")
+    done
     [ ${#missing[@]} = 0 ] || debian "${missing[@]}"
     environment test
     export PATH="$PWD/.venv/bin:$PATH" # Its Node.js and npm.

@@ -64,7 +64,7 @@ def serve(given: Given) -> None:
 
     With a real bot: TAPROOF_BOT_TOKEN=… taproof serve
 
-    In many processes and on many nodes: see docs/operating.md.
+    In many processes and on many nodes: see docs/how-to/processes-and-nodes.md.
 
     Every option can be given as the environment variable beside it; the option wins.
     """

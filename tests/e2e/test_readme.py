@@ -17,7 +17,7 @@ from taproof.cli import commands
 
 ROOT = Path(__file__).parent.parent.parent
 README = ROOT / "README.md"
-DOCUMENTS = [README, *sorted(ROOT.glob("docs/*.md"))]
+DOCUMENTS = [README, *sorted(ROOT.glob("docs/**/*.md"))]
 
 
 def blocks(path: Path, language: str) -> list[str]:
@@ -79,7 +79,7 @@ def named_commands(path: Path) -> Iterator[list[str]]:
             yield shlex.split(words.partition(" #")[0])
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_command_that_is_named_exists(path: Path) -> None:
     """A command or an option in a document is one that the command line has, at that place."""
     for words in named_commands(path):
@@ -95,12 +95,13 @@ def test_every_command_that_is_named_exists(path: Path) -> None:
         assert options <= OPTIONS[max(known, key=len)], f"{path.name}: {' '.join(words)}"
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_option_that_is_named_exists(path: Path) -> None:
     """An option between backticks, without its command, is one of `taproof serve` or of a command the page is about."""
     text = path.read_text(encoding="utf-8")
     named = set(re.findall(r"`(--[a-z-]+)", text))
-    known = [options for command, options in OPTIONS.items() if command == "taproof serve" or f"$ {command} " in text]
+    about = ["taproof serve", *(command for command in OPTIONS if f"$ {command} " in text or f"## {command}\n" in text)]
+    known = [OPTIONS[command] for command in about]
     assert named <= set().union(*known)
 
 

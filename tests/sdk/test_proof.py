@@ -21,6 +21,8 @@ from taproof.core.model import Identity as Confirmed
 from taproof.core.proof import sign_proof
 from taproof.sdk import (
     Identity,
+    MemoryGuard,
+    ProofAlreadyUsed,
     ProofError,
     ProofExpired,
     ProofMalformed,
@@ -114,12 +116,31 @@ def test_the_sdk_is_the_packages_face() -> None:
 
 
 def test_the_sdk_stands_alone() -> None:
-    """An application that imports it loads nothing of the server's."""
-    program = "import sys, taproof; print(*sys.modules)"
+    """An application that uses it loads nothing of the server's, and no HTTP client before it makes one."""
+    program = "import sys, taproof; [getattr(taproof, name) for name in taproof.__all__]; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     ours = {name for name in loaded if name.partition(".")[0] == "taproof"}
     assert all(name == "taproof" or name.startswith("taproof.sdk") for name in ours), ours
-    assert not {"pydantic", "fastapi", "starlette", "aiogram", "apsw"} & set(loaded)
+    assert "taproof.sdk.async_client" in ours
+    assert not {"pydantic", "fastapi", "starlette", "aiogram", "apsw", "httpx", "urllib3"} & set(loaded)
+
+
+def test_checking_proofs_waits_for_no_client() -> None:
+    """Whoever only checks proofs imports no more than that needs, and the bare package nothing at all."""
+    program = "import sys, taproof; print(*sys.modules); taproof.verify_proof; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    bare, checking = (set(line.split()) for line in done.stdout.splitlines())
+    assert not {"jwt", "taproof.sdk"} & bare
+    assert "taproof.sdk.proof" in checking
+    assert not {"taproof.sdk.client", "taproof.sdk.results"} & checking
+
+
+@pytest.mark.parametrize("package", [taproof, taproof.sdk])
+def test_a_name_that_is_none_is_an_attribute_error(package: Any) -> None:
+    """A misspelt import fails as for any other package, and `dir` shows what there is."""
+    with pytest.raises(AttributeError, match="verify_prof"):
+        _ = package.verify_prof
+    assert set(package.__all__) <= set(dir(package))
 
 
 @pytest.mark.parametrize(
@@ -264,3 +285,68 @@ def test_whatever_was_signed_the_answer_is_a_proof_error(header: bytes, payload:
         verify(handmade(payload, header))
     with pytest.raises(ProofError):
         verify(handmade(payload))
+
+
+class NotingGuard:
+    """Answers as it is told, and keeps what it was asked."""
+
+    def __init__(self, *, answer: bool = True) -> None:
+        self.answer = answer
+        self.asked: list[tuple[str, int]] = []
+
+    def take(self, session_token: str, expires_at: int) -> bool:
+        self.asked.append((session_token, expires_at))
+        return self.answer
+
+    def __len__(self) -> int:
+        """Be false when empty, as a container is: the guard must be asked all the same."""
+        return 0
+
+
+def test_a_guard_takes_a_proof_once() -> None:
+    """The same proof does not sign in twice; another one of the same user does."""
+    guard = MemoryGuard(clock=lambda: NOW)
+    assert verify(proof_of(), guard=guard).session_token == TOKEN
+    with pytest.raises(ProofAlreadyUsed):
+        verify(proof_of(), guard=guard)
+    with pytest.raises(ProofAlreadyUsed):
+        verify(proof_of(OTHER_SECRET), [SECRET, OTHER_SECRET], guard=guard)
+    assert verify(proof_of(session_token="another"), guard=guard).session_token == "another"
+
+
+@pytest.mark.parametrize(("proof", "options", "error"), BAD)
+def test_the_guard_is_asked_last(proof: Any, options: dict[str, Any], error: type[ProofError]) -> None:
+    """A proof that does not hold uses nothing up: nobody can spoil the good one with it."""
+    guard = NotingGuard()
+    with pytest.raises(error):
+        verify(proof, guard=guard, **options)
+    assert guard.asked == []
+
+
+@pytest.mark.parametrize(
+    ("leeway", "remembered"), [(0, NOW + 300), (10, NOW + 310), (0.5, NOW + 301), (float("inf"), 2**53)]
+)
+def test_a_used_proof_is_remembered_for_as_long_as_it_would_hold(leeway: float, remembered: int) -> None:
+    """With a leeway a proof is accepted beyond its end, so the guard must remember it for longer too."""
+    guard = NotingGuard()
+    verify(proof_of(), guard=guard, leeway=leeway)
+    assert guard.asked == [(TOKEN, remembered)]
+    assert type(guard.asked[0][1]) is int
+
+
+def test_a_refusing_guard_gives_nothing_away() -> None:
+    """The error holds neither the proof nor its token."""
+    with pytest.raises(ProofAlreadyUsed) as caught:
+        verify(proof_of(), guard=NotingGuard(answer=False))
+    assert TOKEN not in repr(caught.value)
+
+
+def test_a_guard_that_fails_signs_nobody_in() -> None:
+    """When the guard cannot know, its error comes out: no identity is returned."""
+
+    class Broken:
+        def take(self, session_token: str, expires_at: int) -> bool:  # noqa: ARG002 — the names of the protocol.
+            raise OSError("The disk is full.")
+
+    with pytest.raises(OSError, match="disk"):
+        verify(proof_of(), guard=Broken())

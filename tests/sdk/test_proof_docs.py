@@ -1,4 +1,4 @@
-"""docs/proof.md: both programs in it, run as they stand, take a good proof and refuse each kind of bad one."""
+"""docs/reference/proof.md: its programs, run as they stand, take a good proof and refuse each kind of bad one."""
 
 import os
 import re
@@ -16,7 +16,7 @@ import taproof.sdk
 from taproof.core.model import Identity
 from taproof.core.proof import sign_proof
 
-PAGE = (Path(__file__).parent.parent.parent / "docs/proof.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parent.parent.parent / "docs/reference/proof.md").read_text(encoding="utf-8")
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw3Rk0vWq7n1c="
 OTHER_SECRET = "whsec_AAAQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw3Rk0vWq7n1c="
 PROJECT = "proj_0123456789abcdefABCDEF"

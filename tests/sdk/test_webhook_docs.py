@@ -1,6 +1,7 @@
-"""docs/webhooks.md: its programs, run as they stand, take what is sent and nothing else; its numbers are the code's."""
+"""The pages about webhooks: their programs take what is sent and nothing else, their numbers are the code's."""
 
 import base64
+import inspect
 import json
 import os
 import re
@@ -26,7 +27,7 @@ from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.model import DeliveryState, EventType
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
 from taproof.core.signature import signature_headers
-from taproof.sdk import verify_webhook
+from taproof.sdk import WebhookError, verify_webhook
 from taproof.service.projects import OVERLAP_LIMIT
 from taproof.service.webhooks import ANSWER_KEPT, FAILING_LIMIT, SEND_TIMEOUT
 from taproof.storage.protocol import ATTEMPTS_SHOWN
@@ -37,7 +38,13 @@ from taproof.web.schemas import AttemptAnswer, DeliveryAnswer, RotateWebhookSecr
 from taproof.worker import endpoints
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = (ROOT / "docs/webhooks.md").read_text(encoding="utf-8")
+PAGES = [
+    "docs/how-to/webhooks.md",
+    "docs/how-to/resend-webhooks.md",
+    "docs/reference/events.md",
+]
+ROTATION = (ROOT / "docs/how-to/rotate-secrets.md").read_text(encoding="utf-8").partition("\n## The secret key\n")[0]
+PAGE = "\n".join([*((ROOT / page).read_text(encoding="utf-8") for page in PAGES), ROTATION])
 TEXT = " ".join(PAGE.split())
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 OTHER_SECRET = "whsec_" + base64.b64encode(bytes(range(32, 64))).decode()
@@ -82,7 +89,7 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> httpx.AsyncClient:
     program = programs("python")[0]
     # FastAPI looks for the type of `request` in the module that the function says to be from.
     names: dict[str, Any] = {"__name__": "receiver_of_the_docs"}
-    exec(compile(program, "docs/webhooks.md", "exec"), names)  # noqa: S102 — it is this repository's own.
+    exec(compile(program, PAGES[0], "exec"), names)  # noqa: S102 — it is this repository's own.
     return httpx.AsyncClient(transport=httpx.ASGITransport(names["app"]), base_url="http://receiver.test")
 
 
@@ -336,7 +343,8 @@ def test_the_error_codes_are_the_codes() -> None:
 
 def test_the_exceptions_and_fields_are_those_of_the_sdk() -> None:
     """The tables name each exception of verify_webhook and each attribute of its event."""
-    exceptions = {name for name in taproof.sdk.__all__ if name.startswith("Webhook")} - {"WebhookEvent"}
+    known = {name: getattr(taproof.sdk, name) for name in taproof.sdk.__all__}
+    exceptions = {name for name, each in known.items() if inspect.isclass(each) and issubclass(each, WebhookError)}
     assert {row[0].strip("`") for row in table("| exception | when |")} == exceptions
     fields = [name for row in table("| `event.` | |") for name in re.findall(r"\w+", row[0])]
     assert fields == list(taproof.sdk.WebhookEvent.__dataclass_fields__)

@@ -1,11 +1,29 @@
-"""The SDK: what an application imports. It needs nothing of the server's, and PyJWT alone.
+"""The SDK: what an application imports. It needs nothing of the server's: PyJWT, and urllib3 for `Client`.
 
-`proof.py` checks the proof that a browser brings, `webhook.py` the webhook that the service sends. The names below are
-also those of `taproof` itself.
+`proof.py` checks the proof that a browser brings, with `guard.py` each only once; `webhook.py` checks the webhook that
+the service sends. `client.py` and `async_client.py` call the service: `session_calls.py` and `developer_calls.py` say
+what to ask, without doing it, through `retries.py`, and `reading.py` turns what comes into the values of `results.py`.
+The names below are also those of `taproof` itself.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from taproof.sdk.api_errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    InvalidRequest,
+    NotFound,
+    RateLimited,
+    ServiceUnavailable,
+    TaproofApiError,
+    UnexpectedAnswer,
+)
+from taproof.sdk.code_challenge import code_challenge, new_code_verifier
+from taproof.sdk.guard import MemoryGuard, SingleUseGuard, SqliteGuard
 from taproof.sdk.proof import (
     Identity,
+    ProofAlreadyUsed,
     ProofError,
     ProofExpired,
     ProofMalformed,
@@ -24,20 +42,97 @@ from taproof.sdk.webhook import (
     verify_webhook,
 )
 
+if TYPE_CHECKING:
+    from taproof.sdk.async_client import AsyncClient
+    from taproof.sdk.client import Client
+    from taproof.sdk.results import (
+        AccessToken,
+        Account,
+        Analytics,
+        AnalyticsDay,
+        AnalyticsFunnel,
+        AuditEntry,
+        CreatedAccessToken,
+        CreatedProject,
+        Delivery,
+        DeliveryAttempt,
+        Project,
+        ProjectName,
+        ProjectSecrets,
+        Session,
+        WebhookSecret,
+        WebhookTurnedOff,
+    )
+    from taproof.sdk.session_calls import MessengerUser, SignIn, SignInResult, SignInStatus
+
 __all__ = [
+    "AccessToken",
+    "Account",
+    "Analytics",
+    "AnalyticsDay",
+    "AnalyticsFunnel",
+    "AsyncClient",
+    "AuditEntry",
+    "AuthenticationFailed",
+    "Client",
+    "ConnectionFailed",
+    "CreatedAccessToken",
+    "CreatedProject",
+    "Delivery",
+    "DeliveryAttempt",
     "Identity",
+    "InvalidRequest",
+    "MemoryGuard",
+    "MessengerUser",
+    "NotFound",
+    "Project",
+    "ProjectName",
+    "ProjectSecrets",
+    "ProofAlreadyUsed",
     "ProofError",
     "ProofExpired",
     "ProofMalformed",
     "ProofNotYetValid",
     "ProofSignatureInvalid",
     "ProofWrongProject",
+    "RateLimited",
+    "ServiceUnavailable",
+    "Session",
+    "SignIn",
+    "SignInResult",
+    "SignInStatus",
+    "SingleUseGuard",
+    "SqliteGuard",
+    "TaproofApiError",
+    "UnexpectedAnswer",
     "WebhookError",
     "WebhookEvent",
     "WebhookFromFuture",
     "WebhookMalformed",
+    "WebhookSecret",
     "WebhookSignatureInvalid",
     "WebhookTooOld",
+    "WebhookTurnedOff",
+    "code_challenge",
+    "new_code_verifier",
     "verify_proof",
     "verify_webhook",
 ]
+
+_OF_CLIENTS: Final = ("client", "async_client", "session_calls", "results")
+"""Imported when one of their names is first used: whoever only checks proofs need not wait for them."""
+
+if not TYPE_CHECKING:  # A type checker would take it for a promise that every name is there.
+
+    def __getattr__(name: str) -> Any:
+        """Return one of the names that only those need who call the service."""
+        if name in __all__:
+            for module in _OF_CLIENTS:
+                found = getattr(import_module(f"taproof.sdk.{module}"), name, None)
+                if found is not None:
+                    return globals().setdefault(name, found)
+        raise AttributeError(f"module 'taproof.sdk' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        """Return all names, also those that are not here before they are used."""
+        return sorted({*globals(), *__all__})

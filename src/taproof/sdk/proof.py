@@ -1,5 +1,7 @@
 """Checking a proof on the application's own server (service-spec.md, Proof; RFC 7519; RFC 8725)."""
 
+import base64
+import math
 import re
 import time
 from collections.abc import Sequence
@@ -8,9 +10,12 @@ from typing import Any, Final
 
 import jwt
 
+from taproof.sdk.guard import SingleUseGuard
+from taproof.sdk.strict_json import is_text, read_object
 from taproof.sdk.webhook_secrets import require_webhook_secrets
 
 _ISSUER: Final = "taproof"
+_JWS: Final = jwt.PyJWS(algorithms=["HS256"])
 _ALGORITHMS: Final = ["HS256"]
 """Fixed here and never read from the proof: its header is the attacker's to write (RFC 8725, 3.1)."""
 _LONGEST_PROOF: Final = 16_384
@@ -48,6 +53,10 @@ class ProofNotYetValid(ProofError):
     """It was issued in the future: one of the two servers' clocks is wrong."""
 
 
+class ProofAlreadyUsed(ProofError):
+    """It holds, but the guard has seen it before: somebody has copied it, or the user has sent it twice."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
     """Who signed in: the claims of a proof that holds (service-spec.md, Proof).
@@ -80,24 +89,26 @@ def verify_proof(
     *,
     project_id: str | None = None,
     leeway: float = 0,
+    guard: SingleUseGuard | None = None,
     now: float | None = None,
 ) -> Identity:
     """Check a proof and return who it speaks of. Nothing is asked of the service: the check is local.
 
-    Two things stay with the caller. A proof holds for five minutes, so one that was copied could be sent again:
-    remember `session_token` until `expires_at` and take each only once, for all of your servers together. And a proof
-    made for another application must not open yours: give `project_id`, above all when `secret` holds the secrets of
-    several projects.
+    Two things stay with the caller. A proof holds for five minutes, so one that was copied could be sent again: give
+    a `guard`, the same for all of your servers together. And a proof made for another application must not open yours:
+    give `project_id`, above all when `secret` holds the secrets of several projects.
 
     Args:
         proof: the JWT that the client read from the verify endpoint. It may be anything: it comes from outside.
         secret: the project's webhook secret, the whole `whsec_…` string. Several are tried in turn, for a rotation.
         project_id: the only project whose proofs are accepted; None accepts any that the secret has signed.
         leeway: seconds that a proof is accepted beyond its end, for a clock that runs ahead.
+        guard: takes each proof only once, such as a `SqliteGuard`. It is asked last, about proofs that hold otherwise.
         now: the time in seconds since the epoch; the machine's clock unless given, as a test would.
 
     Raises:
-        ProofMalformed, ProofSignatureInvalid, ProofWrongProject, ProofExpired, ProofNotYetValid: each a ProofError.
+        ProofMalformed, ProofSignatureInvalid, ProofWrongProject, ProofExpired, ProofNotYetValid, ProofAlreadyUsed:
+            each a ProofError.
         ValueError: `secret` is not a webhook secret. A mistake in the application's settings, so not a ProofError.
     """
     secrets = require_webhook_secrets(secret)
@@ -113,6 +124,10 @@ def verify_proof(
         raise ProofExpired("The proof has expired. Start a new sign-in; a proof holds for five minutes.")
     if not claims["iat"] <= instant + _FUTURE_TOLERANCE + leeway:
         raise ProofNotYetValid("The proof was issued in the future. Compare this server's clock with the service's.")
+    # Remembered for as long as it would be accepted, so with the leeway; within what a guard can store.
+    remember_until = math.ceil(min(claims["exp"] + leeway, _LATEST))
+    if guard is not None and not guard.take(claims["session_token"], remember_until):
+        raise ProofAlreadyUsed("The proof was used before. Start a new sign-in; a proof signs in once.")
     return Identity(
         messenger_id=claims["messenger_id"],
         messenger_name=claims["messenger_name"],
@@ -129,22 +144,34 @@ def _signed_claims(proof: str, secrets: tuple[str, ...]) -> dict[str, Any]:
     """Return the payload if any of the secrets signed it. Who issued it, for whom and when is not looked at yet."""
     for secret in secrets:
         try:
-            # `iat` and `exp` are checked by the caller, with its `now` and by their exact type.
-            return jwt.decode(proof, secret, _ALGORITHMS, {"verify_exp": False, "verify_iat": False})
+            _require_one_spelling(proof)
+            # Of PyJWT only the signature: its checks of claims go by the machine's clock and differ by its version.
+            return read_object(_JWS.decode(proof, secret, _ALGORITHMS))
         except jwt.InvalidSignatureError:
             continue
         except jwt.InvalidAlgorithmError:
             # `from None` here and below: PyJWT's error may quote the proof.
             raise ProofSignatureInvalid("The proof is not signed with HS256.") from None
-        except (jwt.InvalidTokenError, RecursionError):
+        except (jwt.InvalidTokenError, ValueError, RecursionError):
             raise ProofMalformed("The proof is not a JWT that Taproof makes.") from None
     raise ProofSignatureInvalid("The proof's signature fits no secret given. Use the project's current webhook secret.")
+
+
+def _require_one_spelling(proof: str) -> None:
+    """Raise ValueError unless each part can be read in one way only, and the header asks for nothing undone here."""
+    parts = proof.split(".")
+    decoded = [base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)) for part in parts]
+    if [base64.urlsafe_b64encode(each).rstrip(b"=").decode() for each in decoded] != parts:
+        raise ValueError("The last character of a part has bits that nothing reads.")
+    header = read_object(decoded[0])
+    if "crit" in header or "b64" in header or not is_text(header.get("kid", "")):
+        raise ValueError("The header asks for an extension, or its kid is no string.")
 
 
 def _require_form(claims: dict[str, Any]) -> None:
     """Raise ProofMalformed unless all eight claims are there, each of its exact type, and Taproof issued them."""
     for name in (*_NAMES, *_IDENTIFIERS):
-        if not isinstance(claims.get(name), str):
+        if not is_text(claims.get(name)):
             raise ProofMalformed(f"The proof's claim {name} must be there, as a string.")
     for name in _IDENTIFIERS:
         if not claims[name]:

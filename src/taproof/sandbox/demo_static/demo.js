@@ -2,7 +2,7 @@
 // is decided, and hand the proof to the application's own backend. The rest is showing it.
 
 const POLL_INTERVAL = 2_000;
-/** How long one call waits for the answer, in seconds: see docs/long-poll.md. */
+/** How long one call waits for the answer, in seconds: see docs/reference/long-poll.md. */
 const WAIT = 25;
 const POLLING_DEADLINE = 10 * 60_000;
 const REQUEST_TIMEOUT = 10_000;

@@ -1,0 +1,116 @@
+"""The pages of the HTTP API and of its errors, from the OpenAPI document."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from scripts.docs_markdown import cell, table
+
+from taproof.web.docs_page import Endpoint, Field, Reader
+from taproof.web.errors import STATUSES
+
+API_INTRO: Final = """\
+# API
+
+This page is made from the service's OpenAPI document. A running service has the same as a page with examples in curl
+(`/docs`) and as JSON to generate clients from (`/openapi.json`).
+"""
+ERRORS_INTRO: Final = """\
+# Errors
+
+A failed request answers with exactly one field, `{"error": "…"}`: one sentence that a person can act on. A program
+reads the status and the header `X-Error-Code`, whose codes stay the same from release to release; the sentence may be
+more exact than the one here, and may change. `cancelled`, `expired` and `used` are no errors: they are a `status` in an
+answer of 200.
+
+What to do, by status:
+
+| status | do |
+|---|---|
+| 400, 401, 404, 405, 413 | The same request will fail again. Mend it, or the credential, as the sentence says. |
+| 429, 503 | Try the same request again after as many seconds as `Retry-After` says. |
+| 500 | A bug in the service; its log has the place. Trying again once does no harm. |
+
+A request that brought no answer, or a 502 or 504 of a proxy, may have been carried out or not. `verify` gives identity
+and proof once, unless the session was made with a `code_challenge`: then who holds the verifier may read the same
+answer again within 60 seconds.
+"""
+
+
+def api_page(document: dict[str, Any]) -> str:
+    """Return the page with every operation, field, answer and failure."""
+    reader = Reader(document)
+    groups: dict[str, list[Endpoint]] = {tag["name"]: [] for tag in document["tags"]}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            groups[operation["tags"][0]].append(reader.endpoint(method.upper(), path, operation))
+    parts = [API_INTRO, document["info"]["description"].strip(), ""]
+    summary = []
+    for each in (endpoint for endpoints in groups.values() for endpoint in endpoints):
+        operation = document["paths"][each.path][each.method.lower()]
+        summary.append((f"[`{each.method} {each.path}`](#{_slug(each)})", cell(operation["summary"])))
+    parts.append(table(("call", ""), summary))
+    for tag in document["tags"]:
+        parts += [f"## {tag['name']}", "", tag["description"], ""]
+        parts += [_endpoint(each) for each in groups[tag["name"]]]
+    return "\n".join(parts)
+
+
+def _title(endpoint: Endpoint) -> str:
+    return f"{endpoint.method} {endpoint.path}"
+
+
+def _slug(endpoint: Endpoint) -> str:
+    return re.sub(r"[^\w -]", "", _title(endpoint).lower()).replace(" ", "-")
+
+
+def _endpoint(endpoint: Endpoint) -> str:
+    parts = [
+        f"### {_title(endpoint)}",
+        "",
+        endpoint.description.strip(),
+        "",
+        f"Authorization: {endpoint.credential}.",
+        "",
+    ]
+    if endpoint.parameters:
+        parts.append(_fields("parameter", endpoint.parameters))
+    if endpoint.body is not None:
+        parts += [_fields("body", endpoint.body.fields), _json(endpoint.body.example)]
+    for answer in endpoint.answers:
+        said = f": {answer.description}" if answer.description else ""
+        parts += [f"**200**{said}", ""]
+        if answer.fields:
+            parts += [_fields("answer", answer.fields, answer=True), _json(answer.example)]
+    for status, text in endpoint.failures:
+        parts += [f"- **{status}** {meaning}" for meaning in text.split("\n\n")]
+    return "\n".join([*parts, ""])
+
+
+def _json(example: str) -> str:
+    return f"```json\n{example}\n```\n" if example else ""
+
+
+def _fields(kind: str, fields: Sequence[Field], *, answer: bool = False) -> str:
+    rows = []
+    for field in fields:
+        needed = (
+            "" if answer or field.required else f"optional, default `{field.default}`" if field.default else "optional"
+        )
+        rows.append((f"`{field.name}`", cell(field.type), needed, cell(field.description)))
+    if answer:
+        return table((kind, "type", "meaning"), [(name, of, meaning) for name, of, _, meaning in rows])
+    return table((kind, "type", "", "meaning"), rows)
+
+
+def errors_page(document: dict[str, Any]) -> str:
+    """Return the page with every X-Error-Code: its status, when it comes, and what to do."""
+    told = "\n\n".join(response["description"] for response in document["components"]["responses"].values())
+    meanings = dict(re.findall(r"^`(\w+)`: (.+)$", told, re.MULTILINE))
+    rows = sorted(
+        (status.value, error.code, meanings.get(error.code, ""), error().sentence) for error, status in STATUSES.items()
+    )
+    return ERRORS_INTRO + "\n" + table(
+        ("status", "`X-Error-Code`", "when", "what the sentence says"),
+        [(str(status), f"`{code}`", cell(when), cell(sentence)) for status, code, when, sentence in rows],
+    )  # fmt: skip

@@ -1,0 +1,149 @@
+"""The page of the Python SDK, from its docstrings."""
+
+import inspect
+import re
+from types import FunctionType
+from typing import Any, Final
+
+from scripts.docs_markdown import cell, table
+
+import taproof
+
+INTRO: Final = """\
+# Python SDK
+
+`pip install taproof` is the SDK: two packages beside it, nothing of the server's. `pip install "taproof[async]"` adds
+httpx, for `AsyncClient`. The names below are those of `taproof`. Ready sign-ins for your framework:
+[FastAPI](../how-to/fastapi.md), [Django](../how-to/django.md), [Flask](../how-to/flask.md).
+
+A server that checks a proof needs one function:
+
+```python
+import os
+
+from taproof import MemoryGuard, verify_proof
+
+identity = verify_proof(
+    os.environ["PROOF"], os.environ["WEBHOOK_SECRET"], project_id=os.environ["PROJECT_ID"], guard=MemoryGuard()
+)
+print(identity.messenger_id, identity.messenger_name)
+```
+
+The service's API:
+
+```python
+import os
+
+from taproof import Client
+
+with Client(os.environ["BASE"], access_token=os.environ["ACCESS_TOKEN"]) as client:
+    for project in client.list_projects():
+        print(project.name, project.sessions_count)
+    for session in client.list_sessions(status="used"):
+        print(session.messenger_name, session.confirmed_at)
+```
+"""
+_SECTIONS: Final = ("Args", "Returns", "Yields", "Raises", "Attributes")
+
+
+def python_sdk_page() -> str:
+    """Return the page with every public name of `taproof`."""
+    names = [(name, getattr(taproof, name)) for name in taproof.__all__]
+    errors = [(name, each) for name, each in names if inspect.isclass(each) and issubclass(each, Exception)]
+    groups: dict[str, list[tuple[str, Any]]] = {
+        "Functions": [(name, each) for name, each in names if isinstance(each, FunctionType)],
+        "Classes": [(name, each) for name, each in names if inspect.isclass(each) and (name, each) not in errors],
+        "Types": [
+            (name, each) for name, each in names if not isinstance(each, FunctionType) and not inspect.isclass(each)
+        ],
+    }
+    parts = [INTRO]
+    for title, some in groups.items():
+        if some:
+            parts += [f"## {title}", "", *(_entry(name, each) for name, each in some)]
+    rows = [(f"`{name}`", f"`{each.__mro__[1].__name__}`", cell(inspect.getdoc(each) or "")) for name, each in errors]
+    parts += ["## Errors", "", table(("error", "is a", "meaning"), rows)]
+    return "\n".join(parts)
+
+
+def _entry(name: str, thing: Any) -> str:
+    if not callable(thing) or getattr(thing, "__origin__", None) is not None:
+        return f"### {name}\n\n```text\n{_readable(str(thing))}\n```\n"
+    parts = [f"### {name}", "", f"```text\n{name}{_signature(thing)}\n```", "", _prose(inspect.getdoc(thing) or "")]
+    if not inspect.isclass(thing):
+        return "\n".join(parts)
+    members = _members(thing)
+    if thing is taproof.AsyncClient:
+        # The same, but to await: told of once.
+        members = [(each, method) for each, method in members if not hasattr(taproof.Client, each)]
+        parts.append("Its methods are those of [`Client`](#client), to await, and one more.\n")
+    if members:
+        parts.append("**Methods**\n")
+    for member, each in members:
+        usage = member if isinstance(each, property) else f"{member}{_signature(each, 1_000)}"
+        first, *_ = (inspect.getdoc(each) or "").split("\n\n")
+        parts.append(f"- `{usage}`: {' '.join(first.split())}")
+    return "\n".join([*parts, ""] if members else parts)
+
+
+def _members(thing: type) -> list[tuple[str, Any]]:
+    """Return the public methods and properties that the class, or a base of ours, defines and describes."""
+    found = []
+    for name in dir(thing):
+        each = inspect.getattr_static(thing, name)
+        described = isinstance(each, FunctionType | property | classmethod | staticmethod) and inspect.getdoc(each)
+        if not name.startswith("_") and described:
+            found.append((name, each if isinstance(each, property) else getattr(thing, name)))
+    return found
+
+
+def _signature(thing: Any, width: int = 100) -> str:
+    """Return the parameters, each on a line of its own where all together are wider than `width`."""
+    try:
+        signature = inspect.signature(thing)
+    except (TypeError, ValueError):
+        return ""
+    given = [each for name, each in signature.parameters.items() if name != "self"]
+    signature = signature.replace(parameters=given)
+    text = _readable(str(signature)).removesuffix(" -> None")
+    if len(text) <= width:
+        return text
+    lines: list[str] = []
+    before = None
+    for each in given:
+        if each.kind is each.KEYWORD_ONLY and before not in {each.KEYWORD_ONLY, each.VAR_POSITIONAL}:
+            lines.append("*")
+        lines.append(_readable(str(each)))
+        before = each.kind
+    return "\n".join(["(", *(f"    {line}," for line in lines), f"){text.rpartition(')')[2]}"])
+
+
+def _readable(signature: str) -> str:
+    """Return how a person would write it: no modules before names, no quotes around types."""
+    text = re.sub(r"\b(?:typing|collections\.abc|datetime|taproof(?:\.\w+)*)\.(?=\w)", "", signature)
+    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", text).replace("NoneType", "None").replace("'", '"')
+    return re.sub(r"<factory>|<object object at 0x[0-9a-f]+>|<[\w .-]+>", "…", text)
+
+
+def _prose(docstring: str) -> str:
+    """Turn a docstring into Markdown: its sections become lists."""
+    lines: list[str] = []
+    section = ""
+    # The specification is a document of the maintainers'.
+    for line in re.sub(r"\s*\((?:service-spec|contract)\.md[^)]*\)", "", docstring).splitlines():
+        title = line.strip().removesuffix(":")
+        if line.endswith(":") and title in _SECTIONS and not line.startswith(" "):
+            section = title
+            lines += ["", f"**{title}**", ""]
+        elif section and re.match(r" {4}\S", line):
+            name, colon, rest = line.strip().partition(": ")
+            item = f"- `{name}`: {rest}" if colon and section != "Returns" else f"- {line.strip()}"
+            lines.append(item)
+        elif section and not line.strip():
+            lines.append("")
+        elif section and line.startswith(" "):
+            lines.append(f"  {line.strip()}")
+        else:
+            section = ""
+            lines.append(line)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"

@@ -1,0 +1,132 @@
+"""Writes the reference pages that are made from the code: `python -m scripts.docs_reference`.
+
+The pages are committed, so that they can be read where the repository is read. `tests/docs/test_reference.py` fails
+when one of them is not what the code says now.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+from prometheus_client import CollectorRegistry
+from scripts.docs_api import api_page, errors_page
+from scripts.docs_markdown import cell, table
+from scripts.docs_python_sdk import python_sdk_page
+from scripts.docs_states import states_page, states_picture
+
+from taproof.cli import commands
+from taproof.options import OPTIONS, variable
+from taproof.web.developer_api import build_developer_api
+from taproof.web.metrics import Metrics
+from taproof.web.openapi import build_openapi
+
+DOCS: Final = Path(__file__).parent.parent / "docs"
+SETTINGS_INTRO: Final = """\
+# Settings
+
+Every option of `taproof serve` is also an environment variable; an option given on the command line wins. Command lines
+can be seen by other users of the machine, so secrets (the bot token, the master key, a database password) belong in the
+environment. A setting that cannot be used stops the start, with a sentence for each; a variable that begins with
+`TAPROOF_` and is no setting is a warning in the log.
+"""
+CLI_INTRO: Final = """\
+# Command line
+
+A command ends with 0 when it did what it says, with 1 when it could not (one sentence on stderr says why), and with 2
+when it was called wrongly. `--json` is for programs. Where an option has a variable, the option wins.
+
+All commands but `serve`, `login`, `logout`, `token` and `version` work on the database itself and need what the service
+has: the same `TAPROOF_DATABASE_URL`, and `TAPROOF_MASTER_KEY` with PostgreSQL. They may run while the service does.
+"""
+
+
+def openapi() -> dict[str, Any]:
+    """Return the document that `/openapi.json` answers. The services are not called to make it."""
+    unused: Any = None
+    metrics = Metrics(CollectorRegistry(), "")
+    return build_openapi(build_developer_api(*[unused] * 5, audit=unused, metrics=metrics))
+
+
+def settings_page() -> str:
+    """Return the page of all settings, in the groups and the order of `taproof serve --help`."""
+    parts = [SETTINGS_INTRO]
+    for panel in dict.fromkeys(option.panel for option in OPTIONS.values()):
+        rows = []
+        for name, option in OPTIONS.items():
+            if option.panel != panel:
+                continue
+            flag = f"`{option.flag} {option.metavar}`" if option.metavar else f"`{option.flag}`"
+            default = option.default or ("" if option.metavar else "off")
+            rows.append((cell(flag), f"`{variable(name)}`", cell(default), cell(option.help), cell(option.must)))
+        parts += [f"## {panel}", "", table(("option", "variable", "default", "what it does", "the value"), rows)]
+    return "\n".join(parts)
+
+
+def cli_page() -> str:
+    """Return the page of all commands, with every argument and option."""
+    found: list[tuple[str, Any]] = []
+
+    def walk(command: Any, path: str) -> None:
+        # Typer brings a click of its own, so no type is named.
+        for name, each in getattr(command, "commands", {}).items():
+            if hasattr(each, "commands"):
+                walk(each, f"{path} {name}")
+            else:
+                found.append((f"{path} {name}", each))
+
+    walk(typer.main.get_command(commands), "taproof")
+    summary = [(f"[`{path}`](#{path.replace(' ', '-')})", cell(each.help.split("\n")[0])) for path, each in found]
+    return "\n".join([CLI_INTRO, table(("command", "what it does"), summary), *(_command(*each) for each in found)])
+
+
+def _command(path: str, command: Any) -> str:
+    given = [each for each in command.params if each.param_type_name == "argument"]
+    options = [each for each in command.params if each.param_type_name == "option" and each.name != "help"]
+    usage = " ".join([path, *(_argument(each) for each in given), "[OPTIONS]" if options else ""]).strip()
+    parts = [f"## {path}", "", f"`{usage}`", "", command.help.strip(), ""]
+    if given:
+        parts.append(
+            table(("argument", "meaning"), [(f"`{_argument(each)}`", cell(each.help or "")) for each in given])
+        )
+    if options:
+        rows = [(_option(each), f"`{each.envvar}`" if each.envvar else "", cell(each.help or "")) for each in options]
+        parts.append(table(("option", "variable", "meaning"), rows))
+    return "\n".join(parts)
+
+
+def _argument(argument: Any) -> str:
+    name = argument.metavar or argument.name.upper()
+    return name if argument.required else f"[{name}]"
+
+
+def _option(option: Any) -> str:
+    names = [each for each in (*option.opts, *option.secondary_opts) if each.strip()]
+    metavar = "" if option.is_flag else f" {option.metavar or 'TEXT'}"
+    return cell(", ".join(f"`{name}{metavar}`" for name in names))
+
+
+PAGES: Final[dict[str, Callable[[], str]]] = {
+    "reference/api.md": lambda: api_page(openapi()),
+    "reference/errors.md": lambda: errors_page(openapi()),
+    "reference/settings.md": settings_page,
+    "reference/cli.md": cli_page,
+    "reference/python-sdk.md": python_sdk_page,
+    "reference/session-states.md": states_page,
+    "images/session-states.svg": states_picture,
+}
+"""What is written, by its path below docs/, and what makes it."""
+
+
+def main() -> None:
+    """Write every page that is not what the code says."""
+    for name, make in PAGES.items():
+        path, text = DOCS / name, make().rstrip("\n") + "\n"
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            print(f"docs/{name}")
+
+
+if __name__ == "__main__":
+    main()

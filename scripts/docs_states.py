@@ -1,0 +1,112 @@
+"""The page of a session's states and its picture, drawn from the table in `core/session_state.py`."""
+
+from html import escape
+from typing import Final
+
+from scripts.docs_markdown import cell, table
+
+from taproof.core.clock import MINUTE
+from taproof.core.model import Status
+from taproof.core.session_state import SESSION_LIFETIME, TRANSITIONS, SessionEvent
+
+STATES_INTRO: Final = """\
+# A session's states
+
+![The states of a session and what leads from one to the next](../images/session-states.svg)
+
+A session begins as `pending`. What the table does not have does not happen: a second tap, a tap after the end or a
+second read change nothing.
+"""
+MEANINGS: Final[dict[Status, str]] = {
+    "pending": "The user has not decided.",
+    "confirmed": "The user tapped Confirm; nobody has read that yet.",
+    "cancelled": "The user tapped Cancel.",
+    "expired": f"The {SESSION_LIFETIME // MINUTE} minutes ended before a decision.",
+    "used": "Identity and proof were read: once. Start a new session for another sign-in.",
+}
+CAUSES: Final[dict[SessionEvent, str]] = {
+    "open": "the user opens the link",
+    "confirm": "the user taps Confirm",
+    "cancel": "the user taps Cancel",
+    "expire": f"{SESSION_LIFETIME // MINUTE} minutes are over",
+    "consume": "verify answers it",
+}
+AT_ONCE: Final = """\
+**Expiry needs nobody.** A pending session is `expired` for every reader from the instant that its time is over, whether
+or not the housekeeping has written it down; a tap at that instant or later does not confirm.
+
+**Each change is one guarded statement**: of many readers, taps or nodes at once, one wins. A property test holds both
+databases to this table.
+
+**With a `code_challenge`**, who holds the verifier is answered the same `confirmed` again, byte for byte, within 60
+seconds after the first read, so that a lost answer does not lose a sign-in. The state is `used` from the first read on.
+"""
+_PLACES: Final[dict[Status, tuple[int, int]]] = {
+    "pending": (110, 150),
+    "confirmed": (480, 60),
+    "cancelled": (480, 150),
+    "expired": (480, 240),
+    "used": (760, 60),
+}
+_WIDTH: Final = 130
+_HEIGHT: Final = 44
+_STYLE: Final = (
+    "text{font:13px system-ui,sans-serif;fill:#1b1f24;text-anchor:middle}.s{font-weight:600}"
+    "path{fill:none;stroke:#57606a;stroke-width:1.5;marker-end:url(#a)}"
+    "rect.s{fill:#eef4ff;stroke:#2f6feb;stroke-width:1.5}rect.e{fill:#f6f8fa;stroke:#57606a;stroke-width:1.5}"
+)
+_ARROWHEAD: Final = (
+    '<defs><marker id="a" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" orient="auto">'
+    '<path d="M0 0L8 4L0 8z" style="fill:#57606a;stroke:none;marker-end:none"/></marker></defs>'
+)
+
+
+def states_page() -> str:
+    """Return the page: the picture, what each state means, and the table itself."""
+    ends = {target for _, target in _changes()} - {source for source, _ in TRANSITIONS}
+    states = [(f"`{state}`", cell(text), "yes" if state in ends else "") for state, text in MEANINGS.items()]
+    moves = [(f"`{source}`", cell(CAUSES[event]), f"`{target}`") for (source, event), target in TRANSITIONS.items()]
+    return "\n".join(
+        [
+            STATES_INTRO,
+            table(("state", "meaning", "nothing follows"), states),
+            table(("from", "when", "to"), moves),
+            AT_ONCE,
+        ]
+    )
+
+
+def _changes() -> list[tuple[Status, Status]]:
+    return [(source, target) for (source, _), target in TRANSITIONS.items()]
+
+
+def states_picture() -> str:
+    """Return the picture as SVG. It has a background of its own: a page around it may be light or dark."""
+    leaves = {source for source, _ in TRANSITIONS}
+    parts = [
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 300" role="img">',
+        "<title>The states of a session</title>",
+        f"<style>{_STYLE}</style>",
+        _ARROWHEAD,
+        '<rect width="860" height="300" rx="8" fill="#fff"/>',
+    ]
+    parts += [_arrow(source, event, target) for (source, event), target in TRANSITIONS.items()]
+    for state, (x, y) in _PLACES.items():
+        kind = "s" if state in leaves else "e"
+        box = f'x="{x - _WIDTH // 2}" y="{y - _HEIGHT // 2}" width="{_WIDTH}" height="{_HEIGHT}" rx="8"'
+        parts.append(f'<rect class="{kind}" {box}/><text class="s" x="{x}" y="{y + 5}">{state}</text>')
+    return "\n".join([*parts, "</svg>"])
+
+
+def _arrow(source: Status, event: SessionEvent, target: Status) -> str:
+    (x1, y1), (x2, y2) = _PLACES[source], _PLACES[target]
+    cause = escape(CAUSES[event])
+    if source == target:  # A loop above the box.
+        top = y1 - _HEIGHT // 2
+        path = f"M{x1 - 25} {top}C{x1 - 35} {top - 50} {x1 + 35} {top - 50} {x1 + 25} {top}"
+        return f'<path d="{path}"/><text x="{x1}" y="{top - 44}">{cause}</text>'
+    start, end = x1 + _WIDTH // 2, x2 - _WIDTH // 2
+    middle = (start + (60 if y1 != y2 else 0) + end) // 2
+    # Along the end's height the label has room above a line that is level there.
+    path = f"M{start} {y1}C{start + 40} {y1} {start + 10} {y2} {start + 60} {y2}L{end} {y2}"
+    return f'<path d="{path}"/><text x="{middle}" y="{y2 - 8}">{cause}</text>'

@@ -1,0 +1,31 @@
+// Makes the one file that the service gives to browsers: node build.mjs [folder]
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { build, transform } from "esbuild";
+
+const here = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url));
+const { version } = JSON.parse(readFileSync(here("package.json"), "utf8"));
+
+/** Style sheets are strings to esbuild, which makes only code small. */
+const smallStyle = {
+  name: "small-style",
+  setup: (/** @type {import("esbuild").PluginBuild} */ { onLoad }) =>
+    onLoad({ filter: /src[/\\]style\.js$/ }, async ({ path }) => {
+      const { STYLE } = await import(path);
+      const { code } = await transform(STYLE, { loader: "css", minify: true, target: "safari16" });
+      return { contents: `export const STYLE = ${JSON.stringify(code.trim())};` };
+    }),
+};
+
+await build({
+  entryPoints: [here("src/index.js")],
+  outfile: `${process.argv[2] ?? here(`../../src/taproof/web/static/sdk/${version}`)}/taproof.js`,
+  bundle: true,
+  minify: true,
+  format: "esm",
+  target: "es2022",
+  charset: "utf8",
+  legalComments: "inline",
+  banner: { js: `/*! Taproof ${version}, Apache-2.0 */` },
+  plugins: [smallStyle],
+});

@@ -1,0 +1,13 @@
+export { SignInError } from "./errors.js";
+export { resume, signIn } from "./sign_in.js";
+export { TaproofButton } from "./element.js";
+
+/**
+ * @typedef {import("./sign_in.js").SignInOptions} SignInOptions
+ * @typedef {import("./sign_in.js").SignInResult} SignInResult
+ * @typedef {import("./sign_in.js").Confirmed} Confirmed
+ * @typedef {import("./sign_in.js").Ended} Ended
+ * @typedef {import("./sign_in.js").Identity} Identity
+ * @typedef {import("./sign_in.js").WaitingStatus} WaitingStatus
+ * @typedef {import("./link.js").SignInLink} SignInLink
+ */

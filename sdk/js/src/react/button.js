@@ -1,0 +1,66 @@
+"use client";
+
+import { createElement, useCallback, useRef } from "react";
+
+import "../element.js";
+
+/** @typedef {import("../index.js").SignInResult} SignInResult */
+
+/**
+ * @typedef {object} TaproofButtonProps Further props, such as `id`, `style` or `slot`, are those of the element.
+ * @property {string} projectId
+ * @property {string} baseUrl The service's address.
+ * @property {string} [submitUrl] The path on your own server that takes the proof. The page then goes where it says.
+ * @property {string} [label]
+ * @property {string} [language]
+ * @property {string} [className]
+ * @property {(status: string, event: CustomEvent) => void} [onStatus]
+ * @property {(result: Extract<SignInResult, { status: "confirmed" }>, event: CustomEvent) => void} [onConfirmed] Without
+ *   `submitUrl`: send `result.proof` to your server.
+ * @property {(location: string, event: CustomEvent) => void} [onSignedIn] Your server has taken the proof. Call
+ *   `event.preventDefault()` to navigate yourself, with a router.
+ * @property {(status: string, event: CustomEvent) => void} [onEnded]
+ * @property {(error: Error, event: CustomEvent) => void} [onError]
+ */
+
+/** The element's events, and which prop gets which part of their detail. @type {[string, string, string][]} */
+const EVENTS = [
+  ["taproof-status", "onStatus", "status"],
+  ["taproof-confirmed", "onConfirmed", "result"],
+  ["taproof-signed-in", "onSignedIn", "location"],
+  ["taproof-ended", "onEnded", "status"],
+  ["taproof-error", "onError", "error"],
+];
+
+/**
+ * `<taproof-button>` with props and callbacks.
+ *
+ * @param {TaproofButtonProps & Record<string, unknown>} props
+ */
+export function TaproofButton(props) {
+  const { projectId, baseUrl, submitUrl, label, language, className, ...rest } = props;
+  for (const [, prop] of EVENTS) delete rest[prop];
+  // Listeners are attached once, and call what was given last: a callback may close over state that has changed since.
+  const latest = useRef(/** @type {Record<string, any>} */ (props));
+  latest.current = props;
+  const listening = useRef(/** @type {AbortController | null} */ (null));
+  const attach = useCallback((/** @type {HTMLElement | null} */ element) => {
+    listening.current?.abort();
+    if (element === null) return;
+    listening.current = new AbortController();
+    for (const [type, prop, part] of EVENTS) {
+      const tell = (/** @type {any} */ event) => latest.current[prop]?.(event.detail[part], event);
+      element.addEventListener(type, tell, { signal: listening.current.signal });
+    }
+  }, []);
+  return createElement("taproof-button", {
+    ...rest,
+    ref: attach,
+    class: className,
+    label,
+    language,
+    "project-id": projectId,
+    "base-url": baseUrl,
+    "submit-url": submitUrl,
+  });
+}

@@ -1,0 +1,123 @@
+"use client";
+
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+
+import { modulesOf } from "../qr.js";
+import { resume, signIn } from "../sign_in.js";
+
+/**
+ * @typedef {import("../sign_in.js").SignInResult} SignInResult
+ * @typedef {import("../sign_in.js").SignInOptions} SignInOptions
+ * @typedef {import("../link.js").SignInLink} SignInLink
+ */
+
+/**
+ * @typedef {object} SignInState
+ * @property {"idle" | import("../sign_in.js").WaitingStatus | SignInResult["status"] | "error"} status
+ * @property {SignInLink | null} link What to show the user; null while there is none, and when it is over.
+ * @property {SignInResult | null} result How it ended. When it is confirmed, send `result.proof` to your server.
+ * @property {Error | null} error Why it cannot go on.
+ */
+
+/**
+ * @typedef {object} QrCode The link's QR code, for `<svg viewBox={qr.viewBox}><path d={qr.path} /></svg>`, dark on white.
+ * @property {string} viewBox With the white edge that scanners need.
+ * @property {string} path
+ */
+
+/** @type {SignInState} */
+const IDLE = { status: "idle", link: null, result: null, error: null };
+const EDGE = 4; // Modules.
+
+/**
+ * A sign-in for a page of your own making. It is started by `start`, or goes on by itself where a reload has cut it short;
+ * it ends when the component is gone for good.
+ *
+ * @param {{ projectId: string, baseUrl: string }} options `baseUrl`: the service's address.
+ * @returns {SignInState & { qr: QrCode | null, start: () => void, cancel: () => void }} `start` does nothing while one is
+ *   under way.
+ */
+export function useTaproof({ projectId, baseUrl }) {
+  const [state, setState] = useState(IDLE);
+  /** The sign-in that is under way. */
+  const current = useRef(/** @type {AbortController | null} */ (null));
+  /** For which options it is, or would be. */
+  const owner = useRef(/** @type {unknown} */ (null));
+  const mounted = useRef(false);
+
+  const go = useCallback(
+    (/** @type {(options: SignInOptions) => Promise<SignInResult> | null} */ begin) => {
+      if (current.current !== null) return;
+      const controller = new AbortController();
+      /** @param {Partial<SignInState>} changes */
+      const update = (changes) => {
+        if (current.current === controller) setState((before) => ({ ...before, ...changes }));
+      };
+      /** @param {Partial<SignInState>} changes */
+      const end = (changes) => {
+        update({ link: null, ...changes });
+        if (current.current === controller) current.current = null;
+      };
+      const going = begin({
+        projectId,
+        baseUrl,
+        signal: controller.signal,
+        onLink: (link) => update({ link }),
+        onStatus: (status) => update({ status }),
+      });
+      if (going === null) return;
+      current.current = controller;
+      setState({ ...IDLE, status: "starting" });
+      going.then(
+        (result) => end({ status: result.status, result }),
+        (error) => end({ status: "error", error }),
+      );
+    },
+    [projectId, baseUrl],
+  );
+  const start = useCallback(() => go(signIn), [go]);
+  const cancel = useCallback(() => {
+    const controller = current.current;
+    if (controller === null) return;
+    // At once, and not when it has noticed: `start` may be called right after this.
+    current.current = null;
+    setState({ ...IDLE, status: "aborted", result: { status: "aborted" } });
+    controller.abort();
+  }, []);
+
+  useEffect(() => {
+    const stop = () => {
+      const controller = current.current;
+      current.current = null;
+      setState(IDLE);
+      controller?.abort();
+    };
+    if (owner.current !== go) stop();
+    owner.current = go;
+    mounted.current = true;
+    go(resume);
+    return () => {
+      mounted.current = false;
+      // StrictMode unmounts and mounts again in one go; what is only that must not end a sign-in.
+      queueMicrotask(() => {
+        if (!mounted.current) stop();
+      });
+    };
+  }, [go]);
+
+  const deeplink = state.link?.deeplink;
+  const qr = useMemo(() => (deeplink === undefined ? null : qrCodeOf(deeplink)), [deeplink]);
+  return { ...state, qr, start, cancel };
+}
+
+/**
+ * @param {string} text
+ * @returns {QrCode | null} null for a link that is too long for a code.
+ */
+function qrCodeOf(text) {
+  const rows = modulesOf(text);
+  if (rows === null) return null;
+  const path = rows.flatMap((row, y) => row.map((dark, x) => (dark ? `M${x},${y}h1v1h-1z` : ""))).join("");
+  const side = rows.length + 2 * EDGE;
+  return { viewBox: `${-EDGE} ${-EDGE} ${side} ${side}`, path };
+}

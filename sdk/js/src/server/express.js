@@ -1,0 +1,127 @@
+// Sign-in for Express 4.18 and later, and 5, with the session of express-session.
+
+import { failed, makeEndpoint, readBody, refusal, refusedAccount, signedInOf, HOME } from "./endpoint.js";
+
+/** @typedef {import("./endpoint.js").SignedIn} SignedIn */
+/** @typedef {import("express").Request & { session?: any }} Request With express-session's session. */
+
+const SESSION_KEY = "taproof";
+const SIGN_IN_FIRST = "Sign in first.";
+
+/**
+ * Return what to mount at the button's `submit-url`, behind express-session:
+ *
+ *     app.use("/auth/taproof", taproofExpress({ projectId, webhookSecret, guard: new MemoryGuard() }));
+ *
+ * It answers `POST` there, which signs in, and `POST …/sign-out`. Each sign-in starts a session with a new id and nothing
+ * of the one before, which somebody else may have planted. A body parser before it does no harm.
+ *
+ * Behind a proxy set Express's "trust proxy", for browsers that do not send Sec-Fetch-Site.
+ *
+ * @param {import("./endpoint.js").EndpointOptions & {
+ *   onSignIn?: (user: SignedIn, req: Request) => unknown,
+ * }} options `onSignIn` is called, and awaited, when the proof has held and the new session holds the user: store the
+ *   user there, or add to `req.session`. Returning false refuses the account with 403; what it throws goes to Express's
+ *   error handler. Either way nobody is signed in.
+ * @returns {(req: Request, res: import("express").Response, next: import("express").NextFunction) => Promise<void>}
+ * @throws {TypeError} An option is missing or wrong.
+ */
+export function taproofExpress({ onSignIn, ...options }) {
+  const endpoint = makeEndpoint(options);
+
+  /** @param {Request} req @returns {Promise<import("./endpoint.js").Answer>} */
+  async function signIn(req) {
+    const body = req.body === undefined ? await readBody(req) : req.body;
+    const answer = await endpoint.signIn(body, typeof req.query.next === "string" ? req.query.next : null);
+    if (answer.signedIn === undefined) return answer;
+    await step(req, "regenerate");
+    req.session[SESSION_KEY] = answer.signedIn;
+    let isStored = false;
+    try {
+      if ((await onSignIn?.(answer.signedIn, req)) === false) return refusedAccount();
+      await step(req, "save");
+      isStored = true;
+      return answer;
+    } finally {
+      // Left alone, express-session would store it with whatever answer is sent.
+      if (!isStored) await step(req, "destroy");
+    }
+  }
+
+  /** @param {Request} req @returns {Promise<import("./endpoint.js").Answer>} */
+  async function signOut(req) {
+    await step(req, "destroy");
+    return { status: 200, content: { location: HOME } };
+  }
+
+  return async function taproof(req, res, next) {
+    const act = { "/": signIn, "/sign-out": signOut }[req.path];
+    if (act === undefined) return next();
+    try {
+      requireSession(req);
+      if (req.method !== "POST") res.set("Allow", "POST");
+      const { status, content } =
+        req.method === "POST" ? (refusal(asked(req)) ?? (await act(req))) : failed(405, "Send a POST request.");
+      res.status(status).set("Cache-Control", "no-store").json(content);
+    } catch (error) {
+      next(error);
+    }
+  };
+}
+
+/**
+ * Return who is signed in, null when nobody is.
+ *
+ * @param {Request} req
+ * @returns {SignedIn | null}
+ */
+export function signedIn(req) {
+  return signedInOf(req.session?.[SESSION_KEY]);
+}
+
+/**
+ * Return a handler that lets only signed-in people through: `app.get("/orders", requireSignedIn("/sign-in"), …)`.
+ *
+ * @param {string} [page] The path of the page with the button, to which others are sent, with `?next=` the page that they
+ *   asked for. Without it they are answered 401.
+ * @returns {(req: Request, res: import("express").Response, next: import("express").NextFunction) => void}
+ */
+export function requireSignedIn(page) {
+  return (req, res, next) => {
+    if (signedIn(req) !== null) return next();
+    if (page === undefined) res.status(401).json({ error: SIGN_IN_FIRST });
+    else res.redirect(303, `${page}?next=${encodeURIComponent(req.originalUrl)}`);
+  };
+}
+
+/** @param {Request} req */
+function requireSession(req) {
+  if (typeof req.session?.regenerate !== "function") {
+    throw new Error("Put express-session before taproofExpress: app.use(session({ … })).");
+  }
+}
+
+/**
+ * @param {Request} req
+ * @param {"regenerate" | "save" | "destroy"} name
+ * @returns {Promise<void>}
+ */
+function step(req, name) {
+  return new Promise((resolve, reject) => {
+    req.session[name]((/** @type {unknown} */ error) => (error ? reject(error) : resolve()));
+  });
+}
+
+/** @param {Request} req */
+function asked(req) {
+  // As Express itself does for `req.hostname`, which has lost the port.
+  const trusted = req.app.get("trust proxy fn")?.(req.socket.remoteAddress, 0);
+  const forwarded = trusted ? req.get("X-Forwarded-Host")?.split(",")[0].trim() : undefined;
+  return {
+    contentType: req.get("Content-Type"),
+    fetchSite: req.get("Sec-Fetch-Site"),
+    origin: req.get("Origin"),
+    scheme: req.protocol,
+    host: forwarded || req.get("Host") || "",
+  };
+}

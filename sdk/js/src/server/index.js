@@ -1,0 +1,16 @@
+// What an application's own server needs: the check of a proof, and of a webhook. For Node 20 and later.
+
+export * from "./errors.js";
+export { MemoryGuard } from "./guard.js";
+export { settingsFrom } from "./settings.js";
+export { verifyProof } from "./proof.js";
+export { verifyWebhook } from "./webhook.js";
+
+/** @typedef {import("./proof.js").Identity} Identity */
+/** @typedef {import("./proof.js").ProofOptions} ProofOptions */
+/** @typedef {import("./settings.js").Settings} Settings */
+/** @typedef {import("./webhook.js").WebhookEvent} WebhookEvent */
+/**
+ * @template [Answer=boolean | Promise<boolean>]
+ * @typedef {import("./guard.js").SingleUseGuard<Answer>} SingleUseGuard
+ */

@@ -1,0 +1,104 @@
+// Sign-in for the App Router of Next.js, and for whatever else answers a Web-standard Request with a Response. The
+// session is the application's own: Next.js has none.
+
+import { makeEndpoint, readBody, refusal, refusedAccount, HOME } from "./endpoint.js";
+
+/** @typedef {import("./endpoint.js").SignedIn} SignedIn */
+
+/**
+ * @typedef {import("./endpoint.js").EndpointOptions & {
+ *   startSession: (user: SignedIn, request: Request) => unknown,
+ * }} SignInOptions `startSession` is called, and awaited, when the proof has held. It must start a fresh session: a new
+ *   random id, and nothing of the session before. Set its cookie with `cookies()` of `next/headers`, or return a `Headers`
+ *   with Set-Cookie. Returning false refuses the account with 403; what it throws is Next.js's to handle.
+ */
+
+/**
+ * Return the handler of `app/auth/taproof/route.js`, the button's `submit-url`:
+ *
+ *     export const { POST } = taproofSignIn(() => {
+ *       const { projectId, webhookSecret } = settingsFrom(process.env);
+ *       return { projectId, webhookSecret, guard: new MemoryGuard(), startSession };
+ *     });
+ *
+ * @param {SignInOptions | (() => SignInOptions)} options A function is called once, at the first request: `next build`
+ *   loads this module too, often where the secret is not set.
+ * @returns {{ POST: (request: Request) => Promise<Response> }}
+ * @throws {TypeError} An option is missing or wrong. With a function the first request fails so.
+ */
+export function taproofSignIn(options) {
+  /** @param {SignInOptions} given */
+  const prepare = ({ startSession, ...rest }) => {
+    if (typeof startSession !== "function") throw new TypeError("Give startSession: what starts your own session.");
+    return { startSession, endpoint: makeEndpoint(rest) };
+  };
+  let prepared = typeof options === "function" ? null : prepare(options);
+  return {
+    async POST(request) {
+      const refused = refusal(asked(request));
+      if (refused !== null) return response(refused);
+      prepared ??= prepare(/** @type {() => SignInOptions} */ (options)());
+      const next = new URL(request.url).searchParams.get("next");
+      const answer = await prepared.endpoint.signIn(await readBody(streamOf(request)), next);
+      if (answer.signedIn === undefined) return response(answer);
+      const started = await prepared.startSession(answer.signedIn, request);
+      return started === false ? response(refusedAccount()) : response(answer, started);
+    },
+  };
+}
+
+/**
+ * Return the handler of `app/auth/taproof/sign-out/route.js`.
+ *
+ * @param {{ endSession: (request: Request) => unknown }} options `endSession` is called, and awaited, for a request of one
+ *   of this application's own pages. End the session on the server, and delete its cookie, with `cookies()` or in a
+ *   `Headers` that it returns.
+ * @returns {{ POST: (request: Request) => Promise<Response> }}
+ */
+export function taproofSignOut({ endSession }) {
+  if (typeof endSession !== "function") throw new TypeError("Give endSession: what ends your own session.");
+  return {
+    async POST(request) {
+      const refused = refusal(asked(request));
+      return refused === null
+        ? response({ status: 200, content: { location: HOME } }, await endSession(request))
+        : response(refused);
+    },
+  };
+}
+
+/**
+ * @param {import("./endpoint.js").Answer} answer
+ * @param {unknown} [more] Headers to send beside.
+ */
+function response({ status, content }, more) {
+  const headers = new Headers(more instanceof Headers ? more : undefined);
+  headers.set("Cache-Control", "no-store");
+  headers.set("Content-Type", "application/json");
+  return new Response(JSON.stringify(content), { status, headers });
+}
+
+/** @param {Request} request */
+function asked({ headers, url }) {
+  // Next.js writes both X-Forwarded headers itself when no proxy has. A page of another site, which this is about, cannot:
+  // the browser would ask first, and nothing here answers that.
+  const { protocol, host } = new URL(url);
+  /** @param {string} name */
+  const forwarded = (name) => headers.get(name)?.split(",")[0].trim();
+  return {
+    contentType: headers.get("Content-Type"),
+    fetchSite: headers.get("Sec-Fetch-Site"),
+    origin: headers.get("Origin"),
+    scheme: forwarded("X-Forwarded-Proto") || protocol.slice(0, -1),
+    host: forwarded("X-Forwarded-Host") || headers.get("Host") || host,
+  };
+}
+
+/**
+ * @param {Request} request
+ * @returns {AsyncIterable<Uint8Array>}
+ */
+async function* streamOf({ body }) {
+  const reader = body?.getReader();
+  for (let part = await reader?.read(); part?.value !== undefined; part = await reader?.read()) yield part.value;
+}

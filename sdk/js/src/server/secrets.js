@@ -1,0 +1,39 @@
+// The secrets and numbers that an application gives, checked before anything is checked with them.
+
+export const WRONG_SECRET =
+  "The secret must be the project's webhook secret: the whole whsec_… string, nothing around it.";
+
+/**
+ * Return the one or several webhook secrets that were given.
+ *
+ * @param {string | readonly string[]} secret
+ * @returns {string[]}
+ * @throws {TypeError} One of them is something else, or there is none. The message does not show it.
+ */
+export function requireWebhookSecrets(secret) {
+  const secrets = typeof secret === "string" ? [secret] : Array.isArray(secret) ? [...secret] : [];
+  if (secrets.length === 0) throw new TypeError("Give at least one webhook secret (whsec_…).");
+  for (const each of secrets) {
+    if (typeof each === "string" && each.startsWith("sk_")) {
+      throw new TypeError("This is the secret key (sk_…). It signs nothing: give the webhook secret (whsec_…).");
+    }
+    if (typeof each !== "string" || !/^whsec_[A-Za-z0-9+/_=-]+$/.test(each)) throw new TypeError(WRONG_SECRET);
+  }
+  return secrets;
+}
+
+/**
+ * Return the number that was given, or the one to take when there is none.
+ *
+ * A string would be joined to a time and not added to it: "5" could make a proof hold for centuries.
+ *
+ * @param {unknown} value
+ * @param {number} otherwise
+ * @param {string} name
+ * @throws {TypeError}
+ */
+export function requireNumber(value, otherwise, name) {
+  if (value === undefined) return otherwise;
+  if (typeof value !== "number") throw new TypeError(`Give ${name} as a number of seconds.`);
+  return value;
+}

@@ -1,0 +1,43 @@
+// What an application knows of the service: three settings, by the same names in every framework and language.
+
+import { requireWebhookSecrets } from "./secrets.js";
+
+/**
+ * @typedef {object} Settings
+ * @property {string} baseUrl Where browsers reach the service: `https://signin.example.com` (`TAPROOF_BASE_URL`).
+ * @property {string} projectId `proj_…` (`TAPROOF_PROJECT_ID`).
+ * @property {string[]} webhookSecret `whsec_…`, or several during a rotation, with a comma between
+ *   (`TAPROOF_WEBHOOK_SECRET`). Not enumerable, to keep it out of logs; so name it when you pass it on.
+ */
+
+const BASE_URL = /^https?:\/\/([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$/;
+
+/**
+ * Take the three settings from `process.env` or the like.
+ *
+ * @param {Record<string, string | undefined>} values
+ * @returns {Readonly<Settings>}
+ * @throws {TypeError} It says everything that is wrong, so that one start is enough to learn it, and shows no value.
+ */
+export function settingsFrom(values) {
+  const [baseUrl, projectId, secret] = ["TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET"].map(
+    (name) => values[name]?.trim() ?? "",
+  );
+  const settings = { baseUrl: baseUrl.replace(/\/+$/, ""), projectId };
+  const wrong = [];
+  if (!BASE_URL.test(settings.baseUrl)) {
+    wrong.push("TAPROOF_BASE_URL must be where browsers reach Taproof, such as https://signin.example.com.");
+  }
+  if (!/^proj_[A-Za-z0-9]+$/.test(projectId)) {
+    wrong.push("TAPROOF_PROJECT_ID must be the project's id (proj_…), as Taproof's console shows it.");
+  }
+  /** @type {string[]} */
+  let webhookSecret = [];
+  try {
+    webhookSecret = requireWebhookSecrets(secret.split(/[\s,]+/));
+  } catch {
+    wrong.push("TAPROOF_WEBHOOK_SECRET must be the project's webhook secret (whsec_…).");
+  }
+  if (wrong.length > 0) throw new TypeError(wrong.join(" "));
+  return Object.freeze(Object.defineProperty({ ...settings, webhookSecret }, "webhookSecret", { enumerable: false }));
+}

@@ -1,0 +1,227 @@
+// Checking a webhook on the application's own server (Standard Webhooks 1.0). Nothing is asked of the service.
+
+import { createHmac, timingSafeEqual } from "node:crypto";
+
+import { WebhookFromFuture, WebhookMalformed, WebhookSignatureInvalid, WebhookTooOld } from "./errors.js";
+import { WRONG_SECRET, requireNumber, requireWebhookSecrets } from "./secrets.js";
+import { isText, own, readObject } from "./strict_json.js";
+
+const LONGEST_BODY = 65_536; // Bytes: many times what any event needs.
+const STANDARD_HEADERS = ["webhook-id", "webhook-timestamp", "webhook-signature"];
+const SERVICE_SIGNATURE = "x-service-signature";
+const INSTANT = /^([0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,6}))?Z$/;
+const INSTANT_FIELDS = new Map([
+  ["auth.confirmed", "confirmed_at"], ["auth.cancelled", "cancelled_at"], ["webhook.test", "created_at"],
+]);
+
+/**
+ * What a webhook that holds tells. Frozen.
+ *
+ * @typedef {object} WebhookEvent
+ * @property {string} id `evt_…`, the same on every attempt: take each only once.
+ * @property {string} type "auth.confirmed", "auth.cancelled" or "webhook.test"; or one of a newer service: answer 200, do
+ *   nothing.
+ * @property {string} projectId The project that it is about.
+ * @property {string | null} sessionToken The sign-in that it is about; null for other events. Not enumerable, to keep it
+ *   out of logs.
+ * @property {string | null} messengerId The user's account in the messenger, digits, to store the user under. As the next
+ *   two, it is there for "auth.confirmed", and null otherwise.
+ * @property {string | null} messengerName The display name that the user chose. Escape it, trust it in nothing.
+ * @property {string | null} messengerUsername The user's handle, without "@"; null when there is none.
+ * @property {number | null} occurredAt When the user decided, or when the test was made, in seconds since the epoch, to the
+ *   millisecond; null for the events of a newer service.
+ * @property {number | null} signedAt When this attempt was signed, in seconds since the epoch; null when
+ *   `X-Service-Signature` alone was there to check, which signs no time.
+ * @property {Record<string, unknown>} data The whole body, for what a newer service adds. Not enumerable.
+ */
+
+/**
+ * Check a webhook and return the event that it tells of.
+ *
+ * The three headers of Standard Webhooks decide when any of them is there. Without them `X-Service-Signature` decides; it
+ * signs no time, so whoever has seen one request could send it again for ever. Hence: keep the ids of the events that
+ * were handled, for all servers together, and handle none twice.
+ *
+ * @param {Uint8Array} body The request's body, the bytes exactly as they came, such as `express.raw()` gives them.
+ * @param {Record<string, string | string[] | undefined> | Headers} headers Those of Node, or of a Web-standard Request.
+ * @param {string | readonly string[]} secret The project's webhook secret; several are tried in turn, for a rotation.
+ * @param {{ tolerance?: number, now?: number }} [options] `tolerance`: seconds that `webhook-timestamp` may lie in the
+ *   past or in the future, 300 unless given. `now`: the time in seconds since the epoch, as a test would give it.
+ * @returns {Readonly<WebhookEvent>}
+ * @throws {WebhookMalformed | WebhookSignatureInvalid | WebhookTooOld | WebhookFromFuture} Each is a WebhookError.
+ * @throws {TypeError} A mistake in the application: `secret` is not a webhook secret, `body` not bytes, `headers` not
+ *   the request's headers.
+ */
+export function verifyWebhook(body, headers, secret, options = {}) {
+  const secrets = requireWebhookSecrets(secret);
+  const keys = secrets.map(standardKey);
+  const tolerance = requireNumber(options.tolerance, 300, "tolerance");
+  const now = requireNumber(options.now, Date.now() / 1000, "now");
+  if (!(body instanceof Uint8Array)) {
+    throw new TypeError("Give the request's body as the bytes that came, before anything has parsed or decoded it.");
+  }
+  const given = signatureHeaders(headers);
+  if (body.length > LONGEST_BODY) throw new WebhookMalformed("The body is too long for an event of Taproof.");
+  const serviceSignature = given.get(SERVICE_SIGNATURE);
+  let signedAt = null;
+  if (STANDARD_HEADERS.some((name) => given.has(name))) {
+    signedAt = requireStandardSignature(body, given, keys);
+    // Written so that NaN refuses: every comparison with it is false.
+    if (!(signedAt >= now - tolerance)) {
+      throw new WebhookTooOld("The webhook was signed too long ago. If it is a new one, compare the servers' clocks.");
+    }
+    if (!(signedAt <= now + tolerance)) {
+      throw new WebhookFromFuture("The webhook was signed in the future. Compare the two servers' clocks.");
+    }
+  } else if (serviceSignature !== undefined) {
+    if (!secrets.some((each) => same(serviceSignature, createHmac("sha256", each).update(body).digest("hex")))) {
+      throw new WebhookSignatureInvalid(
+        "X-Service-Signature fits no secret given. Check the bytes exactly as they came, and use the project's current"
+        + " webhook secret.",
+      );
+    }
+  } else {
+    throw new WebhookMalformed("The request is not signed: it has neither webhook-signature nor X-Service-Signature.");
+  }
+  const event = eventOf(parsed(body), signedAt);
+  if (signedAt !== null && given.get("webhook-id") !== event.id) {
+    throw new WebhookMalformed("The header webhook-id is not the id of the event in the body.");
+  }
+  return event;
+}
+
+/**
+ * Return what Standard Webhooks uses as the key: the part after the prefix, base64-decoded.
+ *
+ * @param {string} secret
+ */
+function standardKey(secret) {
+  const encoded = secret.slice("whsec_".length);
+  const key = Buffer.from(encoded, "base64");
+  // A second spelling of the same key would fit one kind of signature and not the other.
+  if (key.toString("base64") !== encoded) throw new TypeError(WRONG_SECRET);
+  return key;
+}
+
+/**
+ * Return the headers that matter here, by their names in lower case.
+ *
+ * @param {Record<string, string | string[] | undefined> | Headers} headers
+ */
+function signatureHeaders(headers) {
+  if (typeof headers !== "object" || headers === null || Array.isArray(headers)) {
+    throw new TypeError("Give the request's headers: request.headers in Node, Express and Next.js.");
+  }
+  const entries = headers instanceof Headers ? headers.entries() : Object.entries(headers);
+  /** @type {Map<string, string>} */
+  const found = new Map();
+  for (const [name, value] of entries) {
+    const lowered = name.toLowerCase();
+    if ((!STANDARD_HEADERS.includes(lowered) && lowered !== SERVICE_SIGNATURE) || value === undefined) continue;
+    if (typeof value !== "string") throw new TypeError(`Give the value of the header ${lowered} as one string.`);
+    // Two values: others on the way may have gone by the one, and this check by the other.
+    if (found.has(lowered)) throw new WebhookMalformed(`The header ${lowered} came twice.`);
+    found.set(lowered, value);
+  }
+  return found;
+}
+
+/**
+ * Throw unless one of the signatures was made with one of the keys; return the time that was signed with it.
+ *
+ * @param {Uint8Array} body
+ * @param {Map<string, string>} given
+ * @param {Buffer[]} keys
+ */
+function requireStandardSignature(body, given, keys) {
+  const [id, timestamp, signatures] = STANDARD_HEADERS.map((name) => {
+    const value = given.get(name);
+    if (value) return value;
+    throw new WebhookMalformed(`The header ${name} is missing. All three of ${STANDARD_HEADERS.join(", ")} are needed.`);
+  });
+  if (!/^[0-9]{1,12}$/.test(timestamp)) {
+    throw new WebhookMalformed("The header webhook-timestamp must be whole seconds since the epoch.");
+  }
+  for (const key of keys) {
+    const expected = `v1,${createHmac("sha256", key).update(`${id}.${timestamp}.`).update(body).digest("base64")}`;
+    for (const signature of signatures.split(" ")) if (same(signature, expected)) return Number(timestamp);
+  }
+  throw new WebhookSignatureInvalid(
+    "No signature in webhook-signature fits a secret given. Check the bytes exactly as they came, and use the project's"
+    + " current webhook secret.",
+  );
+}
+
+/**
+ * Compare in a time that does not tell how much of `given` is right.
+ *
+ * @param {string} given
+ * @param {string} expected
+ */
+function same(given, expected) {
+  const [left, right] = [Buffer.from(given), Buffer.from(expected)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}
+
+/** @param {Uint8Array} body */
+function parsed(body) {
+  try {
+    return readObject(body).fields;
+  } catch {
+    throw new WebhookMalformed("The body is not the JSON object of an event."); // The cause may quote it.
+  }
+}
+
+/**
+ * Return the event, each field of its exact type, or throw WebhookMalformed.
+ *
+ * @param {Record<string, unknown>} data
+ * @param {number | null} signedAt
+ * @returns {Readonly<WebhookEvent>}
+ */
+function eventOf(data, signedAt) {
+  const type = text(data, "event");
+  const instantField = INSTANT_FIELDS.get(type);
+  const confirmed = type === "auth.confirmed";
+  const event = {
+    id: text(data, "id"),
+    type,
+    projectId: text(data, "project_id"),
+    sessionToken: confirmed || type === "auth.cancelled" ? text(data, "session_token") : null,
+    messengerId: confirmed ? text(data, "messenger_id") : null,
+    messengerName: confirmed ? text(data, "messenger_name", true) : null,
+    messengerUsername: confirmed && own(data, "messenger_username") !== null
+      ? text(data, "messenger_username", true) || null
+      : null,
+    occurredAt: instantField === undefined ? null : instant(data, instantField),
+    signedAt,
+    data,
+  };
+  return Object.freeze(Object.defineProperties(event, { sessionToken: { enumerable: false }, data: { enumerable: false } }));
+}
+
+/**
+ * @param {Record<string, unknown>} data
+ * @param {string} name
+ * @param {boolean} [mayBeEmpty]
+ */
+function text(data, name, mayBeEmpty = false) {
+  const value = own(data, name);
+  if (isText(value) && (value || mayBeEmpty)) return value;
+  throw new WebhookMalformed(`The body's field ${name} must be there, as a string.`);
+}
+
+/**
+ * @param {Record<string, unknown>} data
+ * @param {string} name
+ */
+function instant(data, name) {
+  const [, toTheSecond, , fraction = ""] = INSTANT.exec(text(data, name)) ?? [];
+  const milliseconds = Date.parse(`${toTheSecond}Z`);
+  // Date takes the 30th of February for the 2nd of March, and knows a year 0.
+  if (!Number.isNaN(milliseconds) && !toTheSecond.startsWith("0000")
+      && new Date(milliseconds).toISOString().startsWith(toTheSecond)) {
+    return milliseconds / 1000 + Number(`0.${fraction}`);
+  }
+  throw new WebhookMalformed(`The body's field ${name} must be a time like 2026-11-20T22:44:03.127Z.`);
+}

@@ -1,0 +1,269 @@
+import { SignInError } from "./errors.js";
+import { linkOf } from "./link.js";
+
+/**
+ * @typedef {import("./link.js").SignInLink} SignInLink
+ *
+ * @typedef {object} Identity
+ * @property {string} messengerId
+ * @property {string} messengerName
+ * @property {string | null} messengerUsername
+ *
+ * @typedef {object} Confirmed
+ * @property {"confirmed"} status
+ * @property {Identity} identity For showing only: trust what your server finds in the proof, not this.
+ * @property {string} proof A signed JWT. Send it to your server, which checks it with the webhook secret.
+ * @property {string} confirmedAt ISO 8601, by the service's clock.
+ *
+ * @typedef {object} Ended
+ * @property {"cancelled" | "expired" | "used" | "aborted"} status `cancelled`: by the user in the messenger.
+ *   `expired`: ten minutes are over. `used`: somebody read the result before. `aborted`: by `signal`.
+ *
+ * @typedef {Confirmed | Ended} SignInResult
+ *
+ * @typedef {"starting" | "pending" | "retrying"} WaitingStatus `retrying`: the service cannot be reached just now.
+ *
+ * @typedef {object} SignInOptions
+ * @property {string} projectId
+ * @property {string} [baseUrl] The service's address. By default the origin that this module was loaded from.
+ * @property {AbortSignal} [signal] Ends the sign-in with `aborted`, and forgets it.
+ * @property {Pick<Storage, "getItem" | "setItem" | "removeItem"> | null} [storage] Where the sign-in is kept over a
+ *   reload; by default `sessionStorage`, with null nowhere. It holds what the result can be read with.
+ * @property {(link: SignInLink) => void} [onLink] Called once, with what to show the user.
+ * @property {(status: WaitingStatus) => void} [onStatus] Called on every change.
+ *
+ * @typedef {object} Kept What is kept over a reload.
+ * @property {string} token
+ * @property {string} deeplink
+ * @property {string} verifier
+ * @property {number} startedAt Milliseconds of the local clock; compared with nothing but that clock.
+ */
+
+/** Milliseconds that a session can be pending. */
+const LIFETIME = 600_000;
+/** Seconds that one call waits for the user; most proxies give up after 30 or 60. */
+const WAIT = 25;
+/** Milliseconds between two calls when waiting does not work. */
+const INTERVAL = 2_000;
+const LONGEST_PAUSE = 15_000;
+const OVERDUE = 10_000;
+
+/** Keys of the sign-ins that this page waits for. @type {Set<string>} */
+const running = new Set();
+
+/** @param {SignInOptions} options */
+const baseOf = ({ baseUrl }) => (baseUrl || new URL(import.meta.url).origin).replace(/\/$/, "");
+
+/** @param {SignInOptions} options */
+const keyOf = (options) => `taproof:${baseOf(options)}:${options.projectId}`;
+
+/**
+ * Use the storage, if there is one: a browser may refuse it, and then a sign-in does not outlive a reload.
+ *
+ * @template T
+ * @param {SignInOptions} options
+ * @param {(storage: Pick<Storage, "getItem" | "setItem" | "removeItem">) => T} use
+ * @returns {T | null}
+ */
+const withStorage = ({ storage = undefined }, use) => {
+  try {
+    return use(/** @type {Storage} */ (storage === undefined ? sessionStorage : storage));
+  } catch {
+    return null;
+  }
+};
+
+/** @param {Uint8Array} bytes */
+const base64url = (bytes) =>
+  btoa(String.fromCharCode(...bytes))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replaceAll("=", "");
+
+/**
+ * Sign the user in: ask the service for a link, hand it to `onLink`, and wait until the user has decided.
+ *
+ * @param {SignInOptions} options
+ * @returns {Promise<SignInResult>} Rejects with a `SignInError` only.
+ */
+export const signIn = (options) => run(options, null);
+
+/**
+ * Go on with the sign-in that was under way when this page was left or reloaded.
+ *
+ * @param {SignInOptions} options The same as for `signIn`.
+ * @returns {Promise<SignInResult> | null} null, at once, when there is none.
+ */
+export const resume = (options) => {
+  const key = keyOf(options);
+  const kept = /** @type {Kept | null} */ (
+    withStorage(options, (storage) => JSON.parse(storage.getItem(key) || "null"))
+  );
+  return kept && !running.has(key) && linkOf(kept.deeplink) && Date.now() - kept.startedAt < LIFETIME
+    ? run(options, kept)
+    : null;
+};
+
+/**
+ * @param {SignInOptions} options
+ * @param {Kept | null} kept
+ * @returns {Promise<SignInResult>}
+ */
+const run = async (options, kept) => {
+  const { projectId, signal, onLink, onStatus } = options;
+  const key = keyOf(options);
+  const listening = new AbortController();
+  const verifier = kept?.verifier ?? base64url(crypto.getRandomValues(new Uint8Array(32)));
+  let deadline = performance.now() + LIFETIME - (kept ? Math.max(0, Date.now() - kept.startedAt) : 0);
+  let wait = WAIT;
+  let failures = 0;
+  let told = "";
+  /** Whether to ask again at once. */
+  let woken = false;
+  /** Whether the service asked for a pause, which nothing but `signal` cuts short. */
+  let held = false;
+  /** Cuts short what is being waited for, be it an answer or the time of the next call. */
+  let interrupt = () => {};
+
+  /** @param {WaitingStatus} status */
+  const tell = (status) => {
+    if (status !== told) {
+      told = status;
+      onStatus?.(status);
+    }
+  };
+  // Timers of a hidden tab are slowed down, and a call that was under way when a phone slept may never be answered:
+  // whoever comes back should not wait for either.
+  /** @param {Event} event */
+  const look = (event) => {
+    // The first `pageshow` only says that the page has loaded.
+    if (!document.hidden && !held && /** @type {PageTransitionEvent} */ (event).persisted !== false) {
+      woken = true;
+      wait = WAIT;
+      interrupt();
+    }
+  };
+  for (const type of ["visibilitychange", "pageshow", "online"]) {
+    addEventListener(type, look, { signal: listening.signal });
+  }
+  signal?.addEventListener("abort", () => interrupt(), { signal: listening.signal });
+  running.add(key);
+
+  try {
+    if (!crypto.subtle) {
+      throw new SignInError(
+        "insecure_context",
+        "Signing in needs a secure page: open this one over https, or on localhost.",
+      );
+    }
+    const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier));
+    const challenge = base64url(new Uint8Array(digest));
+    const shown = linkOf(kept?.deeplink);
+    tell(kept ? "pending" : "starting");
+    if (shown) {
+      onLink?.(shown);
+    }
+    while (!signal?.aborted) {
+      // After a failure a quick answer tells that the service is back.
+      const seconds = failures || !kept ? 0 : wait;
+      const asked = performance.now();
+      const request = new AbortController();
+      const timer = setTimeout(() => request.abort(), seconds * 1_000 + OVERDUE);
+      interrupt = () => request.abort();
+      woken = false;
+      /** @type {Response | undefined} */
+      let response;
+      /** @type {any} */
+      let answer;
+      try {
+        response = await fetch(`${baseOf(options)}/api/v1/${kept ? "verify" : "generate"}/public`, {
+          method: "POST",
+          credentials: "omit",
+          headers: { "Content-Type": "application/json" },
+          body: JSON.stringify(
+            kept
+              ? { project_id: projectId, session_token: kept.token, code_verifier: kept.verifier, wait: seconds }
+              : { project_id: projectId, code_challenge: challenge, code_challenge_method: "S256" },
+          ),
+          signal: request.signal,
+        });
+        answer = await response.json();
+      } catch {
+        // No answer, half of one, or the page of a proxy: ask again.
+      }
+      clearTimeout(timer);
+      if (signal?.aborted) {
+        break;
+      }
+      const code = response?.status ?? 0;
+      const link = linkOf(answer?.deeplink);
+      let pause = INTERVAL;
+      if (code === 200 && !kept && link) {
+        kept = { token: String(answer.session_token), deeplink: link.deeplink, verifier, startedAt: Date.now() };
+        withStorage(options, (storage) => storage.setItem(key, JSON.stringify(kept)));
+        deadline = performance.now() + LIFETIME;
+        failures = 0;
+        tell("pending");
+        onLink?.(link);
+        continue;
+      } else if (code === 200 && kept && answer?.status === "pending") {
+        // An answer that comes sooner than asked for says that the service cannot let this call wait.
+        pause = seconds && performance.now() - asked > seconds * 1_000 - 1_000 ? 0 : INTERVAL;
+        failures = 0;
+        tell("pending");
+      } else if (code === 200 && kept && answer?.status === "confirmed") {
+        return {
+          status: "confirmed",
+          identity: {
+            messengerId: answer.messenger_id,
+            messengerName: answer.messenger_name,
+            messengerUsername: answer.messenger_username,
+          },
+          proof: answer.proof,
+          confirmedAt: answer.confirmed_at,
+        };
+      } else if (code === 200 && kept && ["cancelled", "expired", "used"].includes(answer?.status)) {
+        return { status: answer.status };
+      } else if (code >= 400 && code < 500 && code !== 408 && code !== 429 && (answer?.error || !kept)) {
+        throw new SignInError(
+          response?.headers.get("X-Error-Code") ?? "unexpected_answer",
+          answer?.error ?? `${baseOf(options)} is not a sign-in service: it answered with status ${code}.`,
+          code,
+        );
+      } else if (woken) {
+        continue;
+      } else {
+        // Proxies cut long calls off: with half the time the next one may live.
+        if (performance.now() - asked > 1_000) {
+          wait >>= 1;
+        }
+        const ordered = Number(response?.headers.get("Retry-After")) * 1_000 || 0;
+        held = ordered > 0;
+        pause = Math.max(ordered, Math.min(LONGEST_PAUSE, 1_000 * 2 ** failures++) * (0.5 + Math.random() / 2));
+        if (failures > 1) {
+          tell("retrying");
+        }
+      }
+      const left = deadline - performance.now();
+      if (left < 0) {
+        return { status: "expired" };
+      }
+      if (pause) {
+        await new Promise((resolve) => {
+          const alarm = setTimeout(resolve, Math.min(pause, left));
+          interrupt = () => {
+            clearTimeout(alarm);
+            resolve(null);
+          };
+        });
+      }
+      held = false;
+    }
+    return { status: "aborted" };
+  } finally {
+    listening.abort();
+    running.delete(key);
+    // Unless a newer sign-in is kept there by now.
+    withStorage(options, (storage) => storage.getItem(key)?.includes(verifier) && storage.removeItem(key));
+  }
+};

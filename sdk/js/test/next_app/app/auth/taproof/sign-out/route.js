@@ -1,0 +1,5 @@
+import { taproofSignOut } from "taproof/next";
+
+import { endSession } from "../../../session";
+
+export const { POST } = taproofSignOut({ endSession });

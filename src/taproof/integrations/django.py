@@ -1,0 +1,208 @@
+"""Sign-in for Django, with Django's own session.
+
+    MIDDLEWARE = [… SessionMiddleware, …, "taproof.integrations.django.TaproofMiddleware"]
+    urlpatterns = [path("auth/", include("taproof.integrations.django")), …]
+
+gives `POST /auth/taproof`, `POST /auth/taproof/sign-out` and `request.taproof_identity`. With
+`taproof.integrations.django_auth.MessengerBackend` among the AUTHENTICATION_BACKENDS, `request.user` is signed in too.
+Then let `request.user` decide what somebody may do: it is what ends when an account is switched off.
+
+Settings:
+    TAPROOF_BASE_URL, TAPROOF_PROJECT_ID, TAPROOF_WEBHOOK_SECRET: see `TaproofSettings`.
+    TAPROOF_GUARD: what lets each proof in only once, such as `SqliteGuard(BASE_DIR / "proofs.db")`. Without it, it is a
+        cache that all processes share: Redis, Memcached or the database. One that drops entries for want of room may
+        let a proof in again within its five minutes, so give it room. Caches that cannot do it are refused at start.
+    TAPROOF_CACHE: the name of that cache, "default" unless set.
+
+With the context processor `taproof.integrations.django.for_templates`, `taproof` has `base_url`, `script_url` and
+`project_id` in every template. Behind a proxy set SECURE_PROXY_SSL_HEADER, and USE_X_FORWARDED_HOST where it is needed.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from django.apps import apps
+from django.conf import settings
+from django.core.cache import caches
+from django.core.cache.backends.dummy import DummyCache
+from django.core.cache.backends.filebased import FileBasedCache
+from django.core.cache.backends.locmem import LocMemCache
+from django.core.exceptions import ImproperlyConfigured
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import path
+from django.utils.functional import SimpleLazyObject
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.debug import sensitive_variables
+from django.views.decorators.http import require_POST
+
+from taproof.integrations.endpoint import (
+    CHUNK,
+    HEADERS,
+    SESSION_KEY,
+    Answer,
+    Asked,
+    Body,
+    Endpoint,
+    SettingsError,
+    SignedIn,
+    TaproofSettings,
+    refused_account,
+)
+from taproof.sdk.guard import SingleUseGuard
+
+_NAMES: Final = ("TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET")
+_MARGIN: Final = 60
+"""Seconds that a proof is remembered beyond its end, for clocks that differ."""
+
+
+class TaproofMiddleware:
+    """Sets `request.taproof_identity`: a `SignedIn`, or something false. The session is read only when it is looked at.
+
+    Test it with `if request.taproof_identity`; it stands for its value and so never is `None` itself.
+
+    Raises:
+        ImproperlyConfigured: a setting is missing or wrong. Servers make the middleware when they start.
+    """
+
+    sync_capable = True
+    async_capable = False
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+        _endpoint()
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer the request as the next one does."""
+        request.taproof_identity = SimpleLazyObject(lambda: current_identity(request))
+        return self._get_response(request)
+
+
+class CacheGuard:
+    """Takes each proof once through a Django cache, for all processes that share it.
+
+    Args:
+        cache: one whose `add` is atomic.
+        clock: returns the time in seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        cache: Any,
+        clock: Callable[[], float] = time.time,  # noqa: TID251 — the SDK stands alone; tests pass another.
+    ) -> None:
+        self._cache = cache
+        self._clock = clock
+
+    def take(self, session_token: str, expires_at: int) -> bool:
+        """See `SingleUseGuard`."""
+        key = f"taproof-proof-{hashlib.sha256(session_token.encode()).hexdigest()}"
+        return bool(self._cache.add(key, 1, max(0, expires_at - int(self._clock())) + _MARGIN))
+
+
+def current_identity(request: HttpRequest) -> SignedIn | None:
+    """Return who is signed in, None when nobody is."""
+    return SignedIn.from_session(request.session.get(SESSION_KEY))
+
+
+def for_templates(_: HttpRequest) -> dict[str, dict[str, str]]:
+    """Give templates `taproof`: what the button needs. A context processor."""
+    return {"taproof": _settings().for_pages}
+
+
+def _sign_in(request: HttpRequest) -> HttpResponse:
+    """Check a proof and start a fresh session for its user."""
+    answer = _endpoint().sign_in(_asked(request))
+    if answer.signed_in is not None and not _start_session(request, answer.signed_in):
+        answer = refused_account()
+    return _response(answer)
+
+
+def _sign_out(request: HttpRequest) -> HttpResponse:
+    """End the session, of `request.user` too."""
+    answer = _endpoint().sign_out(_asked(request))
+    if answer.status == 200:
+        if apps.is_installed("django.contrib.auth"):
+            # Imported here, for it cannot be where the application is not installed. It tells the signal's receivers.
+            from django.contrib.auth import logout  # noqa: PLC0415
+
+            logout(request)
+        else:
+            request.session.flush()
+    return _response(answer)
+
+
+# Django's CSRF token is not asked for, and nothing is lost: it keeps other sites from sending what this site's pages
+# send, and so does the endpoint's own rule (endpoint.py, _refusal), also from a page that was cached without a token.
+# `sensitive_variables` keeps proof and secret out of the reports of failures that Django mails.
+urlpatterns = [
+    path("taproof", sensitive_variables()(csrf_exempt(require_POST(_sign_in))), name="taproof_sign_in"),
+    path("taproof/sign-out", csrf_exempt(require_POST(_sign_out)), name="taproof_sign_out"),
+]
+
+
+def _start_session(request: HttpRequest, signed_in: SignedIn) -> bool:
+    """Start a session with nothing of the one before, which ends. False: the application does not let them in."""
+    if apps.is_installed("django.contrib.auth"):
+        from taproof.integrations.django_auth import start_session  # noqa: PLC0415 — as in `sign_out`.
+
+        if not start_session(request, signed_in):
+            return False
+    else:
+        request.session.flush()
+    request.session[SESSION_KEY] = signed_in.to_session()
+    return True
+
+
+def _endpoint() -> Endpoint:
+    # Made for each request: it is two lines of work, and tests that override settings need nothing to be forgotten.
+    return Endpoint(_settings(), _guard())
+
+
+def _settings() -> TaproofSettings:
+    try:
+        return TaproofSettings.from_mapping({name: getattr(settings, name, None) for name in _NAMES})
+    except SettingsError as error:
+        raise ImproperlyConfigured(str(error)) from None
+
+
+def _guard() -> SingleUseGuard:
+    guard: SingleUseGuard | None = getattr(settings, "TAPROOF_GUARD", None)
+    if guard is not None:
+        return guard
+    name = getattr(settings, "TAPROOF_CACHE", "default")
+    cache = caches[name]
+    reason = None
+    if isinstance(cache, DummyCache):
+        reason = "remembers nothing"
+    elif isinstance(cache, FileBasedCache):
+        reason = "may add one key twice"
+    elif isinstance(cache, LocMemCache) and not settings.DEBUG:
+        # `runserver`, which DEBUG stands for, is one process.
+        reason = "is not shared by the processes of a server"
+    if reason is None:
+        return CacheGuard(cache)
+    raise ImproperlyConfigured(
+        f"The cache {name!r} {reason}, so it cannot keep a proof from being used twice. Set TAPROOF_GUARD, such as"
+        ' SqliteGuard(BASE_DIR / "proofs.db"), or let TAPROOF_CACHE name a cache in Redis, Memcached or the database.'
+    )
+
+
+def _asked(request: HttpRequest) -> Asked:
+    body = Body()
+    while body.add(request.read(CHUNK)):
+        pass
+    return Asked(
+        content_type=request.headers.get("Content-Type"),
+        fetch_site=request.headers.get("Sec-Fetch-Site"),
+        origin=request.headers.get("Origin"),
+        scheme=request.scheme,
+        host=request.get_host(),
+        body=body.kept(),
+        next=request.GET.get("next"),
+    )
+
+
+def _response(answer: Answer) -> HttpResponse:
+    return JsonResponse(answer.content, status=answer.status, headers=HEADERS)

@@ -1,0 +1,277 @@
+"""The application's own endpoint, in the words of no framework: it takes a proof and says whose session to start.
+
+A page's button sends `{"proof": "…"}` as JSON and is answered `{"location": "/…"}`, where the page goes next, or
+`{"error": "…"}`. Nothing here reads or writes a socket, a session or a setting: a framework's module gathers what was
+`Asked`, keeps the session and sends the `Answer`.
+
+Where the page goes next is the `next` of the address that was posted to (`submit-url="/auth/taproof?next=/orders"`).
+"""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Self
+
+from taproof.sdk.guard import SingleUseGuard
+from taproof.sdk.proof import ProofError, verify_proof
+from taproof.sdk.strict_json import read_object
+from taproof.sdk.webhook_secrets import require_webhook_secrets
+
+CHUNK: Final = 65_536
+"""Bytes to read at a time."""
+_BODY_LIMIT: Final = 32_768
+"""Bytes: twice the longest proof that is looked at."""
+_DROPPED_LIMIT: Final = 4_194_304
+SESSION_KEY: Final = "taproof"
+"""Under this name the framework's session holds who is signed in."""
+HEADERS: Final = {"Cache-Control": "no-store"}
+"""Of every answer of the endpoint."""
+HOME: Final = "/"
+SIGN_IN_FIRST: Final = "Sign in first."
+REFUSED_ACCOUNT: Final = "This account cannot sign in here. Ask whoever runs this application."
+
+_NAMES: Final = ("TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET")
+_BASE_URL: Final = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
+_PROJECT_ID: Final = re.compile(r"proj_[A-Za-z0-9]+")
+_DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
+# Browsers take a backslash for a slash, and leave out tabs and line breaks: "/\t/other.example" leads away too.
+_OWN_PATH: Final = re.compile(r"/(?![/\\])[^\\\x00-\x20\x7f]{0,2047}")
+
+
+class SettingsError(ValueError):
+    """A setting is missing or is not what it should be. The message names each one and shows none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaproofSettings:
+    """What an application knows of the service: three settings, by the same names in every framework.
+
+    Attributes:
+        base_url: where browsers reach the service: `https://signin.example.com` (`TAPROOF_BASE_URL`).
+        project_id: `proj_…` (`TAPROOF_PROJECT_ID`).
+        webhook_secrets: `whsec_…`, or several during a rotation, with a comma between (`TAPROOF_WEBHOOK_SECRET`).
+    """
+
+    base_url: str
+    project_id: str
+    webhook_secrets: tuple[str, ...] = field(repr=False)
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> Self:
+        """Take the three settings from `os.environ`, Flask's `app.config` or the like.
+
+        Raises:
+            SettingsError: it says everything that is wrong, so that one start is enough to learn it.
+        """
+        base_url, project_id, secret = (_text(values.get(name)) for name in _NAMES)
+        base_url = base_url.rstrip("/")
+        wrong = []
+        if _BASE_URL.fullmatch(base_url) is None:
+            wrong.append("TAPROOF_BASE_URL must be where browsers reach Taproof, such as https://signin.example.com.")
+        if _PROJECT_ID.fullmatch(project_id) is None:
+            wrong.append("TAPROOF_PROJECT_ID must be the project's id (proj_…), as Taproof's console shows it.")
+        try:
+            secrets = require_webhook_secrets(tuple(re.split(r"[\s,]+", secret)))
+        except ValueError:
+            secrets = ()
+            wrong.append("TAPROOF_WEBHOOK_SECRET must be the project's webhook secret (whsec_…).")
+        if wrong:
+            raise SettingsError(" ".join(wrong))
+        return cls(base_url=base_url, project_id=project_id, webhook_secrets=secrets)
+
+    @property
+    def for_pages(self) -> dict[str, str]:
+        """What a template needs for the button, without the secret: base_url, script_url and project_id."""
+        return {
+            "base_url": self.base_url,
+            "script_url": f"{self.base_url}/sdk/taproof.js",
+            "project_id": self.project_id,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedIn:
+    """Who is signed in: what the framework's session keeps. It never holds the proof or the session token.
+
+    Attributes:
+        messenger_id: the user's account in the messenger, digits: the key to store a user under.
+        messenger_name: the display name that the user chose. Anybody may choose any: escape it, trust it in nothing.
+        messenger_username: the handle, without "@"; "" when there is none. It may pass to somebody else.
+        signed_in_at: when, in seconds since the epoch.
+    """
+
+    messenger_id: str
+    messenger_name: str
+    messenger_username: str
+    signed_in_at: int
+
+    @classmethod
+    def from_session(cls, value: object) -> Self | None:
+        """Return who the session speaks of; None when it holds nothing, or nothing of this release."""
+        names = ("messenger_id", "messenger_name", "messenger_username")
+        if not isinstance(value, dict) or not all(isinstance(value.get(name), str) for name in names):
+            return None
+        if not value["messenger_id"] or type(value.get("signed_in_at")) is not int:
+            return None
+        return cls(**{name: value[name] for name in (*names, "signed_in_at")})
+
+    def to_session(self) -> dict[str, str | int]:
+        """Return what the session is to hold: plain values, which any framework can store as JSON."""
+        return asdict(self)
+
+
+class Body:
+    """Takes in a request's body piece by piece, and keeps no more of it than is looked at.
+
+    What is beyond is read and dropped, up to 4 MiB: with a body that was left unread, servers cut the connection, and
+    the answer is lost with it.
+    """
+
+    def __init__(self) -> None:
+        self._kept = bytearray()
+        self._seen = 0
+
+    def add(self, piece: bytes) -> bool:
+        """Take the next piece, an empty one at the end. False: nothing more is wanted."""
+        self._kept += piece[: _BODY_LIMIT + 1 - len(self._kept)]
+        self._seen += len(piece)
+        return piece != b"" and self._seen <= _DROPPED_LIMIT
+
+    def kept(self) -> bytes:
+        """Return what was kept: all of it, or one byte more than is allowed."""
+        return bytes(self._kept)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A request, as far as it matters here.
+
+    `scheme` and `host` are those of the application's public address, as the framework says: behind a proxy it is the
+    framework (or its server) that knows which forwarding headers to trust. Headers that are missing are None.
+    """
+
+    content_type: str | None
+    fetch_site: str | None
+    origin: str | None
+    scheme: str
+    host: str
+    body: bytes = field(default=b"", repr=False)
+    next: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What to send, as JSON with `HEADERS`; and, after a sign-in, whom to start a fresh session for first."""
+
+    status: int
+    content: dict[str, str]
+    signed_in: SignedIn | None = None
+
+
+class Endpoint:
+    """Sign-in and sign-out.
+
+    Args:
+        settings: of the application.
+        guard: what lets each proof in only once, for all processes of the application together.
+        clock: returns the time in seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        settings: TaproofSettings,
+        guard: SingleUseGuard,
+        clock: Callable[[], float] = time.time,  # noqa: TID251 — the SDK stands alone; tests pass another.
+    ) -> None:
+        self._settings = settings
+        self._guard = guard
+        self._clock = clock
+
+    def sign_in(self, asked: Asked) -> Answer:
+        """Check where the request comes from, then the proof. It may block for as long as the guard does."""
+        refusal = _refusal(asked)
+        if refusal is not None:
+            return refusal
+        if len(asked.body) > _BODY_LIMIT:
+            return _error(413, "The request body is too large.")
+        proof = _proof_of(asked.body)
+        if proof is None:
+            return _error(400, 'The body must be JSON: {"proof": "…"}, with the proof as a string.')
+        now = self._clock()
+        try:
+            identity = verify_proof(
+                proof,
+                self._settings.webhook_secrets,
+                project_id=self._settings.project_id,
+                now=now,
+                guard=self._guard,
+            )
+        except ProofError as error:
+            return _error(401, str(error))
+        signed_in = SignedIn(
+            messenger_id=identity.messenger_id,
+            messenger_name=identity.messenger_name,
+            messenger_username=identity.messenger_username,
+            signed_in_at=int(now),
+        )
+        return Answer(status=200, content={"location": own_path(asked.next)}, signed_in=signed_in)
+
+    def sign_out(self, asked: Asked) -> Answer:
+        """Say whether the session is to end: it is when the status is 200."""
+        return _refusal(asked) or Answer(status=200, content={"location": HOME})
+
+
+def own_path(path: str | None) -> str:
+    """Return the path if it leads to a page of this site, else "/": a sign-in must not send its user elsewhere."""
+    return path if path is not None and _OWN_PATH.fullmatch(path) is not None else HOME
+
+
+def refused_account() -> Answer:
+    """Answer for a proof that holds and an account that the application does not let in."""
+    return _error(403, REFUSED_ACCOUNT)
+
+
+def _refusal(asked: Asked) -> Answer | None:
+    """Refuse what no page of this application has sent.
+
+    Without this another site could sign its visitors in to an account of its own (login CSRF), or sign them out. A form
+    cannot send this content type, and a script of another site can only after a preflight that nothing here answers.
+    Nor can a script set either header: browsers write them. Sec-Fetch-Site decides alone when it is there, for it does
+    not depend on how the application's own address is known; it is left out on plain HTTP, and by old browsers.
+    """
+    if (asked.content_type or "").partition(";")[0].strip().lower() != "application/json":
+        return _error(403, "Send JSON, with Content-Type: application/json.")
+    if asked.fetch_site is not None:
+        is_own = asked.fetch_site == "same-origin"
+    else:
+        is_own = asked.host != "" and asked.origin == _origin(asked.scheme, asked.host)
+    if is_own:
+        return None
+    return _error(
+        403,
+        "This did not come from a page of this application."
+        " Behind a proxy, set the framework to trust its X-Forwarded-Proto and X-Forwarded-Host.",
+    )
+
+
+def _origin(scheme: str, host: str) -> str:
+    """Write an origin as browsers do: lower case, without the scheme's own port (RFC 6454, 6.2)."""
+    scheme, host = scheme.lower(), host.lower()
+    return f"{scheme}://{host.removesuffix(_DEFAULT_PORTS.get(scheme, ''))}"
+
+
+def _proof_of(body: bytes) -> str | None:
+    try:
+        proof = read_object(body).get("proof")
+    except (ValueError, RecursionError):
+        return None
+    return proof if isinstance(proof, str) else None
+
+
+def _error(status: int, sentence: str) -> Answer:
+    return Answer(status=status, content={"error": sentence})
+
+
+def _text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""

@@ -1,0 +1,147 @@
+"""Sign-in for FastAPI and Starlette, with the session of Starlette's `SessionMiddleware`.
+
+    settings = TaproofSettings.from_mapping(os.environ)
+    app = FastAPI(routes=taproof_routes(settings, guard=SqliteGuard("proofs.db")))
+    app.add_middleware(SessionMiddleware, secret_key=…, https_only=True)
+
+    @app.get("/members")
+    def members(user: Annotated[SignedIn, Depends(signed_in)]) -> str: …
+
+Three things to know:
+
+- `guard` has no default. Uvicorn, Gunicorn and Granian start several processes with one option, and each would let the
+  same proof in once: `SqliteGuard` is right for all processes of one machine, `MemoryGuard` for a single one.
+- `SessionMiddleware` keeps the session in the cookie itself, signed. So a new sign-in always is a new session; but a
+  cookie that somebody has copied stays good until its `max_age` is over, also after a sign-out: keep that short. With a
+  middleware that keeps sessions on the server, make it give the session a new id at each sign-in.
+- Behind a proxy, let the server trust its forwarding headers (`uvicorn --proxy-headers --forwarded-allow-ips …`).
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from taproof.integrations.endpoint import (
+    HEADERS,
+    SESSION_KEY,
+    SIGN_IN_FIRST,
+    Answer,
+    Asked,
+    Body,
+    Endpoint,
+    SettingsError,
+    SignedIn,
+    TaproofSettings,
+)
+from taproof.sdk.guard import SingleUseGuard
+
+__all__ = [
+    "SettingsError",
+    "SignedIn",
+    "TaproofSettings",
+    "current_identity",
+    "signed_in",
+    "signed_in_or_redirect",
+    "taproof_routes",
+]
+
+_SEE_OTHER: Final = 303
+
+
+def taproof_routes(settings: TaproofSettings, *, guard: SingleUseGuard, path: str = "/auth/taproof") -> list[BaseRoute]:
+    """Return the routes of the sign-in: `POST {path}` and `POST {path}/sign-out`.
+
+    Args:
+        settings: of the application.
+        guard: what lets each proof in only once, for all processes together.
+        path: the button's `submit-url`. A `?next=/page` after it says where the browser goes once signed in.
+    """
+    endpoint = Endpoint(settings, guard)
+
+    async def sign_in(request: Request) -> Response:
+        # In a thread, for the guard writes to a disk or asks another server.
+        answer = await run_in_threadpool(endpoint.sign_in, await _asked(request))
+        if answer.signed_in is not None:
+            # Nothing of the session before is kept: somebody else may have put it there.
+            request.session.clear()
+            request.session[SESSION_KEY] = answer.signed_in.to_session()
+        return _response(answer)
+
+    async def sign_out(request: Request) -> Response:
+        answer = endpoint.sign_out(await _asked(request))
+        if answer.status == 200:
+            request.session.clear()
+        return _response(answer)
+
+    return [
+        Route(path, sign_in, methods=["POST"], name="taproof_sign_in"),
+        Route(f"{path}/sign-out", sign_out, methods=["POST"], name="taproof_sign_out"),
+    ]
+
+
+def current_identity(request: Request) -> SignedIn | None:
+    """Return who is signed in, None when nobody is."""
+    return SignedIn.from_session(request.session.get(SESSION_KEY))
+
+
+async def signed_in(request: Request) -> SignedIn:
+    """Return who is signed in. A FastAPI dependency: `Annotated[SignedIn, Depends(signed_in)]`.
+
+    Raises:
+        HTTPException: 401, when nobody is.
+    """
+    identity = current_identity(request)
+    if identity is None:
+        raise HTTPException(401, SIGN_IN_FIRST)
+    return identity
+
+
+def signed_in_or_redirect(page: str) -> Callable[[Request], Awaitable[SignedIn]]:
+    """Return a dependency for pages: who is not signed in is sent to `page`, with `?next=` the page that was asked for.
+
+    Args:
+        page: a path of this application, without a query: the page with the button. It puts `next` behind the button's
+            `submit-url`; which `next` is followed is decided there, not here.
+    """
+
+    async def signed_in_here(request: Request) -> SignedIn:
+        identity = current_identity(request)
+        if identity is None:
+            raise HTTPException(
+                _SEE_OTHER, SIGN_IN_FIRST, {"Location": f"{page}?{urlencode({'next': _path(request)})}"}
+            )
+        return identity
+
+    return signed_in_here
+
+
+async def _asked(request: Request) -> Asked:
+    headers = request.headers
+    body = Body()
+    async for chunk in request.stream():
+        if not body.add(chunk):
+            break
+    return Asked(
+        content_type=headers.get("content-type"),
+        fetch_site=headers.get("sec-fetch-site"),
+        origin=headers.get("origin"),
+        scheme=request.url.scheme,
+        host=request.url.netloc,
+        body=body.kept(),
+        next=request.query_params.get("next"),
+    )
+
+
+def _response(answer: Answer) -> Response:
+    return JSONResponse(answer.content, answer.status, headers=HEADERS)
+
+
+def _path(request: Request) -> str:
+    path, query = quote(request.scope["path"]), request.url.query
+    return f"{path}?{query}" if query else path

@@ -1,0 +1,197 @@
+"""`AsyncClient`: the service's API for asyncio and trio, on httpx, which the extra `taproof[async]` brings."""
+# ruff: noqa: PLC0415 — httpx is imported by the first client: importing taproof must work without it.
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from taproof.sdk import developer_calls, session_calls
+from taproof.sdk.client import (
+    CONNECT,
+    IDLE_CONNECTIONS,
+    TOO_SLOW,
+    WRONG_CERTIFICATE,
+    fixed_headers,
+    is_tls_failure,
+    json_body,
+    own_headers,
+    tls_context,
+)
+from taproof.sdk.exchange import Answer, Call, NoAnswer, Outcome, Pause, Request, Service, present
+from taproof.sdk.service_address import service_at
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+def _awaiting(
+    call: Callable[Concatenate[Service, P], Call[R]],
+) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, R]]:
+    """Return the method that makes a call."""
+
+    async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._carry_out(call(self._service, *args, **kwargs))
+
+    present(method, call)
+    return method
+
+
+def _iterating(
+    pages: Callable[Concatenate[Service, P], developer_calls.Pages[T]],
+) -> Callable[Concatenate["AsyncClient", P], AsyncIterator[T]]:
+    """Return the method that goes through all pages of a list, with `async for`."""
+
+    def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+        return self._iterate(pages(self._service, *args, **kwargs))
+
+    present(method, pages, AsyncIterator)
+    return method
+
+
+class AsyncClient:
+    """Calls one Taproof service: `Client` with the same methods to await, and lists to go through with `async for`.
+
+    Use it in an `async with` block, or await `aclose`. A call that is cancelled has its connection closed.
+
+    Args:
+        base_url: the service's address, such as https://signin.example.com. http:// only for this machine's own.
+        access_token: `tap_…`, for the developer API.
+        secret_key: `sk_…`, for sign-ins that the server starts.
+        project_id: `proj_…`, for public sign-ins, or beside secret_key to be sure that it is this project's.
+        timeout: seconds for one call, its retries and pauses included. `wait_for_user` has its own.
+        ca_file: a file of PEM certificates to trust instead of the machine's.
+
+    Raises:
+        ValueError: one of them cannot be right. OSError: `ca_file` cannot be read.
+        ImportError: httpx is not installed.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        access_token: str | None = None,
+        secret_key: str | None = None,
+        project_id: str | None = None,
+        timeout: float = 30.0,
+        ca_file: str | None = None,
+    ) -> None:
+        try:
+            import anyio
+            import httpx
+        except ImportError:
+            raise ImportError("AsyncClient needs httpx. Install it with: pip install 'taproof[async]'") from None
+        self._service = service_at(
+            base_url, access_token=access_token, secret_key=secret_key, project_id=project_id, timeout=timeout
+        )
+        context = tls_context(self._service, ca_file)
+        # Nothing is taken from the environment, as by `Client`: no proxy, and no credentials of .netrc.
+        self._http = httpx.AsyncClient(
+            headers=fixed_headers(),
+            verify=True if context is None else context,
+            # Beside these, each request has a limit for all of it, set where it is sent.
+            timeout=httpx.Timeout(None, connect=CONNECT),
+            # As many calls at a time as there are tasks: a call that waits for a user takes no other one's place.
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=IDLE_CONNECTIONS),
+            follow_redirects=False,
+            trust_env=False,
+        )
+        self._sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+
+    create_session = _awaiting(session_calls.create_session)
+    verify_session = _awaiting(session_calls.verify_session)
+    wait_for_user = _awaiting(session_calls.wait_for_user)
+
+    read_account = _awaiting(developer_calls.read_account)
+    list_projects = _awaiting(developer_calls.list_projects)
+    create_project = _awaiting(developer_calls.create_project)
+    read_project = _awaiting(developer_calls.read_project)
+    update_project = _awaiting(developer_calls.update_project)
+    delete_project = _awaiting(developer_calls.delete_project)
+    regenerate_secrets = _awaiting(developer_calls.regenerate_secrets)
+    read_webhook_secret = _awaiting(developer_calls.read_webhook_secret)
+    rotate_webhook_secret = _awaiting(developer_calls.rotate_webhook_secret)
+    promote_webhook_secret = _awaiting(developer_calls.promote_webhook_secret)
+    send_webhook_test = _awaiting(developer_calls.send_webhook_test)
+    list_deliveries = _iterating(developer_calls.list_deliveries)
+    read_delivery = _awaiting(developer_calls.read_delivery)
+    resend_delivery = _awaiting(developer_calls.resend_delivery)
+    list_sessions = _iterating(developer_calls.list_sessions)
+    read_session = _awaiting(developer_calls.read_session)
+    read_analytics = _awaiting(developer_calls.read_analytics)
+    list_access_tokens = _awaiting(developer_calls.list_access_tokens)
+    create_access_token = _awaiting(developer_calls.create_access_token)
+    delete_access_token = _awaiting(developer_calls.delete_access_token)
+    list_audit_entries = _iterating(developer_calls.list_audit_entries)
+
+    async def aclose(self) -> None:
+        """Close its connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        """Return it."""
+        return self
+
+    async def __aexit__(
+        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        """Name the service, and no credential."""
+        return f"AsyncClient({self._service.address!r})"
+
+    async def _carry_out(self, call: Call[R]) -> R:
+        outcome: Outcome | None = None
+        while True:
+            try:
+                step = call.send(outcome)
+            except StopIteration as end:
+                result: R = end.value
+                return result
+            if isinstance(step, Pause):
+                await self._sleep(step.seconds)
+                outcome = None
+            else:
+                outcome = await self._send(step)
+
+    async def _iterate(self, pages: developer_calls.Pages[T]) -> AsyncIterator[T]:
+        cursor = None
+        while True:
+            items, cursor = await self._carry_out(pages.page(cursor))
+            for item in items:
+                yield item
+            if cursor is None:
+                return
+
+    async def _send(self, request: Request) -> Outcome:
+        import anyio
+        import httpx
+
+        try:
+            with anyio.fail_after(request.seconds):
+                return await self._exchange(request)
+        except TimeoutError:
+            return NoAnswer(TOO_SLOW, sent=True)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            if is_tls_failure(error):
+                return NoAnswer(WRONG_CERTIFICATE, sent=False, lasting=True)
+            return NoAnswer("no connection came about", sent=False)
+        except httpx.HTTPError:
+            return NoAnswer("the connection was lost, or no answer came in time", sent=True)
+
+    async def _exchange(self, request: Request) -> Answer:
+        async with self._http.stream(
+            request.method,
+            self._service.address + request.path,
+            content=json_body(request),
+            headers=own_headers(request),
+        ) as response:
+            body = bytearray()
+            async for chunk in response.aiter_raw():
+                body += chunk
+                if len(body) > request.answer_limit:
+                    return Answer(response.status_code, dict(response.headers), None)
+            return Answer(response.status_code, dict(response.headers), bytes(body))

@@ -1,0 +1,120 @@
+"""What a call asks of whoever carries it out: the API is written without any input or output (sans-I/O).
+
+A call is a generator. It yields a `Request`, and is sent what became of it, an `Answer` or `NoAnswer`; or it yields a
+`Pause`, and is sent None when that is over. What it returns is its result. `client.py` carries calls out with urllib3,
+`async_client.py` with httpx.
+"""
+
+import inspect
+import secrets
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar, get_args
+
+R = TypeVar("R")
+
+ANSWER_LIMIT: Final = 1_048_576
+"""Bytes of an answer that are read, unless the request says otherwise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One HTTP request.
+
+    Attributes:
+        method: "GET", "POST", "PATCH" or "DELETE".
+        path: below the service's address, beginning with "/", with its query.
+        bearer: the credential that it is made with; None for a public one.
+        body: what is sent as JSON; None for no body.
+        repeatable: whether it does no harm when it is made again although it may have been received already.
+        seconds: how long it may take in all, set by whoever makes it.
+        answer_limit: bytes of the answer's body that are read at most.
+    """
+
+    method: str
+    path: str
+    bearer: str | None = field(default=None, repr=False)
+    body: Mapping[str, Any] | None = field(default=None, repr=False)
+    repeatable: bool = False
+    seconds: float = 0.0
+    answer_limit: int = ANSWER_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Nothing is to happen for so long."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came. Header names are in lower case; `body` is None when it was longer than the request allows."""
+
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """Why nothing came, and whether the request may have been received."""
+
+    reason: str
+    sent: bool
+    lasting: bool = False
+    """Whether trying again is of no use."""
+
+
+Outcome = Answer | NoAnswer
+Call = Generator[Request | Pause, Outcome | None, R]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What all calls of a client share: the service's address, the credentials, and time and chance.
+
+    Attributes:
+        address: without "/" at its end.
+        timeout: seconds for one call in all, with its retries.
+        monotonic: a clock that never goes back, in seconds.
+        wall_clock: seconds since the epoch, for a `Retry-After` that is a date.
+        chance: returns a number from 0 to 1, so that clients that failed together do not come back together.
+    """
+
+    address: str
+    access_token: str | None = field(default=None, repr=False)
+    secret_key: str | None = field(default=None, repr=False)
+    project_id: str | None = None
+    timeout: float = 30.0
+    monotonic: Callable[[], float] = field(default=time.monotonic, repr=False)
+    wall_clock: Callable[[], float] = field(default=time.time, repr=False)  # noqa: TID251 — this is the way in for tests.
+    chance: Callable[[], float] = field(default=secrets.SystemRandom().random, repr=False)
+
+
+def send(request: Request) -> Generator[Request, Outcome | None, Outcome]:
+    """Make one request and return what became of it."""
+    outcome = yield request
+    if outcome is None:
+        raise TypeError("A request must be answered with its outcome.")
+    return outcome
+
+
+def present(method: Any, call: Callable[..., Any], returned: Any = None) -> None:
+    """Give a client's method the name, docstring and signature of its call, as `help` and the reference show them.
+
+    Args:
+        method: takes the client where the call takes the service.
+        call: the call.
+        returned: what the method makes of the type `T` that the call ends with, such as `Iterator` of it.
+    """
+    signature = inspect.signature(call)
+    result = get_args(signature.return_annotation)[-1]
+    _, *parameters = signature.parameters.values()
+    method.__name__ = call.__name__
+    method.__doc__ = (call.__doc__ or "").replace("        service: given by the client.\n", "")
+    method.__signature__ = signature.replace(
+        parameters=[inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD), *parameters],
+        return_annotation=returned[result] if returned else result,
+    )

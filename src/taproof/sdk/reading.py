@@ -1,0 +1,93 @@
+"""Turning the service's JSON into frozen results: every field by its declared type, and what is unknown left out."""
+
+import types
+import typing
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from datetime import UTC, date, datetime
+from functools import cache
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin
+
+from taproof.sdk.api_errors import UnexpectedAnswer
+
+T = TypeVar("T")
+
+
+def read(result: type[T], document: Mapping[str, Any]) -> T:
+    """Return the dataclass `result` with the fields of the same names in `document`.
+
+    A field that is not there has the default that the class gives it, for services that are older.
+
+    Raises:
+        UnexpectedAnswer: a field without default is missing, or one is of another type. The message names it, and
+            shows no value.
+    """
+    values = {}
+    for name, (kind, required) in _fields(cast("Hashable", result)).items():
+        if name in document or required:
+            try:
+                values[name] = _value(kind, document.get(name))
+            except (TypeError, ValueError, OverflowError):
+                raise UnexpectedAnswer(
+                    f"The service's answer has no {name}, or another than expected. Is the service newer than this SDK?"
+                    " Update the package taproof.",
+                    status=200,
+                ) from None
+    return result(**values)
+
+
+@cache
+def _fields(result: Hashable) -> dict[str, tuple[Any, bool]]:
+    """Return of each field its type, and whether it must be there."""
+    hints = typing.get_type_hints(result)
+    if not is_dataclass(result):
+        raise TypeError(f"{result} is no dataclass.")
+    return {
+        each.name: (hints[each.name], each.default is MISSING and each.default_factory is MISSING)
+        for each in fields(result)
+    }
+
+
+def _value(kind: Any, value: Any) -> Any:
+    """Return `value` as the type `kind`; raises ValueError when it is another."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in {types.UnionType, typing.Union}:
+        # The only unions here are those with None.
+        return None if value is None else _value(arguments[0], value)
+    if origin is Literal:
+        return _checked(value, value in arguments)
+    if origin is tuple:
+        return tuple(_value(arguments[0], each) for each in _checked(value, isinstance(value, list)))
+    if origin is dict:
+        return _checked(value, isinstance(value, dict))
+    if is_dataclass(kind):
+        return read(cast("type[Any]", kind), _checked(value, isinstance(value, dict)))
+    return _SIMPLE[kind](value)
+
+
+def _checked(value: Any, holds: object) -> Any:
+    if not holds:
+        raise ValueError("Of another type.")
+    return value
+
+
+def _number(value: Any) -> float:
+    # A bool is a number to Python, though not to JSON.
+    return float(_checked(value, isinstance(value, int | float) and not isinstance(value, bool)))
+
+
+def _instant(value: Any) -> datetime:
+    moment = datetime.fromisoformat(_checked(value, isinstance(value, str)))
+    if moment.tzinfo is None:
+        raise ValueError("Without an offset.")
+    return moment.astimezone(UTC)
+
+
+_SIMPLE: dict[Any, Callable[[Any], Any]] = {
+    str: lambda value: _checked(value, isinstance(value, str)),
+    bool: lambda value: _checked(value, isinstance(value, bool)),
+    int: lambda value: _checked(value, isinstance(value, int) and not isinstance(value, bool)),
+    float: _number,
+    datetime: _instant,
+    date: lambda value: date.fromisoformat(_checked(value, isinstance(value, str))),
+}

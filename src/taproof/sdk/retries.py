@@ -1,0 +1,119 @@
+"""Making a request until it is answered, as far as that is safe, and no longer than the caller has time."""
+
+import email.utils
+import json
+import math
+from dataclasses import replace
+from typing import Any, Final
+
+from taproof.sdk.api_errors import ConnectionFailed, TaproofApiError, UnexpectedAnswer, error_of
+from taproof.sdk.exchange import Answer, Call, Outcome, Pause, Request, Service, send
+
+TRANSIENT: Final = frozenset({429, 502, 503, 504})
+"""Statuses that pass by themselves."""
+_REFUSALS: Final = frozenset({429, 503})
+"""Those of them that, with `Retry-After`, say that nothing was done."""
+_ATTEMPTS: Final = 5
+_FIRST_PAUSE: Final = 0.5
+_LONGEST_PAUSE: Final = 8.0
+"""Seconds between two attempts when the service does not say how many."""
+_LONGEST_RETRY_AFTER: Final = 86_400.0
+_LEAST: Final = 0.1
+
+
+def ask(service: Service, request: Request) -> Call[dict[str, Any]]:
+    """Make a request, again where that is safe, and return the JSON object that it is answered with.
+
+    Raises:
+        TaproofApiError: it was not answered with one in time.
+    """
+    deadline = service.monotonic() + service.timeout
+    # A read that hangs is given up early enough to be made again.
+    share = 3 if request.repeatable else 1
+    attempt = 0
+    while True:
+        # A pause may have lasted longer than it was to.
+        left = max(_LEAST, deadline - service.monotonic())
+        outcome = yield from send(replace(request, seconds=min(left, service.timeout / share)))
+        error = failure(service, outcome)
+        if error is None:
+            return document(service, outcome)
+        attempt += 1
+        pause = retry_pause(service, error, attempt)
+        if attempt == _ATTEMPTS or not _may_repeat(request, outcome, error) or service.monotonic() + pause >= deadline:
+            raise error
+        yield Pause(pause)
+
+
+def failure(service: Service, outcome: Outcome) -> TaproofApiError | None:
+    """Return the error that an outcome stands for; None when it is an answer of status 200."""
+    if not isinstance(outcome, Answer):
+        return ConnectionFailed(f"{service.address} cannot be reached: {outcome.reason}.")
+    if outcome.status == 200:
+        return None
+    return error_of(
+        outcome.status,
+        _object(outcome.body).get("error"),
+        code=outcome.headers.get("x-error-code", ""),
+        retry_after=_retry_after(outcome.headers.get("retry-after", ""), service.wall_clock()),
+        address=service.address,
+    )
+
+
+def retry_pause(service: Service, error: TaproofApiError, failures: int) -> float:
+    """Return how many seconds to wait before the next attempt, after so many failures one after the other.
+
+    What the service asks for is the least. Without that it doubles from failure to failure, and half of it is chance.
+    """
+    doubled = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(failures - 1, 10))
+    if error.retry_after is not None:
+        return error.retry_after + _FIRST_PAUSE * service.chance()
+    return doubled * (0.5 + 0.5 * service.chance())
+
+
+def is_passing(outcome: Outcome) -> bool:
+    """Tell whether a failure may be over when the same is asked again."""
+    return outcome.status in TRANSIENT if isinstance(outcome, Answer) else not outcome.lasting
+
+
+def _may_repeat(request: Request, outcome: Outcome, error: TaproofApiError) -> bool:
+    if not is_passing(outcome):
+        return False
+    if request.repeatable:
+        return True
+    if isinstance(outcome, Answer):
+        return outcome.status in _REFUSALS and error.retry_after is not None
+    return not outcome.sent
+
+
+def document(service: Service, outcome: Outcome) -> dict[str, Any]:
+    """Return the JSON object of an answer of status 200; raises UnexpectedAnswer when there is none."""
+    found = _object(outcome.body) if isinstance(outcome, Answer) else {}
+    if not found:
+        raise UnexpectedAnswer(
+            f"{service.address} did not answer with JSON of the expected length. Is base_url the address of a Taproof"
+            " service?",
+            status=200,
+        )
+    return found
+
+
+def _object(body: bytes | None) -> dict[str, Any]:
+    """Return the JSON object that `body` holds, {} for anything else."""
+    try:
+        found = json.loads(body or b"")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _retry_after(value: str, now: float) -> float | None:
+    """Return the seconds that `Retry-After` asks for (RFC 9110, 10.2.3: whole seconds or a date), None for neither."""
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return min(float(text[:20]), _LONGEST_RETRY_AFTER)
+    try:
+        moment = email.utils.parsedate_to_datetime(text).timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+    return min(max(0.0, math.ceil(moment - now)), _LONGEST_RETRY_AFTER)

@@ -1,0 +1,206 @@
+"""The session endpoints: starting a sign-in, and waiting for the user (service-spec.md, Endpoints; docs: long poll)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, Literal
+
+from taproof.sdk.code_challenge import code_challenge, new_code_verifier
+from taproof.sdk.exchange import Call, Pause, Request, Service, send
+from taproof.sdk.reading import read
+from taproof.sdk.retries import ask, document, failure, is_passing, retry_pause
+
+SignInStatus = Literal["pending", "confirmed", "cancelled", "expired", "used"]
+
+_WAIT: Final = 25.0
+"""Seconds that the service is asked to hold a call: proxies usually allow it 60 (docs: long poll)."""
+_INTERVAL: Final = 2.0
+"""Seconds between two calls that the service does not hold (service-spec.md, Limits)."""
+_ON_THE_WAY: Final = 10.0
+"""Seconds that an answer may take beyond what the call asked to be held."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignIn:
+    """One sign-in, as it was started. Whoever wants to read its result needs all of it: keep it on the server.
+
+    Attributes:
+        session_token: what the sign-in is called. Left out of `repr`, as the next two: it must not get into logs.
+        deeplink: what the user opens, as a link or a QR code.
+        code_verifier: shows that the result is read by whoever started the sign-in. Give it to nobody.
+        expires_at: when the link stops working.
+        project_id: the project that it was started for; None when the secret key said so alone.
+    """
+
+    session_token: str = field(repr=False)
+    deeplink: str = field(repr=False)
+    code_verifier: str = field(repr=False)
+    expires_at: datetime
+    project_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessengerUser:
+    """Who tapped Confirm.
+
+    Attributes:
+        messenger_id: the user's account in the messenger, digits; the one thing that never changes.
+        messenger_name: the display name that the user chose. Anybody may choose any: escape it, trust it in nothing.
+        messenger_username: the user's handle, without "@"; None when there is none. It may pass to somebody else.
+    """
+
+    messenger_id: str
+    messenger_name: str
+    messenger_username: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInResult:
+    """What became of a sign-in.
+
+    Attributes:
+        status: "confirmed"; "cancelled" by the user; "expired" after ten minutes; "used" when the result was read
+            before; "pending" as long as none of these.
+        user: who confirmed; None unless the status is "confirmed".
+        confirmed_at: when; None likewise.
+        proof: the signed proof, for `verify_proof`; None likewise. Left out of `repr`.
+    """
+
+    status: SignInStatus
+    user: MessengerUser | None = None
+    confirmed_at: datetime | None = None
+    proof: str | None = field(default=None, repr=False)
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the user is signed in."""
+        return self.status == "confirmed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Created:
+    session_token: str = field(repr=False)
+    deeplink: str = field(repr=False)
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Status:
+    status: SignInStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Confirmed:
+    confirmed_at: datetime
+    proof: str = field(repr=False)
+
+
+def create_session(service: Service) -> Call[SignIn]:
+    """Start a sign-in: show the user its `deeplink`, then `wait_for_user`.
+
+    With a secret key it is started through the server's endpoint, otherwise through the public one for `project_id`.
+    Never made again once the service may have received it.
+
+    Raises:
+        TaproofApiError: such as AuthenticationFailed, or InvalidRequest while the project is paused.
+        ValueError: the client has neither secret_key nor project_id.
+    """
+    code_verifier = new_code_verifier()
+    body = {"code_challenge": code_challenge(code_verifier), "code_challenge_method": "S256"}
+    answer = yield from ask(service, _request(service, "generate", service.project_id, body))
+    created = read(_Created, answer)
+    return SignIn(
+        session_token=created.session_token,
+        deeplink=created.deeplink,
+        code_verifier=code_verifier,
+        expires_at=created.expires_at,
+        project_id=service.project_id,
+    )
+
+
+def verify_session(service: Service, sign_in: SignIn) -> Call[SignInResult]:
+    """Read once how a sign-in stands, without waiting.
+
+    Raises:
+        TaproofApiError: such as NotFound when there is no such sign-in, or it was started by somebody else.
+        ValueError: the client has neither secret_key nor project_id.
+    """
+    return _result((yield from ask(service, _question(service, sign_in, {}))))
+
+
+def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) -> Call[SignInResult]:
+    """Wait until the user has decided, or the sign-in has ended otherwise, and return what became of it.
+
+    The answer comes the moment that the user taps. Failures that pass are outlasted: lost connections, 502, 503, 504
+    and 429. After a lost answer the same confirmed answer can be read again within a minute.
+
+    Args:
+        service: given by the client.
+        sign_in: what `create_session` returned.
+        timeout: seconds to wait at most. When they are over, the status is "pending": call again to wait on.
+
+    Raises:
+        TaproofApiError: the service refuses, or its failures did not pass in time.
+        ValueError: the client has neither secret_key nor project_id.
+    """
+    deadline = service.monotonic() + timeout
+    failures = 0
+    while True:
+        begun = service.monotonic()
+        left = max(0.0, deadline - begun)
+        # The last call ends a little sooner, so that its answer still comes in time.
+        wait = round(min(_WAIT, max(0.0, left - _INTERVAL)), 3)
+        request = _question(service, sign_in, {"wait": wait}, seconds=min(wait + _ON_THE_WAY, max(left, _INTERVAL)))
+        outcome = yield from send(request)
+        error = failure(service, outcome)
+        if error is None:
+            failures = 0
+            result = _result(document(service, outcome))
+            if result.status != "pending":
+                return result
+            # Sooner than asked for: an old service, or no place is left there. Then it is polling.
+            held = service.monotonic() - begun
+            pause = 0.0 if wait >= 1 and held >= wait - 0.5 else _INTERVAL
+            if service.monotonic() + pause >= deadline:
+                return result
+        else:
+            failures += 1
+            pause = retry_pause(service, error, failures)
+            if not is_passing(outcome) or service.monotonic() + pause >= deadline:
+                raise error
+        if pause:
+            yield Pause(pause)
+
+
+def _question(service: Service, sign_in: SignIn, more: Mapping[str, Any], *, seconds: float = 0.0) -> Request:
+    body = {"session_token": sign_in.session_token, "code_verifier": sign_in.code_verifier, **more}
+    return _request(service, "verify", sign_in.project_id or service.project_id, body, seconds=seconds)
+
+
+def _request(
+    service: Service, verb: str, project_id: str | None, body: dict[str, Any], *, seconds: float = 0.0
+) -> Request:
+    if service.secret_key is None and project_id is None:
+        raise ValueError("Give the client project_id (proj_…) for a public sign-in, or secret_key (sk_…).")
+    return Request(
+        method="POST",
+        path=f"/api/v1/{verb}" if service.secret_key else f"/api/v1/{verb}/public",
+        bearer=service.secret_key,
+        body=body if project_id is None else body | {"project_id": project_id},
+        # Read with the verifier, the same answer comes again.
+        repeatable=verb == "verify",
+        seconds=seconds,
+    )
+
+
+def _result(answer: Mapping[str, Any]) -> SignInResult:
+    status = read(_Status, answer).status
+    if status != "confirmed":
+        return SignInResult(status=status)
+    confirmed = read(_Confirmed, answer)
+    return SignInResult(
+        status=status,
+        user=read(MessengerUser, answer),
+        confirmed_at=confirmed.confirmed_at,
+        proof=confirmed.proof,
+    )

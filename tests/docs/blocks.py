@@ -1,0 +1,85 @@
+"""The fenced blocks of the documentation, and how each is shown to be right.
+
+What is done with a block goes by its language, unless a comment stands right above its fence:
+
+    <!-- same as examples/fastapi/app.py -->    it is a part of that file, which is tested as a whole
+    <!-- run by tests/docs/test_tutorial.py --> that test reads it from its page and runs it
+    <!-- not run: REASON -->                    it cannot be run here, for one of the reasons in EXEMPT
+    <!-- before: COMMAND -->                    it is run, after this command
+
+Without one, a program is run (see `walk.py`), and data is parsed. There is no way for a block to be overlooked.
+"""
+
+import re
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+DOCS = ROOT / "docs"
+RUN = {"bash", "sh", "console", "python", "js"}
+PARSED = {"json", "yaml", "toml", "ini", "env", "text"}
+EXEMPT = {
+    "asks a person with a messenger",
+    "ends a system service or starts one",
+    "installs from a package index",
+    "needs a container engine or a cluster",
+    "needs a real bot's token and a public address",
+    "runs until it is stopped",
+    "writes to /etc",
+    "the test sets these itself",
+}
+"""Why a block may be left out. A new reason is a decision: write it here."""
+_BLOCK = re.compile(
+    r"(?:^ *<!-- (?P<note>[^\n]+?) -->\n)?^ *```(?P<language>[\w-]*)[^\n]*\n(?P<text>.*?)^ *```$",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block. `page` is the path below docs/, `note` the comment above it, `text` without a list's indent.
+
+    `before` is a command that must be run before it, which the page's reader has done long ago.
+    """
+
+    page: str
+    line: int
+    language: str
+    note: str
+    text: str
+    before: str = ""
+
+    @property
+    def name(self) -> str:
+        """Where it is, for the output of a test."""
+        return f"{self.page}:{self.line}"
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """Return the blocks of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    found = [
+        Block(
+            page.relative_to(DOCS).as_posix(),
+            text.count("\n", 0, each.start()) + 1,
+            each["language"],
+            "" if (each["note"] or "").startswith("before: ") else each["note"] or "",
+            textwrap.dedent(each["text"]),
+            (each["note"] or "").removeprefix("before: ") if (each["note"] or "").startswith("before: ") else "",
+        )
+        for each in _BLOCK.finditer(text)
+    ]
+    fences = len(re.findall(r"^ *(?:```|~~~)", text, re.MULTILINE))
+    assert fences == 2 * len(found), f"{page}: a fence is not closed, or is none that is understood."
+    return found
+
+
+PAGES = sorted(DOCS.glob("**/*.md"))
+BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+
+
+def block_of(page: str, language: str, part: str = "") -> Block:
+    """Return the one block of a page in a language that has this part, for a test that runs it."""
+    (found,) = [each for each in BLOCKS if (each.page, each.language) == (page, language) and part in each.text]
+    return found

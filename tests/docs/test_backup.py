@@ -1,0 +1,30 @@
+"""docs/how-to/backup.md: what its commands copy from a running service, its commands bring back."""
+
+from tests.docs.blocks import block_of
+from tests.docs.walk import environment_of, run
+from tests.e2e.conftest import StartService
+
+PAGE = "how-to/backup.md"
+
+
+def test_what_was_backed_up_is_there_again(start_service: StartService) -> None:
+    """After the restore the database is that of the moment of the copy, and its secrets can be read."""
+    service = start_service()
+    variables = environment_of(service)
+    assert service.command("developers", "add", "before@example.com").returncode == 0
+    copied = run([block_of(PAGE, "console", ".backup")], service, variables)
+    assert copied.returncode == 0, copied.stderr
+    assert {(service.directory / name).stat().st_mode & 0o077 for name in ("copy.db", "copy.db.key")} == {0}
+
+    assert service.command("developers", "add", "after@example.com").returncode == 0
+    service.stop()
+    (service.directory / "taproof.db.key").unlink()
+    restored = run([block_of(PAGE, "console", "rm -f")], service, variables)
+    assert restored.returncode == 0, restored.stderr
+
+    service = start_service(directory=service.directory)
+    listed = service.command("developers", "list").stdout
+    assert "before@example.com" in listed
+    assert "after@example.com" not in listed
+    # The sandbox's own developer still has the project, whose webhook secret is under the restored key.
+    assert environment_of(service)["PROOF"]

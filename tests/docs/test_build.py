@@ -1,0 +1,176 @@
+"""The documentation as a site: it builds without a network, needs no other host, and every link leads somewhere."""
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import yaml
+from playwright.async_api import Request, expect
+from tests.chromium import open_chromium
+from tests.docs.blocks import DOCS, ROOT
+
+# A build that asked for anything from a network would wait for this proxy, which is nowhere.
+OFFLINE = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "NO_MKDOCS_2_WARNING": "1"}
+
+
+@dataclass
+class Page(HTMLParser):
+    """What a page of the site links to, loads, and can be linked to."""
+
+    links: list[str] = field(default_factory=list)
+    loads: list[str] = field(default_factory=list)
+    anchors: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.anchors |= {given[name] for name in ("id", "name") if name in given}
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        elif tag == "link" and given.get("rel") not in {"canonical", "next", "prev"}:
+            self.loads.append(given["href"])
+        self.loads += [given[name] for name in ("src", "srcset", "data", "poster") if name in given]
+        self.loads += re.findall(r"url\(([^)]*)\)", given.get("style", ""))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built in a directory of its own with warnings as errors."""
+    place = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mkdocs",
+            "build",
+            "--strict",
+            "--config-file",
+            str(ROOT / "mkdocs.yml"),
+            "-d",
+            str(place),
+        ],
+        cwd=place,
+        env=os.environ | OFFLINE,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    return place
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[str, Page]:
+    """Every page of the site, by its path."""
+    found = {}
+    for path in site.glob("**/*.html"):
+        page = found[path.relative_to(site).as_posix()] = Page()
+        page.feed(path.read_text(encoding="utf-8"))
+    assert len(found) > 40
+    return found
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    """A page that nobody can find is not written."""
+
+    def walk(node: object) -> Iterator[str]:
+        if isinstance(node, str):
+            yield node
+        for each in node.values() if isinstance(node, dict) else node if isinstance(node, list) else []:
+            yield from walk(each)
+
+    class Loader(yaml.SafeLoader):
+        """Reads mkdocs.yml, of which the function that makes anchors is passed over."""
+
+    Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    nav = list(walk(yaml.load(text, Loader)["nav"]))  # noqa: S506 — a SafeLoader of this repository's own file.
+    assert sorted(nav) == sorted(path.relative_to(DOCS).as_posix() for path in DOCS.glob("**/*.md"))
+
+
+def test_every_link_of_the_site_leads_somewhere(site: Path, pages: dict[str, Page]) -> None:
+    """Pages, pictures, and the anchors within pages."""
+    broken = []
+    for name, page in pages.items():
+        for link in page.links + page.loads:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc or name == "404.html":
+                continue  # The page for what is not there has links from the root of a host.
+            target = (site / name).parent / unquote(parts.path) if parts.path else site / name
+            target = target / "index.html" if target.is_dir() else target
+            path = target.resolve()
+            page_there = pages.get(path.relative_to(site.resolve()).as_posix())
+            known = {"", *(page_there.anchors if page_there else ())}
+            if not path.exists() or unquote(parts.fragment) not in known:
+                broken.append(f"{name}: {link}")
+    assert broken == []
+
+
+def test_nothing_is_loaded_from_another_host(site: Path, pages: dict[str, Page]) -> None:
+    """No script, style, font or picture: the reader's visit is nobody else's business, and needs no network."""
+    foreign = [f"{name}: {load}" for name, page in pages.items() for load in page.loads if "//" in load]
+    for path in site.glob("**/*.css"):
+        css = path.read_text(encoding="utf-8")
+        loads = re.findall(r"url\(\s*[\"']?([^\"')]+)|@import\s+[\"']([^\"']+)", css)
+        foreign += [f"{path.name}: {load}" for pair in loads for load in pair if re.match(r"(https?:)?//", load)]
+    assert foreign == []
+
+
+def test_the_pages_look_right_without_a_network(site: Path, pages: dict[str, Page]) -> None:
+    """In Chromium no page asks for anything elsewhere or reports an error; the search finds a page."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    async def read(base: str) -> tuple[list[str], list[str]]:
+        elsewhere: list[str] = []
+        errors: list[str] = []
+
+        def note(request: Request) -> None:
+            if not request.url.startswith((base, "data:", "blob:")):
+                elsewhere.append(request.url)
+
+        async with open_chromium() as browser:
+            page = await browser.new_page()
+            page.on("request", note)
+            page.on("pageerror", lambda error: errors.append(f"{page.url}: {error}"))
+            page.on("console", lambda line: errors.append(f"{page.url}: {line.text}") if line.type == "error" else None)
+            for name in pages:
+                await page.goto(f"{base}/{name}")
+            await page.goto(f"{base}/index.html")
+            await page.locator(".md-search__input").first.fill("code_challenge")
+            await expect(page.locator(".md-search-result__link").first).to_be_visible()
+        return elsewhere, errors
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site))) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        elsewhere, errors = asyncio.run(read(f"http://127.0.0.1:{server.server_port}"))
+        server.shutdown()
+    assert elsewhere == []
+    assert errors == []
+
+
+def test_no_comment_is_shown(pages: dict[str, Page], site: Path) -> None:
+    """What is written to the tests above a block does not reach the reader, and every fence became a block."""
+    for name in pages:
+        html = (site / name).read_text(encoding="utf-8")
+        assert "```" not in re.sub(r"<code>.*?</code>", "", html, flags=re.DOTALL), name
+        assert "&lt;!--" not in html, name
+        assert not re.search(r"<!-- (same as|run by|not run|before)", html), name
+        assert "\\|" not in re.sub(r"<pre>.*?</pre>", "", html, flags=re.DOTALL), name

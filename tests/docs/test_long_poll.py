@@ -1,0 +1,37 @@
+"""docs/reference/long-poll.md: both of its programs get the answer of a tap that comes while they wait."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.docs.blocks import block_of
+from tests.docs.walk import environment_of, run
+from tests.e2e.conftest import StartService, make_phone
+
+PAGE = "reference/long-poll.md"
+CALL = """
+const { BASE, PROJECT_ID, SESSION_TOKEN } = process.env;
+console.log(JSON.stringify(await waitForDecision(BASE, PROJECT_ID, SESSION_TOKEN)));
+"""
+
+
+@pytest.mark.parametrize("language", ["bash", "js"])
+@pytest.mark.parametrize(("button", "status"), [("Confirm", "confirmed"), ("Cancel", "cancelled")])
+def test_the_programs_wait_for_the_tap(
+    language: str, button: str, status: str, start_service: StartService, tmp_path: Path
+) -> None:
+    """They print what the user decided."""
+    service = start_service()
+    variables = environment_of(service)
+    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+        session = client.post("/api/v1/generate/public", json={"project_id": variables["PROJECT_ID"]}).json()
+        variables["SESSION_TOKEN"] = session["session_token"]
+        program = block_of(PAGE, language)
+        if language == "js":
+            program = type(program)(PAGE, program.line, "js", "", program.text + CALL)
+        make_phone(client).sign_in(session, button)
+    done: subprocess.CompletedProcess[str] = run([program], service, variables)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["status"] == status

@@ -1,0 +1,196 @@
+"""The reference tells of all that there is: each route, command, option, setting, error, metric, state and name."""
+
+import inspect
+import json
+import re
+import shutil
+import subprocess
+from html import escape
+from typing import Any, get_args
+
+import pytest
+import typer
+from prometheus_client import CollectorRegistry
+from scripts.docs_reference import DOCS, PAGES, openapi
+
+import taproof
+from taproof.cli import commands
+from taproof.core.model import Status
+from taproof.core.session_state import TRANSITIONS
+from taproof.options import OPTIONS, variable
+from taproof.service.webhooks import Outcome
+from taproof.web.errors import STATUSES
+from taproof.web.metrics import Metrics
+
+SDK = DOCS.parent / "sdk/js"
+
+
+def page(name: str) -> str:
+    return (DOCS / "reference" / name).read_text(encoding="utf-8")
+
+
+def section(text: str, heading: str) -> str:
+    """Return what stands below a heading, up to the next one of the same depth."""
+    depth = heading.partition(" ")[0]
+    found = re.search(rf"^{re.escape(heading)}\n(.*?)(?=^#{{1,{len(depth)}}} |\Z)", text, re.DOTALL | re.MULTILINE)
+    assert found, heading
+    return found[1]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_is_what_the_code_says(name: str) -> None:
+    """If it is not: .venv/bin/python -m scripts.docs_reference."""
+    assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name]().rstrip("\n") + "\n"
+
+
+def test_every_route_is_told_of_whole() -> None:
+    """Each operation has its parameters, the fields of its body, its answers and each failure's code."""
+    document, text = openapi(), page("api.md")
+
+    def resolve(node: dict[str, Any]) -> dict[str, Any]:
+        while "$ref" in node:
+            target: Any = document
+            for key in node["$ref"].removeprefix("#/").split("/"):
+                target = target[key]
+            node = target
+        return node
+
+    assert len(document["paths"]) > 15
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            told = section(text, f"### {method.upper()} {path}")
+            names = [each["name"] for each in operation.get("parameters", [])]
+            bodies = [operation["requestBody"]] if "requestBody" in operation else []
+            answers = {status: resolve(each) for status, each in operation["responses"].items()}
+            for content in [*bodies, answers["200"]]:
+                schema = resolve(content["content"].get("application/json", {"schema": {}})["schema"])
+                for one in schema.get("oneOf", [schema]):
+                    names += resolve(one).get("properties", {})
+            assert [name for name in names if f"| `{name}` |" not in told] == [], path
+            for status, answer in answers.items():
+                assert f"**{status}**" in told
+                if status != "200":
+                    codes = re.findall(r"^`(\w+)`:", answer["description"], re.MULTILINE)
+                    assert codes
+                    assert [code for code in codes if f"- **{status}** `{code}`" not in told] == [], path
+
+
+def test_every_error_code_is_told_of() -> None:
+    """Each with its status, and the sentence that says what to do."""
+    text = page("errors.md")
+    for error, status in STATUSES.items():
+        (line,) = re.findall(rf"^\| {status.value} \| `{error.code}` \|.*$", text, re.MULTILINE)
+        assert escape(error().sentence, quote=False) in line
+
+
+def test_every_setting_is_told_of() -> None:
+    """In the order of --help within its group, with variable, default and meaning; and nothing that is none."""
+    rows = re.findall(r"^\| `(--[\w-]+)[^`]*` \| `(\w+)` \| ([^|]*) \| (.*) \|$", page("settings.md"), re.MULTILINE)
+    assert {flag: name for flag, name, *_ in rows} == {each.flag: variable(name) for name, each in OPTIONS.items()}
+    for (flag, _, default, meaning), option in zip(rows, OPTIONS.values(), strict=True):
+        assert flag == option.flag
+        assert default == (option.default or ("" if option.metavar else "off"))
+        assert option.help.replace("|", "\\|") in meaning
+
+
+def test_every_command_is_told_of() -> None:
+    """With every argument and option, and the variable of each that has one."""
+    text = page("cli.md")
+    found: list[str] = []
+
+    def walk(command: Any, path: str) -> None:
+        for name, each in getattr(command, "commands", {}).items():
+            walk(each, f"{path} {name}")
+        if not hasattr(command, "commands"):
+            found.append(path)
+            told = section(text, f"## {path}")
+            for parameter in command.params:
+                if parameter.param_type_name == "argument":
+                    assert f"`{parameter.metavar}`" in told or f"`[{parameter.metavar}]`" in told, path
+                elif parameter.name != "help":
+                    names = [each for each in (*parameter.opts, *parameter.secondary_opts) if each.strip()]
+                    assert all(f"`{each}" in told for each in names), path
+                    assert not parameter.envvar or f"`{parameter.envvar}`" in told
+
+    walk(typer.main.get_command(commands), "taproof")
+    assert re.findall(r"^## (taproof .+)$", text, re.MULTILINE) == found
+
+
+def test_every_metric_is_told_of() -> None:
+    """With its labels and their values; and none that there is not."""
+    registry = CollectorRegistry()
+    Metrics(registry, "0.0.0")
+    text = page("metrics.md")
+    rows = dict(re.findall(r"^\| `(taproof_\w+)` \| ([^|]*?) ?\|", text, re.MULTILINE))
+    exposed = {}
+    for metric in registry.collect():
+        if metric.name.startswith("taproof"):
+            suffix = {"counter": "_total", "info": "_info"}.get(metric.type, "")
+            exposed[metric.name + suffix] = {label for sample in metric.samples for label in sample.labels}
+    assert rows.keys() == exposed.keys()
+    for name, labels in exposed.items():
+        told = set(re.findall(r"`(\w+)`", rows[name]))
+        # A metric with labels that was never counted has no sample yet, so its labels are not seen here.
+        assert labels <= told, name
+    assert all(f"`{outcome}`" in text for outcome in get_args(Outcome))
+
+
+def test_every_state_is_told_of_and_drawn() -> None:
+    """The table of the code, row for row; the picture has a box for each state and an arrow for each row."""
+    text = page("session-states.md")
+    picture = (DOCS / "images/session-states.svg").read_text(encoding="utf-8")
+    for state in get_args(Status):
+        assert f"| `{state}` |" in text
+        assert f">{state}</text>" in picture
+    rows = re.findall(r"^\| `(\w+)` \| [^|`]+ \| `(\w+)` \|$", text, re.MULTILINE)
+    assert rows == [(source, target) for (source, _), target in TRANSITIONS.items()]
+    assert picture.count('<path d="M') == len(TRANSITIONS) + 1  # And the head of the arrows.
+
+
+def test_every_name_of_the_python_sdk_is_told_of() -> None:
+    """Functions and classes with each of their parameters, errors with what they are."""
+    text = page("python-sdk.md")
+    for name in taproof.__all__:
+        thing = getattr(taproof, name)
+        if inspect.isclass(thing) and issubclass(thing, Exception):
+            assert f"| `{name}` | `{thing.__mro__[1].__name__}` |" in text
+            continue
+        told = section(text, f"### {name}")
+        if inspect.isfunction(thing):
+            assert all(parameter in told for parameter in inspect.signature(thing).parameters)
+        elif inspect.isclass(thing):
+            if name == "AsyncClient":  # Its methods are those of Client, which the page says.
+                told += section(text, "### Client")
+            public = [member for member, each in vars(thing).items() if inspect.isfunction(each) and member[0] != "_"]
+            assert [member for member in public if f"- `{member}(" not in told] == [], name
+
+
+def test_every_name_of_the_javascript_sdk_is_told_of() -> None:
+    """The page's first table has each export beside its import; each option of `signIn` and of the checks has a row."""
+    text = page("javascript-sdk.md")
+    node = shutil.which("node")
+    assert node is not None, "Install node: the package is asked for its names."
+    rows = dict(re.findall(r"^\| `(taproof[/\w]*)` \| (.*?) \| ", text, re.MULTILINE))
+    exports = json.loads((SDK / "package.json").read_text(encoding="utf-8"))["exports"]
+    assert {name.replace(".", "taproof", 1) for name in exports} == rows.keys()
+    for name, told in rows.items():
+        program = f"console.log(JSON.stringify(Object.keys(await import({name!r}))))"
+        done = subprocess.run(
+            [node, "--input-type=module", "-e", program],
+            cwd=SDK,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        names = json.loads(done.stdout)
+        assert names
+        for each in names:
+            is_error = each.startswith(("Proof", "Webhook")) or each == "SignInError"
+            assert f"`{each}`" in (text if is_error else told) or f"### {each}" in text, f"{name}: {each}"
+    for file, typedef in (("sign_in.js", "SignInOptions"), ("server/proof.js", "ProofOptions")):
+        source = (SDK / "src" / file).read_text(encoding="utf-8")
+        comment = source.partition(f"@typedef {{object}} {typedef}\n")[2].partition("@typedef")[0].partition("*/")[0]
+        options = re.findall(r"@property \{.*\} \[?(\w+)", comment)
+        assert options
+        assert [option for option in options if f"| `{option}` |" not in text] == []

@@ -1,0 +1,120 @@
+"""Every fenced block of the documentation is run, parsed, the same as tested code, or exempt for a stated reason."""
+
+import configparser
+import json
+import tomllib
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.docs.blocks import BLOCKS, EXEMPT, PARSED, ROOT, RUN, Block, blocks_of
+from tests.docs.walk import run
+from tests.e2e.conftest import StartService
+
+from taproof.options import OPTIONS, variable
+
+WALKS = {page: [*blocks] for page, blocks in groupby(BLOCKS, lambda block: block.page)}
+WALKS = {
+    page: found for page, blocks in WALKS.items() if (found := [b for b in blocks if b.language in RUN and not b.note])
+}
+NOTED = [block for block in BLOCKS if block.note]
+PARSE = [block for block in BLOCKS if block.language in PARSED and not block.note]
+
+
+@pytest.mark.parametrize("page", WALKS)
+def test_the_programs_of_a_page_run(page: str, start_service: StartService) -> None:
+    """From the first to the last, as they stand, on a service of their own, nothing fails."""
+    done = run(WALKS[page], start_service())
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _env(text: str) -> object:
+    """Settings, one a line: each is one that there is."""
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    known = {variable(name) for name in OPTIONS}
+    assert all(line.partition("=")[0] in known for line in lines), text
+    return lines
+
+
+def _ini(text: str) -> object:
+    parser = configparser.RawConfigParser(strict=True)
+    parser.read_string(text)
+    return parser.sections()
+
+
+PARSERS: dict[str, Callable[[str], object]] = {
+    "env": _env,
+    "ini": _ini,
+    "json": json.loads,
+    "text": str,  # What something prints, or a drawing: there is nothing to run.
+    "toml": tomllib.loads,
+    "yaml": yaml.safe_load,
+}
+
+
+@pytest.mark.parametrize("block", PARSE, ids=lambda block: block.name)
+def test_data_is_well_formed(block: Block) -> None:
+    """A reader can paste it."""
+    assert PARSERS[block.language](block.text)
+    assert block.language != "text" or "\n$ " not in f"\n{block.text}", "Commands belong in a console block."
+
+
+@pytest.mark.parametrize("block", NOTED, ids=lambda block: block.name)
+def test_a_block_that_is_not_run_says_why(block: Block) -> None:
+    """It is in a file that is tested, or a test reads it, or the reason is one of a short list."""
+    if block.note.startswith("same as "):
+        path = ROOT / block.note.removeprefix("same as ")
+        assert contains(path.read_text(encoding="utf-8"), block.text), f"{path} does not have these lines."
+    elif block.note.startswith("run by "):
+        test = (ROOT / block.note.removeprefix("run by ")).read_text(encoding="utf-8")
+        assert block.page in test, "That test does not name this page."
+    else:
+        reason = block.note.removeprefix("not run: ")
+        assert reason != block.note, block.note
+        assert reason in EXEMPT, reason
+
+
+def contains(whole: str, part: str) -> bool:
+    """Tell whether the lines of `part` stand in `whole`, one after the other, at whatever indent."""
+    lines, wanted = whole.splitlines(), part.splitlines()
+    first = next(line for line in wanted if line)
+    for start in (number for number, line in enumerate(lines) if line.strip() == first.strip()):
+        indent = lines[start][: len(lines[start]) - len(lines[start].lstrip())]
+        place = [line.removeprefix(indent) for line in lines[start : start + len(wanted)]]
+        if place == wanted:
+            return True
+    return False
+
+
+def test_every_block_is_one_of_these() -> None:
+    """A language that nothing here knows, or an empty block, is a failure: no block is passed over."""
+    walked = [block for blocks in WALKS.values() for block in blocks]
+    assert set(BLOCKS) == {*walked, *PARSE, *NOTED}, set(BLOCKS) - {*walked, *PARSE, *NOTED}
+    assert all(block.text.strip() for block in BLOCKS)
+
+
+def test_reasons_are_used() -> None:
+    """A reason that no block has any more is taken from the list."""
+    assert {block.note.removeprefix("not run: ") for block in NOTED} >= EXEMPT
+
+
+@pytest.mark.parametrize(
+    ("page", "found"),
+    [
+        ("```bash\nfalse\n```\n", [("bash", "", "false\n")]),
+        ("1. One\n\n    ```console\n    $ a\n    ```\n", [("console", "", "$ a\n")]),
+        ("<!-- not run: x -->\n```js\n1\n```\n", [("js", "not run: x", "1\n")]),
+        ("<!-- not run: x -->\n\ntext\n\n```js\n1\n```\n", [("js", "", "1\n")]),
+        ("```\nbare\n```\n", [("", "", "bare\n")]),
+        ("```mermaid\ngraph\n```\n```rust\n1\n```\n", [("mermaid", "", "graph\n"), ("rust", "", "1\n")]),
+    ],
+)
+def test_the_blocks_are_found(
+    page: str, found: list[tuple[str, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in lists, without a language and in an unknown one; a comment counts when it stands right above."""
+    monkeypatch.setattr("tests.docs.blocks.DOCS", tmp_path)
+    (tmp_path / "page.md").write_text(page, encoding="utf-8")
+    assert [(each.language, each.note, each.text) for each in blocks_of(tmp_path / "page.md")] == found

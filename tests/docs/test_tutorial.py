@@ -1,0 +1,87 @@
+"""docs/tutorial/first-sign-in.md from start to end: a user signs in to the page and the server that it makes."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+
+import httpx
+import pytest
+from playwright.async_api import expect
+from tests.chromium import open_chromium
+from tests.docs.blocks import block_of
+from tests.docs.signing_in import PATIENCE, press_and_confirm
+from tests.docs.walk import environment_of, run
+from tests.e2e.conftest import Service, StartService, free_port
+
+PAGE = "tutorial/first-sign-in.md"
+READY_WITHIN = 60.0
+pytestmark = pytest.mark.browser
+
+
+def settings_as_the_page_says(service: Service) -> dict[str, str]:
+    """Run the page's first commands, and return the environment that they leave behind."""
+    given = environment_of(service)
+    block = block_of(PAGE, "bash", "TAPROOF_WEBHOOK_SECRET")
+    shown = type(block)(PAGE, block.line, "bash", "", f"{block.text}\npwd\nprintenv TAPROOF_WEBHOOK_SECRET")
+    variables = {
+        "TAPROOF_BASE_URL": service.base_url,
+        "TAPROOF_PROJECT_ID": given["PROJECT_ID"],
+        "ACCESS_TOKEN": given["ACCESS_TOKEN"],
+    }
+    done = run([shown], service, variables)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [str(service.directory / "shop"), given["WEBHOOK_SECRET"]]
+    return variables | {"TAPROOF_WEBHOOK_SECRET": given["WEBHOOK_SECRET"]}
+
+
+def start_shop(service: Service, variables: dict[str, str], port: int) -> subprocess.Popen[bytes]:
+    """Save the page's two files, start its server as it says, and wait until it answers."""
+    place = service.directory / "shop"
+    (place / "shop.html").write_text(block_of(PAGE, "html").text, encoding="utf-8")
+    (place / "shop.py").write_text(block_of(PAGE, "python").text, encoding="utf-8")
+    (command,) = block_of(PAGE, "console", "granian").text.splitlines()
+    words = command.removeprefix("$ ../.venv/bin/python ").replace("--port 8000", f"--port {port}").split()
+    assert words[:2] == ["-m", "granian"]
+    process = subprocess.Popen([sys.executable, *words], cwd=place, env=os.environ | variables)
+    deadline = time.monotonic() + READY_WITHIN
+    while True:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        try:
+            httpx.get(f"http://127.0.0.1:{port}/").raise_for_status()
+        except httpx.TransportError:
+            time.sleep(0.05)
+        else:
+            return process
+
+
+def test_the_tutorial(start_service: StartService) -> None:
+    """Its page greets whom its server found in the proof; what it calls cheating is refused with a sentence."""
+    service, port = start_service(), free_port()
+    process = start_shop(service, settings_as_the_page_says(service), port)
+    address = f"http://127.0.0.1:{port}"
+
+    async def sign_in() -> None:
+        async with open_chromium() as browser:
+            page = await browser.new_page()
+            await page.goto(address)
+            await expect(page.get_by_text("Who are you?")).to_be_visible()
+            await press_and_confirm(page, service, "Ada <b>")
+            await expect(page.get_by_text("Welcome, Ada <b>!")).to_be_visible(timeout=PATIENCE)
+            await page.reload()
+            await expect(page.get_by_text("Welcome, Ada <b>!")).to_be_visible()
+
+    try:
+        asyncio.run(sign_in())
+        cheat = block_of(PAGE, "bash", "made.up.proof")
+        made_up = type(cheat)(PAGE, cheat.line, "bash", "", cheat.text.replace("http://127.0.0.1:8000", address))
+        done = run([made_up], service, {})
+        assert done.returncode == 0
+        assert done.stdout.startswith('{"error":"The proof')
+        foreign = httpx.post(f"{address}/auth/taproof", json={}, headers={"Sec-Fetch-Site": "cross-site"})
+        assert foreign.status_code == 403
+    finally:
+        process.terminate()
+        process.wait(READY_WITHIN)

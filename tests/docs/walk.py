@@ -1,0 +1,113 @@
+"""Runs the programs of a page as a reader would: in order, in one shell, in the directory of a running service.
+
+The shell has BASE, ACCESS_TOKEN, PROJECT_ID, SECRET_KEY, WEBHOOK_SECRET, WEBHOOK_SECRETS and a fresh PROOF of a project
+of its own; `taproof` finds the service's database.
+"""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import httpx
+from tests.docs.blocks import ROOT, Block
+from tests.e2e.conftest import Developer, Phone, Service, free_port, make_phone
+
+_PORT = "18080"
+"""The port that pages name where a reader may choose any; the test chooses one that is free."""
+_PATIENCE = 5
+"""How often a link is opened until the bot has replied."""
+
+
+def environment_of(service: Service) -> dict[str, str]:
+    """Return the variables of a new project of the service, and the proof of a sign-in to it."""
+    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+        project = Developer(client, service.access_token).create_project("My shop")
+        phone, session = make_phone(client), project.generate()
+        opened(client, phone, session["deeplink"])
+        phone.tap("Confirm")
+        proof = project.verify(session["session_token"])["proof"]
+    return {
+        "BASE": service.base_url,
+        "ACCESS_TOKEN": service.access_token,
+        "PROJECT_ID": project.id,
+        "SECRET_KEY": project.secret_key,
+        "WEBHOOK_SECRET": project.webhook_secret,
+        "WEBHOOK_SECRETS": project.webhook_secret,
+        "PROOF": proof,
+        "TAPROOF_DATABASE_URL": "sqlite:///taproof.db",
+    }
+
+
+def opened(client: httpx.Client, phone: Phone, deeplink: str) -> None:
+    """Let a user open a link, again until the bot replies: it is up after the API (docs/decisions/0008-uvloop.md)."""
+    for _ in range(_PATIENCE):
+        answer = client.post(f"/sandbox/users/{phone.messenger_id}/open", json={"deeplink": deeplink})
+        if answer.json()["answered"]:
+            return
+    raise AssertionError("The bot did not reply.")
+
+
+def script_of(blocks: Iterable[Block], directory: Path) -> str:
+    """Return the shell script of some blocks. Programs in other languages are written beside it, and run in turn."""
+    node = shutil.which("node")
+    assert node is not None, "Install node: JavaScript of the documentation is run with it."
+    lines = ["set -euo pipefail"]
+    for number, block in enumerate(blocks):
+        lines.append(block.before)
+        if block.language == "console":
+            lines += commands_of(block)
+        elif block.language in {"bash", "sh"}:
+            lines.append(block.text)
+        else:
+            is_python = block.language == "python"
+            suffix = "py" if is_python else "cjs" if "require(" in block.text else "mjs"
+            program = directory / f"program{number}.{suffix}"
+            program.write_text(block.text, encoding="utf-8")
+            lines.append(shlex.join([sys.executable if is_python else node, str(program)]))
+    return "\n".join(lines)
+
+
+def install_package(directory: Path) -> None:
+    """Make `import "taproof/…"` work for programs in a directory, as `npm install taproof` does."""
+    (directory / "node_modules").mkdir()
+    (directory / "node_modules/taproof").symlink_to(ROOT / "sdk/js")
+
+
+def commands_of(block: Block) -> list[str]:
+    """Return the commands of a console block. What a command prints is shown in a block of its own."""
+    lines: list[str] = []
+    for line in block.text.splitlines():
+        if line.startswith("$ "):
+            lines.append(line.removeprefix("$ "))
+        else:
+            assert "".join(lines[-1:]).endswith("\\"), f"{block.name}: {line!r} is no command and no part of one."
+            lines.append(line)
+    return lines
+
+
+def run(
+    blocks: Iterable[Block], service: Service, variables: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run some blocks beside a service."""
+    directory = service.directory
+    bin_directory = Path(sys.executable).parent
+    place = directory / ".venv/bin"
+    if not place.exists():
+        place.parent.mkdir(exist_ok=True)
+        place.symlink_to(bin_directory)
+        install_package(directory)
+    settings = service.environment | (environment_of(service) if variables is None else dict(variables))
+    settings["PATH"] = f"{bin_directory}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-c", script_of(blocks, directory).replace(_PORT, str(free_port()))],
+        cwd=directory,
+        env=settings,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )

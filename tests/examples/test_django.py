@@ -1,0 +1,42 @@
+"""examples/django: `./run`, and a user who signs in to it in a browser."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser
+from tests.chromium import open_chromium
+from tests.e2e.conftest import OwnProject, Phone, Service
+from tests.examples.conftest import Example, StartExample, refuses_without_settings, walk_through
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def example(start_example: StartExample) -> Example:
+    return start_example("django")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with open_chromium() as browser:
+        yield browser
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_user_signs_in(example: Example, service: Service, browser: Browser, phone: Phone) -> None:
+    """The button, the phone, the members' page and sign-out, with nothing that the browser complains of."""
+    await walk_through(browser, example, service, phone)
+
+
+def test_another_site_is_refused(example: Example) -> None:
+    """What no page of the application has sent signs nobody in or out."""
+    for path in ("/auth/taproof", "/auth/taproof/sign-out"):
+        headers = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+        assert httpx.post(f"{example.base_url}{path}", json={"proof": "x"}, headers=headers).status_code == 403
+
+
+def test_how_to_get_the_settings(service: Service, project: OwnProject) -> None:
+    """Without settings `./run` says how to get them, and what it says works."""
+    refuses_without_settings("django", service, project)

@@ -1,0 +1,253 @@
+"""What every integration does, on the real framework behind real HTTP: who gets in, who does not, and what is kept."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from secrets import token_urlsafe
+from typing import Any
+
+import httpx
+import pytest
+from tests.integrations.conftest import (
+    JSON,
+    OTHER_PROJECT,
+    OWN,
+    SECRET,
+    SIGN_IN,
+    SIGN_OUT,
+    Site,
+    StartSite,
+    make_proof,
+    whoami,
+)
+
+
+def cookies_of(browser: httpx.Client) -> dict[str, str]:
+    return dict(browser.cookies.items())
+
+
+def with_cookies(site: Site, cookies: dict[str, str]) -> httpx.Client:
+    browser = site.browser()
+    browser.cookies.update(cookies)
+    return browser
+
+
+def test_a_proof_signs_in(site: Site, browser: httpx.Client) -> None:
+    """A good proof is answered with where to go; the session then holds the identity, not the proof or its token."""
+    token = token_urlsafe(32)
+    proof = make_proof(session_token=token)
+    answer = site.sign_in(browser, proof)
+    assert (answer.status_code, answer.json()) == (200, {"location": "/"})
+    assert answer.headers["Cache-Control"] == "no-store"
+    session = whoami(browser)
+    assert session["taproof"].pop("signed_in_at") > 1_700_000_000
+    assert session["taproof"] == {
+        "messenger_id": "1001",
+        "messenger_name": "Ada <b>Lovelace</b> 🦊",
+        "messenger_username": "ada",
+    }
+    kept = json.dumps(session)
+    assert token not in kept
+    assert proof.rpartition(".")[2] not in kept
+    assert browser.get("/members").text == "Ada <b>Lovelace</b> 🦊"
+
+
+def test_a_proof_signs_in_once(site: Site, browser: httpx.Client) -> None:
+    """Sent again, by anybody, it is answered 401 and starts no session."""
+    proof = make_proof()
+    assert site.sign_in(browser, proof).status_code == 200
+    with site.browser() as other:
+        answer = site.sign_in(other, proof)
+        assert answer.status_code == 401
+        assert "used before" in answer.json()["error"]
+        assert whoami(other) is None
+
+
+def test_a_proof_sent_many_times_at_once_signs_in_once(site: Site) -> None:
+    """Of sixteen requests with one proof exactly one is let in."""
+    proof = make_proof()
+
+    def send(_: int) -> int:
+        with site.browser() as browser:
+            return site.sign_in(browser, proof).status_code
+
+    with ThreadPoolExecutor(16) as pool:
+        assert sorted(pool.map(send, range(16))) == [200] + [401] * 15
+
+
+def test_a_body_that_was_read_before_is_not_lost(site: Site, browser: httpx.Client) -> None:
+    """A part of the application that looks at every request first, such as a log, is not in the way."""
+    assert site.sign_in(browser, make_proof(), f"{SIGN_IN}?read-first=1").status_code == 200
+
+
+def test_a_second_process_takes_no_proof_again(site: Site, browser: httpx.Client, start: StartSite) -> None:
+    """The guard is one for all processes of the application."""
+    proof = make_proof()
+    assert site.sign_in(browser, proof).status_code == 200
+    other = start(site.name, place=site.place)
+    with other.browser() as elsewhere:
+        assert other.sign_in(elsewhere, proof).status_code == 401
+        assert other.sign_in(elsewhere, make_proof()).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("proof", "says"),
+    [
+        pytest.param(make_proof(age=301), "expired", id="expired"),
+        pytest.param(make_proof(age=-300), "in the future", id="issued in the future"),
+        pytest.param(make_proof(project_id=OTHER_PROJECT), "another project", id="of another project"),
+        pytest.param(make_proof()[:-8] + "AAAAAAAA", "signature", id="altered"),
+        pytest.param("not a proof", "not a JWT", id="garbage"),
+        pytest.param("", "not a JWT", id="empty"),
+        pytest.param("x" * 20_000, "not a JWT", id="too long"),
+    ],
+)
+def test_a_bad_proof_is_401(site: Site, browser: httpx.Client, proof: str, says: str) -> None:
+    """Each says why, starts no session, and gives nothing away."""
+    answer = site.sign_in(browser, proof)
+    assert answer.status_code == 401
+    assert set(answer.json()) == {"error"}
+    assert says in answer.json()["error"]
+    assert SECRET not in answer.text
+    assert cookies_of(browser) == {}
+    assert whoami(browser) is None
+
+
+CROSS_SITE: list[Any] = [
+    pytest.param({"Content-Type": "application/x-www-form-urlencoded"}, id="a form"),
+    pytest.param({"Content-Type": "text/plain", "Origin": "https://evil.example"}, id="a simple fetch"),
+    pytest.param({"Content-Type": "text/plain", "Sec-Fetch-Site": "same-origin"}, id="text of an own page"),
+    pytest.param({"Sec-Fetch-Site": "same-origin"}, id="no content type"),
+    pytest.param(JSON, id="neither header"),
+    pytest.param(JSON | {"Origin": "https://evil.example"}, id="another origin"),
+    pytest.param(JSON | {"Origin": "null"}, id="Origin null"),
+    pytest.param(JSON | {"Origin": ""}, id="Origin empty"),
+    pytest.param(JSON | {"Sec-Fetch-Site": "cross-site"}, id="cross-site"),
+    pytest.param(JSON | {"Sec-Fetch-Site": "same-site"}, id="a sister site"),
+    pytest.param(JSON | {"Sec-Fetch-Site": "none"}, id="Sec-Fetch-Site none"),
+    pytest.param(JSON | {"Sec-Fetch-Site": ""}, id="Sec-Fetch-Site empty"),
+    pytest.param(JSON | {"Sec-Fetch-Site": "cross-site", "Origin": "own"}, id="Sec-Fetch-Site decides"),
+]
+
+
+@pytest.mark.parametrize("headers", CROSS_SITE)
+def test_what_another_site_sends_is_refused(site: Site, browser: httpx.Client, headers: dict[str, str]) -> None:
+    """No other site can sign its visitors in to an account of its own, or sign them out; the proof is not used up."""
+    if headers.get("Origin") == "own":
+        headers = headers | {"Origin": site.base_url}
+    proof = make_proof()
+    answer = browser.post(SIGN_IN, content=json.dumps({"proof": proof}), headers=headers)
+    assert answer.status_code == 403
+    assert set(answer.json()) == {"error"}
+    assert site.sign_in(browser, proof).status_code == 200
+
+    assert browser.post(SIGN_OUT, content="{}", headers=headers).status_code == 403
+    assert whoami(browser) is not None
+
+
+def test_an_old_browser_is_told_by_its_origin(site: Site, browser: httpx.Client) -> None:
+    """Without Sec-Fetch-Site, as on plain HTTP, the application's own Origin is enough."""
+    answer = browser.post(SIGN_IN, json={"proof": make_proof()}, headers={"Origin": site.base_url})
+    assert answer.status_code == 200
+    port = site.base_url.rpartition(":")[2]
+    for other in (f"https://127.0.0.1:{port}", "http://127.0.0.1", f"http://localhost:{port}", f"{site.base_url}/"):
+        answer = browser.post(SIGN_IN, json={"proof": make_proof()}, headers={"Origin": other})
+        assert answer.status_code == 403, other
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        pytest.param(b"", 400, id="nothing"),
+        pytest.param(b"{", 400, id="no JSON"),
+        pytest.param(b"[" * 30_000, 400, id="nested deep"),
+        pytest.param(b'{"proof":' * 3_000 + b'""' + b"}" * 3_000, 400, id="objects nested deep"),
+        pytest.param(b"\xff\xfe", 400, id="not UTF-8"),
+        pytest.param(b"null", 400, id="null"),
+        pytest.param(b'"proof"', 400, id="a string"),
+        pytest.param(b"{}", 400, id="no proof"),
+        pytest.param(b'{"proof": null}', 400, id="proof null"),
+        pytest.param(b'{"proof": ["a.b.c"]}', 400, id="proof a list"),
+        pytest.param(b'{"proof": 1' + b"0" * 9_000 + b"}", 400, id="a huge number"),
+        pytest.param(b'{"proof": "a.b.c", "proof": "a.b.c"}', 400, id="a field twice"),
+        pytest.param(b'{"proof": "\\ud800"}', 401, id="half a character"),
+        pytest.param(b'{"proof": "' + b"a" * 1_000_000 + b'"}', 413, id="one megabyte"),
+    ],
+)
+def test_hostile_bodies(site: Site, browser: httpx.Client, body: bytes, status: int) -> None:
+    """Whatever is sent is answered in one sentence, and the application goes on."""
+    answer = browser.post(SIGN_IN, content=body, headers=OWN)
+    assert answer.status_code == status
+    assert set(answer.json()) == {"error"}
+    assert whoami(browser) is None
+
+
+def test_a_planted_session_is_not_taken_over(site: Site, browser: httpx.Client) -> None:
+    """Session fixation: a sign-in starts a new session with nothing of the old, and the old cookie is not signed in."""
+    browser.get("/plant")
+    before = cookies_of(browser)
+    assert browser.get("/anybody").json()["session"] == {"planted": "yes"}
+    assert site.sign_in(browser, make_proof()).status_code == 200
+    assert cookies_of(browser) != before
+    assert "planted" not in whoami(browser)
+    with with_cookies(site, before) as attacker:
+        assert whoami(attacker) is None
+
+
+def test_a_second_sign_in_takes_the_place_of_the_first(site: Site, browser: httpx.Client) -> None:
+    """Another account in the same browser: the session is that account's, and new."""
+    site.sign_in(browser, make_proof("1001"))
+    before = cookies_of(browser)
+    site.sign_in(browser, make_proof("2002"))
+    assert whoami(browser)["taproof"]["messenger_id"] == "2002"
+    assert cookies_of(browser) != before
+
+
+def test_a_bad_proof_leaves_the_session_as_it_is(site: Site, browser: httpx.Client) -> None:
+    """Nobody is signed out by a proof that does not hold."""
+    site.sign_in(browser, make_proof())
+    assert site.sign_in(browser, make_proof(age=1_000)).status_code == 401
+    assert whoami(browser) is not None
+
+
+def test_sign_out(site: Site, browser: httpx.Client) -> None:
+    """It ends the session, and says where to go; signed out already, it says the same."""
+    site.sign_in(browser, make_proof())
+    for _ in range(2):
+        answer = browser.post(SIGN_OUT, content="{}", headers=OWN)
+        assert (answer.status_code, answer.json()) == (200, {"location": "/"})
+        assert whoami(browser) is None
+        assert browser.get("/anybody").json()["session"] == {}
+
+
+def test_get_does_nothing(site: Site, browser: httpx.Client) -> None:
+    """A link or an image cannot sign anybody in or out."""
+    site.sign_in(browser, make_proof())
+    assert browser.get(SIGN_IN, headers=OWN).status_code == 405
+    assert browser.get(SIGN_OUT, headers=OWN).status_code == 405
+    assert whoami(browser) is not None
+
+
+def test_the_way_back_to_the_page_that_was_asked_for(site: Site, browser: httpx.Client) -> None:
+    """A members' page sends to the page with the button, whose sign-in leads back."""
+    asked = browser.get("/members?tab=a%26b")
+    assert asked.status_code in {302, 303}
+    home = httpx.URL(asked.headers["Location"])
+    assert (home.path, home.params["next"]) == ("/", "/members?tab=a%26b")
+    answer = site.sign_in(browser, make_proof(), f"{SIGN_IN}?{home.query.decode()}")
+    assert answer.json() == {"location": "/members?tab=a%26b"}
+    assert browser.get("/whoami").status_code == 200
+
+
+def test_a_way_out_of_the_site_is_not_taken(site: Site, browser: httpx.Client) -> None:
+    """An open redirect would send who has just signed in to somebody else's page. test_endpoint.py tries many more."""
+    for way in ("https%3A%2F%2Fevil.example", "%2F%2Fevil.example", "%2F%5Cevil.example", "%2F%09%2Fevil.example"):
+        assert site.sign_in(browser, make_proof(), f"{SIGN_IN}?next={way}").json() == {"location": "/"}
+
+
+def test_nothing_secret_is_printed(site: Site, browser: httpx.Client) -> None:
+    """Neither a proof nor the secret is in what the application prints."""
+    proof = make_proof()
+    site.sign_in(browser, proof)
+    site.sign_in(browser, proof)
+    assert proof not in site.output()
+    assert SECRET not in site.output()

@@ -1,0 +1,82 @@
+"""How an application starts: what is missing is said at once; each framework is imported by its own module alone."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.integrations.conftest import SECRET, SETTINGS, SITES, StartSite, clean_environment
+
+
+def start_without(site: str, place: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Import a site as a server does when it starts."""
+    return subprocess.run(
+        [sys.executable, "-c", f"import {site}_site"],
+        cwd=SITES,
+        env=clean_environment(SITE_GUARD=str(place / "proofs.db"), **environment),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("site", ["starlette", "fastapi", "flask", "django"])
+def test_a_missing_setting_is_said_at_start(site: str, tmp_path: Path) -> None:
+    """Not at the first sign-in: the application does not start, and its last line names what is missing."""
+    given = SETTINGS | {"TAPROOF_PROJECT_ID": ""}
+    done = start_without(site, tmp_path, **given)
+    assert done.returncode != 0
+    assert "TAPROOF_PROJECT_ID must be" in done.stderr.splitlines()[-1]
+    assert SECRET not in done.stderr
+    assert start_without(site, tmp_path, **SETTINGS).returncode == 0
+
+
+@pytest.mark.parametrize("framework", ["starlette", "flask"])
+def test_the_guard_is_no_option(framework: str) -> None:
+    """Several processes with a guard each would let a proof in several times: nobody gets that without saying so."""
+    name = {"starlette": "taproof_routes", "flask": "taproof_blueprint"}[framework]
+    program = f"from taproof.integrations.{framework} import {name}; {name}(None)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert "missing 1 required keyword-only argument: 'guard'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("cache", "debug", "says"),
+    [
+        ("local", "no", "is not shared by the processes"),
+        ("local", "yes", None),
+        ("dummy", "yes", "remembers nothing"),
+        ("files", "yes", "may add one key twice"),
+        ("database", "no", None),
+    ],
+)
+def test_django_refuses_a_cache_that_cannot_guard(cache: str, debug: str, says: str | None, tmp_path: Path) -> None:
+    """Django's default cache is one for each process: outside of DEBUG the application does not start with it."""
+    done = start_without("django", tmp_path, SITE_CACHE=cache, SITE_DEBUG=debug, **SETTINGS)
+    if says is None:
+        assert done.returncode == 0, done.stderr
+    else:
+        assert says in done.stderr.splitlines()[-1]
+        assert "TAPROOF_GUARD" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("module", ["starlette", "flask", "django", "endpoint"])
+def test_a_module_imports_its_own_framework_only(module: str) -> None:
+    """Who uses one framework need not have the others, and nobody needs the service."""
+    program = f"import sys, taproof.integrations.{module}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert {"starlette", "fastapi", "flask", "django", "pydantic", "aiogram", "apsw"} & loaded <= {module}
+    ours = {name for name in done.stdout.split() if name.startswith("taproof.")}
+    assert all(name.startswith(("taproof.sdk", "taproof.integrations")) for name in ours), ours
+
+
+def test_flask_and_django_give_templates_what_the_button_needs(start: StartSite) -> None:
+    """`taproof` in a template holds the address of the script and the project, and no secret."""
+    for name in ("flask", "django"):
+        with start(name).browser() as browser:
+            page = browser.get("/button").text.replace("&#39;", "'")
+        assert "https://signin.example.com/sdk/taproof.js" in page
+        assert SETTINGS["TAPROOF_PROJECT_ID"] in page
+        assert SECRET not in page

@@ -1,0 +1,205 @@
+"""Every call of the developer API with both clients, against a real service."""
+
+import dataclasses
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from tests.e2e.conftest import Phone, Service, launch, make_phone
+from tests.e2e.test_webhooks import Receiver, receiver
+from tests.sdk.either_client import KINDS, EitherClient
+
+from taproof import AsyncClient, AuthenticationFailed, Client, InvalidRequest, NotFound, verify_webhook
+from taproof.sdk.exchange import Outcome, Request
+
+__all__ = ["receiver"]  # The fixture.
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    service = launch(tmp_path_factory.mktemp("developer"))
+    yield service
+    service.stop()
+
+
+@pytest.fixture(scope="module")
+def phone(service: Service) -> Iterator[Phone]:
+    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+        yield make_phone(client)
+
+
+@pytest.fixture(params=KINDS)
+def client(request: pytest.FixtureRequest, service: Service) -> Iterator[EitherClient]:
+    """A client of either kind, of the sandbox's own developer."""
+    client = EitherClient(request.param, service.base_url, access_token=service.access_token)
+    yield client
+    client.shut()
+
+
+def sign_ins(client: EitherClient, service: Service, project_id: str, count: int) -> list[Any]:
+    public = EitherClient(type(client.client).__name__, service.base_url, project_id=project_id)
+    made = [public.create_session() for _ in range(count)]
+    public.shut()
+    return made
+
+
+def test_every_operation_has_its_method(service: Service) -> None:
+    """Both clients have each operation of the developer API, under its name in the API reference, and no other."""
+    document = httpx.get(f"{service.base_url}/openapi.json").json()
+    operations = {
+        operation["operationId"]
+        for path, methods in document["paths"].items()
+        if path.startswith("/api/v1/dev/")
+        for operation in methods.values()
+    }
+    own = {"create_session", "verify_session", "wait_for_user"}
+    for kind, close in ((Client, "close"), (AsyncClient, "aclose")):
+        assert {name for name in vars(kind) if not name.startswith("_")} == operations | own | {close}
+
+
+def test_the_account(client: EitherClient) -> None:
+    """read_account tells whose token it is, and times are aware datetimes in UTC."""
+    account = client.read_account()
+    assert (account.email, account.plan) == ("sandbox@localhost", "business")
+    assert account.created_at.utcoffset() == timedelta(0)
+
+
+def test_the_life_of_a_project(client: EitherClient) -> None:
+    """Create, read, list, update in part, new secrets, delete."""
+    created = client.create_project("Shop", webhook_url="https://example.com/hook", collect_phone=True)
+    assert created.secret_key.startswith("sk_")
+    assert created.webhook_secret.startswith("whsec_")
+    assert (created.is_active, created.public_access, created.collect_phone) == (True, True, True)
+    project = client.read_project(created.id)
+    assert dataclasses.asdict(created).items() >= dataclasses.asdict(project).items()
+    assert project in client.list_projects()
+    changed = client.update_project(created.id, is_active=False, webhook_url="")
+    assert (changed.name, changed.webhook_url, changed.is_active) == ("Shop", "", False)
+    new = client.regenerate_secrets(created.id)
+    assert new.secret_key != created.secret_key
+    assert client.read_webhook_secret(created.id).webhook_secret == new.webhook_secret != created.webhook_secret
+    assert client.delete_project(created.id) is None
+    with pytest.raises(NotFound) as caught:
+        client.read_project(created.id)
+    assert caught.value.code == "project_not_found"
+
+
+def test_the_rotation_of_a_webhook_secret(client: EitherClient) -> None:
+    """Rotate makes the next one beside the current one; promote puts it in its place."""
+    created = client.create_project("Shop")
+    rotating = client.rotate_webhook_secret(created.id, overlap_hours=2)
+    assert rotating.webhook_secret == created.webhook_secret
+    assert rotating.next_webhook_secret.startswith("whsec_")
+    left = rotating.promoted_at - datetime.now(UTC)
+    assert timedelta(hours=1) < left < timedelta(hours=3)
+    assert client.read_webhook_secret(created.id) == rotating
+    promoted = client.promote_webhook_secret(created.id)
+    assert promoted.webhook_secret == rotating.next_webhook_secret
+    assert (promoted.next_webhook_secret, promoted.promoted_at) == (None, None)
+    with pytest.raises(InvalidRequest) as caught:
+        client.promote_webhook_secret(created.id)
+    assert caught.value.code == "no_rotation"
+
+
+def test_sessions_come_over_more_pages(client: EitherClient, service: Service, phone: Phone) -> None:
+    """The iterator reads page after page: every session once, newest first; filters go along."""
+    project = client.create_project("Shop")
+    started = sign_ins(client, service, project.id, 7)
+    phone.open(started[0].deeplink)
+    phone.tap("Confirm")
+    found = client.list_sessions(project_id=project.id, page_size=2)
+    assert len({session.id for session in found}) == 7
+    assert [session.created_at for session in found] == sorted((each.created_at for each in found), reverse=True)
+    assert found == client.list_sessions(project_id=project.id)
+    (confirmed,) = client.list_sessions(project_id=project.id, status="confirmed", messenger_id=phone.messenger_id)
+    assert (confirmed.messenger_name, confirmed.messenger_username) == ("Ada", "")
+    assert confirmed.confirmed_at is not None
+    assert client.read_session(confirmed.id) == confirmed
+    middle = found[3].created_at
+    later = client.list_sessions(project_id=project.id, since=middle, page_size=1)
+    earlier = client.list_sessions(project_id=project.id, until=middle, page_size=1)
+    assert later + earlier == found
+    analytics = client.read_analytics(days=7, project_id=project.id)
+    assert (analytics.total_sessions, analytics.confirmed_sessions, analytics.conversion_rate) == (7, 1, 14.3)
+    assert len(analytics.daily) == 7
+    assert analytics.daily[-1].date - analytics.daily[0].date == timedelta(days=6)
+    assert analytics.funnel.confirmed == 1
+    assert project.id in {each.id for each in analytics.projects}
+    assert client.read_project(project.id).sessions_count == 7
+
+
+def test_pages_are_read_as_they_are_needed(service: Service) -> None:
+    """Whoever needs the newest session only does not fetch all of them."""
+    with Client(service.base_url, access_token=service.access_token) as client:
+        for _ in range(4):
+            client.create_project("Shop")
+        asked: list[str] = []
+        send = client._send
+
+        def noting_send(request: Request) -> Outcome:
+            asked.append(request.path)
+            return send(request)
+
+        client._send = noting_send  # type: ignore[method-assign]
+        entries = client.list_audit_entries(page_size=2)
+        assert asked == []
+        next(entries)
+        next(entries)
+        assert len(asked) == 1
+        next(entries)
+        assert len(asked) == 2
+
+
+def test_deliveries(client: EitherClient, receiver: Receiver) -> None:
+    """Send a test, list over pages, read one, send it again; the receiver's checks hold."""
+    project = client.create_project("Shop", webhook_url=f"{receiver.url}/hook")
+    sent = [client.send_webhook_test(project.id) for _ in range(3)]
+    assert {each.status for each in sent} == {"delivered"}
+    assert [each.status for each in sent[0].attempts] == [200]
+    found = client.list_deliveries(project.id, page_size=2)
+    assert [each.id for each in found] == [each.id for each in reversed(sent)]
+    assert client.list_deliveries(project.id, event="auth.confirmed") == []
+    assert client.list_deliveries(project.id, status="delivered", page_size=1) == found
+    assert client.read_delivery(sent[0].id) == found[-1]
+    resent = client.resend_delivery(sent[0].id)
+    assert (resent.id, resent.event, resent.session_id) == (sent[0].id, "webhook.test", None)
+    last = receiver.wait_for(4)[3]
+    assert verify_webhook(last.body, last.headers, project.webhook_secret).id == sent[0].id
+
+
+def test_access_tokens(client: EitherClient, service: Service) -> None:
+    """Create one with an end, use it, find it in the list, delete it; then it is worth nothing."""
+    end = datetime.now(UTC).replace(microsecond=0) + timedelta(days=2)
+    created = client.create_access_token("deploy", expires_at=end)
+    assert created.expires_at == end
+    other = EitherClient(type(client.client).__name__, service.base_url, access_token=created.access_token)
+    assert other.read_account() == client.read_account()
+    (listed,) = [each for each in client.list_access_tokens() if each.id == created.id]
+    assert (listed.name, listed.preview) == ("deploy", created.preview)
+    assert client.delete_access_token(created.id) is None
+    with pytest.raises(AuthenticationFailed) as caught:
+        other.read_account()
+    assert (caught.value.status, caught.value.code) == (401, "invalid_access_token")
+    other.shut()
+
+
+def test_the_audit_log(client: EitherClient) -> None:
+    """What was just done is its newest entry, and the log comes over more pages without losing one."""
+    project = client.create_project("Shop", webhook_url="https://example.com/hook")
+    client.update_project(project.id, name="Store")
+    entries = client.list_audit_entries(page_size=3)
+    assert len({entry.id for entry in entries}) == len(entries) > 3
+    newest = entries[0]
+    assert (newest.action, newest.subject, newest.via) == ("project.updated", project.id, "access_token")
+    assert newest.details["name"] == "Store"
+
+
+def test_a_mistake_is_told_in_the_services_words(client: EitherClient) -> None:
+    """What the service refuses comes as its sentence, which names the field."""
+    with pytest.raises(InvalidRequest, match="name") as caught:
+        client.create_project("")
+    assert (caught.value.status, caught.value.code) == (400, "invalid_request")
+    with pytest.raises(InvalidRequest, match="limit"):
+        client.list_sessions(page_size=201)

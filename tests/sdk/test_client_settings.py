@@ -1,0 +1,280 @@
+"""What a client is made with: what is refused at once, TLS, and what its texts never show."""
+
+import ssl
+import threading
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from tests.e2e.test_process_https import issue
+from tests.sdk.either_client import KINDS, EitherClient, HandClock, reply, scripted_server
+
+from taproof import (
+    AsyncClient,
+    Client,
+    ConnectionFailed,
+    CreatedProject,
+    SignIn,
+    SignInResult,
+    code_challenge,
+    new_code_verifier,
+)
+
+BOTH: list[Any] = [Client, AsyncClient]
+TOKEN = "tap_" + "a" * 49
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        "https://signin.example.com",
+        "https://signin.example.com/",
+        "https://signin.example.com:8443/taproof",
+        "http://localhost:8080",
+        "http://127.0.0.1",
+        "http://127.3.2.1:80",
+        "http://[::1]:8080/prefix/",
+    ],
+)
+def test_addresses_that_are_taken(kind: Any, base_url: str) -> None:
+    """Https anywhere, http on this machine alone; a path may stand before the API's."""
+    assert base_url.rstrip("/") in repr(kind(base_url))
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        "http://signin.example.com",
+        "http://10.0.0.1",
+        "http://localhost.example.com",
+        "http://127.0.0.1.example.com",
+        "http://user:hidden@localhost",
+        "https://user:hidden@signin.example.com",
+        "https://signin.example.com?x=hidden",
+        "https://signin.example.com/?",
+        "https://signin.example.com/#",
+        "https://signin.example.com/../x",
+        "https://signin.example.com/a b",
+        "https://signin.example.com/\r\nX: hidden",
+        "https://signin.example.com:99999",
+        "https://",
+        "https:signin.example.com",
+        "ftp://signin.example.com",
+        "signin.example.com",
+        "",
+        "https://[::1",
+        None,
+        b"https://signin.example.com",
+        7,
+    ],
+)
+def test_addresses_that_are_refused(kind: Any, base_url: Any) -> None:
+    """Credentials never travel unencrypted over a network, and the sentence says what to give instead."""
+    with pytest.raises(ValueError, match="must be the https:// address") as caught:
+        kind(base_url)
+    assert "hidden" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", BOTH)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"access_token": "sk_secret"},
+        {"access_token": "tap_secret\r\nX: y"},
+        {"access_token": "tap_secret\n"},
+        {"access_token": b"tap_secret"},
+        {"access_token": ""},
+        {"secret_key": "tap_secret"},
+        {"secret_key": "whsec_secret"},
+        {"project_id": "proj_/../secret"},
+        {"timeout": 0},
+        {"timeout": float("nan")},
+        {"timeout": float("inf")},
+        {"timeout": "secret"},
+    ],
+)
+def test_settings_that_cannot_be_right_are_refused(kind: Any, options: dict[str, Any]) -> None:
+    """One credential taken for another is told at once, without showing it."""
+    with pytest.raises(ValueError, match=next(iter(options))) as caught:
+        kind("https://signin.example.com", **options)
+    assert "secret" not in str(caught.value).replace("secret_key", "").replace("secret key", "")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_call_says_which_credential_is_missing(kind: str) -> None:
+    """A client without the credential that a call needs sends nothing, and says what to give."""
+    client = EitherClient(kind, "http://127.0.0.1:9")
+    with pytest.raises(ValueError, match="access_token"):
+        client.read_account()
+    with pytest.raises(ValueError, match="access_token"):
+        client.list_sessions()
+    with pytest.raises(ValueError, match="project_id"):
+        client.create_session()
+    client.shut()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("project_id", ["../../me", "..", "", "proj_1/../x", "proj_1?x", "proj_1#", "é", None])
+def test_an_id_leads_nowhere_else(kind: str, project_id: Any) -> None:
+    """An id that came from outside cannot turn a call into another one."""
+    client = EitherClient(kind, "http://127.0.0.1:9", access_token=TOKEN)
+    with pytest.raises(ValueError, match="id"):
+        client.delete_project(project_id)
+    client.shut()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_path_before_the_api_stays(kind: str) -> None:
+    """A service behind a proxy's path is called there."""
+    with scripted_server() as server:
+        server.replies = [reply(200, {"projects": []})]
+        client = EitherClient(kind, f"{server.base_url}/taproof/", access_token=TOKEN)
+        assert client.list_projects() == []
+        client.shut()
+    assert server.lines == ["GET /taproof/api/v1/dev/projects HTTP/1.1"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_times_need_their_zone(kind: str) -> None:
+    """A naive datetime means another time on each machine: it is refused, and an aware one is sent as UTC."""
+    with scripted_server() as server:
+        server.replies = [reply(200, {"sessions": [], "next_cursor": None})]
+        client = EitherClient(kind, server.base_url, access_token=TOKEN)
+        with pytest.raises(ValueError, match="since"):
+            client.list_sessions(since=datetime(2026, 1, 1))  # noqa: DTZ001 — that is what is refused.
+        client.list_sessions(since=datetime.fromisoformat("2026-01-01T02:00:00+02:00"), status="used", page_size=7)
+        client.shut()
+    assert server.lines == ["GET /api/v1/dev/sessions?status=used&since=2026-01-01T00%3A00%3A00.000Z&limit=7 HTTP/1.1"]
+
+
+# ---- TLS
+
+
+@contextmanager
+def https_server(directory: Path, address: str) -> Iterator[tuple[int, Path]]:
+    """Serve on a loopback address with a certificate for localhost; yield the port, and the file of its authority."""
+    authority = issue("Test authority", None)
+    certificate, key = issue("localhost", authority)
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (directory / "ca.pem").write_bytes(authority[0].public_bytes(pem))
+    (directory / "server.pem").write_bytes(certificate.public_bytes(pem) + private)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.wfile.write(reply(200, {"tokens": []}))
+
+        def log_message(self, *_: object) -> None:
+            """Keep quiet."""
+
+    class Quiet(HTTPServer):
+        def handle_error(self, *_: object) -> None:
+            """Clients that do not trust the certificate hang up."""
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(directory / "server.pem")
+    with Quiet((address, 0), Handler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield server.server_port, directory / "ca.pem"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tls_is_verified(kind: str, tmp_path: Path) -> None:
+    """An authority that nobody knows is refused, and at once; `ca_file` names one to trust."""
+    clock = HandClock()
+    with https_server(tmp_path, "127.0.0.1") as (port, ca_file):
+        base_url = f"https://127.0.0.1:{port}"
+        stranger = EitherClient(kind, base_url, access_token=TOKEN, clock=clock)
+        with pytest.raises(ConnectionFailed, match="certificate"):
+            stranger.list_access_tokens()
+        assert clock.slept == [], "a certificate does not get better when it is looked at again"
+        friend = EitherClient(kind, base_url, access_token=TOKEN, ca_file=str(ca_file))
+        assert friend.list_access_tokens() == []
+        stranger.shut()
+        friend.shut()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_name_in_the_certificate_counts(kind: str, tmp_path: Path) -> None:
+    """A certificate for another name is refused, though its authority is trusted."""
+    with https_server(tmp_path, "127.0.0.2") as (port, ca_file):
+        client = EitherClient(kind, f"https://127.0.0.2:{port}", access_token=TOKEN, ca_file=str(ca_file))
+        with pytest.raises(ConnectionFailed, match="certificate"):
+            client.list_access_tokens()
+        client.shut()
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_a_ca_file_that_is_not_there_is_told_at_once(kind: Any, tmp_path: Path) -> None:
+    """A wrong path is an error when the client is made, and not a client that trusts something else."""
+    with pytest.raises(FileNotFoundError):
+        kind("https://signin.example.com", ca_file=str(tmp_path / "missing.pem"))
+
+
+# ---- what is never shown
+
+
+def test_reprs_hold_no_secret() -> None:
+    """Clients, sign-ins and results may be logged."""
+    secret = "x" * 43
+    moment = datetime(2026, 1, 1, tzinfo=UTC)
+    sign_in = SignIn(
+        session_token=secret, deeplink=f"https://t.me/a?start={secret}", code_verifier=secret, expires_at=moment
+    )
+    created = CreatedProject(
+        id="proj_1",
+        name="Shop",
+        secret_key_preview="sk_…",
+        webhook_url="",
+        is_active=True,
+        public_access=True,
+        collect_phone=False,
+        created_at=moment,
+        sessions_count=0,
+        confirmed_count=0,
+        secret_key=f"sk_{secret}",
+        webhook_secret=f"whsec_{secret}",
+    )
+    client = Client("https://signin.example.com", access_token=f"tap_{secret}", secret_key=f"sk_{secret}")
+    for each in (sign_in, created, SignInResult(status="confirmed", proof=secret), client, client._service):
+        assert secret not in repr(each)
+
+
+def test_the_code_challenge_is_that_of_rfc_7636() -> None:
+    """RFC 7636, appendix B, to the letter."""
+    assert (
+        code_challenge("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk") == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+    )
+
+
+def test_verifiers_are_new_each_time() -> None:
+    """A verifier is 43 characters of 256 random bits, and its challenge is the S256 of it."""
+    made = {new_code_verifier() for _ in range(100)}
+    assert len(made) == 100
+    for verifier in made:
+        assert len(verifier) == 43
+        digest = urlsafe_b64encode(sha256(verifier.encode()).digest()).decode().rstrip("=")
+        assert code_challenge(verifier) == digest
+
+
+@pytest.mark.parametrize("verifier", ["a" * 42, "a" * 129, "a" * 42 + "+", "a" * 43 + "\n", "é" * 43, None, b"a" * 43])
+def test_a_verifier_of_another_form_is_refused(verifier: Any) -> None:
+    """Only what every service takes is made a challenge of (RFC 7636, 4.1); the sentence does not show it."""
+    with pytest.raises(ValueError, match="43 to 128") as caught:
+        code_challenge(verifier)
+    assert "aaaa" not in str(caught.value)

@@ -1,0 +1,200 @@
+"""A whole sign-in with both clients against a real service; the sandbox's control API is the user."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+from tests.e2e.conftest import Developer, OwnProject, Phone, Service, launch, make_phone
+from tests.sdk.either_client import KINDS, EitherClient, scripted_server
+
+from taproof import (
+    AsyncClient,
+    AuthenticationFailed,
+    InvalidRequest,
+    MemoryGuard,
+    NotFound,
+    ProofAlreadyUsed,
+    SignIn,
+    new_code_verifier,
+    verify_proof,
+)
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    service = launch(tmp_path_factory.mktemp("sign_in"))
+    with httpx.Client(base_url=service.base_url, timeout=30) as client, suppress(AssertionError):
+        # On a busy machine the bot's very first answer may come later than the sandbox waits for it.
+        make_phone(client).open(Developer(client, service.access_token).create_project().generate()["deeplink"])
+    yield service
+    service.stop()
+
+
+@pytest.fixture(scope="module")
+def http(service: Service) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+        yield client
+
+
+@pytest.fixture
+def project(service: Service, http: httpx.Client) -> OwnProject:
+    return Developer(http, service.access_token).create_project()
+
+
+@pytest.fixture
+def phone(http: httpx.Client) -> Phone:
+    return make_phone(http)
+
+
+PATIENCE = 60
+"""Seconds: should the tap fail, the test fails soon after it."""
+NewClient = Callable[..., EitherClient]
+
+
+@pytest.fixture(params=KINDS)
+def new_client(request: pytest.FixtureRequest, service: Service) -> Iterator[NewClient]:
+    made = []
+
+    def new(base_url: str = service.base_url, **credentials: Any) -> EitherClient:
+        made.append(EitherClient(request.param, base_url, **credentials))
+        return made[-1]
+
+    yield new
+    for each in made:
+        each.shut()
+
+
+@pytest.fixture(params=["public", "secret key"])
+def client(request: pytest.FixtureRequest, new_client: NewClient, project: OwnProject) -> EitherClient:
+    """A client of either kind, with either credential."""
+    return new_client(project_id=project.id) if request.param == "public" else new_client(secret_key=project.secret_key)
+
+
+def decide(phone: Phone, sign_in: SignIn, button: str = "Confirm") -> None:
+    phone.open(sign_in.deeplink)
+    phone.tap(button)
+
+
+def test_a_whole_sign_in(client: EitherClient, project: OwnProject, phone: Phone) -> None:
+    """Create, wait while the user taps, and the proof holds on the application's server, once."""
+    sign_in = client.create_session()
+    assert client.verify_session(sign_in).status == "pending"
+    with ThreadPoolExecutor() as pool:
+        tapping = pool.submit(decide, phone, sign_in)
+        result = client.wait_for_user(sign_in, timeout=PATIENCE)
+        tapping.result()
+    assert result.is_confirmed
+    assert (result.user.messenger_id, result.user.messenger_name) == (phone.messenger_id, "Ada")
+    assert result.user.messenger_username is None
+    assert result.confirmed_at < sign_in.expires_at
+    guard = MemoryGuard()
+    identity = verify_proof(result.proof, project.webhook_secret, project_id=project.id, guard=guard)
+    assert (identity.messenger_id, identity.session_token) == (phone.messenger_id, sign_in.session_token)
+    with pytest.raises(ProofAlreadyUsed):
+        verify_proof(result.proof, project.webhook_secret, project_id=project.id, guard=guard)
+
+
+def test_a_cancelled_sign_in(client: EitherClient, phone: Phone) -> None:
+    """When the user cancels, nobody is signed in."""
+    sign_in = client.create_session()
+    decide(phone, sign_in, "Cancel")
+    result = client.wait_for_user(sign_in, timeout=PATIENCE)
+    assert (result.status, result.user, result.proof, result.confirmed_at) == ("cancelled", None, None, None)
+
+
+def test_nobody_taps(client: EitherClient) -> None:
+    """With no time to wait the status is what it is."""
+    assert client.wait_for_user(client.create_session(), timeout=0).status == "pending"
+
+
+def test_only_who_started_it_reads_the_result(
+    client: EitherClient, new_client: NewClient, project: OwnProject, phone: Phone, http: httpx.Client
+) -> None:
+    """A link or QR code that somebody has photographed does not let them read who signed in."""
+    sign_in = client.create_session()
+    decide(phone, sign_in)
+    thief = new_client(project_id=project.id)
+    with pytest.raises(NotFound) as caught:
+        thief.wait_for_user(replace(sign_in, project_id=project.id, code_verifier=new_code_verifier()))
+    assert caught.value.code == "session_not_found"
+    body = {"project_id": project.id, "session_token": sign_in.session_token}
+    bare = http.post("/api/v1/verify/public", json=body)
+    assert (bare.status_code, bare.headers["X-Error-Code"]) == (400, "code_verifier_missing")
+    assert client.wait_for_user(sign_in).is_confirmed
+
+
+def test_a_lost_answer_loses_no_sign_in(
+    new_client: NewClient, project: OwnProject, phone: Phone, http: httpx.Client
+) -> None:
+    """When the connection breaks on the way back, the same confirmed answer is read again, byte for byte."""
+    answers: list[bytes] = []
+
+    def forward(connection: Any, *, deliver: bool) -> None:
+        request = broken.received[-1]
+        found = http.post(request.line.split()[1], json=request.body)
+        answers.append(found.content)
+        if deliver:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(found.content) + found.content)
+
+    with scripted_server() as broken:
+        client = new_client(broken.base_url, project_id=project.id)
+        broken.replies = [lambda connection: forward(connection, deliver=True)]
+        sign_in = client.create_session()
+        decide(phone, sign_in)
+        answers.clear()
+        broken.replies = [
+            lambda connection: forward(connection, deliver=False),
+            lambda connection: forward(connection, deliver=True),
+        ]
+        result = client.wait_for_user(sign_in, timeout=PATIENCE)
+    assert result.user.messenger_id == phone.messenger_id
+    assert len(answers) == 2
+    assert answers[0] == answers[1]
+
+
+def test_refusals_are_told_apart(
+    service: Service, http: httpx.Client, new_client: NewClient, project: OwnProject
+) -> None:
+    """A wrong key, a project that is unknown, one that is not public, and one that is paused: each with its code."""
+    with pytest.raises(AuthenticationFailed) as caught:
+        new_client(secret_key="sk_" + "a" * 49).create_session()
+    assert caught.value.code == "invalid_secret_key"
+    with pytest.raises(NotFound) as missing:
+        new_client(project_id="proj_" + "0" * 22).create_session()
+    assert missing.value.code == "project_not_found"
+    developer = new_client(access_token=service.access_token)
+    developer.update_project(project.id, public_access=False)
+    with pytest.raises(AuthenticationFailed) as private:
+        new_client(project_id=project.id).create_session()
+    assert private.value.code == "public_access_disabled"
+    developer.update_project(project.id, is_active=False)
+    with pytest.raises(InvalidRequest) as paused:
+        new_client(secret_key=project.secret_key).create_session()
+    assert paused.value.code == "project_paused"
+
+
+async def test_many_wait_at_once(service: Service, http: httpx.Client, project: OwnProject) -> None:
+    """One AsyncClient serves many users at the same time; who waits takes nobody else's place."""
+    # The timeout is shorter than the time for which a call is held.
+    async with AsyncClient(service.base_url, project_id=project.id, timeout=15) as client:
+        sign_ins = [await client.create_session() for _ in range(120)]
+        waiting = [asyncio.create_task(client.wait_for_user(each, timeout=PATIENCE)) for each in sign_ins]
+        await asyncio.sleep(0.5)  # All of them have asked.
+        last = await client.create_session()
+        waiting_for_last = asyncio.create_task(client.wait_for_user(last, timeout=PATIENCE))
+        phone = make_phone(http)
+        await asyncio.to_thread(decide, phone, last)
+        result = await waiting_for_last
+        assert result.user is not None
+        assert result.user.messenger_id == phone.messenger_id
+        assert not any(each.done() for each in waiting)
+        for each in waiting:
+            each.cancel()
+        ended = await asyncio.gather(*waiting, return_exceptions=True)
+        assert all(isinstance(each, asyncio.CancelledError) for each in ended)
+        assert (await client.verify_session(sign_ins[0])).status == "pending"
