@@ -1,0 +1,172 @@
+"""The bundle that the service gives out is the one that `sdk/js` makes, and small; what cannot be seen in a browser."""
+
+import gzip
+import json
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.sdk_js.conftest import BUNDLE
+from tests.sdk_js.qr import expected_modules
+
+from taproof.bot.texts import LANGUAGES
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "sdk/js"
+BROWSER = list((PACKAGE / "src").glob("*.js"))
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(command, cwd=PACKAGE, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def ask(script: str, *arguments: str) -> Any:
+    """Run a module in Node, in the folder of the package, and return what it prints as JSON."""
+    return json.loads(run("node", "--input-type=module", "-e", script, *arguments))
+
+
+def test_fresh_build(tmp_path: Path) -> None:
+    """What is committed is what the sources make, byte for byte."""
+    run("node", "build.mjs", str(tmp_path))
+    assert (tmp_path / "taproof.js").read_bytes() == BUNDLE.read_bytes()
+
+
+def test_size() -> None:
+    """The whole of it, compressed, is under 8 KB."""
+    assert len(gzip.compress(BUNDLE.read_bytes(), 9, mtime=0)) < 8_192
+
+
+def test_version() -> None:
+    """Package, service and folder have one version."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert json.loads((PACKAGE / "package.json").read_text("utf-8"))["version"] == version == BUNDLE.parent.name
+    assert BUNDLE.read_text("utf-8").startswith(f"/*! Taproof {version}, Apache-2.0 */")
+
+
+def test_types() -> None:
+    """TypeScript finds nothing in any of the package's sources, and is not told to look away in those for browsers."""
+    run("node_modules/.bin/tsc", "--noEmit")
+    for source in BROWSER:
+        assert not re.search(r"@ts-|eslint-disable", source.read_text("utf-8")), source
+
+
+def test_types_are_checked(tmp_path: Path) -> None:
+    """TypeScript finds a wrong type where one is: what it does not find above is not there."""
+    broken = tmp_path / "sdk"
+    shutil.copytree(PACKAGE / "src", broken / "src", ignore=shutil.ignore_patterns("react", "server"))
+    shutil.copy(PACKAGE / "tsconfig.json", broken)
+    shutil.copy(PACKAGE / "package.json", broken)
+    (broken / "node_modules").symlink_to(PACKAGE / "node_modules")
+    with (broken / "src/link.js").open("a", encoding="utf-8") as source:
+        source.write('linkOf("x").command;\n')
+    done = subprocess.run(
+        [PACKAGE / "node_modules/.bin/tsc", "--noEmit"], cwd=broken, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "possibly 'null'" in done.stdout
+
+
+def test_no_way_for_a_script() -> None:
+    """Nothing in it makes HTML or code of a string, and it fetches no further file."""
+    bundle = BUNDLE.read_text("utf-8")
+    for banned in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function(", "import("):
+        assert banned not in bundle, banned
+    assert not re.search(r"\bimport[ {\"']", bundle)
+
+
+def test_lock_file_names_no_registry() -> None:
+    """The lock file says which packages, by their hashes, and not from where."""
+    lock = (PACKAGE / "package-lock.json").read_text("utf-8")
+    assert '"integrity"' in lock
+    assert '"resolved"' not in lock
+    assert "://" not in re.sub(r'"(url|funding)": "[^"]*"', "", lock)
+
+
+def test_no_browser() -> None:
+    """It can be imported where there is no browser, as a framework does that renders pages on a server."""
+    script = "console.log(JSON.stringify(Object.keys(await import(process.argv[1])).sort()))"
+    names = ["SignInError", "TaproofButton", "resume", "signIn"]
+    assert ask(script, "./src/index.js") == ask(script, str(BUNDLE)) == names
+
+
+@pytest.mark.parametrize(
+    ("deeplink", "app_link"),
+    [
+        ("https://t.me/shop_bot?start=a-B_9", "tg://resolve?domain=shop_bot&start=a-B_9"),
+        ("http://127.0.0.1:8080/sandbox/phone?start=abc", None),
+        ("http://t.me/shop_bot?start=abc", None),
+        ("https://t.me.evil.example/shop_bot?start=abc", None),
+        ("https://t.me/shop_bot/app?start=abc", None),
+        ("https://evil.example/https://t.me/shop_bot?start=abc", None),
+    ],
+)
+def test_app_link(deeplink: str, app_link: str | None) -> None:
+    """Only a link of t.me becomes a link of the app, and it carries nothing but bot and token."""
+    script = """
+        const { linkOf } = await import("./src/link.js");
+        console.log(JSON.stringify(linkOf(process.argv[1])));
+    """
+    token = deeplink.partition("start=")[2]
+    assert ask(script, deeplink) == {"deeplink": deeplink, "appLink": app_link, "command": f"/start {token}"}
+
+
+@pytest.mark.parametrize(
+    "deeplink",
+    ["", "javascript:alert(1)//?start=a", "https://t.me/bot", "https://t.me/bot?start=", "https://t.me/b?start=a&x=1"],
+)
+def test_no_link(deeplink: str) -> None:
+    """What is no sign-in link is none."""
+    script = """
+        const { linkOf } = await import("./src/link.js");
+        console.log(JSON.stringify(linkOf(process.argv[1] ?? "")));
+    """
+    assert ask(script, deeplink) is None
+
+
+def test_codes() -> None:
+    """The QR codes are those of an encoder that scanners are known to read, at every length; a longer link has none."""
+    texts = [
+        ("https://t.me/shop_bot?start=" + "aZ-9_" * 30)[:length] for length in (*range(1, 135, 7), 105, 106, 107, 134)
+    ]
+    texts += ["https://пример.example/?start=" + "a" * 43]
+    script = """
+        const { modulesOf } = await import("./src/qr.js");
+        console.log(JSON.stringify(JSON.parse(process.argv[1]).map(modulesOf)));
+    """
+    *codes, none = ask(script, json.dumps([*texts, "x" * 135]))
+    assert none is None
+    for text, code in zip(texts, codes, strict=True):
+        assert code == expected_modules(text), text
+
+
+def test_all_texts_in_all_languages() -> None:
+    """Each language of the bot has every text of the button, all of them different; any other gets English."""
+    script = """
+        globalThis.document = { documentElement: { lang: "" } };
+        Object.defineProperty(globalThis, "navigator", { value: { languages: [] } });
+        const { speechFor } = await import("./src/texts.js");
+        console.log(JSON.stringify(process.argv.slice(1).map((each) => speechFor(each))));
+    """
+    speeches = ask(script, *LANGUAGES, "tlh", "constructor")
+    assert [each["language"] for each in speeches] == [*LANGUAGES, "en", "en"]
+    for speech in speeches:
+        assert len(set(speech["texts"])) == 14, speech
+        assert all(text.strip() == text != "" for text in speech["texts"])
+
+
+def test_readme_names_what_there_is() -> None:
+    """Every custom property, attribute, language, event and own error code of the browser part is named."""
+    readme = (PACKAGE / "README.md").read_text("utf-8")
+    source = "".join(each.read_text("utf-8") for each in BROWSER)
+    names = re.findall(r"var\((--taproof-[a-z-]+)", source) + re.findall(r'getAttribute\("([a-z-]+)"\)', source)
+    names += [f"taproof-{name}" for name in re.findall(r'#tell\("([a-z-]+)"', source)]
+    names += re.findall(r'SignInError\(\s*"([a-z_]+)"', source)
+    assert len(set(names)) > 14
+    for name in [*names, *LANGUAGES]:
+        assert f"`{name}`" in readme, name

@@ -1,0 +1,316 @@
+"""`<taproof-button>` in Chromium, on another origin than the service and under a strict Content-Security-Policy.
+
+In every test the browser must have nothing to complain of: no error in the console, no breach of the policy.
+"""
+
+import asyncio
+import hashlib
+import json
+from base64 import urlsafe_b64encode
+
+import httpx
+import pytest
+from playwright.async_api import expect
+from tests.e2e.conftest import OwnProject, Phone, Service
+from tests.sdk_js.conftest import (
+    PHONE,
+    OpenContext,
+    Site,
+    Way,
+    decide,
+    go,
+    heard,
+    let_expire,
+    part,
+    shown_link,
+    start,
+    wait_for,
+)
+from tests.sdk_js.qr import expected_modules
+
+import taproof
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+
+async def test_desktop(site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """One click, the code and the link, the tap on the phone: the proof is posted, and the page goes where told."""
+    page = await go(await open_context(), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
+    link = await start(page)
+    assert link.startswith("http://127.0.0.1")
+    await expect(part(page, "code")).to_be_visible()
+    await expect(part(page, "status")).to_have_text("Waiting for you to confirm…")
+    await part(page, "summary").click()
+    await expect(part(page, "command")).to_have_text(f"/start {link.partition('start=')[2]}")
+    await decide(phone, link)
+    await page.wait_for_url(f"{site.url}/welcome?from=shop")
+    [posted] = site.posted
+    assert posted.pop("fetch-site") == "same-origin"
+    assert list(posted) == ["proof"]
+    identity = taproof.verify_proof(posted["proof"], project.webhook_secret, project_id=project.id)
+    assert identity.messenger_id == phone.messenger_id
+    # One long call for the result, bound to the challenge that the session was made with.
+    generate, *verifies = way.calls
+    assert [call["wait"] for call in verifies] == [25]
+    assert "code_verifier" not in json.dumps(generate)
+    digest = hashlib.sha256(verifies[0]["code_verifier"].encode()).digest()
+    assert generate["code_challenge"] == urlsafe_b64encode(digest).rstrip(b"=").decode()
+    assert generate["code_challenge_method"] == "S256"
+
+
+async def test_one_tag(
+    site: Site, client: httpx.Client, open_context: OpenContext, project: OwnProject, phone: Phone
+) -> None:
+    """The script that the service gives out, held to its integrity hash, asks that service, and works by itself."""
+    about = (await asyncio.to_thread(client.get, "/sdk/taproof.json")).json()
+    source = f'src="{site.base_url}{about["path"]}" integrity="{about["integrity"]}"'
+    site.script = f'<script type="module" {source} crossorigin></script>'
+    url = site.show()
+    button = f'<taproof-button project-id="{project.id}" submit-url="/auth/taproof"></taproof-button>'
+    site.page = site.page.replace("</main>", f"{button}</main>")
+    page = await go(await open_context(), url)
+    await decide(phone, await start(page))
+    await page.wait_for_url("**/welcome?from=shop")
+
+
+async def test_the_code_holds_the_link(site: Site, open_context: OpenContext, project: OwnProject) -> None:
+    """The picture is the QR code of the link that stands beside it, with the light edge that scanners need."""
+    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
+    link = await start(page)
+    modules = await part(page, "code").evaluate(
+        """(it) => {
+            const { data } = it.getContext("2d").getImageData(0, 0, it.width, it.height);
+            const side = it.width / 5;
+            const dark = (x, y) => (data[((y * 5 + 2) * it.width + x * 5 + 2) * 4] < 128 ? 1 : 0);
+            return Array.from({ length: side }, (_, y) => Array.from({ length: side }, (_, x) => dark(x, y)));
+        }"""
+    )
+    assert [row[4:-4] for row in modules[4:-4]] == expected_modules(link)
+    edge = modules[:4] + modules[-4:] + [row[:4] + row[-4:] for row in modules]
+    assert not any(map(any, edge))
+
+
+async def test_events(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """The events tell everything in order, out of the shadow tree; preventDefault keeps the page where it is."""
+    page = await go(await open_context(), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
+    await page.evaluate("window.stays = true")
+    await decide(phone, await start(page))
+    await expect(part(page, "panel")).to_be_hidden()
+    everything = await heard(page, "status", "confirmed", "signed-in", "ended", "error")
+    assert [each[0] for each in everything] == ["status", "status", "status", "confirmed", "signed-in"]
+    assert [detail["status"] for name, detail in everything if name == "status"] == ["starting", "pending", "confirmed"]
+    result = everything[3][1]["result"]
+    assert result["status"] == "confirmed"
+    assert result["identity"] == {
+        "messengerId": phone.messenger_id,
+        "messengerName": "Ada Lovelace",
+        "messengerUsername": None,
+    }
+    assert result["proof"].count(".") == 2
+    assert result["confirmedAt"].endswith("Z")
+    assert everything[4][1] == {"location": "/welcome?from=shop"}
+    assert page.url == f"{site.url}/"
+    # The focus is back where it came from.
+    await expect(page.get_by_role("button", name="Sign in with Telegram")).to_be_focused()
+
+
+async def test_without_submit_url(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """Without submit-url the page gets the proof, nothing is posted, and the panel goes away."""
+    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
+    await decide(phone, await start(page))
+    await expect(part(page, "status")).to_have_text("Confirmed")
+    await expect(part(page, "panel")).to_be_hidden()
+    [[_, detail]] = await heard(page, "confirmed")
+    taproof.verify_proof(detail["result"]["proof"], project.webhook_secret, project_id=project.id)
+    assert site.posted == []
+    assert await page.evaluate("sessionStorage.length") == 0
+
+
+async def test_nothing_before_the_click(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
+    """A page that is only looked at makes no session."""
+    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
+    await expect(page.get_by_role("button", name="Sign in with Telegram")).to_be_visible()
+    await page.wait_for_load_state("networkidle")
+    assert way.calls == []
+
+
+async def test_phone(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """On a phone the click opens the messenger, there is no code to scan, and the page signs in when one comes back."""
+    context = await open_context(PHONE, is_mobile=True)
+    page = await go(context, site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
+    async with context.expect_page() as opened:
+        link = await start(page)
+    messenger = await opened.value
+    await expect(messenger.locator("#start")).to_be_visible()
+    assert await messenger.evaluate("window.opener") is None
+    await expect(part(page, "code")).to_be_hidden()
+    await expect(part(page, "link")).to_have_text("Open Telegram")
+    await decide(phone, link)
+    await page.wait_for_url("**/welcome?from=shop")
+
+
+async def test_app_first(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
+    """On a phone a link of t.me opens as tg:// first; the https link stays there to tap when nothing opened."""
+    context = await open_context(PHONE, is_mobile=True)
+    page = await go(context, site.show(f'project-id="{project.id}"'))
+    session = await context.new_cdp_session(page)
+    await session.send("Page.enable")
+    asked: list[str] = []
+    session.on("Page.frameRequestedNavigation", lambda event: asked.append(event["url"]))
+    session.on("Page.frameScheduledNavigation", lambda event: asked.append(event["url"]))
+    token = "a-B_" * 10 + "xyz"
+    way.mode = {"session_token": token, "deeplink": f"https://t.me/shop_bot?start={token}", "status": "pending"}
+    link = await start(page)
+    assert link == f"https://t.me/shop_bot?start={token}"
+    await expect(part(page, "link")).to_be_focused()
+    assert await part(page, "link").get_attribute("target") == "_blank"
+    assert await part(page, "link").get_attribute("rel") == "noopener"
+    assert f"tg://resolve?domain=shop_bot&start={token}" in asked
+    assert page.url == f"{site.url}/"
+
+
+async def test_cancelled_in_the_messenger(
+    site: Site, open_context: OpenContext, project: OwnProject, phone: Phone
+) -> None:
+    """Cancel in the messenger ends it, and "Try again" is one key press away and starts a new session."""
+    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
+    first = await start(page)
+    await decide(phone, first, "Cancel")
+    await expect(part(page, "status")).to_have_text("Cancelled")
+    await expect(part(page, "link")).to_be_hidden()
+    assert (await heard(page, "ended")) == [["ended", {"status": "cancelled"}]]
+    await expect(part(page, "retry")).to_be_focused()
+    await page.keyboard.press("Enter")
+    second = await shown_link(page)
+    assert second != first
+    await decide(phone, second)
+    await expect(part(page, "status")).to_have_text("Confirmed")
+
+
+@pytest.mark.parametrize("how", ["Escape", "close", "removed"])
+async def test_cancelled_on_the_page(
+    site: Site, way: Way, open_context: OpenContext, project: OwnProject, how: str
+) -> None:
+    """Escape, the cross, or taking the button off the page ends the sign-in and forgets it."""
+    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
+    await start(page)
+    assert await page.evaluate("sessionStorage.length") == 1
+    if how == "Escape":
+        await page.keyboard.press("Escape")
+    elif how == "close":
+        await page.get_by_role("button", name="Close").click()
+    else:
+        await page.evaluate(
+            """() => {
+                const button = document.querySelector("taproof-button");
+                button.addEventListener("taproof-ended", ({detail}) => heard.push(["ended", detail]));
+                button.remove();
+            }"""
+        )
+    await wait_for(page, "ended")
+    assert (await heard(page, "ended")) == [["ended", {"status": "aborted"}]]
+    assert await page.evaluate("sessionStorage.length") == 0
+    await page.reload()
+    await expect(page.get_by_role("button", name="Sign in with Telegram")).to_be_visible()
+    await expect(part(page, "panel")).to_be_hidden()
+
+
+async def test_moved(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """A button that is moved to another place of the page goes on with its sign-in."""
+    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
+    link = await start(page)
+    await page.evaluate("document.body.append(document.querySelector('taproof-button'))")
+    await decide(phone, link)
+    await wait_for(page, "confirmed")
+
+
+async def test_expired(site: Site, sandbox: Service, open_context: OpenContext, project: OwnProject) -> None:
+    """A session whose ten minutes are over says so."""
+    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
+    let_expire(sandbox, await start(page))
+    await expect(part(page, "status")).to_have_text("This request is no longer valid.")
+    assert (await heard(page, "ended")) == [["ended", {"status": "expired"}]]
+
+
+async def test_deadline(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
+    """After ten minutes of the page's own time it is over, whatever comes from the service, or nothing does."""
+    context = await open_context()
+    page = await context.new_page()
+    await page.clock.install()
+    await page.goto(site.show(f'project-id="{project.id}"'))
+    await start(page)
+    way.mode = {"status": "pending"}
+    await page.clock.fast_forward("10:01")
+    await expect(part(page, "status")).to_have_text("This request is no longer valid.")
+    assert (await heard(page, "ended")) == [["ended", {"status": "expired"}]]
+
+
+@pytest.mark.parametrize("hours", [-30_000, 30_000])
+async def test_wrong_clock(
+    site: Site, open_context: OpenContext, project: OwnProject, phone: Phone, hours: int
+) -> None:
+    """A computer whose clock is years off signs in, over a reload too."""
+    context = await open_context()
+    await context.add_init_script(f"{{ const now = Date.now; Date.now = () => now() + {hours} * 3_600_000; }}")
+    page = await go(context, site.show(f'project-id="{project.id}"'))
+    link = await start(page)
+    await page.reload()
+    assert await shown_link(page) == link
+    await decide(phone, link)
+    await expect(part(page, "status")).to_have_text("Confirmed")
+
+
+async def test_used(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
+    """A session that somebody else read says that it is no longer valid."""
+    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
+    await start(page)
+    way.mode = {"status": "used"}
+    await page.evaluate("dispatchEvent(new Event('online'))")
+    await expect(part(page, "status")).to_have_text("This request is no longer valid.")
+    assert (await heard(page, "ended")) == [["ended", {"status": "used"}]]
+
+
+async def test_two_buttons(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """Two buttons on a page do not get in each other's way; after a reload one of them goes on."""
+    attributes = f'project-id="{project.id}"'
+    page = await go(await open_context(), site.show(f'{attributes} label="One"', f'{attributes} label="Two"'))
+    await page.get_by_role("button", name="One").click()
+    await page.get_by_role("button", name="Close").click()
+    await page.get_by_role("button", name="Two").click()
+    link = page.locator("taproof-button >> nth=1 >> [part~=link]")
+    await expect(link).to_be_visible()
+    href = await link.get_attribute("href") or ""
+    await page.reload()
+    await expect(page.locator("taproof-button dialog[open]")).to_have_count(1)
+    await decide(phone, href)
+    await wait_for(page, "confirmed")
+    assert len(await heard(page, "confirmed")) == 1
+
+
+async def test_theme(site: Site, open_context: OpenContext, project: OwnProject) -> None:
+    """Custom properties and parts change the look from outside."""
+    context = await open_context(bypass_csp=True)
+    head = '<link rel="stylesheet" href="/theme.css">'
+    page = await go(context, site.show(f'project-id="{project.id}" label="Enter"', head=head))
+    button = page.get_by_role("button", name="Enter")
+    style = await button.evaluate(
+        "(it) => { const s = getComputedStyle(it); return [s.backgroundColor, s.borderRadius, s.textTransform] }"
+    )
+    assert style == ["rgb(20, 90, 20)", "0px", "uppercase"]
+
+
+async def test_copy(site: Site, open_context: OpenContext, project: OwnProject) -> None:
+    """The command can be copied; where a page may not use the clipboard, it is marked instead."""
+    context = await open_context()
+    await context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = await go(context, site.show(f'project-id="{project.id}"'))
+    link = await start(page)
+    command = f"/start {link.partition('start=')[2]}"
+    await part(page, "summary").click()
+    await page.get_by_role("button", name="Copy").click()
+    await expect(page.get_by_role("button", name="Copy ✓")).to_be_visible()
+    assert await page.evaluate("navigator.clipboard.readText()") == command
+    await page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('no')) }")
+    await page.get_by_role("button", name="Copy").click()
+    await expect(page.get_by_role("button", name="Copy ✓")).to_be_visible()
+    assert command in await page.evaluate("getSelection().toString()")

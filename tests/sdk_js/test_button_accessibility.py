@@ -1,0 +1,213 @@
+"""Everybody can use the button (WCAG 2.2, AA): in ten languages, both directions, any colour scheme, by keyboard."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+from tests.e2e.conftest import OwnProject, Phone
+from tests.e2e.test_console_accessibility import AXE, RULES, Theme
+from tests.sdk_js.conftest import DESKTOP, PHONE, OpenContext, Site, Way, decide, heard, part, shown_link, start
+
+from taproof.bot.texts import LANGUAGES
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+SCHEME = '<meta name="color-scheme" content="light dark">'
+COLOURS = """(it) => {
+  const style = getComputedStyle(it);
+  return [style.backgroundColor, style.color].map((colour) =>
+    colour.match(/[\\d.]+/g).slice(0, 3).reduce((sum, each) => sum + Number(each), 0) / 3);
+}"""
+
+
+async def assert_accessible(page: Page, theme: Theme) -> None:
+    """Let axe-core look at the page, also into the shadow tree, and see that nothing is wider than the window."""
+    if not await page.evaluate("'axe' in window"):
+        await page.add_script_tag(path=AXE)
+    found: list[dict[str, Any]] = await page.evaluate(
+        "async runOnly => (await axe.run(document, {runOnly, resultTypes: ['violations']})).violations", RULES[theme]
+    )
+    assert found == [], json.dumps([[each["id"], [node["html"] for node in each["nodes"]]] for each in found], indent=1)
+    assert await page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESKTOP, {"width": 320, "height": 568}], ids=["desktop", "phone"])
+@pytest.mark.parametrize("language", ["en", "ar"])
+async def test_axe(
+    site: Site,
+    way: Way,
+    open_context: OpenContext,
+    project: OwnProject,
+    theme: Theme,
+    size: dict[str, int],
+    language: str,
+) -> None:
+    """axe-core finds nothing in any state of the button and its panel."""
+    context = await open_context(size, breaks=True, color_scheme=theme, reduced_motion="reduce", bypass_csp=True)
+    page = await context.new_page()
+    direction = "rtl" if language == "ar" else "ltr"
+    html = f'lang="{language}" dir="{direction}"'
+    await page.goto(site.show(f'project-id="{project.id}"', html=html, head=SCHEME))
+    await assert_accessible(page, theme)
+    await part(page, "button").click()
+    await shown_link(page)
+    await assert_accessible(page, theme)
+    await part(page, "summary").click()
+    await assert_accessible(page, theme)
+    assert await part(page, "panel").evaluate("(it) => getComputedStyle(it).direction") == direction
+    for status in ("cancelled", "expired"):
+        way.mode = {"status": status}
+        await page.evaluate("dispatchEvent(new Event('online'))")
+        await expect(part(page, "retry")).to_be_visible()
+        await assert_accessible(page, theme)
+        way.mode = "pass"
+        await part(page, "retry").click()
+        await shown_link(page)
+    way.mode = "html"
+    await page.evaluate("dispatchEvent(new Event('online'))")
+    await expect(part(page, "status")).to_have_text(re.compile("Trying again|إعادة المحاولة"))
+    await assert_accessible(page, theme)
+    way.mode = {"status": "confirmed", "messenger_id": "1", "messenger_name": "A", "proof": "p", "confirmed_at": "t"}
+    await page.evaluate("dispatchEvent(new Event('online'))")
+    await expect(part(page, "panel")).to_be_hidden()
+    way.mode = "pass"
+    await page.evaluate("document.querySelector('taproof-button').setAttribute('project-id', 'proj_doesnotexist0000')")
+    await part(page, "button").click()
+    await expect(part(page, "detail")).to_be_visible()
+    await assert_accessible(page, theme)
+
+
+async def test_axe_looks_into_the_panel(site: Site, open_context: OpenContext, project: OwnProject) -> None:
+    """A panel that can hardly be read is found: what is not found above is not there."""
+    context = await open_context(bypass_csp=True)
+    page = await context.new_page()
+    await page.goto(site.show(f'project-id="{project.id}"'))
+    await start(page)
+    await assert_accessible(page, "light")
+    await page.add_style_tag(content="taproof-button::part(status) { color: #aaa }")
+    with pytest.raises(AssertionError, match="color-contrast"):
+        await assert_accessible(page, "light")
+
+
+async def test_by_keyboard_alone(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """Tab and Enter are enough; the focus stays in the panel, can be seen everywhere, and goes back where it was."""
+    page = await (await open_context()).new_page()
+    await page.goto(site.show(f'project-id="{project.id}"'))
+    await page.keyboard.press("Tab")
+    await expect(part(page, "button")).to_be_focused()
+    await page.keyboard.press("Enter")
+    link = await shown_link(page)
+    focused = """() => {
+        const it = document.activeElement?.shadowRoot?.activeElement;
+        return it && [it.getAttribute("part").split(" ")[0], getComputedStyle(it).outlineWidth];
+    }"""
+    seen = []
+    for _ in range(8):
+        seen.append(await page.evaluate(focused))
+        await page.keyboard.press("Tab")
+    reached = [name for name, width in filter(None, seen) if width == "3px"]
+    assert {"close", "link", "summary"} == set(reached)
+    while await page.evaluate(focused) is None or (await page.evaluate(focused))[0] != "summary":
+        await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+    await expect(part(page, "command")).to_be_visible()
+    await page.keyboard.press("Tab")
+    await expect(part(page, "copy")).to_be_focused()
+    await decide(phone, link, "Cancel")
+    await expect(part(page, "retry")).to_be_focused()
+    await page.keyboard.press("Escape")
+    await expect(part(page, "panel")).to_be_hidden()
+    await expect(part(page, "button")).to_be_focused()
+    # One sign-in, one end: closing the panel afterwards is none.
+    assert await heard(page, "ended") == [["ended", {"status": "cancelled"}]]
+
+
+@pytest.mark.parametrize("language", list(LANGUAGES))
+async def test_languages(site: Site, way: Way, open_context: OpenContext, project: OwnProject, language: str) -> None:
+    """The button speaks the language of its attribute, of the page, or of the browser, in its direction."""
+    direction = "rtl" if language in {"ar", "fa"} else "ltr"
+    context = await open_context(locale=language)
+    page = await context.new_page()
+    attribute = f'language="{language.upper()}-XX"'
+    await page.goto(site.show(f'project-id="{project.id}" {attribute}', html='lang="en"'))
+    label = await part(page, "label").inner_text()
+    assert (label == "Sign in with Telegram") is (language == "en")
+    assert await part(page, "button").get_attribute("lang") == language
+    assert await part(page, "button").get_attribute("dir") == direction
+    for html in (f'lang="{language}"', 'lang="tlh"', ""):
+        await page.goto(site.show(f'project-id="{project.id}"', html=html))
+        await expect(part(page, "label")).to_have_text(label)
+    # It changes with its attribute, and an own label stands.
+    await page.evaluate("document.querySelector('taproof-button').setAttribute('language', 'en')")
+    await expect(part(page, "label")).to_have_text("Sign in with Telegram")
+    await page.evaluate("document.querySelector('taproof-button').setAttribute('label', '<b>Enter</b>')")
+    await expect(part(page, "label")).to_have_text("<b>Enter</b>")
+
+
+@pytest.mark.parametrize(
+    ("prefers", "head", "dark"),
+    [("light", "", False), ("dark", "", True), ("light", "/dark.css", True), ("dark", "/light.css", False)],
+)
+async def test_colour_scheme(
+    site: Site, open_context: OpenContext, project: OwnProject, prefers: str, head: str, *, dark: bool
+) -> None:
+    """The panel has the colours of the page; where the page does not say, those that the user prefers."""
+    context = await open_context(color_scheme=prefers, bypass_csp=True)
+    page = await context.new_page()
+    link = f'<link rel="stylesheet" href="{head}">' if head else ""
+    await page.goto(site.show(f'project-id="{project.id}"', head=link))
+    await start(page)
+    background, text = await part(page, "panel").evaluate(COLOURS)
+    assert (text - background > 120) is dark
+    assert (background - text > 120) is not dark
+
+
+async def test_forced_colours_and_motion(site: Site, open_context: OpenContext, project: OwnProject) -> None:
+    """With the system's own colours every button has an edge, the code stays dark on light; nothing moves unasked."""
+    context = await open_context(forced_colors="active", color_scheme="dark", reduced_motion="reduce")
+    page = await context.new_page()
+    await page.goto(site.show(f'project-id="{project.id}"'))
+    await start(page)
+    for name in ("button", "link", "close"):
+        edge = await part(page, name).first.evaluate(
+            "(it) => { const s = getComputedStyle(it); return s.borderTopColor }"
+        )
+        assert edge not in {"rgba(0, 0, 0, 0)", "rgb(0, 0, 0)"}, name
+    corner = "(it) => [...it.getContext('2d').getImageData(1, 1, 1, 1).data]"
+    assert await part(page, "code").evaluate(corner) == [255, 255, 255, 255]
+    moves = "(it) => getComputedStyle(it, '::before').animationName"
+    assert await part(page, "status").evaluate(moves) == "none"
+    await page.emulate_media(reduced_motion="no-preference")
+    assert await part(page, "status").evaluate(moves) == "turn"
+
+
+async def test_narrow_phone_with_large_text(site: Site, open_context: OpenContext, project: OwnProject) -> None:
+    """On the narrowest phone, with text twice as large, everything can still be reached."""
+    context = await open_context({"width": 320, "height": 568}, bypass_csp=True)
+    page = await context.new_page()
+    await page.goto(site.show(f'project-id="{project.id}" language="es"'))
+    await page.add_style_tag(content="html { font-size: 200% }")
+    await start(page, "Iniciar sesión con Telegram")
+    await part(page, "summary").click()
+    for name in ("link", "copy", "close"):
+        await part(page, name).scroll_into_view_if_needed()
+        await expect(part(page, name)).to_be_in_viewport()
+    too_wide = await part(page, "panel").evaluate("(it) => it.scrollWidth - it.clientWidth")
+    assert too_wide <= 0
+
+
+async def test_phone_has_no_code(site: Site, open_context: OpenContext, project: OwnProject) -> None:
+    """A phone cannot scan its own screen, a tablet on a table can be scanned."""
+    context = await open_context(PHONE, is_mobile=True)
+    page = await context.new_page()
+    await page.goto(site.show(f'project-id="{project.id}"'))
+    await start(page)
+    await expect(part(page, "code")).to_be_hidden()
+    tablet = await open_context({"width": 1024, "height": 768}, is_mobile=True)
+    page = await tablet.new_page()
+    await page.goto(site.show(f'project-id="{project.id}"'))
+    await start(page)
+    await expect(part(page, "code")).to_be_visible()

@@ -1,0 +1,232 @@
+"""`<taproof-button>` where the network, the tab or the page itself goes away in the middle of a sign-in."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.async_api import Page, expect
+from tests.chromium import open_chromium
+from tests.e2e.conftest import OwnProject, Phone
+from tests.sdk_js.conftest import PHONE, OpenContext, Site, Way, decide, go, heard, part, shown_link, start, wait_for
+
+import taproof
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+COMES_BACK = "() => { document.dispatchEvent(new Event('visibilitychange', { bubbles: true })) }"
+
+
+async def confirmed(page: Page, project: OwnProject) -> None:
+    """Wait until the page has a good proof."""
+    detail = await wait_for(page, "confirmed")
+    taproof.verify_proof(detail["result"]["proof"], project.webhook_secret, project_id=project.id)
+
+
+async def until(page: Page, condition: Callable[[], bool]) -> None:
+    """Wait for what the servers of the test have seen."""
+    for _ in range(300):
+        if condition():
+            return
+        await page.wait_for_timeout(100)
+    pytest.fail("It did not come to that.")
+
+
+@pytest.mark.parametrize("size", [None, PHONE], ids=["desktop", "phone"])
+async def test_reload(
+    site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone, size: dict[str, int] | None
+) -> None:
+    """A reload in the middle goes on with the same session, without another click, and opens nothing by itself."""
+    context = await (open_context(size, is_mobile=True) if size else open_context())
+    page = await go(context, site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
+    link = await start(page)
+    count = len(context.pages)
+    await page.reload()
+    assert await shown_link(page) == link
+    await expect(part(page, "status")).to_have_text("Waiting for you to confirm…")
+    if size:
+        await expect(part(page, "code")).to_be_hidden()
+    await decide(phone, link)
+    await page.wait_for_url("**/welcome?from=shop")
+    assert len([call for call in way.calls if "generate" in call["path"]]) == 1
+    assert len(context.pages) <= max(count, 2 if size else 1)
+    assert await page.evaluate("sessionStorage.length") == 0
+
+
+async def test_confirmed_while_away(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """Who confirms while the page is not there at all is signed in when it is there again."""
+    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
+    link = await start(page)
+    await page.goto("about:blank")
+    await decide(phone, link)
+    await page.goto(f"{site.url}/")
+    await confirmed(page, project)
+
+
+async def test_back_to_the_page_as_it_was_left(site: Site, project: OwnProject, phone: Phone, sandbox: object) -> None:
+    """A page that the browser kept (bfcache) looks again at once when it is shown again."""
+    async with open_chromium(keeps_pages=True) as browser:
+        context = await browser.new_context()
+        page = await go(context, site.show(f'project-id="{project.id}"'))
+        link = await start(page)
+        await page.evaluate("window.kept = true")
+        await page.goto(f"{site.url}/welcome")
+        await decide(phone, link)
+        await page.go_back(wait_until="commit")
+        assert await page.evaluate("window.kept")
+        await confirmed(page, project)
+        await context.close()
+
+
+async def test_frozen_tab(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """A tab that the browser froze, timers and all, signs in when it is thawed."""
+    context = await open_context()
+    page = await go(context, site.show(f'project-id="{project.id}"'))
+    link = await start(page)
+    session = await context.new_cdp_session(page)
+    await session.send("Page.setWebLifecycleState", {"state": "frozen"})
+    await decide(phone, link)
+    await session.send("Page.setWebLifecycleState", {"state": "active"})
+    await confirmed(page, project)
+
+
+@pytest.mark.parametrize("event", ["visibilitychange", "online"])
+async def test_call_that_never_ends(
+    site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone, event: str
+) -> None:
+    """A call that died unnoticed while the phone slept is not waited for: the page looks again when it is shown."""
+    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
+    way.mode = "pass"
+    link = await start(page)
+    await until(page, lambda: way.waits() == [25])
+    # From here on nothing is answered, as to a phone that sleeps; a page that is hidden does not even ask again.
+    way.mode = "hang"
+    await page.evaluate("() => { Object.defineProperty(document, 'hidden', { value: true, configurable: true }) }")
+    await page.evaluate(COMES_BACK)
+    await page.evaluate("() => { delete document.hidden }")
+    assert way.waits() == [25]
+    await page.evaluate(COMES_BACK)
+    await until(page, lambda: len(way.waits()) == 2)
+    await decide(phone, link)
+    way.mode = "pass"
+    if event == "online":
+        await page.evaluate("() => { dispatchEvent(new Event('online')) }")
+    else:
+        await page.evaluate(COMES_BACK)
+    # Long before the 35 seconds are over after which a call counts as lost.
+    await until(page, lambda: len(way.waits()) == 3)
+    await confirmed(page, project)
+
+
+async def test_offline(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """Without a network the panel says so, and goes on when there is one again."""
+    context = await open_context(breaks=True)
+    page = await go(context, site.show(f'project-id="{project.id}"'))
+    link = await start(page)
+    await context.set_offline(offline=True)
+    await page.evaluate(COMES_BACK)
+    await expect(part(page, "status")).to_have_text("No connection. Trying again…")
+    assert (await heard(page, "status"))[-1] == ["status", {"status": "retrying"}]
+    await context.set_offline(offline=False)
+    await expect(part(page, "status")).to_have_text("Waiting for you to confirm…")
+    await decide(phone, link)
+    await confirmed(page, project)
+
+
+@pytest.mark.parametrize("mode", ["html", "drop", "limit"])
+async def test_broken_from_the_start(
+    site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone, mode: str
+) -> None:
+    """A proxy's 502 with a page, dropped connections, rate limits: waited out, before there is a link and after."""
+    page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}"'))
+    way.mode = mode
+    await page.get_by_role("button", name="Sign in with Telegram").click()
+    await expect(part(page, "status")).to_have_text("No connection. Trying again…")
+    way.mode = "pass"
+    link = await shown_link(page)
+    await expect(part(page, "status")).to_have_text("Waiting for you to confirm…")
+    way.mode = mode
+    await page.evaluate(COMES_BACK)
+    await expect(part(page, "status")).to_have_text("No connection. Trying again…")
+    way.mode = "pass"
+    await decide(phone, link)
+    await confirmed(page, project)
+
+
+async def test_retry_after_is_kept(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
+    """During the pause that Retry-After asks for nothing is sent, though the user comes and goes."""
+    page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}"'))
+    way.mode = "limit"
+    async with page.expect_response("**/generate/public"):
+        await page.get_by_role("button", name="Sign in with Telegram").click()
+    for _ in range(10):
+        await page.evaluate(COMES_BACK)
+    async with page.expect_response("**/generate/public"):
+        pass
+    assert len(way.calls) == 2
+    # Only the user ends it.
+    await page.keyboard.press("Escape")
+    await wait_for(page, "ended")
+
+
+async def test_lost_answer(site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """A confirmed answer that is cut off half-way is read again, by the holder of the verifier."""
+    page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}"'))
+    way.mode = "cut"
+    await decide(phone, await start(page))
+    await confirmed(page, project)
+    assert way.mode == "pass", "no answer was cut off"
+
+
+async def test_service_that_does_not_wait(
+    site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
+) -> None:
+    """A service that answers `pending` at once is polled every two seconds, not as fast as it answers."""
+    way.mode = "deaf"
+    context = await open_context()
+    page = await context.new_page()
+    await page.clock.install()
+    await page.goto(site.show(f'project-id="{project.id}"'))
+    link = await start(page)
+    await until(page, lambda: len(way.waits()) == 1)
+    # From here on time goes by in the page only as the test says.
+    await page.clock.pause_at(await page.evaluate("Date.now() / 1000 + 1"))
+    seen = len(way.waits())
+    asked = []
+    for step in range(300):
+        await page.clock.run_for(100)
+        asked += [step] * (len(way.waits()) - seen)
+        seen = len(way.waits())
+        if len(asked) > 2:
+            break
+    first, second, third = asked
+    assert min(second - first, third - second) > 15
+    await decide(phone, link)
+    await page.clock.resume()
+    await confirmed(page, project)
+
+
+async def test_impatient_proxy(
+    site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
+) -> None:
+    """Behind a proxy that cuts long calls off the calls become shorter, down to plain polling, and it works."""
+    page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}"'))
+    link = await start(page)
+    way.mode = "impatient"
+    await page.evaluate(COMES_BACK)
+    await until(page, lambda: 6 in way.waits())
+    assert [wait for wait in way.waits() if wait][:4] == [25, 25, 12, 6]
+    await decide(phone, link)
+    await confirmed(page, project)
+
+
+async def test_slow_network(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """With a second of delay each way it takes longer, and works."""
+    context = await open_context(PHONE, is_mobile=True)
+    page = await context.new_page()
+    session = await context.new_cdp_session(page)
+    await session.send("Network.enable")
+    slow = {"offline": False, "latency": 1_000, "downloadThroughput": 20_000, "uploadThroughput": 10_000}
+    await session.send("Network.emulateNetworkConditions", slow)
+    await page.goto(site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
+    link = await start(page)
+    await decide(phone, link)
+    await page.wait_for_url("**/welcome?from=shop")

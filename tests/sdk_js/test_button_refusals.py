@@ -1,0 +1,103 @@
+"""`<taproof-button>` where the service or the application says no, or says what no page should follow."""
+
+import pytest
+from playwright.async_api import expect
+from tests.e2e.conftest import OwnProject, Phone
+from tests.sdk_js.conftest import OpenContext, Site, Way, decide, go, heard, part, start
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest.mark.parametrize(
+    "deeplink",
+    [
+        "javascript:alert(1)//?start=x",
+        "data:text/html,x?start=x",
+        "tg://resolve?domain=x&start=y",
+        "https://t.me/bot",
+        7,
+    ],
+)
+async def test_hostile_link(
+    site: Site, way: Way, open_context: OpenContext, project: OwnProject, deeplink: object
+) -> None:
+    """A link that is no https link of a sign-in is never shown nor opened, whoever gave it out."""
+    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
+    way.mode = {"session_token": "x", "deeplink": deeplink}
+    await page.get_by_role("button", name="Sign in with Telegram").click()
+    await expect(part(page, "status")).to_have_text("No connection. Trying again…")
+    await expect(part(page, "link")).to_be_hidden()
+    assert await part(page, "link").get_attribute("href") is None
+
+
+async def test_refusals(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
+    """A wrong project, one without public access and a paused one end at once, with the service's sentence and code."""
+    context = await open_context(breaks=True)
+
+    async def refused(project_id: str) -> str:
+        page = await go(context, site.show(f'project-id="{project_id}"'))
+        way.calls.clear()
+        await page.get_by_role("button", name="Sign in with Telegram").click()
+        await expect(part(page, "status")).to_have_text("Sign-in failed")
+        await expect(part(page, "retry")).to_be_focused()
+        [[_, error]] = await heard(page, "error")
+        assert error["name"] == "SignInError"
+        await expect(part(page, "detail")).to_have_text(error["message"])
+        assert len(way.calls) == 1
+        code: str = error["code"]
+        return code
+
+    assert await refused("proj_doesnotexist0000") == "project_not_found"
+    project.developer.ask("PATCH", f"/projects/{project.id}", json={"public_access": False})
+    assert await refused(project.id) == "public_access_disabled"
+    project.developer.ask("PATCH", f"/projects/{project.id}", json={"public_access": True, "is_active": False})
+    assert await refused(project.id) == "project_paused"
+
+
+async def test_insecure_page(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
+    """Where the browser keeps cryptography from a page, the panel says why, and nothing is sent."""
+    context = await open_context()
+    await context.add_init_script("Object.defineProperty(crypto, 'subtle', { value: undefined })")
+    page = await go(context, site.show(f'project-id="{project.id}"'))
+    await page.get_by_role("button", name="Sign in with Telegram").click()
+    await expect(part(page, "detail")).to_contain_text("https")
+    [[_, error]] = await heard(page, "error")
+    assert error["code"] == "insecure_context"
+    assert way.calls == []
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["https://evil.example/", "//evil.example/x", "javascript:alert(1)", "data:text/html,x", "http://[", None, ""],
+)
+async def test_hostile_location(
+    site: Site, open_context: OpenContext, project: OwnProject, phone: Phone, location: str | None
+) -> None:
+    """The page follows an answer to its own site only."""
+    page = await go(await open_context(), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
+    site.answers = [(200, {"location": location})]
+    await decide(phone, await start(page))
+    await expect(part(page, "status")).to_have_text("Sign-in failed")
+    assert page.url == f"{site.url}/"
+    assert (await heard(page, "signed-in")) == []
+    [[_, error]] = await heard(page, "error")
+    assert error["code"] == "submit_failed"
+
+
+async def test_submit_refused(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """What the application's own server says against a proof is shown as text, and not asked for again."""
+    page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
+    site.answers = [(401, {"error": "<b>This account</b> is closed."})]
+    await decide(phone, await start(page))
+    await expect(part(page, "detail")).to_have_text("<b>This account</b> is closed.")
+    await expect(page.locator("taproof-button b")).to_have_count(0)
+    assert len(site.posted) == 1
+
+
+async def test_submit_tried_again(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """A proxy's 502 before the application's own server does not lose the sign-in."""
+    page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
+    site.answers = [(502, "<h1>Bad Gateway</h1>")]
+    await decide(phone, await start(page))
+    await page.wait_for_url("**/welcome?from=shop")
+    assert len(site.posted) == 2

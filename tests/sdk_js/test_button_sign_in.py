@@ -1,0 +1,164 @@
+"""`signIn` and `resume`, as a page calls them that has no `<taproof-button>`."""
+
+from typing import Any
+
+import pytest
+from playwright.async_api import Page
+from tests.e2e.conftest import OwnProject, Phone
+from tests.sdk_js.conftest import OpenContext, Site, Way, decide
+
+import taproof
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+BEGIN = """async (options) => {
+  const { signIn, resume } = await import("/taproof.js");
+  window.told = [];
+  window.controller = new AbortController();
+  const own = {
+    ...options,
+    signal: controller.signal,
+    onLink: (link) => told.push(link),
+    onStatus: (status) => told.push(status),
+  };
+  if (own.storage === "own") {
+    const kept = new Map();
+    window.kept = kept;
+    own.storage = { getItem: (key) => kept.get(key) ?? null, setItem: (key, value) => kept.set(key, value),
+      removeItem: (key) => kept.delete(key) };
+  }
+  if (own.already) controller.abort();
+  const going = own.resume ? resume(own) : signIn(own);
+  window.result = going && going.catch(({ name, code, status, message }) => ({ name, code, status, message }));
+  return going !== null;
+}"""
+
+
+async def empty_page(site: Site, open_context: OpenContext, **options: Any) -> Page:
+    page = await (await open_context(**options)).new_page()
+    await page.goto(site.show())
+    return page
+
+
+async def link_of(page: Page) -> dict[str, Any]:
+    link: dict[str, Any] = await page.evaluate(
+        """async () => {
+            for (;;) {
+                const link = told.find((each) => each.deeplink);
+                if (link) return link;
+                await new Promise((resolve) => setTimeout(resolve, 50));
+            }
+        }"""
+    )
+    return link
+
+
+async def test_confirmed(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """The result holds identity, proof and time; the link is handed over once, every status once."""
+    page = await empty_page(site, open_context)
+    assert await page.evaluate(BEGIN, {"projectId": project.id, "baseUrl": f"{site.base_url}/"})
+    link = await link_of(page)
+    await decide(phone, link["deeplink"])
+    result = await page.evaluate("window.result")
+    proof = taproof.verify_proof(result.pop("proof"), project.webhook_secret, project_id=project.id)
+    assert proof.messenger_id == phone.messenger_id
+    assert result.pop("confirmedAt").startswith("20")
+    assert result == {
+        "status": "confirmed",
+        "identity": {"messengerId": phone.messenger_id, "messengerName": "Ada Lovelace", "messengerUsername": None},
+    }
+    assert await page.evaluate("told") == ["starting", "pending", link]
+    assert link["appLink"] is None
+    assert link["command"] == f"/start {link['deeplink'].partition('=')[2]}"
+    assert await page.evaluate("sessionStorage.length") == 0
+
+
+@pytest.mark.parametrize("already", [True, False])
+async def test_aborted(site: Site, way: Way, open_context: OpenContext, project: OwnProject, *, already: bool) -> None:
+    """The signal ends it at once, also before it began, and nothing of it is kept."""
+    page = await empty_page(site, open_context)
+    await page.evaluate(BEGIN, {"projectId": project.id, "baseUrl": site.base_url, "already": already})
+    if not already:
+        await link_of(page)
+        assert await page.evaluate("sessionStorage.length") == 1
+        await page.evaluate("controller.abort()")
+    assert await page.evaluate("window.result") == {"status": "aborted"}
+    assert await page.evaluate("sessionStorage.length") == 0
+    assert not (already and way.calls)
+
+
+async def test_cancelled(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """Cancel in the messenger is a result, not an error."""
+    page = await empty_page(site, open_context)
+    await page.evaluate(BEGIN, {"projectId": project.id, "baseUrl": site.base_url})
+    await decide(phone, (await link_of(page))["deeplink"], "Cancel")
+    assert await page.evaluate("window.result") == {"status": "cancelled"}
+
+
+async def test_refused(site: Site, open_context: OpenContext, project: OwnProject) -> None:
+    """A refusal is an error with the service's sentence, code and status."""
+    page = await empty_page(site, open_context, breaks=True)
+    await page.evaluate(BEGIN, {"projectId": "proj_doesnotexist0000", "baseUrl": site.base_url})
+    error = await page.evaluate("window.result")
+    assert error.pop("message").startswith("There is no such project.")
+    assert error == {"name": "SignInError", "code": "project_not_found", "status": 404}
+
+
+async def test_not_a_service(site: Site, open_context: OpenContext, project: OwnProject) -> None:
+    """An address of the site itself, where no service is, says so, instead of trying for ten minutes."""
+    page = await empty_page(site, open_context, breaks=True)
+    await page.evaluate(BEGIN, {"projectId": project.id, "baseUrl": site.url})
+    error = await page.evaluate("window.result")
+    assert (error["name"], error["code"], error["status"]) == ("SignInError", "unexpected_answer", 404)
+    assert site.url in error["message"]
+
+
+async def test_resume(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """What is kept is found again by project and service only, once at a time, and not after its ten minutes."""
+    page = await empty_page(site, open_context)
+    options = {"projectId": project.id, "baseUrl": site.base_url}
+    again = options | {"resume": True}
+    assert not await page.evaluate(BEGIN, again)
+    await page.evaluate(BEGIN, options)
+    link = await link_of(page)
+    assert not await page.evaluate(BEGIN, again), "two would wait for one session"
+    await page.reload()
+    assert not await page.evaluate(BEGIN, again | {"projectId": "proj_other"})
+    assert not await page.evaluate(BEGIN, again | {"baseUrl": "https://other.example"})
+    assert not await page.evaluate(BEGIN, again | {"storage": None})
+    await page.evaluate("() => { const now = Date.now; window.later = now; Date.now = () => now() + 601_000 }")
+    assert not await page.evaluate(BEGIN, again)
+    await page.evaluate("() => { Date.now = later }")
+    assert await page.evaluate(BEGIN, again)
+    assert await link_of(page) == link
+    await decide(phone, link["deeplink"])
+    assert (await page.evaluate("window.result"))["status"] == "confirmed"
+
+
+@pytest.mark.parametrize("kept", ["{", "[]", "7", '{"deeplink": "javascript:alert(1)?start=x"}'])
+async def test_spoilt_storage(site: Site, open_context: OpenContext, project: OwnProject, kept: str) -> None:
+    """What is not a sign-in in the storage is passed over."""
+    page = await empty_page(site, open_context)
+    await page.evaluate("([key, kept]) => sessionStorage.setItem(key, kept)", [f"taproof:{site.base_url}:p", kept])
+    assert not await page.evaluate(BEGIN, {"projectId": "p", "baseUrl": site.base_url, "resume": True})
+
+
+async def test_storage(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """A storage of the page's own is used instead; without any, or where the browser refuses it, it works too."""
+    page = await empty_page(site, open_context)
+    options = {"projectId": project.id, "baseUrl": site.base_url}
+    await page.evaluate(BEGIN, options | {"storage": "own"})
+    link = await link_of(page)
+    kept = await page.evaluate("[...kept]")
+    assert [key for key, _ in kept] == [f"taproof:{site.base_url}:{project.id}"]
+    assert await page.evaluate("sessionStorage.length") == 0
+    await decide(phone, link["deeplink"])
+    assert (await page.evaluate("window.result"))["status"] == "confirmed"
+    assert await page.evaluate("kept.size") == 0
+    await page.evaluate(BEGIN, options | {"storage": None})
+    await decide(phone, (await link_of(page))["deeplink"])
+    assert (await page.evaluate("window.result"))["status"] == "confirmed"
+    await page.evaluate("Object.defineProperty(window, 'sessionStorage', { get() { throw new Error('no') } })")
+    await page.evaluate(BEGIN, options)
+    await decide(phone, (await link_of(page))["deeplink"])
+    assert (await page.evaluate("window.result"))["status"] == "confirmed"
