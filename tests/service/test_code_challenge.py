@@ -19,9 +19,9 @@ from taproof.core.errors import (
     PublicAccessDisabled,
     SessionNotFound,
 )
-from taproof.core.model import Identity, Project, ProjectChanges
+from taproof.core.model import Identity, PolledSession, Project, ProjectChanges, SessionKey
 from taproof.service.signin import Verification
-from taproof.service.waiting import WaitEnd
+from taproof.service.waiting import SESSION_LIMIT, WaitEnd
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
@@ -192,6 +192,33 @@ async def test_only_the_holder_gets_a_place_to_wait(node: "Node") -> None:
         await node.signin.confirm_session(token, Identity(USER, "Ada", "ada"))
         assert await callers.end_of(holder) == "over"
         assert (await read(node, project, token, verifier)).proof is not None
+
+
+async def test_who_asks_with_a_wrong_verifier_takes_no_place_meanwhile(
+    node: "Node", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor while it is still being looked up that they may not wait, however many of them ask at the same time."""
+    project, _ = await node.project()
+    verifier = new_verifier()
+    async with open_callers(node) as callers:
+        token = await start(node, project, verifier, confirmed=False)
+        poll_session, looked_up = node.storage.poll_session, asyncio.Event()
+
+        async def slowly(key: SessionKey) -> PolledSession | None:
+            await looked_up.wait()
+            return await poll_session(key)
+
+        monkeypatch.setattr(node.storage, "poll_session", slowly)
+        thieves = [await start_waiting(callers, project, token, new_verifier()) for _ in range(3 * SESSION_LIMIT)]
+        monkeypatch.undo()
+        holders = [await start_waiting(callers, project, token, verifier) for _ in range(SESSION_LIMIT)]
+        one_more = node.signin.waiting.wait(project.id, token, 30, never, public=True, code_verifier=verifier)
+        assert await asyncio.wait_for(one_more, 10) == "no_place"
+        looked_up.set()
+        assert {await callers.end_of(thief) for thief in thieves} == {"over"}
+        assert not any(holder.done() for holder in holders)
+        await node.signin.confirm_session(token, Identity(USER, "Ada", "ada"))
+        assert {await callers.end_of(holder) for holder in holders} == {"over"}
 
 
 async def start_waiting(callers: Callers, project: Project, token: str, verifier: str) -> "asyncio.Task[WaitEnd]":

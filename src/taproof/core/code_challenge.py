@@ -7,7 +7,7 @@ import base64
 import hashlib
 import hmac
 import re
-from typing import Final
+from typing import Final, TypeGuard
 
 from taproof.core.clock import SECOND
 
@@ -29,15 +29,18 @@ def challenge_digest(code_challenge: str) -> bytes | None:
     return base64.urlsafe_b64decode(f"{code_challenge}=")
 
 
-def is_code_verifier(value: str) -> bool:
+def is_code_verifier(value: object) -> TypeGuard[str]:
     """Tell whether `value` has the form of a code verifier: 43 to 128 unreserved characters."""
-    return _VERIFIER.fullmatch(value) is not None
+    return isinstance(value, str) and _VERIFIER.fullmatch(value) is not None
 
 
-def is_proven(digest: bytes | None, code_verifier: str | None) -> bool:
-    """Tell whether a session may be read: it has no challenge, or `code_verifier` is the one behind it."""
+def is_proven(digest: bytes | None, code_verifier: object) -> bool:
+    """Tell whether a session may be read: it has no challenge, or `code_verifier` is the one behind it.
+
+    Whatever a client has sent as its verifier may be asked about.
+    """
     if digest is None:
         return True
-    if code_verifier is None or not is_code_verifier(code_verifier):
+    if not is_code_verifier(code_verifier):
         return False
     return hmac.compare_digest(hashlib.sha256(code_verifier.encode()).digest(), digest)

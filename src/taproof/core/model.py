@@ -90,7 +90,7 @@ class PolledSession(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """A session to be stored as pending; with a `code_challenge`, a SHA-256, the holder of its verifier alone reads it."""
+    """A session to be stored as pending; with a `code_challenge`, a SHA-256, who has its verifier alone reads it."""
 
     key: SessionKey
     id: str

@@ -7,7 +7,8 @@ from taproof.service.console_sessions import IDLE_LIFETIME
 from taproof.storage.protocol import Storage
 
 BATCH: Final = 100
-"""Rows of one write: on SQLite it holds the event loop for 1 to 2 ms, and 500 would for 5 to 12 (docs/reference/retention-and-limits.md)."""
+"""Rows of one write: on SQLite it holds the event loop for 1 to 2 ms, and 500 would for 5 to 12
+(docs/reference/retention-and-limits.md)."""
 _UPDATES_KEPT: Final = 2 * DAY
 """Telegram keeps an undelivered update for at most 24 hours, so an older one cannot come again."""
 _USER_DAYS_KEPT: Final = 91

@@ -149,11 +149,12 @@ class SignIn:
         return CreatedSession(session_token, f"{link_base}?start={session_token}", session.expires_at)
 
     async def verify_session(
-        self, project_id: str, session_token: str, *, public: bool, code_verifier: str | None = None
+        self, project_id: str, session_token: str, *, public: bool, code_verifier: object = None
     ) -> Verification:
         """Return the status of a session; on the first read of a confirmed one also identity and proof.
 
-        A session that was made with a code challenge answers to its `code_verifier` alone; for others it is ignored.
+        A session that was made with a code challenge answers to its `code_verifier` alone; for others it is ignored,
+        whatever it is.
 
         Raises:
             InvalidRequest, ProjectNotFound, PublicAccessDisabled, SessionNotFound, CodeVerifierMissing: and nothing is
@@ -291,7 +292,7 @@ def _require_project_id(project_id: str) -> None:
         raise InvalidRequest("project_id must be a project's id: proj_ followed by letters and digits.")
 
 
-def _require_proof(session: PolledSession, code_verifier: str | None) -> None:
+def _require_proof(session: PolledSession, code_verifier: object) -> None:
     """Refuse who did not make this session: the caller has no verifier, or another one."""
     if code_verifier is None:
         raise CodeVerifierMissing

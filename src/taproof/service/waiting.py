@@ -51,14 +51,18 @@ _log = structlog.get_logger(__name__)
 
 
 class _Waited:
-    """A session that is waited for: who waits, and when it is looked at again, in seconds of the event loop."""
+    """A session that is waited for: who waits, and when it is looked at again, in seconds of the event loop.
 
-    __slots__ = ("due", "futures", "key")
+    `places` is how many of those who wait may read it: whoever cannot has no place in it, however often they ask.
+    """
+
+    __slots__ = ("due", "futures", "key", "places")
 
     def __init__(self, key: SessionKey, due: float) -> None:
         self.key = key
         self.due = due
         self.futures: list[asyncio.Future[None]] = []
+        self.places = 0
 
     def end(self) -> None:
         for future in self.futures:
@@ -88,7 +92,7 @@ class Waiting:
         until_gone: UntilGone,
         *,
         public: bool,
-        code_verifier: str | None = None,
+        code_verifier: object = None,
     ) -> WaitEnd:
         """Wait, for at most `seconds`, as long as `SignIn.verify_session` would answer pending; change nothing.
 
@@ -97,10 +101,12 @@ class Waiting:
         key = session_key(session_token)
         if key is None or seconds <= 0:
             return "over"
-        if self._is_full(key, project_id):
+        if self._is_full(project_id):
             return "no_place"
-        # The place is taken before the first look: a decision between the two wakes this call.
+        # It is entered before the first look: a decision between the two wakes this call.
         future = self._enter(key, project_id)
+        waited = self._waited[key]
+        has_place = False
         try:
             session = await self._storage.poll_session(key)
             if session is None or session.project_id != project_id or (public and not session.public_access):
@@ -109,8 +115,13 @@ class Waiting:
                 return "over"
             if visible_status(session.status, session.expires_at, self._clock()) != "pending":
                 return "over"
+            if waited.places >= SESSION_LIMIT:
+                return "no_place"
+            has_place = True
+            waited.places += 1
             return await self._wait_for(future, session.expires_at, seconds, until_gone)
         finally:
+            waited.places -= has_place
             self._leave(key, project_id, future)
 
     def wake(self, key: SessionKey) -> None:
@@ -139,11 +150,8 @@ class Waiting:
         for waited in self._waited.values():
             waited.end()
 
-    def _is_full(self, key: SessionKey, project_id: str) -> bool:
-        if self._stopped or self.count >= PROCESS_LIMIT or self._by_project.get(project_id, 0) >= PROJECT_LIMIT:
-            return True
-        waited = self._waited.get(key)
-        return waited is not None and len(waited.futures) >= SESSION_LIMIT
+    def _is_full(self, project_id: str) -> bool:
+        return self._stopped or self.count >= PROCESS_LIMIT or self._by_project.get(project_id, 0) >= PROJECT_LIMIT
 
     def _enter(self, key: SessionKey, project_id: str) -> asyncio.Future[None]:
         loop = asyncio.get_running_loop()

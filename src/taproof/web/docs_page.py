@@ -118,6 +118,7 @@ class Reader:
         self._document = document
 
     def endpoint(self, method: str, path: str, operation: Json) -> Endpoint:
+        """Return an operation as the page, and the reference in `docs/`, show it."""
         schemes = [name for each in operation["security"] for name in each]
         body = None
         if "requestBody" in operation:

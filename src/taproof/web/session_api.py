@@ -91,7 +91,7 @@ class SessionApi:
         if "wait" in body and not await self._wait(body, project_id, session_token, receive, public=True):
             return _TO_NOBODY
         verification = await self._signin.verify_session(
-            project_id, session_token, public=True, code_verifier=_code_verifier(body)
+            project_id, session_token, public=True, code_verifier=body.get("code_verifier")
         )
         return self._verified(verification)
 
@@ -108,7 +108,7 @@ class SessionApi:
             # The key may have been replaced during the wait, and a replaced key is dead at once.
             await self._projects.authenticate(bearer_token(scope))
         verification = await self._signin.verify_session(
-            project_id, session_token, public=False, code_verifier=_code_verifier(body)
+            project_id, session_token, public=False, code_verifier=body.get("code_verifier")
         )
         return self._verified(verification)
 
@@ -126,7 +126,7 @@ class SessionApi:
     ) -> bool:
         """Wait as long as the body's `wait` says and the session is pending; False when the client has gone away."""
         seconds = wait_seconds(body["wait"], WAIT_LIMIT)
-        code_verifier = _code_verifier(body)
+        code_verifier = body.get("code_verifier")
         gone = partial(until_gone, receive)
         with self._metrics.waiting_calls.track_inprogress():
             end = await self._waiting.wait(
@@ -241,11 +241,6 @@ def wait_seconds(value: Any, limit: int) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= limit:
         return value
     raise InvalidRequest(f"wait must be a number of seconds from 0 to {limit}.")
-
-
-def _code_verifier(body: dict[str, Any]) -> str | None:
-    """Return a body's `code_verifier`, None when there is none; raises InvalidRequest unless it is text."""
-    return text_field(body, "code_verifier") if "code_verifier" in body else None
 
 
 def text_field(body: dict[str, Any], field: str) -> str:
