@@ -229,6 +229,10 @@ def called(name: str) -> str:
     return f"{OPTIONS[name].flag} ({variable(name)})"
 
 
+_OF_APPLICATIONS: Final = {"TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET", "TAPROOF_SECRET_KEY"}
+"""What applications that use the SDK read, and may be set where the service is started."""
+
+
 def unknown_variables(environment: Iterable[str]) -> list[str]:
     """Return a sentence for every TAPROOF_ variable that no setting reads: most likely a typing error."""
     known = {variable(name): name for name in OPTIONS}
@@ -236,7 +240,10 @@ def unknown_variables(environment: Iterable[str]) -> list[str]:
     for given in sorted(environment):
         if given.upper().startswith(PREFIX) and given.upper() not in known:
             near = get_close_matches(given.upper(), known, n=1)
-            advice = f"Did you mean {near[0]}?" if near else "Remove it, or see: taproof serve --help"
+            if given.upper() in _OF_APPLICATIONS:
+                advice = "It is one of an application that signs users in: keep it in that one's terminal."
+            else:
+                advice = f"Did you mean {near[0]}?" if near else "Remove it, or see: taproof serve --help"
             sentences.append(f"{given} is not a setting of Taproof and has no effect. {advice}")
     return sentences
 

@@ -1,6 +1,7 @@
 """What `taproof serve` prints once it serves: one screen that says where everything is."""
 
 from importlib.metadata import version
+from urllib.parse import urlsplit
 
 import typer
 
@@ -38,6 +39,7 @@ def print_screen(settings: Settings, seed: Seed | None, invitation: str | None, 
         lines.append(("Processes", str(settings.workers)))
     lines += [
         ("Listens on", f"{settings.host}:{settings.port}"),
+        *_elsewhere(settings),
         ("Health", f"{base}/healthz  {base}/readyz  {base}/metrics"),
         ("Database", shown_database(settings.database_url)),
     ]
@@ -50,6 +52,14 @@ def print_screen(settings: Settings, seed: Seed | None, invitation: str | None, 
     if settings.serves_api and not link_known:
         typer.echo("\nSign-ins can start once the bot's name is known: the log says bot_known.")
     typer.echo("\nStop it with Ctrl+C.\n")
+
+
+def _elsewhere(settings: Settings) -> list[tuple[str, str]]:
+    """Say so when the links lead to another port: an application's own TAPROOF_BASE_URL is set in this terminal."""
+    address = urlsplit(settings.base_url)
+    if not settings.sandbox or address.scheme != "http" or (address.port or 80) == settings.port:
+        return []
+    return [("", f"^ the links above lead elsewhere: unset TAPROOF_BASE_URL, or end it with :{settings.port}")]
 
 
 def _purpose(seed: Seed | None) -> str:

@@ -219,6 +219,14 @@ def test_misspelt_variables_are_told_with_the_nearest_name() -> None:
     assert "TAPROOF_XYZZY" in sentences[1]
 
 
+def test_an_application_s_variables_are_no_typing_errors() -> None:
+    """Whoever tries an application in the same terminal is told whose they are, and no other name."""
+    (sentence,) = unknown_variables(["TAPROOF_WEBHOOK_SECRET", "TAPROOF_BASE_URL"])
+    assert sentence.startswith("TAPROOF_WEBHOOK_SECRET is not a setting of Taproof")
+    assert "application" in sentence
+    assert "Did you mean" not in sentence
+
+
 def test_a_database_url_names_a_file() -> None:
     """Three slashes are a path from here, four one from the root."""
     assert database_file("sqlite:///data/taproof.db") == Path("data/taproof.db")
