@@ -298,7 +298,8 @@ def test_hostile_bytes_never_reach_the_terminal(listen: Listen) -> None:
     """Whatever is in a body or a header, nothing is printed that moves the cursor, hides text or poses as a line."""
     listener = listen()
     evil = "\x1b[2J\x9b31m\x07\r\nFAKE\x00\u202e\u2028\u2066\ud800é"
-    honest = event(messenger_name=evil)
+    # Half a surrogate pair is no text, and the service stores none.
+    honest = event(messenger_name=evil.replace("\ud800", ""))
     assert listener.post(honest, signed(honest))[0] == 204
     posing = event(event=evil, id=evil)
     assert listener.post(posing, signed(posing))[0] == 401

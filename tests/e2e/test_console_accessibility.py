@@ -107,78 +107,79 @@ async def violations(page: Page, theme: Theme) -> list[dict[str, Any]]:
     return found
 
 
-async def assert_accessible(page: Page, theme: Theme) -> None:
-    """Let axe-core look at a page, and see that it is no wider than the window."""
-    found = [
-        f"{violation['id']}: {violation['help']}: {node['html'][:200]} {node['failureSummary'][:300]}"
-        for violation in await violations(page, theme)
-        for node in violation["nodes"]
-    ]
-    assert found == [], (page.url, json.dumps(found, indent=1))
-    too_wide = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    assert too_wide == 0, f"{page.url} scrolls sideways by {too_wide} px"
+async def assert_accessible(page: Page) -> None:
+    """Let axe-core look at a page in both sizes and themes, and see that it is no wider than the window."""
+    for size in (DESKTOP, PHONE):
+        await page.set_viewport_size({"width": size["width"], "height": size["height"]})
+        for theme in RULES:
+            await page.emulate_media(color_scheme=theme)
+            found = [
+                f"{violation['id']}: {violation['help']}: {node['html'][:200]} {node['failureSummary'][:300]}"
+                for violation in await violations(page, theme)
+                for node in violation["nodes"]
+            ]
+            assert found == [], (page.url, size, theme, json.dumps(found, indent=1))
+        too_wide = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert too_wide == 0, f"{page.url} scrolls sideways by {too_wide} px at {size['width']} px"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 async def test_contrast_is_measured(browser: Browser, sandbox: Service, theme: Theme) -> None:
     """In either theme axe-core finds a text that can hardly be read: what it finds below is all there is."""
-    context = await new_context(browser, sandbox, theme, DESKTOP)
+    context = await new_context(browser, sandbox, "light", DESKTOP)
     page = await context.new_page()
     await page.goto("/console/sign-in")
+    await page.emulate_media(color_scheme=theme)
     assert await violations(page, theme) == []
     await page.add_style_tag(content="main p { color: var(--line) }")
     assert [each["id"] for each in await violations(page, theme)] == ["color-contrast"]
     await context.close()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-async def test_axe(
-    browser: Browser, sandbox: Service, addresses: list[str], theme: Theme, size: dict[str, int]
-) -> None:
+async def test_axe(browser: Browser, sandbox: Service, addresses: list[str]) -> None:
     """axe-core finds nothing on any page, and no page scrolls sideways, down to 320 px."""
-    context = await new_context(browser, sandbox, theme, size)
+    context = await new_context(browser, sandbox, "light", PHONE)
     page = await context.new_page()
     for path in ("/console/sign-in", "/console/invite", "/console/sign-in/waiting"):
         await page.goto(path)
-        await assert_accessible(page, theme)
+        await assert_accessible(page)
     await page.goto("/console/sign-in")
     await page.get_by_role("button", name="Sign in with your messenger").click()
     await expect(page.get_by_text("The pretend phone opens in a second tab")).to_be_visible()
-    await assert_accessible(page, theme)
+    await assert_accessible(page)
     await sign_in_with_token(page, sandbox.access_token)
     for path in addresses:
         await page.goto(path)
-        await assert_accessible(page, theme)
+        await assert_accessible(page)
 
     # What comes of a form: secrets shown once, and an error.
     await page.goto("/console/tokens")
     await page.get_by_role("textbox", name="Name").fill("axe")
     await page.get_by_role("button", name="Make the access token").click()
     await expect(page.locator(".secrets")).to_be_visible()
-    await assert_accessible(page, theme)
+    await assert_accessible(page)
     await page.goto(f"/console/projects/{sandbox.project_id}/settings")
     await page.get_by_label(re.compile("To confirm")).first.fill("Something else")
     await page.get_by_role("button", name="Replace both secrets").click()
     await expect(page.get_by_role("alert")).to_be_visible()
-    await assert_accessible(page, theme)
+    await assert_accessible(page)
     await page.goto(f"/console/projects/{sandbox.project_id}/webhooks")
     await page.get_by_role("button", name="Show the webhook secret").click()
-    await assert_accessible(page, theme)
+    await assert_accessible(page)
 
     # What only an invitation leads to, and the forms of an owner who signed in with the messenger.
     await open_invitation(page, binding_link(sandbox))
-    await assert_accessible(page, theme)
+    await assert_accessible(page)
     await page.get_by_role("button", name="Continue in the messenger").click()
     with httpx.Client(base_url=sandbox.base_url, timeout=30) as client:
         await confirm(page, make_phone(client, LONG[:60]))
     await heading(page, "Is that you?")
-    await assert_accessible(page, theme)
+    await assert_accessible(page)
     await page.get_by_role("button", name="Yes, bind this account").click()
     await heading(page, "Projects")
     await page.goto("/console/team")
     await expect(page.get_by_role("button", name="Make an invitation")).to_be_visible()
-    await assert_accessible(page, theme)
+    await assert_accessible(page)
     await context.close()
 
 

@@ -21,7 +21,7 @@ from urllib.parse import parse_qs
 
 import httpx
 import pytest
-from tests.e2e.conftest import Service, StartService
+from tests.e2e.conftest import TRUST, Service, StartService
 from tests.postgres_server import fresh_database
 
 BOT_TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
@@ -207,7 +207,7 @@ def leases(service: Service, event: str = "lease_taken") -> set[str]:
 
 def ask(service: Service, verb: str, **body: str) -> dict[str, Any]:
     """Call a session endpoint on a connection of its own, so that any process may answer."""
-    response = httpx.post(f"{service.base_url}/api/v1/{verb}/public", json=body, timeout=30)
+    response = httpx.post(f"{service.base_url}/api/v1/{verb}/public", json=body, timeout=30, verify=TRUST)
     assert response.status_code == 200, response.text
     answer: dict[str, Any] = response.json()
     return answer
@@ -217,7 +217,9 @@ def generate(service: Service, project_id: str) -> dict[str, Any]:
     """Start a session once the bot's name is known, which takes a moment."""
 
     def begun() -> httpx.Response | None:
-        response = httpx.post(f"{service.base_url}/api/v1/generate/public", json={"project_id": project_id}, timeout=30)
+        response = httpx.post(
+            f"{service.base_url}/api/v1/generate/public", json={"project_id": project_id}, timeout=30, verify=TRUST
+        )
         return response if response.status_code == 200 else None
 
     answer: dict[str, Any] = until(begun, "a session is started").json()
@@ -295,9 +297,9 @@ def test_roles(start_node: StartNode, database: str, bot_api: BotApi) -> None:
     assert leases(api) == set()
     for node in (worker, bot):
         for path in ("/healthz", "/readyz", "/metrics"):
-            assert httpx.get(f"{node.base_url}{path}").status_code == 200
+            assert httpx.get(f"{node.base_url}{path}", verify=TRUST).status_code == 200
         for path in ("/api/v1/generate/public", "/api/v1/dev/me", "/docs", "/openapi.json", "/bot/webhook", "/"):
-            response = httpx.post(f"{node.base_url}{path}", json={})
+            response = httpx.post(f"{node.base_url}{path}", json={}, verify=TRUST)
             assert (response.status_code, response.headers["x-error-code"]) == (404, "not_found"), path
         assert "/api/v1" not in node.screen()
     token = generate(api, project_id)["session_token"]
@@ -328,7 +330,7 @@ def lives(pid: int) -> bool:
 
 def metrics(service: Service) -> dict[str, float]:
     """Return every sample that whichever process answers this time tells."""
-    text = httpx.get(f"{service.base_url}/metrics").text
+    text = httpx.get(f"{service.base_url}/metrics", verify=TRUST).text
     return {name: float(value) for name, value in re.findall(r"^([a-z]\S*) (\S+)$", text, re.MULTILINE)}
 
 
@@ -447,7 +449,9 @@ def test_a_process_that_hangs_is_killed(tmp_path: Path) -> None:
 def test_processes_that_cannot_start(tmp_path: Path) -> None:
     """When all die before any served, again and again, the supervisor says so and gives up."""
     program = """
-        import taproof.app
+        import taproof.app, taproof.supervisor
+
+        taproof.supervisor.LONGEST_PAUSE = 0.1  # Between one try and the next.
 
         async def die(settings, sibling):
             raise LookupError("a bug")

@@ -34,14 +34,14 @@ def test_the_walk_through_the_whole_flow(service: Service, tmp_path: Path) -> No
         [
             "set -euo pipefail",
             *blocks(README, "bash"),
-            "export PROOF WEBHOOK_SECRET PROJECT_ID",
+            "export PROOF TAPROOF_WEBHOOK_SECRET TAPROOF_PROJECT_ID",
             f"{shlex.quote(sys.executable)} check.py",
         ]
     )
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=tmp_path,
-        env=os.environ | {"BASE": service.base_url, "ACCESS_TOKEN": service.access_token},
+        env=os.environ | {"TAPROOF_BASE_URL": service.base_url, "ACCESS_TOKEN": service.access_token},
         capture_output=True,
         text=True,
         timeout=120,

@@ -13,7 +13,7 @@ from typing import Final
 import apsw
 import httpx
 import pytest
-from tests.e2e.conftest import Developer, NewPhone, OwnProject, Phone, Service, StartService, make_phone
+from tests.e2e.conftest import TRUST, Developer, NewPhone, OwnProject, Phone, Service, StartService, make_phone
 from tests.e2e.test_expiry import let_expire
 
 WAIT: Final = 30
@@ -22,7 +22,9 @@ PATIENCE: Final = 20.0
 
 def waiting(service: Service) -> int:
     """How many calls wait, as /metrics says."""
-    found = re.search(r"^taproof_waiting_calls (\d+)", httpx.get(f"{service.base_url}/metrics").text, re.MULTILINE)
+    found = re.search(
+        r"^taproof_waiting_calls (\d+)", httpx.get(f"{service.base_url}/metrics", verify=TRUST).text, re.MULTILINE
+    )
     assert found
     return int(found[1])
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -148,8 +148,16 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
+@pytest.fixture(scope="session")
+def documented() -> DocumentedAnswers:
+    """What `/openapi.json` says: the same whatever the services, and it takes longer to make than most tests take."""
+    unused = cast("Any", None)
+    metrics = Metrics(CollectorRegistry(), "0.1.0")
+    return DocumentedAnswers(build_openapi(build_developer_api(*[unused] * 5, audit=unused, metrics=metrics)))
+
+
 @pytest.fixture
-async def api(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Api]:
+async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers) -> AsyncIterator[Api]:
     storage = SqliteStorage.open(tmp_path / "taproof.db", START)
     sealer = Sealer(new_master_key(system_entropy))
     developers = Developers(storage, clock, system_entropy)
@@ -167,7 +175,6 @@ async def api(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Api]:
     )
     signin = SignIn(storage, sealer, lambda: "https://t.me/test_bot", clock, system_entropy)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://taproof.test") as client:
-        documented = DocumentedAnswers(build_openapi(app))
         yield Api(app, storage, clock, developers, signin, metrics, webhooks, receiver, client, documented)
     await storage.close()
 

@@ -1,0 +1,254 @@
+"""What the Dockerfile promises, tried without an engine: its own steps and commands, in a directory that is its root.
+
+Run by root, the service is the image's user and can write nowhere but in its /data, as with a read-only root file
+system. Run by anybody else, it is that user, and the directories around are made read-only.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.deploy.dockerfile import Stage, copy_context, read_dockerfile
+from tests.e2e.conftest import free_port
+
+ROOT = Path(__file__).parents[2]
+PLACES = re.compile(r"(?<![\w.])/(?:opt/taproof|source|data)\b")
+IS_ROOT = os.geteuid() == 0
+PATIENCE = 60.0
+
+
+@dataclass
+class Image:
+    """What the steps made: the image's root directory, and how it is run."""
+
+    root: Path
+    stage: Stage
+    package: frozenset[str] = frozenset()
+    """The files of the package, as the builder was given them."""
+
+    def here(self, text: str) -> str:
+        """Return a text of the Dockerfile with the image's places replaced by those in `root`."""
+        return PLACES.sub(lambda place: f"{self.root}{place[0]}", text)
+
+    @property
+    def data(self) -> Path:
+        return self.root / "data"
+
+    @property
+    def user(self) -> dict[str, Any]:
+        """How a process becomes the image's user, which only root can let it."""
+        if not IS_ROOT:
+            return {}
+        user, group = (int(part) for part in self.stage.one("USER").split(":"))
+        return {"user": user, "group": group, "extra_groups": []}
+
+    def environment(self, **given: str) -> dict[str, str]:
+        """The image's ENV, and what `docker run --env` would add. Nothing is inherited."""
+        environment = {"PATH": os.defpath}
+        for setting in shlex.split(self.stage.one("ENV")):
+            name, _, value = setting.partition("=")
+            environment[name] = self.here(value).replace("$PATH", environment["PATH"])
+        return environment | given
+
+    def command(self, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command as `docker exec` does."""
+        return subprocess.run(
+            [self.program(arguments[0]), *arguments[1:]],
+            cwd=self.data,
+            env=self.environment(**environment),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+            **self.user,
+        )
+
+    def program(self, name: str) -> str:
+        """Return the program of that name that the image's PATH finds."""
+        found = shutil.which(name, path=self.environment()["PATH"])
+        assert found, name
+        return found
+
+
+@pytest.fixture(scope="module")
+def image() -> Iterator[Image]:
+    """Everything that the Dockerfile does, in a directory that others may enter."""
+    build, final = read_dockerfile(ROOT / "deploy/docker/Dockerfile")[1]
+    root = Path(tempfile.mkdtemp(prefix="taproof-image-")).resolve()
+    root.chmod(0o755)
+    made = Image(root, final)
+    try:
+        context = root / "context"
+        copy_context(ROOT, context)
+        for stage in (build, final):
+            follow(stage, made, context)
+        made.package = files(context / "src/taproof")
+        # No COPY takes these along.
+        shutil.rmtree(context)
+        shutil.rmtree(root / "source")
+        set_writable(root / "opt", writable=False)
+        yield made
+    finally:
+        set_writable(root, writable=True)
+        shutil.rmtree(root)
+
+
+def follow(stage: Stage, image: Image, context: Path) -> None:
+    """Do the steps of a stage. What is copied from the build stage is in its place already."""
+    directory = image.root
+    for name, arguments in stage.instructions:
+        if name == "WORKDIR":
+            directory = Path(image.here(arguments))
+            directory.mkdir(exist_ok=True)
+        elif name == "COPY" and not arguments.startswith("--from"):
+            *sources, target = arguments.split()
+            place = directory / image.here(target)
+            for source in sources:
+                if (context / source).is_dir():
+                    shutil.copytree(context / source, place)
+                else:
+                    place.mkdir(parents=True, exist_ok=True)
+                    shutil.copy(context / source, place)
+        elif name == "RUN" and "install -d -o" in arguments and not IS_ROOT:
+            image.data.mkdir(mode=0o700)
+        elif name == "RUN":
+            step = image.here(re.sub(r"--mount=\S+ |PIP_CACHE_DIR=\S+ ", "", arguments))
+            # Where pip finds its index is the machine's affair, and so is the interpreter.
+            done = subprocess.run(
+                ["/bin/sh", "-c", step],
+                cwd=directory,
+                env={**os.environ, "PYTHON": interpreter()},
+                capture_output=True,
+                text=True,
+                timeout=540,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+
+
+def files(package: Path) -> frozenset[str]:
+    """Return the names of all files of a package, but not what the interpreter wrote down about them."""
+    return frozenset(
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*")
+        if path.is_file() and path.parent.name != "__pycache__"
+    )
+
+
+def interpreter() -> str:
+    """Return a Python that every user may run: the one of these tests, unless it is in root's home; else Debian's."""
+    for candidate in (os.path.realpath(sys.executable), "/usr/bin/python3"):
+        ways = [Path(candidate), *Path(candidate).parents]
+        if all(path.exists() and path.stat().st_mode & stat.S_IXOTH for path in ways):
+            return candidate
+    raise AssertionError("No Python that every user may run: install Debian's python3 and python3-venv.")
+
+
+def set_writable(top: Path, *, writable: bool) -> None:
+    """Let the owner write in the directories below, or nobody."""
+    for directory, _, _ in os.walk(top):
+        Path(directory).chmod(0o755 if writable else 0o555)
+
+
+def settings(port: int) -> dict[str, str]:
+    """What a container of a real service is given; nobody answers where its Bot API should be."""
+    return {
+        "TAPROOF_HOST": "127.0.0.1",
+        "TAPROOF_PORT": str(port),
+        "TAPROOF_BASE_URL": "https://signin.example.com",
+        "TAPROOF_TRUSTED_PROXY": "127.0.0.1/32",
+        "TAPROOF_BOT_TOKEN": "123456789:AAabcdefghijklmnopqrstuvwxyz0123456",
+        "TAPROOF_BOT_API_URL": "http://127.0.0.1:9",
+    }
+
+
+@contextlib.contextmanager
+def running(image: Image, port: int) -> Iterator["subprocess.Popen[str]"]:
+    """Run the image's command until its start screen is there; kill what is left of it afterwards."""
+    command = json.loads(image.stage.one("ENTRYPOINT")) + json.loads(image.stage.one("CMD"))
+    log = image.root / "log"
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            [image.program(command[0]), *command[1:]],
+            cwd=image.data,
+            env=image.environment(**settings(port)),
+            stdout=out,
+            stderr=out,
+            text=True,
+            **image.user,
+        )
+    try:
+        for _ in range(1_200):
+            if process.poll() is not None or "Ctrl+C" in log.read_text():
+                break
+            threading.Event().wait(0.05)
+        assert process.poll() is None, log.read_text()
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def health(image: Image, port: int, *path: str) -> int:
+    """Return the exit code of the image's health check."""
+    command = json.loads(image.here(image.stage.one("HEALTHCHECK").partition("CMD ")[2]))
+    return image.command(*command, *path, **settings(port)).returncode
+
+
+def test_the_environment_is_the_locked_one_and_the_whole_package(image: Image) -> None:
+    """What was installed is what is locked, with every file of the package, templates and migrations too."""
+    listed = json.loads(image.command("python", "-m", "pip", "list", "--format", "json").stdout)
+    installed = {re.sub(r"[-_.]+", "-", each["name"]).lower(): each["version"] for each in listed}
+    text = (ROOT / "requirements/run.txt").read_text(encoding="utf-8")
+    locked = dict(re.findall(r"^([a-z0-9.-]+)==(\S+)", text, re.MULTILINE))
+    del installed["taproof"]
+    assert {name: installed.get(name) for name in locked} == locked
+    assert installed.keys() - locked.keys() <= {"pip", "setuptools"}
+    (package,) = image.root.glob("opt/taproof/lib/python3*/site-packages/taproof")
+    assert files(package) == image.package
+
+
+def test_it_serves_with_data_as_the_only_place_to_write_and_drains_on_sigterm(image: Image) -> None:
+    """A read-only root file system and a user without any right are enough; SIGTERM ends it with 0."""
+    port = free_port()
+    assert health(image, port) == 1, "nothing listens yet"
+    with running(image, port) as process:
+        assert health(image, port) == 0
+        assert health(image, port, "/readyz") == 0
+        assert health(image, port, "/api/v1/dev/me") == 1, "any other answer than 200 is no health"
+        added = image.command("taproof", "developers", "add", "ada@example.com", "--json", **settings(port))
+        assert added.returncode == 0, added.stderr
+        assert json.loads(added.stdout)["access_token"].startswith("tap_")
+        process.send_signal(getattr(signal, image.stage.one("STOPSIGNAL")))
+        assert process.wait(PATIENCE) == 0
+    assert health(image, port) == 1
+    assert {path.name for path in image.data.iterdir()} <= {
+        "taproof.db",
+        "taproof.db-wal",
+        "taproof.db-shm",
+        "taproof.db.key",
+    }
+    key = image.data / "taproof.db.key"
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    if IS_ROOT:
+        own = image.user["user"]
+        assert key.stat().st_uid == own
+        # The places where everybody may write, and which a read-only root file system takes away too.
+        elsewhere = [Path(tempfile.gettempdir()), Path("/var/tmp"), Path("/dev/shm")]  # noqa: S108 — only looked at.
+        left = [path for place in elsewhere for path in place.glob("*") if path.stat().st_uid == own]
+        assert left == []

@@ -1,0 +1,224 @@
+"""The Kubernetes manifests: what they promise about each other, the image and the settings, and to the cluster.
+
+The rules are those of the API reference and of the Pod Security Standard "restricted".
+"""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.deploy.dockerfile import read_dockerfile
+
+from taproof.core.sealing import new_master_key
+from taproof.doctor.address import check_address
+from taproof.options import PREFIX
+from taproof.settings import Settings, load_settings
+from taproof.supervisor import STOP_SECONDS
+
+ROOT = Path(__file__).parents[2]
+KUBERNETES = ROOT / "deploy/kubernetes"
+IMAGE = read_dockerfile(ROOT / "deploy/docker/Dockerfile")[1][-1]
+ROLES = ("api", "worker", "bot")
+SECRETS = {
+    "TAPROOF_DATABASE_URL": "postgresql://taproof:secret@db.internal/taproof",
+    "TAPROOF_MASTER_KEY": new_master_key(bytes),
+    "TAPROOF_BOT_TOKEN": "123456789:AAabcdefghijklmnopqrstuvwxyz0123456",
+}
+
+Manifest = dict[str, Any]
+
+
+def read(name: str) -> list[Manifest]:
+    """Return the documents of a file."""
+    return list(yaml.safe_load_all((KUBERNETES / name).read_text(encoding="utf-8")))
+
+
+def variables(name: str) -> dict[str, str]:
+    """Return what a file of NAME=value lines holds."""
+    return dict(re.findall(r"^(\w+)=(.*)$", (KUBERNETES / name).read_text(encoding="utf-8"), re.MULTILINE))
+
+
+@pytest.fixture(scope="module")
+def kustomization() -> Manifest:
+    """What `kubectl apply -k` begins with."""
+    (found,) = read("kustomization.yaml")
+    return found
+
+
+@pytest.fixture(params=ROLES)
+def deployment(request: pytest.FixtureRequest) -> Manifest:
+    """Each Deployment, one for each role."""
+    (found,) = read(f"{request.param}.yaml")
+    return found
+
+
+def container_of(deployment: Manifest) -> Manifest:
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    found: Manifest = container
+    return found
+
+
+def settings_of(deployment: Manifest, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Return what the container's process reads, from the image, the ConfigMap and the Secret."""
+    environment = dict(re.findall(r"(TAPROOF_\w+)=(\S+)", IMAGE.one("ENV"))) | variables("settings.env")
+    for each in container_of(deployment)["env"]:
+        key = each.get("valueFrom", {}).get("secretKeyRef", {}).get("key")
+        environment[each["name"]] = SECRETS[key] if key else each["value"]
+    with monkeypatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        return load_settings({})
+
+
+def test_every_manifest_is_applied_and_is_what_it_says(kustomization: Manifest) -> None:
+    """Each file is among the resources and each resource is a file; no two objects have one kind and name."""
+    assert set(kustomization["resources"]) == {path.name for path in KUBERNETES.glob("*.yaml")} - {"kustomization.yaml"}
+    kinds = {
+        "Namespace": "v1",
+        "Service": "v1",
+        "Deployment": "apps/v1",
+        "Ingress": "networking.k8s.io/v1",
+        "NetworkPolicy": "networking.k8s.io/v1",
+        "PodDisruptionBudget": "policy/v1",
+    }
+    objects = [each for name in kustomization["resources"] for each in read(name)]
+    names = [(each["kind"], each["metadata"]["name"]) for each in objects]
+    assert len(names) == len(set(names))
+    assert {each["kind"]: each["apiVersion"] for each in objects} == kinds
+
+
+def test_the_image_is_this_release(kustomization: Manifest, deployment: Manifest) -> None:
+    """The image's name in the Deployments is the one that kustomize replaces, with the tag of this release."""
+    (image,) = kustomization["images"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert container_of(deployment)["image"] == image["name"]
+    assert image["newTag"] == project["version"]
+
+
+def test_pods_fit_the_restricted_standard(deployment: Manifest) -> None:
+    """Not root, no privilege to be had, no capability, the default system calls, and nothing but /tmp to write to."""
+    pod = deployment["spec"]["template"]["spec"]
+    context = pod["securityContext"]
+    assert context["runAsNonRoot"] is True
+    assert f"{context['runAsUser']}:{context['runAsGroup']}" == IMAGE.one("USER")
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container_of(deployment)["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert pod["automountServiceAccountToken"] is False
+    assert not pod.keys() & {"hostNetwork", "hostPID", "hostIPC", "initContainers", "serviceAccountName"}
+    assert all(volume.keys() == {"name", "emptyDir"} for volume in pod["volumes"])
+    assert [mount["mountPath"] for mount in container_of(deployment)["volumeMounts"]] == ["/tmp"]  # noqa: S108
+    (namespace,) = read("namespace.yaml")
+    assert namespace["metadata"]["labels"] == {"pod-security.kubernetes.io/enforce": "restricted"}
+
+
+def test_no_service_can_be_taken_for_a_setting(deployment: Manifest) -> None:
+    """Kubernetes sets TAPROOF_PORT=tcp://… for a Service called taproof, unless it is told not to."""
+    assert deployment["spec"]["template"]["spec"]["enableServiceLinks"] is False
+    (service,) = read("service.yaml")
+    assert service["metadata"]["name"].upper().replace("-", "_").startswith(PREFIX)
+
+
+def test_each_role_runs_with_what_it_needs_and_no_more(deployment: Manifest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings and secrets are usable, and the bot's token is with the bot alone."""
+    role = deployment["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"]
+    settings = settings_of(deployment, monkeypatch)
+    assert settings.role == role
+    assert settings.needs_bot == (settings.bot_token is not None) == (role == "bot")
+    assert settings.master_key is not None
+    assert settings.database_url == SECRETS["TAPROOF_DATABASE_URL"]
+    assert check_address(settings).status == "ok"
+    assert variables("secret.example.env") == dict.fromkeys(SECRETS, "")
+
+
+def test_probes_ask_what_the_image_can_answer(deployment: Manifest) -> None:
+    """Alive and ready are two questions: a database that is away must take a pod out of service, and not kill it."""
+    container = container_of(deployment)
+    script = IMAGE.one("HEALTHCHECK").partition("CMD ")[2]
+    asked = {}
+    for kind in ("startupProbe", "livenessProbe", "readinessProbe"):
+        program, path, asked[kind] = container[kind]["exec"]["command"]
+        assert f'"{program}"' in script
+        assert f'"{path}"' in script
+        # The script itself gives up after 5 seconds, with a sentence.
+        assert container[kind]["timeoutSeconds"] > 5
+    assert asked == {"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/readyz"}
+
+
+def test_a_rolling_update_loses_nothing(deployment: Manifest) -> None:
+    """A new pod is ready before an old one goes, and that one has the time that draining takes."""
+    assert deployment["spec"]["strategy"] == {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    pause = (
+        container_of(deployment).get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command", ["", "0"])[1]
+    )
+    grace = deployment["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+    assert grace > int(pause) + STOP_SECONDS
+    assert int(pause) > 0 or "ports" not in container_of(deployment)
+
+
+def test_labels_select_what_they_are_meant_for() -> None:
+    """Each selector matches the pods of the role that it names, and those of no other."""
+    pods = {role: read(f"{role}.yaml")[0]["spec"]["template"]["metadata"]["labels"] for role in ROLES}
+
+    def selected(labels: dict[str, str]) -> set[str]:
+        return {role for role, own in pods.items() if labels.items() <= own.items()}
+
+    for role in ROLES:
+        assert selected(read(f"{role}.yaml")[0]["spec"]["selector"]["matchLabels"]) == {role}
+    assert selected(read("service.yaml")[0]["spec"]["selector"]) == {"api"}
+    assert selected(read("disruption-budget.yaml")[0]["spec"]["selector"]["matchLabels"]) == {"api"}
+    every, api = (each["spec"] for each in read("network-policy.yaml"))
+    assert selected(every["podSelector"]["matchLabels"]) == set(ROLES)
+    assert selected(api["podSelector"]["matchLabels"]) == {"api"}
+    (budget,) = read("disruption-budget.yaml")
+    assert budget["spec"]["minAvailable"] < read("api.yaml")[0]["spec"]["replicas"], "else no node could be drained"
+
+
+def test_nobody_is_let_in_but_the_ingress() -> None:
+    """All pods refuse whoever is not let in by name, and may reach the internet but no network of one's own."""
+    every, api = (each["spec"] for each in read("network-policy.yaml"))
+    assert every["policyTypes"] == ["Ingress", "Egress"]
+    assert "ingress" not in every
+    ((source,),) = [rule["from"] for rule in api["ingress"]]
+    assert source == {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress-nginx"}}}
+    assert all(rule["to"] and rule["ports"] for rule in every["egress"])
+    (internet,) = [rule for rule in every["egress"] if any(port["port"] == 443 for port in rule["ports"])]
+    assert {port["port"] for port in internet["ports"]} == {443, 8443}, "the default of TAPROOF_WEBHOOK_PORTS"
+    assert {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"} <= set(
+        internet["to"][0]["ipBlock"]["except"]
+    )
+
+
+def test_the_ingress_passes_on_what_is_public(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its host is the base URL's; what is meant for the cluster (/metrics, health) is not passed on."""
+    (ingress,) = read("ingress.yaml")
+    (rule,) = ingress["spec"]["rules"]
+    (tls,) = ingress["spec"]["tls"]
+    (service,) = read("service.yaml")
+    (api,) = read("api.yaml")
+    assert [rule["host"]] == tls["hosts"]
+    assert settings_of(api, monkeypatch).base_url == f"https://{rule['host']}"
+    (port,) = service["spec"]["ports"]
+    (own,) = container_of(api)["ports"]
+    assert port["targetPort"] == own["name"]
+    assert str(own["containerPort"]) == IMAGE.one("EXPOSE")
+    for path in rule["http"]["paths"]:
+        assert path["backend"]["service"] == {"name": service["metadata"]["name"], "port": {"name": port["name"]}}
+
+    def is_passed_on(address: str) -> bool:
+        return any(
+            address == path["path"] or (path["pathType"] == "Prefix" and address.startswith(f"{path['path']}/"))
+            for path in rule["http"]["paths"]
+        )
+
+    public = ("/", "/api/v1/verify/public", "/console", "/console/static/console.css", "/docs", "/docs/docs.css")
+    for address in (*public, "/openapi.json", "/bot/webhook", "/sdk/taproof.js"):
+        assert is_passed_on(address), address
+    for address in ("/metrics", "/healthz", "/readyz", "/sandbox/users", "/demo"):
+        assert not is_passed_on(address), address
