@@ -127,8 +127,8 @@ def test_a_guard_of_ones_own(start: StartSite) -> None:
     """TAPROOF_GUARD takes the cache's place."""
     site = start("django", SITE_GUARD_KIND="sqlite", SITE_CACHE="dummy")
     proof = make_proof()
-    with site.browser() as browser:
-        assert [site.sign_in(browser, proof).status_code for _ in range(2)] == [200, 401]
+    with site.browser() as browser, site.browser() as other:
+        assert [site.sign_in(each, proof).status_code for each in (browser, other)] == [200, 401]
 
 
 def test_a_guard_that_fails_lets_nobody_in_and_mails_no_secret(start: StartSite) -> None:

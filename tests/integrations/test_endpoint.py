@@ -1,5 +1,8 @@
 """endpoint.py alone: where a sign-in may lead, whose requests are taken, and which settings it starts with."""
 
+import re
+import time
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -20,8 +23,35 @@ def as_a_browser_reads(path: str) -> str:
     return kept.replace("\\", "/")
 
 
+def without_dots(path: str) -> str:
+    """Return the path as `location.pathname` has it (WHATWG URL): segments of dots taken out, percent-encoded too."""
+    kept: list[str] = []
+    segments = path.split("/")[1:]
+    for at, segment in enumerate(segments):
+        dots = re.sub("%2e", ".", segment, flags=re.IGNORECASE)
+        if dots == "..":
+            kept = kept[:-1]
+        if dots not in {".", ".."}:
+            kept.append(segment)
+        elif at == len(segments) - 1:
+            kept.append("")
+    return "/" + "/".join(kept)
+
+
 @pytest.mark.parametrize(
-    "path", ["/", "/members", "/members?tab=a%26b#top", "/orders/1,2;x=@:+!'()*", "/עברית", "/a//b"]
+    "path",
+    [
+        "/",
+        "/members",
+        "/members?tab=a%26b#top",
+        "/orders/1,2;x=@:+!'()*",
+        "/עברית",
+        "/a/",
+        "/?back=//b/../c",
+        "/a#//b",
+        "/.a/..b/c../...",
+        "/%2ea/%2f",
+    ],
 )
 def test_paths_of_this_site_are_followed(path: str) -> None:
     """Any page of the application can be the next one."""
@@ -37,6 +67,17 @@ def test_paths_of_this_site_are_followed(path: str) -> None:
         "https://evil.example/",
         "//evil.example",
         "///evil.example",
+        "/.//evil.example/x",
+        "/a/..//evil.example",
+        "/%2e//evil.example",
+        "/%2E%2e//evil.example",
+        "/a//b",
+        "/a//",
+        "/.",
+        "/a/..",
+        "/a/../b",
+        "/a/.%2E?x",
+        "/a/%2e./#x",
         "/\\evil.example",
         "\\\\evil.example",
         "/\t/evil.example",
@@ -54,12 +95,18 @@ def test_other_paths_are_not(path: str | None) -> None:
     assert own_path(path) == "/"
 
 
-@given(st.text(alphabet=st.sampled_from("/\\\t\n\r .:@?#ae%\x00\u2028"), max_size=12))
+PIECES = st.sampled_from([*"//..aa\\\t\n\r :@?#e%\x00\u2028", "%2e", "%2E", "/./", "/../", "//"])
+
+
+@given(st.lists(PIECES, max_size=12).map("".join))
 def test_whatever_is_asked_for_the_browser_stays(rest: str) -> None:
     """No path leads to another host, read as browsers do."""
     for asked in (rest, f"/{rest}", f"//{rest}"):
         target = urlsplit(urljoin(f"{SITE}/auth", as_a_browser_reads(own_path(asked))))
         assert f"{target.scheme}://{target.netloc}" == SITE
+        # A router takes the path of that address, and hands it to the browser as a new one.
+        again = urlsplit(urljoin(SITE, without_dots(target.path)))
+        assert f"{again.scheme}://{again.netloc}" == SITE
 
 
 def endpoint() -> Endpoint:
@@ -106,6 +153,92 @@ def test_the_clock_decides_and_is_kept() -> None:
     now = 0.0
     behind = Endpoint(settings, MemoryGuard(), clock=lambda: now)
     assert "in the future" in behind.sign_in(asked).content["error"]
+
+
+def held_after(proof: str) -> tuple[Endpoint, Asked, dict[str, str | int]]:
+    """Sign in with a proof: the endpoint, what was asked, and what the session holds then."""
+    asked = Asked(
+        content_type="application/json",
+        fetch_site="same-origin",
+        origin=None,
+        scheme="https",
+        host="",
+        body=f'{{"proof": "{proof}"}}'.encode(),
+        next="/orders",
+    )
+    at = endpoint()
+    answer = at.sign_in(asked)
+    assert (answer.status, answer.session["messenger_id"]) == (200, "1001")
+    return at, asked, answer.session
+
+
+def test_a_lost_answer_is_given_again() -> None:
+    """A proof that comes again, with the session that it has begun, is told the way on and starts nothing new."""
+    at, asked, held = held_after(make_proof(session_token="the-session-token"))
+    assert "the-session-token" not in str(held)
+    answer = at.sign_in(replace(asked, held=held))
+    assert (answer.status, answer.content, answer.signed_in) == (200, {"location": "/orders"}, None)
+    assert at.sign_in(replace(asked, held=held, fetch_site="cross-site")).status == 403
+
+
+def test_a_used_proof_is_refused_to_any_other_session() -> None:
+    """Nobody, another sign-in of the same account, another account, an older release's session and garbage: all 401."""
+    at, asked, held = held_after(make_proof())
+    _, _, other = held_after(make_proof())
+    unmarked = {name: value for name, value in held.items() if name in GOOD}
+    only_mark = {name: value for name, value in held.items() if name not in GOOD}
+    assert only_mark
+    sessions: list[Any] = [
+        None,
+        other,
+        unmarked,
+        only_mark,
+        held | {"messenger_id": "2002"},
+        unmarked | dict.fromkeys(only_mark),
+        unmarked | dict.fromkeys(only_mark, ""),
+        unmarked | {name: [] for name in only_mark},
+        list(held),
+        "x",
+        7,
+    ]
+    for session in sessions:
+        assert at.sign_in(replace(asked, held=session)).status == 401, session
+
+
+def test_a_session_does_not_make_a_bad_proof_good() -> None:
+    """The mark counts for a proof that holds in all else: one that has ended since stays refused."""
+    now = time.time()
+    settings = TaproofSettings.from_mapping(SETTINGS)
+    at = Endpoint(settings, MemoryGuard(), clock=lambda: now)
+    _, asked, held = held_after(make_proof())
+    at.sign_in(asked)
+    now += 1_000
+    assert "expired" in at.sign_in(replace(asked, held=held)).content["error"]
+
+
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [
+        ("content_type", "application/json; a=b, text/plain"),
+        ("content_type", "application/json, application/json"),
+        ("content_type", "text/plain, application/json"),
+        ("fetch_site", "same-origin, cross-site"),
+        ("fetch_site", "same-origin, same-origin"),
+        ("origin", f"{SITE}, https://evil.example"),
+    ],
+)
+def test_a_header_that_came_twice_is_refused(header: str, value: str) -> None:
+    """Nobody knows which of the two somebody on the way went by."""
+    asked = Asked(
+        content_type="application/json",
+        fetch_site=None if header == "origin" else "same-origin",
+        origin=SITE,
+        scheme="https",
+        host="shop.example.com",
+    )
+    assert endpoint().sign_out(asked).status == 200
+    changes: Any = {header: value}
+    assert endpoint().sign_out(replace(asked, **changes)).status == 403
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What every integration does, on the real framework behind real HTTP: who gets in, who does not, and what is kept."""
 
+import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_urlsafe
@@ -40,6 +41,8 @@ def test_a_proof_signs_in(site: Site, browser: httpx.Client) -> None:
     assert answer.headers["Cache-Control"] == "no-store"
     session = whoami(browser)
     assert session["taproof"].pop("signed_in_at") > 1_700_000_000
+    # Of the session token only its SHA-256, for a proof whose answer was lost on its way.
+    assert session["taproof"].pop("used_proof") == hashlib.sha256(token.encode()).hexdigest()
     assert session["taproof"] == {
         "messenger_id": "1001",
         "messenger_name": "Ada <b>Lovelace</b> 🦊",
@@ -60,6 +63,32 @@ def test_a_proof_signs_in_once(site: Site, browser: httpx.Client) -> None:
         assert answer.status_code == 401
         assert "used before" in answer.json()["error"]
         assert whoami(other) is None
+
+
+def test_an_answer_that_was_lost_is_given_again(site: Site, browser: httpx.Client) -> None:
+    """The button sends a proof again when the answer was cut: who is signed in by it goes on, session and all."""
+    proof, token = make_proof(), token_urlsafe(32)
+    site.sign_in(browser, make_proof(session_token=token))
+    site.sign_in(browser, proof)
+    session, cookies = whoami(browser), cookies_of(browser)
+    answer = site.sign_in(browser, proof, f"{SIGN_IN}?next=/members")
+    assert (answer.status_code, answer.json()) == (200, {"location": "/members"})
+    assert whoami(browser) == session
+    with with_cookies(site, cookies) as as_before:
+        assert whoami(as_before) == session
+    # The proof of the sign-in before: another session's, so it is used and no more.
+    assert site.sign_in(browser, make_proof(session_token=token)).status_code == 401
+    browser.post(SIGN_OUT, content="{}", headers=OWN)
+    assert site.sign_in(browser, proof).status_code == 401
+
+
+def test_another_sessions_proof_stays_used(site: Site, browser: httpx.Client) -> None:
+    """Somebody who is signed in too, even to the same account, gets nothing for a proof that another session used."""
+    proof = make_proof()
+    site.sign_in(browser, proof)
+    with site.browser() as other:
+        site.sign_in(other, make_proof())
+        assert site.sign_in(other, proof).status_code == 401
 
 
 def test_a_proof_sent_many_times_at_once_signs_in_once(site: Site) -> None:
@@ -142,6 +171,36 @@ def test_what_another_site_sends_is_refused(site: Site, browser: httpx.Client, h
 
     assert browser.post(SIGN_OUT, content="{}", headers=headers).status_code == 403
     assert whoami(browser) is not None
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [*JSON.items(), ("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Site", "cross-site")],
+        [*JSON.items(), ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Site", "same-origin")],
+        [*JSON.items(), ("Origin", "own"), ("Origin", "https://evil.example")],
+        [*JSON.items(), ("Origin", "https://evil.example"), ("Origin", "own")],
+        [("Content-Type", "text/plain"), *JSON.items(), ("Sec-Fetch-Site", "same-origin")],
+    ],
+)
+def test_a_header_that_comes_twice_is_refused(
+    site: Site, browser: httpx.Client, headers: list[tuple[str, str]]
+) -> None:
+    """A proxy may go by the one and the application by the other: neither is believed."""
+    sent = [(name, site.base_url if value == "own" else value) for name, value in headers]
+    answer = browser.post(SIGN_IN, content=json.dumps({"proof": make_proof()}), headers=sent)
+    assert answer.status_code == 403
+    assert whoami(browser) is None
+
+
+# Where the interface is WSGI, Granian hands on the first of them only.
+@pytest.mark.parametrize("site", ["starlette", "fastapi"], indirect=True)
+def test_a_content_type_that_comes_twice_is_refused(site: Site, browser: httpx.Client) -> None:
+    """So too when the first is the right one."""
+    for first in ("application/json", "application/json; charset=utf-8"):
+        headers = [("Content-Type", first), ("Content-Type", "text/plain"), ("Sec-Fetch-Site", "same-origin")]
+        answer = browser.post(SIGN_IN, content=json.dumps({"proof": make_proof()}), headers=headers)
+        assert answer.status_code == 403
 
 
 def test_an_old_browser_is_told_by_its_origin(site: Site, browser: httpx.Client) -> None:

@@ -48,11 +48,16 @@ def test_the_guard_is_no_option(framework: str) -> None:
         ("local", "yes", None),
         ("dummy", "yes", "remembers nothing"),
         ("files", "yes", "may add one key twice"),
+        ("database of 300", "yes", "MAX_ENTRIES"),
         ("database", "no", None),
     ],
 )
 def test_django_refuses_a_cache_that_cannot_guard(cache: str, debug: str, says: str | None, tmp_path: Path) -> None:
-    """Django's default cache is one for each process: outside of DEBUG the application does not start with it."""
+    """With a cache that would let a proof in twice the application does not start, and is told what to set.
+
+    Django's default cache is one for each process, which `runserver` is; its cache in the database drops what is still
+    needed beyond 300 entries.
+    """
     done = start_without("django", tmp_path, SITE_CACHE=cache, SITE_DEBUG=debug, **SETTINGS)
     if says is None:
         assert done.returncode == 0, done.stderr

@@ -156,6 +156,16 @@ def test_times_need_their_zone(kind: str) -> None:
     assert server.lines == ["GET /api/v1/dev/sessions?status=used&since=2026-01-01T00%3A00%3A00.000Z&limit=7 HTTP/1.1"]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("host", ["999.1.1.1", "a..b", "xn--", "xn--a.invalid", f"{'a' * 64}.invalid", "[v1.a]"])
+def test_a_host_that_cannot_be_is_not_reached(kind: str, host: str) -> None:
+    """Whatever the HTTP library raises for it, a program that calls gets the SDK's own error."""
+    client = EitherClient(kind, f"https://{host}:9", access_token=TOKEN, clock=HandClock())
+    with pytest.raises(ConnectionFailed):
+        client.read_account()
+    client.shut()
+
+
 # ---- TLS
 
 

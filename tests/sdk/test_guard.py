@@ -1,5 +1,6 @@
 """The guards: each proof once, whoever asks at the same time, and whatever happens to the process."""
 
+import contextlib
 import os
 import signal
 import sqlite3
@@ -107,6 +108,13 @@ def test_a_file_that_cannot_be_used_is_an_error_and_never_true(tmp_path: Path) -
     (tmp_path / "used.db").write_bytes(b"no database at all" * 100)
     with pytest.raises(sqlite3.Error):
         guard.take("a", NOW + 300)
+
+
+def test_a_take_is_synced_to_its_directory(tmp_path: Path) -> None:
+    """A power cut cannot bring back the journal of a take that was told: for that EXTRA (3) syncs the directory too."""
+    with contextlib.closing(SqliteGuard(tmp_path / "used.db")._connect()) as connection:
+        assert connection.execute("PRAGMA synchronous").fetchone() == (3,)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
 RACER = """

@@ -42,7 +42,7 @@ def run(language: str, the_proof: str, more: str = "", secrets: str = SECRET) ->
     node = shutil.which("node")
     assert node is not None, "Install node: the page's JavaScript is run with it."
     command = [sys.executable, "-c", program] if language == "python" else [node, "-e", program]
-    settings = {"PROOF": the_proof, "WEBHOOK_SECRETS": secrets, "PROJECT_ID": PROJECT}
+    settings = {"PROOF": the_proof, "TAPROOF_WEBHOOK_SECRET": secrets, "TAPROOF_PROJECT_ID": PROJECT}
     return subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -86,7 +86,7 @@ def test_a_bad_proof_is_refused(language: str, bad: Any, word: str) -> None:
 @pytest.mark.parametrize("language", ["python", "js"])
 def test_during_a_rotation_either_secret_will_do(language: str) -> None:
     """Each of several secrets is tried; with none at all, or an empty one, nothing is taken."""
-    for secrets in (f"{SECRET} {OTHER_SECRET}", f"{OTHER_SECRET} {SECRET}"):
+    for secrets in (f"{SECRET},{OTHER_SECRET}", f"{OTHER_SECRET} {SECRET}", f"{OTHER_SECRET}, {SECRET}"):
         done = run(language, proof(), secrets=secrets)
         assert (done.returncode, done.stdout) == (0, "123456789\n"), done.stderr
     forged = signed({}, "\0" * 32)  # HMAC pads its key with zeros, so to it this is the empty one.

@@ -85,7 +85,7 @@ def test_the_bodies_are_those_of_the_events() -> None:
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> httpx.AsyncClient:
     """The page's receiver, as it stands."""
-    monkeypatch.setenv("WEBHOOK_SECRETS", f"{SECRET} {OTHER_SECRET}")
+    monkeypatch.setenv("TAPROOF_WEBHOOK_SECRET", f"{SECRET}, {OTHER_SECRET}")
     program = programs("python")[0]
     # FastAPI looks for the type of `request` in the module that the function says to be from.
     names: dict[str, Any] = {"__name__": "receiver_of_the_docs"}
@@ -102,7 +102,8 @@ async def test_the_receiver_handles_each_event_once(
         assert answer.status_code == 204
     for body in BODIES:
         assert (await receiver.post("/hooks/taproof", content=body, headers=signed(body))).is_success
-    assert capsys.readouterr().out == f"{EVENT['messenger_id']} signed in.\n"
+    lines = [f"{each['event']} {each['id']}" for each in map(json.loads, BODIES)]
+    assert capsys.readouterr().out.splitlines() == [lines[0], f"{EVENT['messenger_id']} signed in.", *lines[1:]]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def javascript(body: bytes, headers: dict[str, str]) -> subprocess.CompletedProc
     return subprocess.run(
         [node, "--input-type=module", "-e", program],
         cwd=ROOT / "tests/npm",
-        env=os.environ | {"WEBHOOK_SECRET": SECRET, "REQUEST": request},
+        env=os.environ | {"TAPROOF_WEBHOOK_SECRET": SECRET, "REQUEST": request},
         capture_output=True,
         text=True,
         timeout=60,
@@ -162,7 +163,7 @@ def openssl(
     if body is not None:
         (place / "body").write_bytes(body)
     (program,) = programs("sh")
-    settings = os.environ | {"SIGNATURE": signature, "WEBHOOK_SECRETS": secret} | environment
+    settings = os.environ | {"SIGNATURE": signature, "TAPROOF_WEBHOOK_SECRET": secret} | environment
     return subprocess.run(
         ["/bin/sh", "-c", program], cwd=place, env=settings, capture_output=True, text=True, timeout=60, check=False
     )
@@ -175,7 +176,7 @@ def test_openssl_takes_the_service_signature(tmp_path: Path, body: bytes) -> Non
     done = openssl(tmp_path, body, good)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert openssl(tmp_path, body + b"\n", good).returncode != 0
-    for secrets in (f"{OTHER_SECRET} {SECRET}", f"{SECRET} {OTHER_SECRET}"):
+    for secrets in (f"{OTHER_SECRET} {SECRET}", f"{SECRET},{OTHER_SECRET}", f"{OTHER_SECRET}, {SECRET}"):
         assert openssl(tmp_path, body, good, secrets).returncode == 0
 
 
@@ -235,7 +236,7 @@ def stand_in() -> Iterator[StandIn]:
             self.end_headers()
             self.wfile.write(json.dumps(made.pages.get(path, {})).encode())
 
-        do_POST = do_GET  # noqa: N815 — what http.server calls.
+        do_POST = do_PATCH = do_GET  # noqa: N815 — what http.server calls.
 
         def log_message(self, *_: object) -> None:
             """Print nothing."""
@@ -248,7 +249,12 @@ def stand_in() -> Iterator[StandIn]:
 
 
 def run_with(stand_in: StandIn, command: list[str]) -> str:
-    variables = {"BASE": stand_in.base_url, "PROJECT_ID": "P", "ACCESS_TOKEN": "T", "WEBHOOK_SECRET": SECRET}
+    variables = {
+        "TAPROOF_BASE_URL": stand_in.base_url,
+        "TAPROOF_PROJECT_ID": "P",
+        "ACCESS_TOKEN": "T",
+        "TAPROOF_WEBHOOK_SECRET": SECRET,
+    }
     done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -290,8 +296,16 @@ def test_the_program_after_an_outage_may_find_nothing(stand_in: StandIn) -> None
 
 def test_the_commands_make_the_calls_that_the_page_says(stand_in: StandIn) -> None:
     """Each section's commands work with the README's variables alone, whatever else the shell has as `project`."""
-    secrets, deliveries, rotate, promote = programs("bash")
-    stand_in.pages = {"projects/P/deliveries?status=failed&limit=50": page_of(None)}
+    secrets, first_event, deliveries, rotate, promote = programs("bash")
+    secret_path = "projects/P/webhook-secret"
+    stand_in.pages = {
+        secret_path: {"webhook_secret": SECRET},
+        "projects/P/deliveries?status=failed&limit=50": page_of(None),
+    }
+    printed = run_with(stand_in, ["bash", "-euc", f"{secrets}\nprintenv TAPROOF_WEBHOOK_SECRET\n{first_event}"])
+    assert printed.startswith(f"{SECRET}\n")
+    assert stand_in.calls == [f"GET {secret_path}", "PATCH projects/P", "POST projects/P/webhook-test"]
+    stand_in.calls.clear()
     run_with(stand_in, ["bash", "-euc", f"project='{{}}'\n{deliveries}"])
     run_with(stand_in, ["bash", "-euc", f"{rotate}\n{promote}"])
     assert stand_in.calls == [
@@ -299,7 +313,6 @@ def test_the_commands_make_the_calls_that_the_page_says(stand_in: StandIn) -> No
         "POST projects/P/webhook-secret/rotate",
         "POST projects/P/webhook-secret/promote",
     ]
-    assert run_with(stand_in, ["bash", "-euc", f"{secrets}\nprintenv WEBHOOK_SECRETS"]) == f"{SECRET}\n"
 
 
 # ---- the numbers and names
@@ -358,7 +371,7 @@ def test_the_calls_and_what_they_answer_are_the_apis() -> None:
     known = {re.sub(r"\{\w+\}", ":id", path) for path in paths}
     # The program after an outage puts its addresses together; it is run above.
     text = PAGE.replace(programs("python")[1], "").replace("$project_url", "/api/v1/dev/projects/:id")
-    named = re.sub(r"\$PROJECT_ID\b", ":id", text)
+    named = re.sub(r"\$TAPROOF_PROJECT_ID\b", ":id", text)
     addresses = set(re.findall(r"/api/v1/[\w/:-]*[\w]", named))
     assert len(addresses) >= 8
     assert addresses <= known

@@ -153,7 +153,12 @@ class Site:
     page: str = ""
     posted: list[dict[str, Any]] = field(default_factory=list)
     answers: list[tuple[int, Any]] = field(default_factory=list)
-    """Status and JSON of the next answers to a proof; a text is sent as a page. Without any: to /welcome."""
+    """Status and JSON of the next answers to a proof; a text is sent as a page. Status 0: no answer ever comes.
+
+    Without any: to /welcome.
+    """
+    retry_after: str | None = None
+    """A header of every answer to a proof."""
 
     script: str = '<script type="module" src="/taproof.js"></script>'
 
@@ -184,9 +189,12 @@ class Site:
         if request.path == "/auth/taproof":
             self.posted.append({"fetch-site": request.headers["Sec-Fetch-Site"], **await request.json()})
             status, answer = self.answers.pop(0) if self.answers else (200, {"location": "/welcome?from=shop"})
+            if status == 0:
+                await asyncio.Event().wait()
+            pause = {} if self.retry_after is None else {"Retry-After": self.retry_after}
             if isinstance(answer, str):
-                return web.Response(status=status, text=answer, content_type="text/html")
-            return web.json_response(answer, status=status)
+                return web.Response(status=status, text=answer, content_type="text/html", headers=pause)
+            return web.json_response(answer, status=status, headers=pause)
         if not (PAGES / request.path[1:]).is_file():
             return web.Response(status=404, text="<h1>Nothing here</h1>", content_type="text/html")
         kind = "text/css" if request.path.endswith(".css") else "text/javascript"

@@ -72,6 +72,37 @@ def test_types_are_checked(tmp_path: Path) -> None:
     assert "possibly 'null'" in done.stdout
 
 
+def test_what_is_published(tmp_path: Path) -> None:
+    """The package that npm makes has what each of its exports names: the types too, which no checkout has."""
+    copy = tmp_path / "sdk"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("node_modules", "dist"))
+    (copy / "node_modules").symlink_to(PACKAGE / "node_modules")
+    done = subprocess.run(
+        ["npm", "pack", "--dry-run", "--json", "--offline"],
+        cwd=copy,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    # npm passes on what its scripts print.
+    listed = json.loads(re.split(r"(?m)^(?=[\[{]$)", done.stdout, maxsplit=1)[-1])
+    [package] = listed if isinstance(listed, list) else listed.values()
+    files = {each["path"] for each in package["files"]}
+    exports = json.loads((PACKAGE / "package.json").read_text("utf-8"))["exports"]
+    assert len(exports) == 5
+    for export, paths in exports.items():
+        assert paths.keys() == {"types", "default"}
+        assert {path.removeprefix("./") for path in paths.values()} <= files, export
+    # What these import is there too.
+    for declaration in (copy / "dist").rglob("*.d.ts"):
+        for path in re.findall(r'(?:from |import\()"(\.[^"]+)\.js"', declaration.read_text("utf-8")):
+            assert (declaration.parent / f"{path}.d.ts").is_file(), (declaration, path)
+    others = {path for path in files if not path.startswith(("src/", "dist/"))}
+    assert others == {"LICENSE", "README.md", "package.json"}
+
+
 def test_no_way_for_a_script() -> None:
     """Nothing in it makes HTML or code of a string, and it fetches no further file."""
     bundle = BUNDLE.read_text("utf-8")

@@ -14,6 +14,11 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 COMES_BACK = "() => { document.dispatchEvent(new Event('visibilitychange', { bubbles: true })) }"
 
+HIDES = """() => {
+    Object.defineProperty(document, 'hidden', { value: true, configurable: true });
+    document.dispatchEvent(new Event('visibilitychange', { bubbles: true }));
+}"""
+
 
 async def confirmed(page: Page, project: OwnProject) -> None:
     """Wait until the page has a good proof."""
@@ -28,6 +33,15 @@ async def until(page: Page, condition: Callable[[], bool]) -> None:
             return
         await page.wait_for_timeout(100)
     pytest.fail("It did not come to that.")
+
+
+async def until_empty(page: Page) -> None:
+    """Wait until the page keeps nothing of a sign-in."""
+    for _ in range(100):
+        if await page.evaluate("sessionStorage.length") == 0:
+            return
+        await page.wait_for_timeout(100)
+    pytest.fail("A sign-in is kept that is over.")
 
 
 @pytest.mark.parametrize("size", [None, PHONE], ids=["desktop", "phone"])
@@ -49,6 +63,71 @@ async def test_reload(
     assert len([call for call in way.calls if "generate" in call["path"]]) == 1
     assert len(context.pages) <= max(count, 2 if size else 1)
     assert await page.evaluate("sessionStorage.length") == 0
+
+
+async def test_reload_while_the_proof_is_sent(
+    site: Site, open_context: OpenContext, project: OwnProject, phone: Phone
+) -> None:
+    """A reload before the application's own server has answered sends the same proof once more, and signs in."""
+    page = await go(await open_context(), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
+    site.answers = [(0, None)]
+    await decide(phone, await start(page))
+    await until(page, lambda: len(site.posted) == 1)
+    await page.reload()
+    await page.wait_for_url("**/welcome?from=shop")
+    assert [each["proof"] for each in site.posted] == [site.posted[0]["proof"]] * 2
+    assert await page.evaluate("sessionStorage.length") == 0
+
+
+async def test_confirmed_without_an_address(
+    site: Site, open_context: OpenContext, project: OwnProject, phone: Phone
+) -> None:
+    """Without submit-url nothing is kept once the page has the proof: a reload does not sign in again."""
+    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
+    await decide(phone, await start(page))
+    await confirmed(page, project)
+    assert await page.evaluate("sessionStorage.length") == 0
+
+
+async def test_phone_out_of_sight(
+    site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
+) -> None:
+    """While a phone is with the messenger nothing is asked, for the answer could get lost; it is on the way back."""
+    page = await go(await open_context(PHONE, is_mobile=True, breaks=True), site.show(f'project-id="{project.id}"'))
+    link = await start(page)
+    await until(page, lambda: way.waits() == [25])
+    async with page.expect_event("requestfailed", lambda request: "verify" in request.url):
+        await page.evaluate(HIDES)
+    await page.evaluate("() => { dispatchEvent(new Event('online')) }")
+    await decide(phone, link)
+    # Here the network could be gone for longer than the answer can be read again.
+    assert way.waits() == [25]
+    assert await heard(page, "confirmed") == []
+    await page.evaluate("() => { delete document.hidden }")
+    await page.evaluate(COMES_BACK)
+    await confirmed(page, project)
+    assert way.waits() == [25, 25]
+
+
+async def test_closed_out_of_sight(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
+    """A sign-in that is ended while a phone does not show the page ends then."""
+    page = await go(await open_context(PHONE, is_mobile=True, breaks=True), site.show(f'project-id="{project.id}"'))
+    await start(page)
+    await until(page, lambda: way.waits() == [25])
+    await page.evaluate(HIDES)
+    await page.evaluate("() => document.querySelector('taproof-button').remove()")
+    await until_empty(page)
+
+
+async def test_desktop_tab_in_the_background(
+    site: Site, open_context: OpenContext, project: OwnProject, phone: Phone
+) -> None:
+    """Behind another tab of a desktop the page asks on, and learns that the user has confirmed."""
+    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
+    await page.evaluate(HIDES)
+    await decide(phone, await start(page))
+    await confirmed(page, project)
+    assert await page.evaluate("document.hidden")
 
 
 async def test_confirmed_while_away(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:

@@ -68,12 +68,24 @@ async def test_insecure_page(site: Site, way: Way, open_context: OpenContext, pr
 
 @pytest.mark.parametrize(
     "location",
-    ["https://evil.example/", "//evil.example/x", "javascript:alert(1)", "data:text/html,x", "http://[", None, ""],
+    [
+        "https://evil.example/",
+        "//evil.example/x",
+        "/.//evil.example/x",
+        "/a/..//evil.example",
+        "/%2e//evil.example",
+        "/./\\evil.example",
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "http://[",
+        None,
+        "",
+    ],
 )
 async def test_hostile_location(
     site: Site, open_context: OpenContext, project: OwnProject, phone: Phone, location: str | None
 ) -> None:
-    """The page follows an answer to its own site only."""
+    """The page follows an answer to its own site only, and hands no address on that a router would leave it by."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
     site.answers = [(200, {"location": location})]
     await decide(phone, await start(page))
@@ -92,12 +104,54 @@ async def test_submit_refused(site: Site, open_context: OpenContext, project: Ow
     await expect(part(page, "detail")).to_have_text("<b>This account</b> is closed.")
     await expect(page.locator("taproof-button b")).to_have_count(0)
     assert len(site.posted) == 1
+    # It is final: a reload does not send the proof again.
+    assert await page.evaluate("sessionStorage.length") == 0
 
 
-async def test_submit_tried_again(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """A proxy's 502 before the application's own server does not lose the sign-in."""
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (502, "<h1>Bad Gateway</h1>"),
+        (429, {"error": "Slow down."}),
+        (502, {"error": "Bad gateway."}),
+        (503, {"error": "Starting."}),
+        (504, {"error": "Too slow."}),
+    ],
+    ids=["page", "429", "502", "503", "504"],
+)
+async def test_submit_tried_again(
+    site: Site, open_context: OpenContext, project: OwnProject, phone: Phone, answer: tuple[int, object]
+) -> None:
+    """What a proxy before the application's own server answers, as a page or JSON, does not lose the sign-in."""
     page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
-    site.answers = [(502, "<h1>Bad Gateway</h1>")]
+    site.answers = [answer]
     await decide(phone, await start(page))
     await page.wait_for_url("**/welcome?from=shop")
     assert len(site.posted) == 2
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "pauses"), [("3", [0, 3_000, 3_000]), ("3600", [0, 5_000, 5_000]), ("soon", [0, 1_000, 2_000])]
+)
+async def test_submit_is_not_tried_for_ever(
+    site: Site, open_context: OpenContext, project: OwnProject, phone: Phone, retry_after: str, pauses: list[int]
+) -> None:
+    """Three attempts, with the pauses that Retry-After asks for up to five seconds; then its sentence is shown."""
+    context = await open_context(breaks=True)
+    # Timers are written down, and go off a hundred times as fast once the proof is there.
+    await context.add_init_script(
+        """window.pauses = [];
+        const real = setTimeout;
+        window.setTimeout = (act, delay) => {
+            if (!window.heard?.some(([name]) => name === "confirmed")) return real(act, delay);
+            pauses.push(delay);
+            return real(act, delay / 100);
+        };"""
+    )
+    page = await go(context, site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
+    site.retry_after = retry_after
+    site.answers = [(503, {"error": f"Away, {attempt}."}) for attempt in (1, 2, 3, 4)]
+    await decide(phone, await start(page))
+    await expect(part(page, "detail")).to_have_text("Away, 3.")
+    assert len(site.posted) == 3
+    assert await page.evaluate("pauses") == pauses

@@ -162,3 +162,22 @@ async def test_storage(site: Site, open_context: OpenContext, project: OwnProjec
     await page.evaluate(BEGIN, options)
     await decide(phone, (await link_of(page))["deeplink"])
     assert (await page.evaluate("window.result"))["status"] == "confirmed"
+
+
+async def test_on_confirmed(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """What onConfirmed does is waited for with the sign-in still kept; what it throws is how it ends."""
+    page = await empty_page(site, open_context)
+    begin = BEGIN.replace(
+        "const own = {",
+        """const own = {
+    onConfirmed: async ({ status }) => {
+      await null;
+      told.push([status, sessionStorage.length]);
+      throw new TypeError("Not taken.");
+    },""",
+    )
+    await page.evaluate(begin, {"projectId": project.id, "baseUrl": site.base_url})
+    await decide(phone, (await link_of(page))["deeplink"])
+    assert (await page.evaluate("window.result"))["message"] == "Not taken."
+    assert (await page.evaluate("told"))[-1] == ["confirmed", 1]
+    assert await page.evaluate("sessionStorage.length") == 0

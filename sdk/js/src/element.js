@@ -1,6 +1,6 @@
 import { SignInError } from "./errors.js";
 import { modulesOf } from "./qr.js";
-import { resume, signIn } from "./sign_in.js";
+import { PHONE, resume, signIn } from "./sign_in.js";
 import { STYLE } from "./style.js";
 import { speechFor } from "./texts.js";
 
@@ -17,9 +17,10 @@ const SAID = { pending: 3, retrying: 12, confirmed: 9, cancelled: 10, expired: 1
 const MODULE = 5;
 /** Modules of the light edge around it. */
 const EDGE = 4;
-const PHONE = "(pointer:coarse) and (max-width:600px),(pointer:coarse) and (max-height:500px)";
 /** How long "Confirmed" is to be seen when the page stays. */
 const CLOSING_DELAY = 1_500;
+/** Milliseconds at most between two attempts to hand the proof over: it holds for five minutes. */
+const LONGEST_PAUSE = 5_000;
 
 /**
  * @template {keyof HTMLElementTagNameMap} T
@@ -60,12 +61,15 @@ const draw = (canvas, link) => {
 
 /**
  * @param {unknown} address
- * @returns {URL | null} null for anything but a page of this origin: never a script's address, never another site's.
+ * @returns {URL | null} null for anything but a page of this origin: never a script's address, never another site's. Nor
+ *   a path that begins with two slashes, as "/.//other.example" does once it is read: whoever goes there by the path alone,
+ *   as routers do, leaves the site.
  */
 const pageOf = (address) => {
   try {
     const page = new URL(/** @type {string} */ (address), document.baseURI);
-    return address && page.origin === location.origin && page.protocol.startsWith("http") ? page : null;
+    const isOwn = page.origin === location.origin && page.protocol.startsWith("http") && !page.pathname.startsWith("//");
+    return address && isOwn ? page : null;
   } catch {
     return null;
   }
@@ -174,12 +178,26 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
    * @param {boolean} [resumed]
    * @returns {import("./sign_in.js").SignInOptions}
    */
-  #options({ signal }, resumed) {
+  #options(controller, resumed) {
+    const { signal } = controller;
     return {
       projectId: this.getAttribute("project-id") ?? "",
       baseUrl: this.getAttribute("base-url") ?? "",
       signal,
       onStatus: (status) => this.#show(status),
+      onConfirmed: async (result) => {
+        this.#show("confirmed");
+        this.#tell("confirmed", { result });
+        const submitUrl = this.getAttribute("submit-url");
+        const to = submitUrl === null ? null : await this.#submit(submitUrl, result.proof, signal);
+        if (to && this.#tell("signed-in", { location: to.pathname + to.search + to.hash })) {
+          // Should the user come back to this page as it was left, the panel is not there any more.
+          addEventListener("pagehide", () => this.#panel.close(), { once: true });
+          location.assign(to);
+        } else {
+          setTimeout(() => this.#controller === controller && this.#panel.close(), CLOSING_DELAY);
+        }
+      },
       onLink: ({ deeplink, appLink, command }) => {
         const phone = matchMedia(PHONE).matches;
         this.#link.href = deeplink;
@@ -210,19 +228,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     this.#close.focus();
     try {
       const result = await going;
-      if (result.status === "confirmed") {
-        this.#show("confirmed");
-        this.#tell("confirmed", { result });
-        const submitUrl = this.getAttribute("submit-url");
-        const to = submitUrl === null ? null : await this.#submit(submitUrl, result.proof, signal);
-        if (to && this.#tell("signed-in", { location: to.pathname + to.search + to.hash })) {
-          // Should the user come back to this page as it was left, the panel is not there any more.
-          addEventListener("pagehide", () => this.#panel.close(), { once: true });
-          location.assign(to);
-        } else {
-          setTimeout(() => this.#controller === controller && this.#panel.close(), CLOSING_DELAY);
-        }
-      } else {
+      if (result.status !== "confirmed") {
         this.#show(result.status);
         this.#tell("ended", { status: result.status });
       }
@@ -249,8 +255,10 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     let response;
     /** @type {any} */
     let answer;
-    for (let attempts = 0; !answer && !signal.aborted && attempts < 3; attempts++) {
-      await new Promise((resolve) => setTimeout(resolve, attempts * 1_000));
+    for (let attempts = 0; !signal.aborted && attempts < 3; attempts++) {
+      const ordered = Number(response?.headers.get("Retry-After")) * 1_000 || 0;
+      const pause = Math.min(LONGEST_PAUSE, Math.max(attempts * 1_000, ordered));
+      await new Promise((resolve) => setTimeout(resolve, pause));
       try {
         response = await fetch(url, {
           method: "POST",
@@ -259,6 +267,9 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
           signal,
         });
         answer = await response.json();
+        if (answer && ![429, 502, 503, 504].includes(response.status)) {
+          break;
+        }
       } catch {
         // No answer, or the page of a proxy: try again.
       }

@@ -31,6 +31,9 @@ import { linkOf } from "./link.js";
  *   reload; by default `sessionStorage`, with null nowhere. It holds what the result can be read with.
  * @property {(link: SignInLink) => void} [onLink] Called once, with what to show the user.
  * @property {(status: WaitingStatus) => void} [onStatus] Called on every change.
+ * @property {(result: Confirmed) => unknown} [onConfirmed] Called, and awaited, before the sign-in is forgotten and the
+ *   promise resolves: hand the proof to your server here, and a reload in the middle does so once more. What it throws
+ *   rejects the promise.
  *
  * @typedef {object} Kept What is kept over a reload.
  * @property {string} token
@@ -47,6 +50,8 @@ const WAIT = 25;
 const INTERVAL = 2_000;
 const LONGEST_PAUSE = 15_000;
 const OVERDUE = 10_000;
+/** Where the messenger takes the place of the page. */
+export const PHONE = "(pointer:coarse) and (max-width:600px),(pointer:coarse) and (max-height:500px)";
 
 /** Keys of the sign-ins that this page waits for. @type {Set<string>} */
 const running = new Set();
@@ -84,7 +89,7 @@ const base64url = (bytes) =>
  * Sign the user in: ask the service for a link, hand it to `onLink`, and wait until the user has decided.
  *
  * @param {SignInOptions} options
- * @returns {Promise<SignInResult>} Rejects with a `SignInError` only.
+ * @returns {Promise<SignInResult>} Rejects with a `SignInError`, or what `onConfirmed` threw, only.
  */
 export const signIn = (options) => run(options, null);
 
@@ -110,7 +115,7 @@ export const resume = (options) => {
  * @returns {Promise<SignInResult>}
  */
 const run = async (options, kept) => {
-  const { projectId, signal, onLink, onStatus } = options;
+  const { projectId, signal, onLink, onStatus, onConfirmed } = options;
   const key = keyOf(options);
   const listening = new AbortController();
   const verifier = kept?.verifier ?? base64url(crypto.getRandomValues(new Uint8Array(32)));
@@ -132,12 +137,15 @@ const run = async (options, kept) => {
       onStatus?.(status);
     }
   };
+  // A confirmed answer can be read again for 60 seconds only. The phone that is with the messenger may cut this page off
+  // for longer, and the answer would go nowhere: it is asked for when the page is seen again.
+  const away = () => kept && document.hidden && matchMedia(PHONE).matches;
   // Timers of a hidden tab are slowed down, and a call that was under way when a phone slept may never be answered:
   // whoever comes back should not wait for either.
   /** @param {Event} event */
   const look = (event) => {
     // The first `pageshow` only says that the page has loaded.
-    if (!document.hidden && !held && /** @type {PageTransitionEvent} */ (event).persisted !== false) {
+    if (!held && (away() || (!document.hidden && /** @type {PageTransitionEvent} */ (event).persisted !== false))) {
       woken = true;
       wait = WAIT;
       interrupt();
@@ -164,6 +172,12 @@ const run = async (options, kept) => {
       onLink?.(shown);
     }
     while (!signal?.aborted) {
+      if (away()) {
+        await new Promise((resolve) => {
+          interrupt = () => resolve(null);
+        });
+        continue;
+      }
       // After a failure a quick answer tells that the service is back.
       const seconds = failures || !kept ? 0 : wait;
       const asked = performance.now();
@@ -212,7 +226,8 @@ const run = async (options, kept) => {
         failures = 0;
         tell("pending");
       } else if (code === 200 && kept && answer?.status === "confirmed") {
-        return {
+        /** @type {Confirmed} */
+        const result = {
           status: "confirmed",
           identity: {
             messengerId: answer.messenger_id,
@@ -222,6 +237,8 @@ const run = async (options, kept) => {
           proof: answer.proof,
           confirmedAt: answer.confirmed_at,
         };
+        await onConfirmed?.(result);
+        return result;
       } else if (code === 200 && kept && ["cancelled", "expired", "used"].includes(answer?.status)) {
         return { status: answer.status };
       } else if (code >= 400 && code < 500 && code !== 408 && code !== 429 && (answer?.error || !kept)) {

@@ -1,6 +1,8 @@
 // taproof/express in a real Express with express-session, called over real HTTP.
 
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { connect } from "node:net";
 import { test } from "node:test";
 
 import express from "express";
@@ -70,16 +72,45 @@ test("a proof signs in, once; the session holds the user and neither proof nor t
   assert.deepEqual(await json(answer), { location: "/" });
   const { user, session } = await json(await site.call("/me"));
   assert.deepEqual({ ...user, signedInAt: 0 }, { messengerId: "1001", messengerName: "Ada <b>", messengerUsername: "ada", signedInAt: 0 });
-  assert.deepEqual(session, { taproof: user });
+  const token = JSON.parse(Buffer.from(proof.split(".")[1], "base64url").toString()).session_token;
+  const proofDigest = createHash("sha256").update(token).digest("base64url");
+  assert.deepEqual(session, { taproof: { ...user, proofDigest } });
   assert.equal(await (await site.call("/members")).text(), "members");
 
+  const own = site.cookie;
+  site.cookie = "";
   const again = await site.call("/auth/taproof", post({ proof }));
   assert.equal(again.status, 401);
   assert.match((await json(again)).error, /used already/);
+  site.cookie = own;
 
   const out = await site.call("/auth/taproof/sign-out", post({}));
   assert.deepEqual([out.status, await json(out)], [200, { location: "/" }]);
   assert.equal((await json(await site.call("/me"))).user, null);
+});
+
+test("a proof that is sent again is told where to go by the session that it began, and by no other", async (t) => {
+  const site = await start(t);
+  const proof = makeProof();
+  await site.call("/auth/taproof", post({ proof }));
+  const own = site.cookie;
+  const before = await json(await site.call("/me"));
+  const again = await site.call("/auth/taproof?next=/orders", post({ proof }));
+  assert.deepEqual([again.status, await json(again)], [200, { location: "/orders" }]);
+  assert.equal(again.headers.get("set-cookie"), null);
+  assert.deepEqual(await json(await site.call("/me")), before);
+  // Another session, of the same user even.
+  site.cookie = "";
+  await site.call("/auth/taproof", post({ proof: makeProof() }));
+  assert.equal((await site.call("/auth/taproof", post({ proof }))).status, 401);
+  // A proof that does not hold is looked at as ever, and so is one for a session that is over.
+  site.cookie = own;
+  assert.equal((await site.call("/auth/taproof", post({ proof: `${proof.slice(0, -4)}AAAA` }))).status, 401);
+  assert.equal((await site.call("/auth/taproof", post({ proof: makeProof() }))).status, 200);
+  assert.equal((await site.call("/auth/taproof", post({ proof }))).status, 401);
+  await site.call("/auth/taproof/sign-out", post({}));
+  site.cookie = own;
+  assert.equal((await site.call("/auth/taproof", post({ proof }))).status, 401);
 });
 
 test("the session of before is not gone on with: its id and what was in it may be somebody else's", async (t) => {
@@ -166,6 +197,28 @@ for (const [what, body, status] of /** @type {[string, Any, number][]} */ ([
   });
 }
 
+test("a body without an end is answered 413, and not read on", async (t) => {
+  /** @type {import("node:net").Socket | undefined} */
+  let taken;
+  const site = await start(t, {}, (app) => app.use((req, _, next) => (taken = req.socket) && next()));
+  const { host, port } = new URL(site.origin);
+  const client = connect(Number(port), "127.0.0.1");
+  t.after(() => client.destroy());
+  let answer = "";
+  client.on("data", (data) => (answer += data)).on("error", () => {});
+  const closed = new Promise((resolve) => client.once("close", resolve));
+  client.write(`POST /auth/taproof HTTP/1.1\r\nHost: ${host}\r\nContent-Type: application/json\r\n`);
+  client.write("Sec-Fetch-Site: same-origin\r\nTransfer-Encoding: chunked\r\n\r\n");
+  const chunk = Buffer.from(`10000\r\n${"a".repeat(65_536)}\r\n`);
+  for (let sent = 0; sent < 512 && !client.destroyed; sent += 1) {
+    await Promise.race([closed, new Promise((resolve) => client.write(chunk, resolve))]);
+  }
+  assert.ok(client.destroyed, "32 MiB were taken");
+  await closed;
+  assert.ok(/** @type {Any} */ (taken).bytesRead < 8_388_608, `${taken?.bytesRead} bytes were read`);
+  assert.match(answer, /^(HTTP\/1.1 413 |$)/);
+});
+
 for (const [parser, make] of Object.entries({ json: express.json(), raw: express.raw({ type: "*/*" }), text: express.text({ type: "*/*" }) })) {
   test(`a body that express.${parser} has read before is taken too`, async (t) => {
     const site = await start(t, {}, (app) => app.use(make));
@@ -179,6 +232,17 @@ for (const [next, location] of /** @type {[string, string][]} */ ([
   ["?next=https://evil.example", "/members"],
   ["?next=/%5Cevil.example", "/members"],
   ["?next=/%09/evil.example", "/members"],
+  ["?next=/.//evil.example/x", "/members"],
+  ["?next=/a/..//evil.example", "/members"],
+  ["?next=/%252e//evil.example", "/members"],
+  ["?next=/%252E./a", "/members"],
+  ["?next=/a/%252e%252E/b", "/members"],
+  ["?next=/a//b", "/members"],
+  ["?next=/..", "/members"],
+  ["?next=/.%3Fa", "/members"],
+  ["?next=/.%23a", "/members"],
+  ["?next=/...//", "/members"],
+  ["?next=/.well-known/a..b/.../c.%3Fback=https://a/../b%23//c/.", "/.well-known/a..b/.../c.?back=https://a/../b#//c/."],
   ["?next=/a&next=/b", "/members"],
   ["?next[a]=/b", "/members"],
   ["", "/members"],

@@ -42,11 +42,44 @@ test("a proof starts a session, once", async () => {
   const answer = await POST(request({ proof }));
   assert.deepEqual([answer.status, await answer.json()], [200, { location: "/" }]);
   assert.equal(answer.headers.get("cache-control"), "no-store");
-  assert.deepEqual(started.map(({ signedInAt, ...user }) => user), [
+  assert.deepEqual(started.map(({ signedInAt, proofDigest, ...user }) => user), [
     { messengerId: "1001", messengerName: "Ada <b>", messengerUsername: "ada" },
   ]);
   assert.equal((await POST(request({ proof }))).status, 401);
   assert.equal(started.length, 1);
+});
+
+test("a proof that is sent again is told where to go by the session that it began, and by no other", async () => {
+  /** @type {Map<string | null, Any>} */
+  const sessions = new Map();
+  const startSession = (/** @type {Any} */ user) => void sessions.set("sid=1", user);
+  const currentUser = async (/** @type {Any} */ asked) => sessions.get(asked.headers.get("Cookie")) ?? null;
+  const { POST } = endpoint({ startSession, currentUser });
+  const proof = makeProof();
+  assert.equal((await POST(request({ proof }))).status, 200);
+  const again = await POST(request({ proof }, { Cookie: "sid=1" }, "/auth/taproof?next=/orders"));
+  assert.deepEqual([again.status, await again.json()], [200, { location: "/orders" }]);
+  sessions.set("sid=2", { ...sessions.get("sid=1"), proofDigest: "another" });
+  sessions.set("sid=3", { ...sessions.get("sid=1"), proofDigest: undefined });
+  for (const Cookie of ["sid=2", "sid=3", "sid=4"]) {
+    assert.equal((await POST(request({ proof }, { Cookie }))).status, 401, Cookie);
+  }
+});
+
+test("a body without an end is answered 413, and not read on", async () => {
+  let [pulled, cancelled] = [0, false];
+  const body = new ReadableStream({
+    pull(controller) {
+      if ((pulled += 65_536) > 33_554_432) controller.close();
+      else controller.enqueue(Buffer.alloc(65_536, "a"));
+    },
+    cancel: () => void (cancelled = true),
+  });
+  const { headers } = request("");
+  const endless = new NextRequest(`${SITE}/auth/taproof`, /** @type {Any} */ ({ method: "POST", headers, body, duplex: "half" }));
+  assert.equal((await endpoint().POST(endless)).status, 413);
+  assert.ok(cancelled);
+  assert.ok(pulled < 8_388_608, `${pulled} bytes were read`);
 });
 
 test("the session's cookie may come with the answer", async () => {
@@ -119,6 +152,7 @@ test("where the page goes next is a page of this site", async () => {
     (/** @type {Any} */ (await (await POST(request({ proof: makeProof() }, {}, `/auth/taproof${query}`))).json())).location;
   assert.equal(await to("?next=/orders"), "/orders");
   assert.equal(await to("?next=//evil.example"), "/home");
+  assert.equal(await to("?next=/.//evil.example"), "/home");
   assert.equal(await to(""), "/home");
 });
 

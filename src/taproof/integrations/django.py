@@ -11,7 +11,8 @@ Settings:
     TAPROOF_BASE_URL, TAPROOF_PROJECT_ID, TAPROOF_WEBHOOK_SECRET: see `TaproofSettings`.
     TAPROOF_GUARD: what lets each proof in only once, such as `SqliteGuard(BASE_DIR / "proofs.db")`. Without it, it is a
         cache that all processes share: Redis, Memcached or the database. One that drops entries for want of room may
-        let a proof in again within its five minutes, so give it room. Caches that cannot do it are refused at start.
+        let a proof in again within its five minutes, so give it room, the one in the database by OPTIONS MAX_ENTRIES:
+        100,000 or more (Django's default is 300). Caches that cannot do it are refused at start.
     TAPROOF_CACHE: the name of that cache, "default" unless set.
 
 With the context processor `taproof.integrations.django.for_templates`, `taproof` has `base_url`, `script_url` and
@@ -26,6 +27,7 @@ from typing import Any, Final
 from django.apps import apps
 from django.conf import settings
 from django.core.cache import caches
+from django.core.cache.backends.db import BaseDatabaseCache
 from django.core.cache.backends.dummy import DummyCache
 from django.core.cache.backends.filebased import FileBasedCache
 from django.core.cache.backends.locmem import LocMemCache
@@ -55,6 +57,8 @@ from taproof.sdk.guard import SingleUseGuard
 _NAMES: Final = ("TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET")
 _MARGIN: Final = 60
 """Seconds that a proof is remembered beyond its end, for clocks that differ."""
+_ROOM: Final = 100_000
+"""Entries that a cache in the database must have room for: beyond its limit Django drops some that are still needed."""
 
 
 class TaproofMiddleware:
@@ -114,7 +118,7 @@ def for_templates(_: HttpRequest) -> dict[str, dict[str, str]]:
 def _sign_in(request: HttpRequest) -> HttpResponse:
     """Check a proof and start a fresh session for its user."""
     answer = _endpoint().sign_in(_asked(request))
-    if answer.signed_in is not None and not _start_session(request, answer.signed_in):
+    if answer.signed_in is not None and not _start_session(request, answer.signed_in, answer.session):
         answer = refused_account()
     return _response(answer)
 
@@ -142,7 +146,7 @@ urlpatterns = [
 ]
 
 
-def _start_session(request: HttpRequest, signed_in: SignedIn) -> bool:
+def _start_session(request: HttpRequest, signed_in: SignedIn, held: dict[str, str | int]) -> bool:
     """Start a session with nothing of the one before, which ends. False: the application does not let them in."""
     if apps.is_installed("django.contrib.auth"):
         from taproof.integrations.django_auth import start_session  # noqa: PLC0415 — as in `sign_out`.
@@ -151,7 +155,7 @@ def _start_session(request: HttpRequest, signed_in: SignedIn) -> bool:
             return False
     else:
         request.session.flush()
-    request.session[SESSION_KEY] = signed_in.to_session()
+    request.session[SESSION_KEY] = held
     return True
 
 
@@ -181,6 +185,12 @@ def _guard() -> SingleUseGuard:
     elif isinstance(cache, LocMemCache) and not settings.DEBUG:
         # `runserver`, which DEBUG stands for, is one process.
         reason = "is not shared by the processes of a server"
+    elif isinstance(cache, BaseDatabaseCache) and cache._max_entries < _ROOM:  # noqa: SLF001 — it is told nowhere else.
+        raise ImproperlyConfigured(
+            f"The cache {name!r} drops entries beyond {cache._max_entries}, so a proof could be used twice. Set"  # noqa: SLF001
+            f' OPTIONS = {{"MAX_ENTRIES": {_ROOM}}} or more in CACHES for it, or set TAPROOF_GUARD, such as'
+            ' SqliteGuard(BASE_DIR / "proofs.db").'
+        )
     if reason is None:
         return CacheGuard(cache)
     raise ImproperlyConfigured(
@@ -201,6 +211,7 @@ def _asked(request: HttpRequest) -> Asked:
         host=request.get_host(),
         body=body.kept(),
         next=request.GET.get("next"),
+        held=request.session.get(SESSION_KEY),
     )
 
 

@@ -7,6 +7,7 @@ A page's button sends `{"proof": "…"}` as JSON and is answered `{"location": "
 Where the page goes next is the `next` of the address that was posted to (`submit-url="/auth/taproof?next=/orders"`).
 """
 
+import hashlib
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
 from taproof.sdk.guard import SingleUseGuard
-from taproof.sdk.proof import ProofError, verify_proof
+from taproof.sdk.proof import Identity, ProofAlreadyUsed, ProofError, verify_proof
 from taproof.sdk.strict_json import read_object
 from taproof.sdk.webhook_secrets import require_webhook_secrets
 
@@ -36,7 +37,11 @@ _BASE_URL: Final = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?|https?://\
 _PROJECT_ID: Final = re.compile(r"proj_[A-Za-z0-9]+")
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 # Browsers take a backslash for a slash, and leave out tabs and line breaks: "/\t/other.example" leads away too.
-_OWN_PATH: Final = re.compile(r"/(?![/\\])[^\\\x00-\x20\x7f]{0,2047}")
+_OWN_PATH: Final = re.compile(r"/[^\\\x00-\x20\x7f]{0,2047}")
+_QUERY_OR_FRAGMENT: Final = re.compile(r"[?#]")
+_DOTS: Final = frozenset({".", ".."})
+_USED_PROOF: Final = "used_proof"
+"""Beside the identity in the session: the SHA-256, in hex, of the session token that it was begun with."""
 
 
 class SettingsError(ValueError):
@@ -148,7 +153,9 @@ class Asked:
     """A request, as far as it matters here.
 
     `scheme` and `host` are those of the application's public address, as the framework says: behind a proxy it is the
-    framework (or its server) that knows which forwarding headers to trust. Headers that are missing are None.
+    framework (or its server) that knows which forwarding headers to trust. Headers that are missing are None; of one
+    that came several times, all values are joined with commas, so that it is refused whichever a proxy went by. `held`
+    is what the caller's own session holds under `SESSION_KEY`, None when there is nothing.
     """
 
     content_type: str | None
@@ -158,15 +165,20 @@ class Asked:
     host: str
     body: bytes = field(default=b"", repr=False)
     next: str | None = None
+    held: object = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What to send, as JSON with `HEADERS`; and, after a sign-in, whom to start a fresh session for first."""
+    """What to send, as JSON with `HEADERS`; and, after a sign-in, whom to start a fresh session for first.
+
+    `session` is what that session is to hold under `SESSION_KEY`.
+    """
 
     status: int
     content: dict[str, str]
     signed_in: SignedIn | None = None
+    session: dict[str, str | int] = field(default_factory=dict)
 
 
 class Endpoint:
@@ -199,14 +211,14 @@ class Endpoint:
         if proof is None:
             return _error(400, 'The body must be JSON: {"proof": "…"}, with the proof as a string.')
         now = self._clock()
+        leads_on = {"location": own_path(asked.next)}
         try:
-            identity = verify_proof(
-                proof,
-                self._settings.webhook_secrets,
-                project_id=self._settings.project_id,
-                now=now,
-                guard=self._guard,
-            )
+            identity = self._verify(proof, now, self._guard)
+        except ProofAlreadyUsed as error:
+            # The button sends a proof again when an answer is lost on its way: the session may have begun all the same.
+            if _began_with(asked.held, self._verify(proof, now, None)):
+                return Answer(status=200, content=leads_on)
+            return _error(401, str(error))
         except ProofError as error:
             return _error(401, str(error))
         signed_in = SignedIn(
@@ -215,16 +227,29 @@ class Endpoint:
             messenger_username=identity.messenger_username,
             signed_in_at=int(now),
         )
-        return Answer(status=200, content={"location": own_path(asked.next)}, signed_in=signed_in)
+        session = signed_in.to_session() | {_USED_PROOF: _digest(identity)}
+        return Answer(status=200, content=leads_on, signed_in=signed_in, session=session)
 
     def sign_out(self, asked: Asked) -> Answer:
         """Say whether the session is to end: it is when the status is 200."""
         return _refusal(asked) or Answer(status=200, content={"location": HOME})
 
+    def _verify(self, proof: str, now: float, guard: SingleUseGuard | None) -> Identity:
+        settings = self._settings
+        return verify_proof(proof, settings.webhook_secrets, project_id=settings.project_id, now=now, guard=guard)
+
 
 def own_path(path: str | None) -> str:
-    """Return the path if it leads to a page of this site, else "/": a sign-in must not send its user elsewhere."""
-    return path if path is not None and _OWN_PATH.fullmatch(path) is not None else HOME
+    """Return the path if it leads to a page of this site, else "/": a sign-in must not send its user elsewhere.
+
+    A page may hand the path on to a router of its own, which takes the dots out and is left with "//other.example". So
+    no path with a segment of dots, or with an empty one before the last, is followed.
+    """
+    if path is None or _OWN_PATH.fullmatch(path) is None:
+        return HOME
+    _, *segments = _QUERY_OR_FRAGMENT.split(path, maxsplit=1)[0].split("/")
+    has_dots = any(segment.lower().replace("%2e", ".") in _DOTS for segment in segments)
+    return HOME if has_dots or "" in segments[:-1] else path
 
 
 def refused_account() -> Answer:
@@ -240,7 +265,9 @@ def _refusal(asked: Asked) -> Answer | None:
     Nor can a script set either header: browsers write them. Sec-Fetch-Site decides alone when it is there, for it does
     not depend on how the application's own address is known; it is left out on plain HTTP, and by old browsers.
     """
-    if (asked.content_type or "").partition(";")[0].strip().lower() != "application/json":
+    content_type = asked.content_type or ""
+    # A comma stands between several headers of this name. Which of them a proxy went by nobody knows.
+    if "," in content_type or content_type.partition(";")[0].strip().lower() != "application/json":
         return _error(403, "Send JSON, with Content-Type: application/json.")
     if asked.fetch_site is not None:
         is_own = asked.fetch_site == "same-origin"
@@ -259,6 +286,21 @@ def _origin(scheme: str, host: str) -> str:
     """Write an origin as browsers do: lower case, without the scheme's own port (RFC 6454, 6.2)."""
     scheme, host = scheme.lower(), host.lower()
     return f"{scheme}://{host.removesuffix(_DEFAULT_PORTS.get(scheme, ''))}"
+
+
+def _began_with(held: object, identity: Identity) -> bool:
+    """Tell whether a session was begun with this very proof, and for whom it speaks of."""
+    signed_in = SignedIn.from_session(held)
+    return (
+        isinstance(held, dict)
+        and signed_in is not None
+        and signed_in.messenger_id == identity.messenger_id
+        and held.get(_USED_PROOF) == _digest(identity)
+    )
+
+
+def _digest(identity: Identity) -> str:
+    return hashlib.sha256(identity.session_token.encode()).hexdigest()
 
 
 def _proof_of(body: bytes) -> str | None:

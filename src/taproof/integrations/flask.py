@@ -72,7 +72,7 @@ def taproof_blueprint(settings: TaproofSettings, *, guard: SingleUseGuard, path:
         if answer.signed_in is not None:
             # Nothing of the session before is kept: somebody else may have put it there.
             session.clear()
-            session[SESSION_KEY] = answer.signed_in.to_session()
+            session[SESSION_KEY] = answer.session
         return _response(answer)
 
     @blueprint.post("/sign-out")
@@ -141,6 +141,7 @@ def _asked() -> Asked:
         # Another part of the application may have read it before; then Flask keeps it, and the stream is at its end.
         body=body.kept() or request.get_data(),
         next=request.args.get("next"),
+        held=session.get(SESSION_KEY),
     )
 
 

@@ -70,7 +70,7 @@ def taproof_routes(settings: TaproofSettings, *, guard: SingleUseGuard, path: st
         if answer.signed_in is not None:
             # Nothing of the session before is kept: somebody else may have put it there.
             request.session.clear()
-            request.session[SESSION_KEY] = answer.signed_in.to_session()
+            request.session[SESSION_KEY] = answer.session
         return _response(answer)
 
     async def sign_out(request: Request) -> Response:
@@ -122,20 +122,26 @@ def signed_in_or_redirect(page: str) -> Callable[[Request], Awaitable[SignedIn]]
 
 
 async def _asked(request: Request) -> Asked:
-    headers = request.headers
     body = Body()
     async for chunk in request.stream():
         if not body.add(chunk):
             break
     return Asked(
-        content_type=headers.get("content-type"),
-        fetch_site=headers.get("sec-fetch-site"),
-        origin=headers.get("origin"),
+        content_type=_header(request, "content-type"),
+        fetch_site=_header(request, "sec-fetch-site"),
+        origin=_header(request, "origin"),
         scheme=request.url.scheme,
         host=request.url.netloc,
         body=body.kept(),
         next=request.query_params.get("next"),
+        held=request.session.get(SESSION_KEY),
     )
+
+
+def _header(request: Request, name: str) -> str | None:
+    # `get` would take the first of several. WSGI servers join them as this does.
+    values = request.headers.getlist(name)
+    return ", ".join(values) if values else None
 
 
 def _response(answer: Answer) -> Response:

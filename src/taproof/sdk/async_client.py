@@ -9,6 +9,8 @@ from taproof.sdk import developer_calls, session_calls
 from taproof.sdk.client import (
     CONNECT,
     IDLE_CONNECTIONS,
+    NO_CONNECTION,
+    NO_HOST,
     TOO_SLOW,
     WRONG_CERTIFICATE,
     fixed_headers,
@@ -178,7 +180,10 @@ class AsyncClient:
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             if is_tls_failure(error):
                 return NoAnswer(WRONG_CERTIFICATE, sent=False, lasting=True)
-            return NoAnswer("no connection came about", sent=False)
+            return NoAnswer(NO_CONNECTION, sent=False)
+        except (httpx.InvalidURL, UnicodeError):
+            # No HTTPError, and raised before anything is sent: 999.1.1.1 is no address, nor is xn-- a name (IDNA).
+            return NoAnswer(NO_HOST, sent=False, lasting=True)
         except httpx.HTTPError:
             return NoAnswer("the connection was lost, or no answer came in time", sent=True)
 

@@ -25,6 +25,8 @@ IDLE_CONNECTIONS: Final = 32
 """Kept for the next calls; there may be more at a time."""
 CONNECT: Final = 10.0
 """Seconds for making a connection, of those that a request may take."""
+NO_CONNECTION: Final = "no connection came about"
+NO_HOST: Final = "the address names no host that there can be"
 TOO_SLOW: Final = "no complete answer came in time"
 WRONG_CERTIFICATE: Final = "its TLS certificate does not hold, or it does not speak TLS there"
 
@@ -64,7 +66,8 @@ class Client:
         access_token: `tap_…`, for the developer API.
         secret_key: `sk_…`, for sign-ins that the server starts.
         project_id: `proj_…`, for public sign-ins, or beside secret_key to be sure that it is this project's.
-        timeout: seconds for one call, its retries and pauses included. `wait_for_user` has its own.
+        timeout: seconds for one call, its retries and pauses included. `wait_for_user` has its own. Looking the host's
+            name up is not counted, and each of its addresses that does not respond may take 10 seconds.
         ca_file: a file of PEM certificates to trust instead of the machine's.
 
     Raises:
@@ -81,13 +84,13 @@ class Client:
         timeout: float = 30.0,
         ca_file: str | None = None,
     ) -> None:
-        import urllib3
+        from taproof.sdk.timed_http import TimedPools
 
         self._service = service_at(
             base_url, access_token=access_token, secret_key=secret_key, project_id=project_id, timeout=timeout
         )
         self._headers = fixed_headers()
-        self._pool = urllib3.PoolManager(maxsize=IDLE_CONNECTIONS, ssl_context=tls_context(self._service, ca_file))
+        self._pool = TimedPools(maxsize=IDLE_CONNECTIONS, ssl_context=tls_context(self._service, ca_file))
         self._sleep: Callable[[float], None] = time.sleep
 
     create_session = _blocking(session_calls.create_session)
@@ -157,13 +160,18 @@ class Client:
                 return
 
     def _send(self, request: Request) -> Outcome:
-        from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
+        from urllib3.exceptions import (
+            ConnectTimeoutError,
+            HTTPError,
+            LocationParseError,
+            NewConnectionError,
+            ReadTimeoutError,
+        )
 
-        deadline = time.monotonic() + request.seconds
         try:
             response = self._open(request)
             try:
-                body = _read_body(response, request.answer_limit, deadline)
+                body = _read_body(response, request.answer_limit)
             except BaseException:
                 # Bytes of this answer may still come: nobody may take them for the next one's.
                 response.close()
@@ -173,10 +181,12 @@ class Client:
                 response.close()
             response.release_conn()
             return Answer(response.status, headers, body)
-        except TimeoutError:
+        except ReadTimeoutError:
             return NoAnswer(TOO_SLOW, sent=True)
         except (NewConnectionError, ConnectTimeoutError):
-            return NoAnswer("no connection came about", sent=False)
+            return NoAnswer(NO_CONNECTION, sent=False)
+        except LocationParseError:
+            return NoAnswer(NO_HOST, sent=False, lasting=True)
         except HTTPError as error:
             if is_tls_failure(error):
                 return NoAnswer(WRONG_CERTIFICATE, sent=False, lasting=True)
@@ -190,7 +200,7 @@ class Client:
             self._service.address + request.path,
             body=json_body(request),
             headers=self._headers | own_headers(request),
-            timeout=urllib3.Timeout(connect=min(CONNECT, request.seconds), read=request.seconds),
+            timeout=urllib3.Timeout(total=request.seconds, connect=CONNECT),
             retries=False,
             redirect=False,
             preload_content=False,
@@ -198,16 +208,13 @@ class Client:
         )
 
 
-def _read_body(response: "urllib3.BaseHTTPResponse", limit: int, deadline: float) -> bytes | None:
-    """Return the body, or None when it is longer than `limit`; raises TimeoutError at `deadline`."""
+def _read_body(response: "urllib3.BaseHTTPResponse", limit: int) -> bytes | None:
+    """Return the body, or None when it is longer than `limit`."""
     body = bytearray()
     while chunk := response.read1(_CHUNK):
         body += chunk
         if len(body) > limit:
             return None
-        # Each read has its own timeout: bytes that drip in would never end.
-        if time.monotonic() > deadline:
-            raise TimeoutError
     return bytes(body)
 
 

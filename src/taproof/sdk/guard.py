@@ -100,7 +100,9 @@ class SqliteGuard:
         # process that a server forks. What takes its time is the disk.
         connection = sqlite3.connect(self._path, timeout=_BUSY, isolation_level=None)
         # The rollback journal stays: versions of SQLite that Python still comes with can damage a file in WAL mode.
-        connection.execute("PRAGMA synchronous = FULL")
+        # A take counts once the journal's file is gone. EXTRA syncs the directory after that, and FULL does not: then a
+        # power cut could bring the journal back, and that would undo the take.
+        connection.execute("PRAGMA synchronous = EXTRA")
         return connection
 
 

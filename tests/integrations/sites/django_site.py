@@ -16,8 +16,10 @@ from django.urls import include, path
 from taproof.sdk.guard import SqliteGuard
 
 PLACE = Path(os.environ["SITE_GUARD"]).parent
+DATABASE_CACHE = {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "site_cache"}
 CACHES = {
-    "database": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "site_cache"},
+    "database": DATABASE_CACHE | {"OPTIONS": {"MAX_ENTRIES": 100_000}},
+    "database of 300": DATABASE_CACHE,
     "local": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
     "files": {"BACKEND": "django.core.cache.backends.filebased.FileBasedCache", "LOCATION": str(PLACE / "cache")},
     "dummy": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"},

@@ -2,17 +2,23 @@
 // express.js and next.js gather what was asked, keep the session and send the answer. The same rules as in Python:
 // src/taproof/integrations/endpoint.py.
 
-import { ProofError } from "./errors.js";
+import { createHash } from "node:crypto";
+
+import { ProofAlreadyUsed, ProofError } from "./errors.js";
 import { verifyProof } from "./proof.js";
 import { requireWebhookSecrets } from "./secrets.js";
 import { readObject } from "./strict_json.js";
 
 /** Bytes: twice the longest proof that is looked at. */
 export const BODY_LIMIT = 32_768;
+/** Bytes after which nothing more is read. */
+const DROPPED_LIMIT = 4_194_304;
 export const HOME = "/";
 
 // Browsers take a backslash for a slash, and leave out tabs and line breaks: "/\t/other.example" leads away too.
-const OWN_PATH = /^\/(?![/\\])[^\\\x00-\x20\x7f]{0,2047}$/;
+const OWN_PATH = /^\/[^\\\x00-\x20\x7f]{0,2047}$/;
+// In "/.//other.example" the dot falls away, as "%2e" does, and two slashes are left at the beginning.
+const LEADS_AWAY = /\/(?:\/|(?:\.|%2e){1,2}(?:\/|$))/i;
 /** @type {Record<string, string>} */
 const DEFAULT_PORTS = { http: ":80", https: ":443" };
 
@@ -56,6 +62,7 @@ const DEFAULT_PORTS = { http: ":80", https: ":443" };
  * @property {number} status
  * @property {{ location: string } | { error: string }} content
  * @property {SignedIn} [signedIn]
+ * @property {string} [proofDigest] What stands for the proof, beside `signedIn`: the session is to hold it too.
  */
 
 /**
@@ -77,21 +84,33 @@ export function makeEndpoint({ projectId, webhookSecret, guard, afterSignIn = HO
      *
      * @param {unknown} body The bytes, or what a parser has made of them.
      * @param {string | null | undefined} next
+     * @param {unknown} [held] The `proofDigest` that the caller's own session holds. It is signed in with that proof then:
+     *   when it sends it once more, because the answer was lost on its way, it is told again where to go.
      * @returns {Promise<Answer>}
      */
-    async signIn(body, next) {
+    async signIn(body, next, held) {
       if (body instanceof Uint8Array && body.length > BODY_LIMIT) return failed(413, "The request body is too large.");
       const proof = proofOf(body);
       if (proof === null) {
         return failed(400, 'The body must be JSON: {"proof": "…"}, with the proof as a string.');
       }
       const instant = now();
+      const content = { location: ownPath(next, ownPath(afterSignIn)) };
+      let proofDigest = "";
+      /** Asked last, when all else about the proof is right. @type {import("./guard.js").SingleUseGuard} */
+      const guarding = {
+        take(sessionToken, expiresAt) {
+          proofDigest = createHash("sha256").update(sessionToken).digest("base64url");
+          return guard.take(sessionToken, expiresAt);
+        },
+      };
       try {
-        const identity = await verifyProof(proof, secrets, { projectId, guard, now: instant });
+        const identity = await verifyProof(proof, secrets, { projectId, guard: guarding, now: instant });
         const { messengerId, messengerName, messengerUsername } = identity;
         const signedIn = { messengerId, messengerName, messengerUsername, signedInAt: Math.floor(instant) };
-        return { status: 200, content: { location: ownPath(next, ownPath(afterSignIn)) }, signedIn };
+        return { status: 200, content, signedIn, proofDigest };
       } catch (error) {
+        if (error instanceof ProofAlreadyUsed && held === proofDigest) return { status: 200, content };
         if (error instanceof ProofError) return failed(401, error.message);
         throw error;
       }
@@ -136,7 +155,10 @@ export const failed = (status, error) => ({ status, content: { error } });
  * @param {string | null | undefined} path
  * @param {string} [otherwise]
  */
-export const ownPath = (path, otherwise = HOME) => (typeof path === "string" && OWN_PATH.test(path) ? path : otherwise);
+export function ownPath(path, otherwise = HOME) {
+  const isOwn = typeof path === "string" && OWN_PATH.test(path) && !LEADS_AWAY.test(path.split(/[?#]/, 1)[0]);
+  return isOwn ? path : otherwise;
+}
 
 /**
  * Return who the session speaks of; null when it holds nothing, or nothing of this release.
@@ -152,18 +174,21 @@ export function signedInOf(value) {
 }
 
 /**
- * Read a request's body. What is beyond the limit is read and dropped: cut off, the client might never see the answer.
+ * Read a request's body. What is beyond the limit is read and dropped, up to 4 MiB: cut off, the client might never see
+ * the answer.
  *
  * @param {AsyncIterable<Uint8Array>} stream
  * @returns {Promise<Buffer>} One byte more than the limit at most.
  */
 export async function readBody(stream) {
   const chunks = [];
-  let length = 0;
+  let [length, seen] = [0, 0];
   for await (const chunk of stream) {
     const kept = chunk.subarray(0, BODY_LIMIT + 1 - length);
     if (kept.length > 0) chunks.push(kept);
     length += kept.length;
+    seen += chunk.length;
+    if (seen > DROPPED_LIMIT) break;
   }
   return Buffer.concat(chunks);
 }

@@ -31,11 +31,14 @@ export function taproofExpress({ onSignIn, ...options }) {
 
   /** @param {Request} req @returns {Promise<import("./endpoint.js").Answer>} */
   async function signIn(req) {
-    const body = req.body === undefined ? await readBody(req) : req.body;
-    const answer = await endpoint.signIn(body, typeof req.query.next === "string" ? req.query.next : null);
+    // Left to itself, the loop that stops early would cut the connection before the answer.
+    const body = req.body === undefined ? await readBody(req.iterator({ destroyOnReturn: false })) : req.body;
+    const next = typeof req.query.next === "string" ? req.query.next : null;
+    const held = signedIn(req) && req.session[SESSION_KEY].proofDigest;
+    const answer = await endpoint.signIn(body, next, held);
     if (answer.signedIn === undefined) return answer;
     await step(req, "regenerate");
-    req.session[SESSION_KEY] = answer.signedIn;
+    req.session[SESSION_KEY] = { ...answer.signedIn, proofDigest: answer.proofDigest };
     let isStored = false;
     try {
       if ((await onSignIn?.(answer.signedIn, req)) === false) return refusedAccount();
@@ -62,6 +65,8 @@ export function taproofExpress({ onSignIn, ...options }) {
       if (req.method !== "POST") res.set("Allow", "POST");
       const { status, content } =
         req.method === "POST" ? (refusal(asked(req)) ?? (await act(req))) : failed(405, "Send a POST request.");
+      // What a client goes on sending would be read for as long as it does.
+      if (status === 413 && !req.complete) res.once("finish", () => req.destroy());
       res.status(status).set("Cache-Control", "no-store").json(content);
     } catch (error) {
       next(error);

@@ -7,10 +7,15 @@ import { makeEndpoint, readBody, refusal, refusedAccount, HOME } from "./endpoin
 
 /**
  * @typedef {import("./endpoint.js").EndpointOptions & {
- *   startSession: (user: SignedIn, request: Request) => unknown,
+ *   startSession: (user: SignedIn & { proofDigest: string }, request: Request) => unknown,
+ *   currentUser?: (request: Request) => unknown,
  * }} SignInOptions `startSession` is called, and awaited, when the proof has held. It must start a fresh session: a new
  *   random id, and nothing of the session before. Set its cookie with `cookies()` of `next/headers`, or return a `Headers`
  *   with Set-Cookie. Returning false refuses the account with 403; what it throws is Next.js's to handle.
+ *
+ *   `currentUser` is called, and awaited: it returns what `startSession` was given for the session that the request's
+ *   cookie names, null for none. With it a page whose answer was lost can send the same proof again from that session, and
+ *   is told where to go (by the user's `proofDigest`); without it the second time is answered 401.
  */
 
 /**
@@ -28,9 +33,9 @@ import { makeEndpoint, readBody, refusal, refusedAccount, HOME } from "./endpoin
  */
 export function taproofSignIn(options) {
   /** @param {SignInOptions} given */
-  const prepare = ({ startSession, ...rest }) => {
+  const prepare = ({ startSession, currentUser, ...rest }) => {
     if (typeof startSession !== "function") throw new TypeError("Give startSession: what starts your own session.");
-    return { startSession, endpoint: makeEndpoint(rest) };
+    return { startSession, currentUser, endpoint: makeEndpoint(rest) };
   };
   let prepared = typeof options === "function" ? null : prepare(options);
   return {
@@ -39,9 +44,11 @@ export function taproofSignIn(options) {
       if (refused !== null) return response(refused);
       prepared ??= prepare(/** @type {() => SignInOptions} */ (options)());
       const next = new URL(request.url).searchParams.get("next");
-      const answer = await prepared.endpoint.signIn(await readBody(streamOf(request)), next);
-      if (answer.signedIn === undefined) return response(answer);
-      const started = await prepared.startSession(answer.signedIn, request);
+      const held = /** @type {any} */ (await prepared.currentUser?.(request))?.proofDigest;
+      const answer = await prepared.endpoint.signIn(await readBody(streamOf(request)), next, held);
+      const { signedIn, proofDigest = "" } = answer;
+      if (signedIn === undefined) return response(answer);
+      const started = await prepared.startSession({ ...signedIn, proofDigest }, request);
       return started === false ? response(refusedAccount()) : response(answer, started);
     },
   };
@@ -100,5 +107,10 @@ function asked({ headers, url }) {
  */
 async function* streamOf({ body }) {
   const reader = body?.getReader();
-  for (let part = await reader?.read(); part?.value !== undefined; part = await reader?.read()) yield part.value;
+  try {
+    for (let part = await reader?.read(); part?.value !== undefined; part = await reader?.read()) yield part.value;
+  } finally {
+    // Also where the reader has stopped early; what is at its end does not mind.
+    await reader?.cancel();
+  }
 }
