@@ -40,33 +40,33 @@ answer again within 60 seconds.
 def api_page(document: dict[str, Any]) -> str:
     """Return the page with every operation, field, answer and failure."""
     reader = Reader(document)
-    groups: dict[str, list[Endpoint]] = {tag["name"]: [] for tag in document["tags"]}
+    groups: dict[str, list[tuple[str, Endpoint]]] = {tag["name"]: [] for tag in document["tags"]}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            groups[operation["tags"][0]].append(reader.endpoint(method.upper(), path, operation))
+            endpoint = reader.endpoint(method.upper(), path, operation)
+            groups[operation["tags"][0]].append((operation["summary"], endpoint))
     parts = [API_INTRO, document["info"]["description"].strip(), ""]
-    summary = []
-    for each in (endpoint for endpoints in groups.values() for endpoint in endpoints):
-        operation = document["paths"][each.path][each.method.lower()]
-        summary.append((f"[`{each.method} {each.path}`](#{_slug(each)})", cell(operation["summary"])))
+    summary = [
+        (f"[`{each.method} {each.path}`](#{_slug(title)})", cell(title))
+        for endpoints in groups.values()
+        for title, each in endpoints
+    ]
     parts.append(table(("call", ""), summary))
     for tag in document["tags"]:
         parts += [f"## {tag['name']}", "", tag["description"], ""]
-        parts += [_endpoint(each) for each in groups[tag["name"]]]
+        parts += [_endpoint(*each) for each in groups[tag["name"]]]
     return "\n".join(parts)
 
 
-def _title(endpoint: Endpoint) -> str:
-    return f"{endpoint.method} {endpoint.path}"
+def _slug(title: str) -> str:
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
 
 
-def _slug(endpoint: Endpoint) -> str:
-    return re.sub(r"[^\w -]", "", _title(endpoint).lower()).replace(" ", "-")
-
-
-def _endpoint(endpoint: Endpoint) -> str:
+def _endpoint(title: str, endpoint: Endpoint) -> str:
     parts = [
-        f"### {_title(endpoint)}",
+        f"### {title}",
+        "",
+        f"`{endpoint.method} {endpoint.path}`",
         "",
         endpoint.description.strip(),
         "",

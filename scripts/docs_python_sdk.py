@@ -12,9 +12,10 @@ import taproof
 INTRO: Final = """\
 # Python SDK
 
-`pip install taproof` is the SDK: two packages beside it, nothing of the server's. `pip install "taproof[async]"` adds
-httpx, for `AsyncClient`. The names below are those of `taproof`. Ready sign-ins for your framework:
-[FastAPI](../how-to/fastapi.md), [Django](../how-to/django.md), [Flask](../how-to/flask.md).
+`pip install taproof` (not on PyPI yet: [Install](../how-to/install.md)) is the SDK: two packages beside it, nothing
+of the server's. `pip install "taproof[async]"` adds httpx, for `AsyncClient`. The names below are those of `taproof`.
+Ready sign-ins for your framework: [FastAPI](../how-to/fastapi.md), [Django](../how-to/django.md),
+[Flask](../how-to/flask.md).
 
 A server that checks a proof needs one function:
 
@@ -24,10 +25,35 @@ import os
 from taproof import MemoryGuard, verify_proof
 
 identity = verify_proof(
-    os.environ["PROOF"], os.environ["WEBHOOK_SECRET"], project_id=os.environ["PROJECT_ID"], guard=MemoryGuard()
+    os.environ["PROOF"],
+    os.environ["TAPROOF_WEBHOOK_SECRET"].replace(",", " ").split(),  # One; during a rotation two.
+    project_id=os.environ["TAPROOF_PROJECT_ID"],
+    guard=MemoryGuard(),
 )
 print(identity.messenger_id, identity.messenger_name)
 ```
+
+A sign-in that your own program starts, with the project's secret key (`sk_…`):
+
+<!-- run by tests/docs/test_python_sdk.py -->
+```python
+import os
+
+from taproof import Client, verify_proof
+
+with Client(os.environ["TAPROOF_BASE_URL"], secret_key=os.environ["TAPROOF_SECRET_KEY"]) as client:
+    sign_in = client.create_session()
+    print("Open", sign_in.deeplink)  # Show it to the user, as a link or a QR code.
+    result = client.wait_for_user(sign_in)
+if result.is_confirmed:
+    identity = verify_proof(result.proof, os.environ["TAPROOF_WEBHOOK_SECRET"])
+    print("Welcome,", identity.messenger_name)
+else:
+    print("Not signed in:", result.status)
+```
+
+`is_confirmed` is a property, without parentheses. `wait_for_user(sign_in, timeout=30)` returns after 30 seconds with
+the status `pending` if the user has not decided by then: call it again to wait on.
 
 The service's API:
 
@@ -36,10 +62,10 @@ import os
 
 from taproof import Client
 
-with Client(os.environ["BASE"], access_token=os.environ["ACCESS_TOKEN"]) as client:
+with Client(os.environ["TAPROOF_BASE_URL"], access_token=os.environ["ACCESS_TOKEN"]) as client:
     for project in client.list_projects():
         print(project.name, project.sessions_count)
-    for session in client.list_sessions(status="used"):
+    for session in client.list_sessions(status="used"):  # Confirmed, and the result was read.
         print(session.messenger_name, session.confirmed_at)
 ```
 """

@@ -58,9 +58,15 @@ def settings_page() -> str:
                 continue
             flag = f"`{option.flag} {option.metavar}`" if option.metavar else f"`{option.flag}`"
             default = option.default or ("" if option.metavar else "off")
-            rows.append((cell(flag), f"`{variable(name)}`", cell(default), cell(option.help), cell(option.must)))
-        parts += [f"## {panel}", "", table(("option", "variable", "default", "what it does", "the value"), rows)]
+            told = f"{option.help} {_sentence(option.must)}".strip()
+            rows.append((f"{cell(flag)}<br>`{variable(name)}`", cell(default), cell(told)))
+        parts += [f"## {panel}", "", table(("option, variable", "default", "what it does"), rows)]
     return "\n".join(parts)
+
+
+def _sentence(must: str) -> str:
+    """Return what a value must be, such as "must be 1 or 0", as a sentence of its own."""
+    return f"{must[0].upper()}{must[1:]}." if must else ""
 
 
 def cli_page() -> str:
@@ -90,8 +96,8 @@ def _command(path: str, command: Any) -> str:
             table(("argument", "meaning"), [(f"`{_argument(each)}`", cell(each.help or "")) for each in given])
         )
     if options:
-        rows = [(_option(each), f"`{each.envvar}`" if each.envvar else "", cell(each.help or "")) for each in options]
-        parts.append(table(("option", "variable", "meaning"), rows))
+        rows = [(_option(each), cell(each.help or "")) for each in options]
+        parts.append(table(("option, variable", "meaning"), rows))
     return "\n".join(parts)
 
 
@@ -103,7 +109,8 @@ def _argument(argument: Any) -> str:
 def _option(option: Any) -> str:
     names = [each for each in (*option.opts, *option.secondary_opts) if each.strip()]
     metavar = "" if option.is_flag else f" {option.metavar or 'TEXT'}"
-    return cell(", ".join(f"`{name}{metavar}`" for name in names))
+    told = cell(", ".join(f"`{name}{metavar}`" for name in names))
+    return f"{told}<br>`{option.envvar}`" if option.envvar else told
 
 
 PAGES: Final[dict[str, Callable[[], str]]] = {

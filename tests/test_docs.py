@@ -19,8 +19,11 @@ from taproof.web.openapi import build_openapi
 
 ROOT = Path(__file__).parent.parent
 NOT_OURS = {".git", ".venv", "build", "dist", "node_modules", "__pycache__"}
-OF_AN_APPLICATION = {"TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET", "TAPROOF_GUARD"}
-"""What the integrations read, in the application that signs in; the last one with Django."""
+OF_AN_APPLICATION = {
+    *("TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET", "TAPROOF_GUARD"),
+    "TAPROOF_SECRET_KEY",
+}
+"""What the integrations read, TAPROOF_GUARD with Django; and what the pages' own programs call the secret key."""
 READERS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/**/*.md"))]
 
 

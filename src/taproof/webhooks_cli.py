@@ -165,12 +165,12 @@ def _say_how(host: str, port: int, project: str | None, *, sandbox: bool) -> Non
     # Without a project the service may be a sandbox or not.
     webhook_url = url if sandbox or not project else "https://YOUR-TUNNEL/"
     # Where the service listens is not known here: it may have been started on another port or behind a proxy.
-    call = f"$BASE/api/v1/dev/projects/{project or '$PROJECT_ID'}"
+    call = f"$TAPROOF_BASE_URL/api/v1/dev/projects/{project or '$TAPROOF_PROJECT_ID'}"
     bearer = '-H "Authorization: Bearer $ACCESS_TOKEN"'
     typer.echo(
         f"Listening on {url} for webhooks{f' of {project}' if project else ''}. Stop it with Ctrl+C.\n\n"
-        "Tell the service to send them here, then let it send a test. $BASE is the service's address, $ACCESS_TOKEN "
-        "your access token:\n\n"
+        "Tell the service to send them here, then let it send a test. $TAPROOF_BASE_URL is the service's address, "
+        "$ACCESS_TOKEN your access token:\n\n"
         f'  curl -X PATCH "{call}" {bearer} \\\n'
         f'    -H "Content-Type: application/json" -d \'{{"webhook_url": "{webhook_url}"}}\'\n'
         f'  curl -X POST "{call}/webhook-test" {bearer}\n\n'

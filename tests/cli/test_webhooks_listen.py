@@ -407,7 +407,7 @@ def test_it_says_what_to_do_next(run_json: RunJson, listen: Listen) -> None:
     project = run_json("projects", "create", "ada@example.com", "Shop", "--sandbox")["id"]
     listener = listen("--project", project, "--sandbox")
     assert listener.stop(signal.SIGTERM) == []
-    path = f"$BASE/api/v1/dev/projects/{project}"
+    path = f"$TAPROOF_BASE_URL/api/v1/dev/projects/{project}"
     assert f'curl -X PATCH "{path}" ' in listener.err
     assert f"""-d '{{"webhook_url": "http://127.0.0.1:{listener.port}/"}}'""" in listener.err
     assert f'curl -X POST "{path}/webhook-test" ' in listener.err

@@ -27,6 +27,7 @@ SECRETS = {
     "TAPROOF_MASTER_KEY": new_master_key(bytes),
     "TAPROOF_BOT_TOKEN": "123456789:AAabcdefghijklmnopqrstuvwxyz0123456",
 }
+FILLED_IN = {"TAPROOF_TRUSTED_PROXY": "10.244.7.0/24"}
 
 Manifest = dict[str, Any]
 
@@ -63,7 +64,9 @@ def container_of(deployment: Manifest) -> Manifest:
 
 def settings_of(deployment: Manifest, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Return what the container's process reads, from the image, the ConfigMap and the Secret."""
-    environment = dict(re.findall(r"(TAPROOF_\w+)=(\S+)", IMAGE.one("ENV"))) | variables("settings.env")
+    given = variables("settings.env")
+    assert given["TAPROOF_TRUSTED_PROXY"] == "", "to be filled in: a network that is wrong trusts strangers"
+    environment = dict(re.findall(r"(TAPROOF_\w+)=(\S+)", IMAGE.one("ENV"))) | given | FILLED_IN
     for each in container_of(deployment)["env"]:
         key = each.get("valueFrom", {}).get("secretKeyRef", {}).get("key")
         environment[each["name"]] = SECRETS[key] if key else each["value"]

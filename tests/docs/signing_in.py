@@ -1,14 +1,19 @@
 """A user who signs in on a page, in Chromium and on the sandbox's phone."""
 
 import asyncio
+import subprocess
+import time
+from pathlib import Path
 
 import httpx
 from playwright.async_api import Page, expect
-from tests.docs.walk import opened
+from tests.chromium import open_chromium
+from tests.docs.walk import environment_of, opened
 from tests.e2e.conftest import Service, make_phone
 
 PATIENCE = 20_000
 """Milliseconds: the machine that runs the tests may be busy."""
+READY_WITHIN = 120.0
 
 
 async def press_and_confirm(page: Page, service: Service, name: str, button: str = "Confirm") -> None:
@@ -26,3 +31,41 @@ def confirm(service: Service, deeplink: str, name: str, button: str = "Confirm")
         phone = make_phone(client, name)
         opened(client, phone, deeplink)
         phone.tap(button)
+
+
+def sign_in_and_out(address: str, service: Service) -> None:
+    """Walk through an application that has a members' page with a way out, and its button at `/`."""
+
+    async def walk() -> None:
+        async with open_chromium() as browser:
+            page = await browser.new_page()
+            await page.goto(f"{address}/members")
+            assert page.url == f"{address}/?next=%2Fmembers"
+            await press_and_confirm(page, service, "Grace")
+            await expect(page.get_by_text("Welcome, Grace")).to_be_visible(timeout=PATIENCE)
+            assert page.url == f"{address}/members"
+            await page.get_by_role("button", name="Sign out").click()
+            await page.wait_for_url(f"{address}/", timeout=PATIENCE)
+            await page.goto(f"{address}/members")
+            assert page.url == f"{address}/?next=%2Fmembers"
+
+    asyncio.run(walk())
+
+
+def settings_of(service: Service) -> dict[str, str]:
+    """Return the three settings of an application, for a new project of the service."""
+    names = ("TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET")
+    return {name: value for name, value in environment_of(service).items() if name in names}
+
+
+def wait_for(process: subprocess.Popen[bytes], address: str, output: Path) -> None:
+    """Return when a server answers there."""
+    deadline = time.monotonic() + READY_WITHIN
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            httpx.get(address)
+        except httpx.TransportError:
+            time.sleep(0.1)
+        else:
+            return
+    raise AssertionError(output.read_text(encoding="utf-8"))

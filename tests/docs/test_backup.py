@@ -1,5 +1,10 @@
 """docs/how-to/backup.md: what its commands copy from a running service, its commands bring back."""
 
+import re
+import sqlite3
+import subprocess
+from contextlib import closing
+
 from tests.docs.blocks import block_of
 from tests.docs.walk import environment_of, run
 from tests.e2e.conftest import StartService
@@ -19,7 +24,7 @@ def test_what_was_backed_up_is_there_again(start_service: StartService) -> None:
     assert service.command("developers", "add", "after@example.com").returncode == 0
     service.stop()
     (service.directory / "taproof.db.key").unlink()
-    restored = run([block_of(PAGE, "console", "rm -f")], service, variables)
+    restored = run([block_of(PAGE, "console", "cp copy.db taproof.db")], service, variables)
     assert restored.returncode == 0, restored.stderr
 
     service = start_service(directory=service.directory)
@@ -28,3 +33,22 @@ def test_what_was_backed_up_is_there_again(start_service: StartService) -> None:
     assert "after@example.com" not in listed
     # The sandbox's own developer still has the project, whose webhook secret is under the restored key.
     assert environment_of(service)["PROOF"]
+
+
+def test_the_nightly_copy_is_a_database(start_service: StartService) -> None:
+    """The unit's command, as systemd hands it to the shell, copies a running service's database, twice over itself."""
+    service = start_service()
+    variables = environment_of(service)
+    unit = block_of(PAGE, "ini", "ExecStart").text
+    (command,) = re.findall(r"^ExecStart=/bin/sh -c '(.*)'$", unit, re.MULTILINE)
+    command = command.replace("$$", "$").replace("%%", "%")  # systemd.service(5): what it makes of these two.
+    place = service.directory / "copies"
+    place.mkdir()
+    command = command.replace("/var/lib/taproof-backup/", f"{place}/").replace("/var/lib/taproof/", "")
+    for _ in range(2):
+        subprocess.run(["/bin/sh", "-c", command], cwd=service.directory, check=True, timeout=60)
+    (copy,) = place.iterdir()
+    assert re.fullmatch(r"day-[1-7]\.db", copy.name)
+    with closing(sqlite3.connect(copy)) as database:
+        projects = {row[0] for row in database.execute("SELECT id FROM projects")}
+    assert variables["TAPROOF_PROJECT_ID"] in projects

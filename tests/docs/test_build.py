@@ -17,8 +17,9 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import yaml
 from playwright.async_api import Request, expect
+from scripts import docs_hooks
 from tests.chromium import open_chromium
-from tests.docs.blocks import DOCS, ROOT
+from tests.docs.blocks import DOCS, ROOT, block_of
 
 # A build that asked for anything from a network would wait for this proxy, which is nowhere.
 OFFLINE = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "NO_MKDOCS_2_WARNING": "1"}
@@ -171,6 +172,44 @@ def test_no_comment_is_shown(pages: dict[str, Page], site: Path) -> None:
     for name in pages:
         html = (site / name).read_text(encoding="utf-8")
         assert "```" not in re.sub(r"<code>.*?</code>", "", html, flags=re.DOTALL), name
-        assert "&lt;!--" not in html, name
+        assert name.startswith("source/") or "&lt;!--" not in html, name
         assert not re.search(r"<!-- (same as|run by|not run|before)", html), name
         assert "\\|" not in re.sub(r"<pre>.*?</pre>", "", html, flags=re.DOTALL), name
+
+
+def test_commands_are_copied_without_their_prompts(site: Path) -> None:
+    """What the button puts into the clipboard can be pasted into a shell."""
+
+    async def copied() -> str:
+        async with open_chromium() as browser:
+            context = await browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+            page = await context.new_page()
+            await page.goto((site / "how-to/upgrade.html").as_uri())
+            await page.locator(".md-code__button, .md-clipboard").first.click()
+            await page.wait_for_function("async () => (await navigator.clipboard.readText()) !== ''")
+            text: str = await page.evaluate("navigator.clipboard.readText()")
+            return text
+
+    block = block_of("how-to/upgrade.md", "console", "install.sh").text
+    assert asyncio.run(copied()) == "\n".join(line.removeprefix("$ ") for line in block.splitlines())
+
+
+def test_paths_lead_to_the_files(pages: dict[str, Page]) -> None:
+    """A path of an example or of deploy/ is a link, also to one file; so is the changelog."""
+    assert "../source/examples/express.html" in pages["how-to/express.html"].links
+    assert "../source/deploy/compose.html#compose-yaml" in pages["how-to/deploy-docker.html"].links
+    assert "../source/CHANGELOG.html" in pages["how-to/upgrade.html"].links
+    for directory in docs_hooks.SHOWN:
+        assert f"source/{directory}.html" in pages
+
+
+def test_no_secret_gets_into_the_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a checkout is in use, filled-in settings, keys and databases lie beside the files that are shown."""
+    directory = tmp_path / "deploy/compose"
+    directory.mkdir(parents=True)
+    for name in (".env", "secret.env", "taproof.db", "taproof.db.key", "privkey.pem", ".env.example"):
+        (directory / name).write_text(f"in {name}", encoding="utf-8")
+    monkeypatch.setattr(docs_hooks, "_ROOT", tmp_path)
+    listing = docs_hooks.listing("deploy/compose")
+    assert "in .env.example" in listing
+    assert listing.count("````text") == 1

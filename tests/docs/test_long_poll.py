@@ -12,8 +12,8 @@ from tests.e2e.conftest import StartService, make_phone
 
 PAGE = "reference/long-poll.md"
 CALL = """
-const { BASE, PROJECT_ID, SESSION_TOKEN } = process.env;
-console.log(JSON.stringify(await waitForDecision(BASE, PROJECT_ID, SESSION_TOKEN)));
+const { TAPROOF_BASE_URL, TAPROOF_PROJECT_ID, SESSION_TOKEN } = process.env;
+console.log(JSON.stringify(await waitForDecision(TAPROOF_BASE_URL, TAPROOF_PROJECT_ID, SESSION_TOKEN)));
 """
 
 
@@ -26,7 +26,8 @@ def test_the_programs_wait_for_the_tap(
     service = start_service()
     variables = environment_of(service)
     with httpx.Client(base_url=service.base_url, timeout=30) as client:
-        session = client.post("/api/v1/generate/public", json={"project_id": variables["PROJECT_ID"]}).json()
+        project_id = variables["TAPROOF_PROJECT_ID"]
+        session = client.post("/api/v1/generate/public", json={"project_id": project_id}).json()
         variables["SESSION_TOKEN"] = session["session_token"]
         program = block_of(PAGE, language)
         if language == "js":

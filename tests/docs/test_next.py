@@ -1,68 +1,92 @@
-"""docs/how-to/nextjs.md: its route handlers sign in, once, and out, given Web-standard requests as by Next.js."""
+"""docs/how-to/nextjs.md: its files are a Next.js application, built without settings, that signs a user in, once."""
 
-import json
 import os
-import shutil
+import signal
 import subprocess
 from pathlib import Path
 
-from tests.docs.blocks import block_of
-from tests.docs.walk import environment_of, install_package
-from tests.e2e.conftest import StartService
+import httpx
+import pytest
+from tests.docs.blocks import ROOT, block_of
+from tests.docs.signing_in import wait_for
+from tests.docs.walk import environment_of
+from tests.e2e.conftest import StartService, free_port
 
 PAGE = "how-to/nextjs.md"
-CALLS = """
-import { POST as signIn, sessions } from "./sign-in.mjs";
-import { POST as signOut } from "./sign-out.mjs";
-
-const call = (path, body, headers = {}) => new Request(`https://shop.example.com${path}`, {
-  method: "POST",
-  headers: { "Content-Type": "application/json", "Sec-Fetch-Site": "same-origin", ...headers },
-  body: JSON.stringify(body),
-});
-const shown = [];
-const show = async (response) => {
-  const cookie = response.headers.get("Set-Cookie");
-  shown.push([response.status, await response.json(), cookie !== null, sessions.size]);
-  return cookie?.split(";")[0];
-};
-const proof = process.env.PROOF;
-await show(await signIn(call("/auth/taproof", { proof }, { "Sec-Fetch-Site": "cross-site" })));
-const cookie = await show(await signIn(call("/auth/taproof?next=/orders", { proof })));
-await show(await signIn(call("/auth/taproof", { proof })));
-await show(await signOut(call("/auth/taproof/sign-out", {}, { Cookie: `a=b; ${cookie}` })));
-console.log(JSON.stringify(shown));
-"""
+SDK = ROOT / "sdk/js"
+FILES = {
+    "lib/sessions.js": ("js", "export async function startSession"),
+    "app/auth/taproof/route.js": ("js", "taproofSignIn"),
+    "app/auth/taproof/sign-out/route.js": ("js", "taproofSignOut"),
+    "app/page.jsx": ("jsx", "<TaproofButton"),
+    "app/members/page.jsx": ("jsx", "redirect"),
+}
+LAYOUT = "export default function Layout({ children }) { return <html><body>{children}</body></html>; }\n"
+NEXT = ["node", "node_modules/next/dist/bin/next"]
+WITHOUT = {name: value for name, value in os.environ.items() if not name.startswith("TAPROOF_")}
+WITHOUT |= {"NEXT_TELEMETRY_DISABLED": "1"}
 
 
-def test_the_route_handlers(start_service: StartService, tmp_path: Path) -> None:
-    """Another site's request is refused, the proof starts one session, a second use none, sign-out ends it."""
-    service = start_service()
-    given = environment_of(service)
-    install_package(tmp_path)
-    (tmp_path / "sign-in.mjs").write_text(block_of(PAGE, "js", "taproofSignIn").text, encoding="utf-8")
-    (tmp_path / "sign-out.mjs").write_text(block_of(PAGE, "js", "taproofSignOut").text, encoding="utf-8")
-    (tmp_path / "calls.mjs").write_text(CALLS, encoding="utf-8")
-    node = shutil.which("node")
-    assert node is not None, "Install node: the page's JavaScript is run with it."
-    settings = {
-        "TAPROOF_BASE_URL": service.base_url,
-        "TAPROOF_PROJECT_ID": given["PROJECT_ID"],
-        "TAPROOF_WEBHOOK_SECRET": given["WEBHOOK_SECRET"],
-        "PROOF": given["PROOF"],
-    }
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page's files, with a layout and a copy of the package, built where none of the settings is there."""
+    place = tmp_path_factory.mktemp("next")
+    text = (ROOT / "docs" / PAGE).read_text(encoding="utf-8")
+    assert all(f"`{name}`" in text for name in FILES)
+    written = {name: block_of(PAGE, *block).text for name, block in FILES.items()} | {"app/layout.jsx": LAYOUT}
+    for each in [SDK / "package.json", *(SDK / "src").rglob("*.js")]:
+        written[f"node_modules/taproof/{each.relative_to(SDK)}"] = each.read_text(encoding="utf-8")
+    for name, content in written.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(content, encoding="utf-8")
+    for each in (SDK / "node_modules").iterdir():
+        (place / "node_modules" / each.name).symlink_to(each)
+    (place / "package.json").write_text('{"private": true, "type": "module"}', encoding="utf-8")
     done = subprocess.run(
-        [node, "calls.mjs"],
-        cwd=tmp_path,
-        env=os.environ | settings,
+        [*NEXT, "build", "--webpack"],
+        cwd=place,
+        env=WITHOUT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    foreign, first, again, out = json.loads(done.stdout)
-    assert foreign[0] == 403
-    assert first == [200, {"location": "/orders"}, True, 1]
-    assert (again[0], again[2:]) == (401, [False, 1])
-    assert out == [200, {"location": "/"}, True, 0]
+    assert done.returncode == 0, done.stdout + done.stderr
+    return place
+
+
+def test_the_application(built: Path, start_service: StartService) -> None:
+    """A proof opens the members' page, again only from that session; another site is refused, sign-out closes it."""
+    given = environment_of(start_service())
+    proof = {"proof": given["PROOF"]}
+    port = free_port()
+    address, output = f"http://127.0.0.1:{port}", built / "output"
+    with output.open("wb") as written:
+        process = subprocess.Popen(
+            [*NEXT, "start", "--hostname", "127.0.0.1", "--port", str(port)],
+            cwd=built,
+            env=WITHOUT | {name: value for name, value in given.items() if name.startswith("TAPROOF_")},
+            stdout=written,
+            stderr=written,
+            start_new_session=True,
+        )
+    try:
+        wait_for(process, address, output)
+        own, foreign = {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "cross-site"}
+        sign_in, sign_out = f"{address}/auth/taproof?next=/members", f"{address}/auth/taproof/sign-out"
+        button = httpx.get(address).text
+        assert given["TAPROOF_PROJECT_ID"] in button
+        assert given["TAPROOF_WEBHOOK_SECRET"] not in button
+        assert httpx.get(f"{address}/members").is_redirect
+        assert httpx.post(sign_in, json=proof, headers=foreign).status_code == 403
+        answer = httpx.post(sign_in, json=proof, headers=own)
+        assert (answer.status_code, answer.json()) == (200, {"location": "/members"}), output.read_text()
+        session = {"Cookie": answer.headers["Set-Cookie"].partition(";")[0]}
+        assert "Welcome, <!-- -->Ada" in httpx.get(f"{address}/members", headers=session).text
+        assert httpx.post(sign_in, json=proof, headers=own).status_code == 401
+        assert httpx.post(sign_in, json=proof, headers=own | session).json() == {"location": "/members"}
+        assert httpx.post(sign_out, json={}, headers=own | session).json() == {"location": "/"}
+        assert httpx.get(f"{address}/members", headers=session).is_redirect
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(30)

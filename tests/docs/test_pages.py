@@ -13,8 +13,8 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 from tests.chromium import open_chromium
-from tests.docs.blocks import ROOT, block_of
-from tests.docs.signing_in import PATIENCE, press_and_confirm
+from tests.docs.blocks import BLOCKS, ROOT, block_of
+from tests.docs.signing_in import PATIENCE, confirm, press_and_confirm
 from tests.e2e.conftest import Service, launch
 
 from taproof import verify_proof
@@ -94,9 +94,14 @@ def is_a_proof_of(site: Site, proof: str) -> bool:
     return identity.messenger_name == "Grace"
 
 
-def test_the_button_sends_the_proof_and_goes_on(site: Site) -> None:
-    """The first two lines are all that a page needs."""
-    site.show(block_of(HTML, "html", 'submit-url="/auth/taproof"').text)
+@pytest.mark.parametrize("part", ['com/sdk/taproof.js"></script>\n<taproof-button project-id', "crossorigin"])
+def test_the_button_sends_the_proof_and_goes_on(site: Site, part: str) -> None:
+    """The first two lines are all that a page needs; the same with a fixed version, as /sdk/taproof.json tells it."""
+    found = [each.text for each in BLOCKS if each.page == HTML and part in each.text and "submit-url" in each.text]
+    assert len(found) == 1
+    fixed = httpx.get(f"{site.service.base_url}/sdk/taproof.json").json()
+    site.show(found[0].replace("/sdk/0.1.0/taproof.js", fixed["path"]).replace("sha384-…", fixed["integrity"]))
+    assert part != "crossorigin" or fixed["integrity"] in site.page
 
     async def go() -> None:
         async with open_chromium() as browser:
@@ -110,7 +115,7 @@ def test_the_button_sends_the_proof_and_goes_on(site: Site) -> None:
 
 
 @pytest.mark.parametrize(("button", "text"), [("Confirm", "Grace"), ("Cancel", "cancelled")])
-@pytest.mark.parametrize("part", ["taproof-confirmed", "import { signIn }"])
+@pytest.mark.parametrize("part", ["taproof-confirmed", "import { resume, signIn }"])
 def test_a_page_hears_how_it_ended(site: Site, part: str, button: str, text: str) -> None:
     """By the events of the button, and by `signIn` with an own look."""
     site.show(block_of(HTML, "html", part).text)
@@ -122,6 +127,28 @@ def test_a_page_hears_how_it_ended(site: Site, part: str, button: str, text: str
             await signed_in(site, page, button)
             shown = "confirmed" if own_look and button == "Confirm" else text
             await expect(page.locator("#outcome")).to_have_text(shown, timeout=PATIENCE)
+
+    asyncio.run(go())
+
+
+def test_an_own_look_goes_on_after_the_page_was_left(site: Site) -> None:
+    """A phone may forget the page while the messenger is in front: back on it, its outcome is still told."""
+    site.show(block_of(HTML, "html", "import { resume, signIn }").text)
+
+    async def go() -> None:
+        async with open_chromium() as browser:
+            page = await browser.new_page()
+            await page.goto(site.address)
+            await page.get_by_role("button", name="Sign in").click()
+            link = page.locator("#link")
+            await expect(link).to_be_visible(timeout=PATIENCE)
+            assert await link.get_attribute("target") == "_blank"
+            deeplink = await link.get_attribute("href") or ""
+            await page.goto("about:blank")
+            await page.go_back()
+            await expect(link).to_have_attribute("href", deeplink, timeout=PATIENCE)
+            await asyncio.to_thread(confirm, site.service, deeplink, "Grace")
+            await expect(page.locator("#outcome")).to_have_text("confirmed", timeout=PATIENCE)
 
     asyncio.run(go())
 

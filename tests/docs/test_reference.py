@@ -58,7 +58,8 @@ def test_every_route_is_told_of_whole() -> None:
     assert len(document["paths"]) > 15
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            told = section(text, f"### {method.upper()} {path}")
+            told = section(text, f"### {operation['summary']}")
+            assert told.startswith(f"\n`{method.upper()} {path}`\n")
             names = [each["name"] for each in operation.get("parameters", [])]
             bodies = [operation["requestBody"]] if "requestBody" in operation else []
             answers = {status: resolve(each) for status, each in operation["responses"].items()}
@@ -85,7 +86,7 @@ def test_every_error_code_is_told_of() -> None:
 
 def test_every_setting_is_told_of() -> None:
     """In the order of --help within its group, with variable, default and meaning; and nothing that is none."""
-    rows = re.findall(r"^\| `(--[\w-]+)[^`]*` \| `(\w+)` \| ([^|]*) \| (.*) \|$", page("settings.md"), re.MULTILINE)
+    rows = re.findall(r"^\| `(--[\w-]+)[^`]*`<br>`(\w+)` \| ([^|]*) \| (.*) \|$", page("settings.md"), re.MULTILINE)
     assert {flag: name for flag, name, *_ in rows} == {each.flag: variable(name) for name, each in OPTIONS.items()}
     for (flag, _, default, meaning), option in zip(rows, OPTIONS.values(), strict=True):
         assert flag == option.flag

@@ -27,13 +27,13 @@ def settings_as_the_page_says(service: Service) -> dict[str, str]:
     shown = type(block)(PAGE, block.line, "bash", "", f"{block.text}\npwd\nprintenv TAPROOF_WEBHOOK_SECRET")
     variables = {
         "TAPROOF_BASE_URL": service.base_url,
-        "TAPROOF_PROJECT_ID": given["PROJECT_ID"],
+        "TAPROOF_PROJECT_ID": given["TAPROOF_PROJECT_ID"],
         "ACCESS_TOKEN": given["ACCESS_TOKEN"],
     }
     done = run([shown], service, variables)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [str(service.directory / "shop"), given["WEBHOOK_SECRET"]]
-    return variables | {"TAPROOF_WEBHOOK_SECRET": given["WEBHOOK_SECRET"]}
+    assert done.stdout.splitlines() == [str(service.directory / "shop"), given["TAPROOF_WEBHOOK_SECRET"]]
+    return variables | {"TAPROOF_WEBHOOK_SECRET": given["TAPROOF_WEBHOOK_SECRET"]}
 
 
 def start_shop(service: Service, variables: dict[str, str], port: int) -> subprocess.Popen[bytes]:

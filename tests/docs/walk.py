@@ -1,7 +1,7 @@
 """Runs the programs of a page as a reader would: in order, in one shell, in the directory of a running service.
 
-The shell has BASE, ACCESS_TOKEN, PROJECT_ID, SECRET_KEY, WEBHOOK_SECRET, WEBHOOK_SECRETS and a fresh PROOF of a project
-of its own; `taproof` finds the service's database.
+The shell has TAPROOF_BASE_URL, TAPROOF_PROJECT_ID, TAPROOF_WEBHOOK_SECRET, TAPROOF_SECRET_KEY, ACCESS_TOKEN and a fresh
+PROOF of a project of its own; `taproof` finds the service's database.
 """
 
 import os
@@ -31,12 +31,11 @@ def environment_of(service: Service) -> dict[str, str]:
         phone.tap("Confirm")
         proof = project.verify(session["session_token"])["proof"]
     return {
-        "BASE": service.base_url,
+        "TAPROOF_BASE_URL": service.base_url,
         "ACCESS_TOKEN": service.access_token,
-        "PROJECT_ID": project.id,
-        "SECRET_KEY": project.secret_key,
-        "WEBHOOK_SECRET": project.webhook_secret,
-        "WEBHOOK_SECRETS": project.webhook_secret,
+        "TAPROOF_PROJECT_ID": project.id,
+        "TAPROOF_SECRET_KEY": project.secret_key,
+        "TAPROOF_WEBHOOK_SECRET": project.webhook_secret,
         "PROOF": proof,
         "TAPROOF_DATABASE_URL": "sqlite:///taproof.db",
     }

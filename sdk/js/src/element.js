@@ -276,7 +276,8 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     }
     const to = response?.ok ? pageOf(answer?.location) : null;
     if (!to) {
-      throw new SignInError("submit_failed", answer?.error ?? `${url} named no page of this site.`, response?.status);
+      const said = `${url} answered with status ${response?.status ?? 0}, not with {"location": "/…"} of this site.`;
+      throw new SignInError("submit_failed", answer?.error ?? said, response?.status);
     }
     return to;
   }

@@ -25,7 +25,9 @@ _HEADERS: Final = (
     ),
     (b"referrer-policy", b"no-referrer"),
 )
-_PLACEHOLDERS: Final = {"accessToken": "$ACCESS_TOKEN", "secretKey": "$SECRET_KEY"}
+_PLACEHOLDERS: Final = {"accessToken": "$ACCESS_TOKEN", "secretKey": "$TAPROOF_SECRET_KEY"}
+_VARIABLES: Final = {"project_id": "TAPROOF_PROJECT_ID"}
+"""Of the parameters in a path that are not named as they are: as everywhere else in the documentation."""
 _SAMPLES: Final[dict[Any, Any]] = {
     "date-time": "2026-11-20T22:44:03.127Z",
     "integer": 0,
@@ -215,8 +217,8 @@ class Reader:
 
 
 def _curl(method: str, path: str, schemes: list[str], body: Shape | None) -> str:
-    path = re.sub(r"\{(\w+)\}", lambda name: f"${name[1].upper()}", path)
-    lines = [f'curl "$BASE{path}"' if method == "GET" else f'curl -X {method} "$BASE{path}"']
+    path = re.sub(r"\{(\w+)\}", lambda name: f"${_VARIABLES.get(name[1], name[1].upper())}", path)
+    lines = [f'curl "$TAPROOF_BASE_URL{path}"' if method == "GET" else f'curl -X {method} "$TAPROOF_BASE_URL{path}"']
     if schemes:
         lines.append(f'-H "Authorization: Bearer {_PLACEHOLDERS[schemes[0]]}"')
     if body is not None:

@@ -1,0 +1,31 @@
+"""docs/reference/python-sdk.md: its sign-in by `Client` says who tapped Confirm, and when somebody did not."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from tests.docs.blocks import block_of
+from tests.docs.signing_in import confirm
+from tests.docs.walk import environment_of
+from tests.e2e.conftest import StartService
+
+PAGE = "reference/python-sdk.md"
+
+
+@pytest.mark.parametrize(
+    ("button", "said"), [("Confirm", "Welcome, Grace\n"), ("Cancel", "Not signed in: cancelled\n")]
+)
+def test_the_sign_in(button: str, said: str, start_service: StartService) -> None:
+    """The link that it prints is the one to open, and its last line is what became of it."""
+    service = start_service()
+    with subprocess.Popen(
+        [sys.executable, "-u", "-c", block_of(PAGE, "python", "create_session").text],
+        env=os.environ | environment_of(service),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as program:
+        assert program.stdout is not None
+        confirm(service, program.stdout.readline().split()[1], "Grace", button)
+        assert program.stdout.read() == said
+    assert program.returncode == 0
