@@ -1,4 +1,4 @@
-"""examples/express: `./run`, and a user who signs in to it in a browser."""
+"""Each example application: `./run`, and a user who signs in to it in a browser."""
 
 from collections.abc import AsyncIterator
 
@@ -11,11 +11,12 @@ from tests.e2e.conftest import OwnProject, Phone, Service
 from tests.examples.conftest import Example, StartExample, refuses_without_settings, walk_through
 
 pytestmark = pytest.mark.browser
+NAMES = ["fastapi", "django", "express"]
 
 
-@pytest.fixture(scope="module")
-def example(start_example: StartExample) -> Example:
-    return start_example("express")
+@pytest.fixture(scope="module", params=NAMES)
+def example(start_example: StartExample, request: pytest.FixtureRequest) -> Example:
+    return start_example(request.param)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -37,6 +38,7 @@ def test_another_site_is_refused(example: Example) -> None:
         assert httpx.post(f"{example.base_url}{path}", json={"proof": "x"}, headers=headers).status_code == 403
 
 
-def test_how_to_get_the_settings(service: Service, project: OwnProject) -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_how_to_get_the_settings(service: Service, project: OwnProject, name: str) -> None:
     """Without settings `./run` says how to get them, and what it says works."""
-    refuses_without_settings("express", service, project)
+    refuses_without_settings(name, service, project)
