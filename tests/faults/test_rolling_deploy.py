@@ -15,6 +15,7 @@ from taproof.core.model import Identity
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.signin import webhook_secret_binding
 from taproof.storage import migrate as migrating
+from taproof.storage import sql
 from taproof.storage.migrate import Migration, migrations
 from taproof.store import migrate
 
@@ -35,6 +36,10 @@ HOLD = {
 WITH RECURSIVE n (x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n WHERE x < 1000000) SELECT MAX(x) FROM n;""",
     "postgres": "SELECT pg_sleep(0.5);",
 }
+CREATE_SESSION_OF_0_1_0 = """
+INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, project_id)
+SELECT $1, $2, $3, 'pending', $4, $5, p.id FROM projects p
+WHERE $6 IS NULL AND p.id = $7 AND p.is_active = 1 AND (p.public_access = 1 OR $8 = 0) RETURNING id"""
 ADDED_EVERYWHERE = "\n".join(f"ALTER TABLE {table} ADD COLUMN of_later TEXT;" for table in TABLES)
 
 
@@ -52,12 +57,12 @@ def release(monkeypatch: pytest.MonkeyPatch, driver: str, steps: list[Migration]
     monkeypatch.setattr(migrating, "migrations", of_release)
 
 
-async def migrate_as_later(place: Place, monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
+async def migrate_as_later(place: Place, monkeypatch: pytest.MonkeyPatch, statements: str) -> None:
     """Bring the database to the schema of a release that is yet to come."""
     driver = driver_of(place)
     steps = migrations(driver)
     with monkeypatch.context() as patched:
-        release(patched, driver, [*steps, Migration(len(steps) + 1, "later", sql)])
+        release(patched, driver, [*steps, Migration(len(steps) + 1, "later", statements)])
         # SQLite's driver works in the thread that calls it, which is not to stand still here.
         found = await asyncio.to_thread(lambda: asyncio.run(migrate(place.url)))
         assert found == (len(steps), len(steps) + 1)
@@ -121,8 +126,8 @@ async def test_a_migration_that_met_a_circle_of_locks_is_repeated(
     try:
         async with node.transaction():
             await node.execute("SELECT FROM projects")
-            sql = "ALTER TABLE sessions ADD COLUMN device TEXT; ALTER TABLE projects ADD COLUMN logo TEXT"
-            migration = asyncio.create_task(migrate_as_later(place, monkeypatch, sql))
+            statements = "ALTER TABLE sessions ADD COLUMN device TEXT; ALTER TABLE projects ADD COLUMN logo TEXT"
+            migration = asyncio.create_task(migrate_as_later(place, monkeypatch, statements))
             # It has locked one table and waits for the other: from here on there is a circle, which it has to leave.
             waits = "SELECT FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'"
             while not await node.fetch(waits):  # noqa: ASYNC110 — the server tells only those who ask.
@@ -154,6 +159,7 @@ async def test_a_database_of_release_0_1_0_is_taken_up(tmp_path: Path, monkeypat
     path = tmp_path / "taproof.db"
     with monkeypatch.context() as patched:
         release(patched, "sqlite", migrations("sqlite")[:1])
+        patched.setattr(sql, "CREATE_SESSION", CREATE_SESSION_OF_0_1_0)
         place = await make_place_of_release_0_1_0(path)
         async with place.sign_in() as signin:
             pending, opened, confirmed = [

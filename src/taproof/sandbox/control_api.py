@@ -36,8 +36,8 @@ from taproof.sandbox.html_text import clean_text
 from taproof.sandbox.messenger import PEOPLE_LIMIT, Messenger
 from taproof.sandbox.own_hosts import OwnHosts
 
-REPLY_SECONDS: Final = 5
-"""How long `open` and `tap` wait for the bot."""
+REPLY_SECONDS: Final = 15
+"""How long `open` and `tap` wait for the bot, which on a busy machine has only just started."""
 _CHOICES: Final = {"Confirm": "c:", "Cancel": "x:"}
 """What the callback data of the bot's two choices begins with, whatever language their labels are in."""
 _TEXT_LIMIT: Final = 4_096
@@ -87,7 +87,7 @@ class ControlApi:
         return _json(self._messenger.put_person(person).shown())
 
     async def _open(self, request: Request) -> Response:
-        """Open a deeplink: the person sends `/start TOKEN`. Answers when the bot has replied, or after 5 s."""
+        """Open a deeplink: the person sends `/start TOKEN`. Answers when the bot has replied, or after 15 s."""
         chat = self._chat(request)
         deeplink = link_field(await read_object(request, ["deeplink"]))
         payload = read_payload(deeplink, self._messenger.bot["username"], self._own_hosts)
@@ -115,7 +115,7 @@ class ControlApi:
         return self._messenger.write(chat, text)
 
     async def _tap(self, request: Request) -> Response:
-        """Tap a button. Answers when the bot has answered the callback query, or after 5 s."""
+        """Tap a button. Answers when the bot has answered the callback query, or after 15 s."""
         chat = self._chat(request)
         fields = await read_object(request, ["button", "message_id"])
         label = text_field(fields, "button", 256)
