@@ -1,6 +1,7 @@
 """`<taproof-button>` where the network, the tab or the page itself goes away in the middle of a sign-in."""
 
 from collections.abc import Callable
+from itertools import groupby
 
 import pytest
 from playwright.async_api import Page, expect
@@ -292,7 +293,8 @@ async def test_impatient_proxy(
     way.mode = "impatient"
     await page.evaluate(COMES_BACK)
     await until(page, lambda: 6 in way.waits())
-    assert [wait for wait in way.waits() if wait][:4] == [25, 25, 12, 6]
+    # Coming back may or may not find the first call begun already, which is then made again as long.
+    assert [wait for wait, _ in groupby(wait for wait in way.waits() if wait)][:3] == [25, 12, 6]
     await decide(phone, link)
     await confirmed(page, project)
 
