@@ -69,7 +69,7 @@ case "${1:-}" in
     missing=()
     [ -x /usr/bin/chromium ] || missing+=(chromium)
     [ -x /usr/sbin/pgbouncer ] || missing+=(pgbouncer)
-    for program in openssl nginx sqlite3; do
+    for program in openssl nginx slowhttptest sqlite3; do
       command -v "$program" >/dev/null || [ -x "/usr/sbin/$program" ] || missing+=("$program")
     done
     [ ${#missing[@]} = 0 ] || debian "${missing[@]}"
