@@ -16,12 +16,12 @@ from granian.server.embed import Server
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.sandbox.bot_api import BotApi
-from taproof.sandbox.bot_methods import BotMethods
-from taproof.sandbox.chats import Chat, Message, Person
+from taproof.sandbox.bots import Bots
+from taproof.sandbox.chats import Chat, Message
 from taproof.sandbox.faults import Faults
 from taproof.sandbox.messenger import Messenger
 from taproof.sandbox.own_hosts import OwnHosts
-from taproof.sandbox.webhook import WebhookSender
+from taproof.sandbox.people import People, Person
 
 PEOPLE: Final = 4_000
 """So many that nobody is written to twice within a second, which the flood limit would refuse."""
@@ -34,10 +34,10 @@ class Phones:
 
     def __init__(self, messenger: Messenger) -> None:
         self._messenger = messenger
-        self._chats = [
-            messenger.put_person(Person(_FIRST + number, "Person", str(number), f"person{number}"))
-            for number in range(PEOPLE)
-        ]
+        people = range(_FIRST, _FIRST + PEOPLE)
+        for number, user_id in enumerate(people):
+            messenger.people.put(Person(user_id, "Person", str(number), f"person{number}"))
+        self._chats = [messenger.chat(user_id) for user_id in people]
         self._next = 0
 
     def take(self) -> Chat:
@@ -75,10 +75,10 @@ def _prompt(chat: Chat) -> Message | None:
 async def bot_api() -> AsyncIterator[tuple[str, str, Phones]]:
     """Serve the Bot API on loopback; yield its address, the bot's token, and the people."""
     token = f"1234567890:{secrets.token_hex(16)}abc"
-    messenger = Messenger(int(token.split(":", 1)[0]), "taproof_benchmark_bot", system_clock, system_entropy)
-    own_hosts = OwnHosts("http://127.0.0.1")
-    webhook = WebhookSender(messenger.updates, own_hosts, system_clock)
-    app = BotApi(token, BotMethods(messenger, webhook, own_hosts, system_clock), Faults())
+    base_url = "http://127.0.0.1"
+    bots = Bots(People(), OwnHosts(base_url), system_clock, system_entropy, base_url)
+    bot = bots.add("taproof_benchmark_bot", token=token)
+    app = BotApi(bots, Faults())
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -94,9 +94,9 @@ async def bot_api() -> AsyncIterator[tuple[str, str, Phones]]:
     logging.getLogger("granian").setLevel(logging.ERROR)
     serving = asyncio.create_task(server.serve())
     try:
-        yield f"http://127.0.0.1:{port}/sandbox", token, Phones(messenger)
+        yield f"http://127.0.0.1:{port}/sandbox", token, Phones(bot.messenger)
     finally:
-        await webhook.set(None)
-        messenger.close()
+        await bot.webhook.set(None)
+        bots.close()
         server.stop()
         await asyncio.wait([serving], timeout=10)

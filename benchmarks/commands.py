@@ -48,6 +48,7 @@ async def taproof_serve(
         TAPROOF_BOT_API_URL=bot_api_url,
         TAPROOF_BOT_UPDATES=updates,
         TAPROOF_LOG_LEVEL="warning",
+        TAPROOF_GENERATE_LIMIT_PROJECT="off",
     )
     with tempfile.TemporaryFile() as log:
         begun = time.perf_counter()

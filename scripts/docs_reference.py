@@ -45,7 +45,9 @@ def openapi() -> dict[str, Any]:
     """Return the document that `/openapi.json` answers. The services are not called to make it."""
     unused: Any = None
     metrics = Metrics(CollectorRegistry(), "")
-    return build_openapi(build_developer_api(*[unused] * 5, audit=unused, metrics=metrics))
+    return build_openapi(
+        build_developer_api(*[unused] * 5, audit=unused, bots=unused, plans=unused, erasure=unused, metrics=metrics)
+    )
 
 
 def settings_page() -> str:

@@ -20,9 +20,10 @@ second read change nothing.
 MEANINGS: Final[dict[Status, str]] = {
     "pending": "The user has not decided.",
     "confirmed": "The user tapped Confirm; nobody has read that yet.",
-    "cancelled": "The user tapped Cancel.",
+    "cancelled": "The user tapped Cancel, or said that it was not them.",
     "expired": f"The {SESSION_LIFETIME // MINUTE} minutes ended before a decision.",
-    "used": "Identity and proof were read: once. Start a new session for another sign-in.",
+    "used": "Identity and proof were read, once, or the user said that it was not them. "
+    "Start a new session for another sign-in.",
 }
 CAUSES: Final[dict[SessionEvent, str]] = {
     "open": "the user opens the link",
@@ -30,6 +31,7 @@ CAUSES: Final[dict[SessionEvent, str]] = {
     "cancel": "the user taps Cancel",
     "expire": f"{SESSION_LIFETIME // MINUTE} minutes are over",
     "consume": "verify answers it",
+    "report": "the user says: This wasn't me",
 }
 AT_ONCE: Final = """\
 **Expiry needs nobody.** A pending session is `expired` for every reader from the instant that its time is over, whether
@@ -46,7 +48,7 @@ _PLACES: Final[dict[Status, tuple[int, int]]] = {
     "confirmed": (480, 60),
     "cancelled": (480, 150),
     "expired": (480, 240),
-    "used": (760, 60),
+    "used": (830, 60),
 }
 _WIDTH: Final = 130
 _HEIGHT: Final = 44
@@ -63,7 +65,7 @@ _ARROWHEAD: Final = (
 
 def states_page() -> str:
     """Return the page: the picture, what each state means, and the table itself."""
-    ends = {target for _, target in _changes()} - {source for source, _ in TRANSITIONS}
+    ends = {target for _, target in _moves()} - _leaves()
     states = [(f"`{state}`", cell(text), "yes" if state in ends else "") for state, text in MEANINGS.items()]
     moves = [(f"`{source}`", cell(CAUSES[event]), f"`{target}`") for (source, event), target in TRANSITIONS.items()]
     return "\n".join(
@@ -76,21 +78,30 @@ def states_page() -> str:
     )
 
 
-def _changes() -> list[tuple[Status, Status]]:
-    return [(source, target) for (source, _), target in TRANSITIONS.items()]
+def _moves() -> dict[tuple[Status, Status], list[SessionEvent]]:
+    """Return what leads from one state to another, or back to itself."""
+    moves: dict[tuple[Status, Status], list[SessionEvent]] = {}
+    for (source, event), target in TRANSITIONS.items():
+        moves.setdefault((source, target), []).append(event)
+    return moves
+
+
+def _leaves() -> set[Status]:
+    """Return the states that lead to another."""
+    return {source for source, target in _moves() if source != target}
 
 
 def states_picture() -> str:
     """Return the picture as SVG. It has a background of its own: a page around it may be light or dark."""
-    leaves = {source for source, _ in TRANSITIONS}
+    leaves = _leaves()
     parts = [
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 300" role="img">',
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -60 950 360" role="img">',
         "<title>The states of a session</title>",
         f"<style>{_STYLE}</style>",
         _ARROWHEAD,
-        '<rect width="860" height="300" rx="8" fill="#fff"/>',
+        '<rect y="-60" width="950" height="360" rx="8" fill="#fff"/>',
     ]
-    parts += [_arrow(source, event, target) for (source, event), target in TRANSITIONS.items()]
+    parts += [_arrow(source, events, target) for (source, target), events in _moves().items()]
     for state, (x, y) in _PLACES.items():
         kind = "s" if state in leaves else "e"
         box = f'x="{x - _WIDTH // 2}" y="{y - _HEIGHT // 2}" width="{_WIDTH}" height="{_HEIGHT}" rx="8"'
@@ -98,15 +109,20 @@ def states_picture() -> str:
     return "\n".join([*parts, "</svg>"])
 
 
-def _arrow(source: Status, event: SessionEvent, target: Status) -> str:
+def _arrow(source: Status, events: list[SessionEvent], target: Status) -> str:
     (x1, y1), (x2, y2) = _PLACES[source], _PLACES[target]
-    cause = escape(CAUSES[event])
+    causes = [escape(CAUSES[event]) for event in events]
     if source == target:  # A loop above the box.
         top = y1 - _HEIGHT // 2
         path = f"M{x1 - 25} {top}C{x1 - 35} {top - 50} {x1 + 35} {top - 50} {x1 + 25} {top}"
-        return f'<path d="{path}"/><text x="{x1}" y="{top - 44}">{cause}</text>'
+        return f'<path d="{path}"/>{_lines(causes, x1, top - 44)}'
     start, end = x1 + _WIDTH // 2, x2 - _WIDTH // 2
     middle = (start + (60 if y1 != y2 else 0) + end) // 2
     # Along the end's height the label has room above a line that is level there.
     path = f"M{start} {y1}C{start + 40} {y1} {start + 10} {y2} {start + 60} {y2}L{end} {y2}"
-    return f'<path d="{path}"/><text x="{middle}" y="{y2 - 8}">{cause}</text>'
+    return f'<path d="{path}"/>{_lines(causes, middle, y2 - 8)}'
+
+
+def _lines(texts: list[str], x: int, y: int) -> str:
+    """Write texts one above the other, the last of them at `y`."""
+    return "".join(f'<text x="{x}" y="{y - 16 * above}">{text}</text>' for above, text in enumerate(reversed(texts)))

@@ -42,7 +42,14 @@ def openapi() -> dict[str, Any]:
     """The document that `/openapi.json` answers. The services are not called to make it."""
     unused = cast("Any", None)
     return build_openapi(
-        build_developer_api(*[unused] * 5, audit=unused, metrics=Metrics(CollectorRegistry(), "0.1.0"))
+        build_developer_api(
+            *[unused] * 5,
+            audit=unused,
+            bots=unused,
+            plans=unused,
+            erasure=unused,
+            metrics=Metrics(CollectorRegistry(), "0.1.0"),
+        )
     )
 
 

@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+from phone_cases import phone_proofs, phone_webhooks
 from proof_cases import proofs
 from webhook_cases import webhooks
 
-FILES: Final = {"proofs.json": proofs, "webhooks.json": webhooks}
+FILES: Final = {"proofs.json": (proofs, phone_proofs), "webhooks.json": (webhooks, phone_webhooks)}
 
 
 def text_of(cases: list[dict[str, Any]]) -> str:
@@ -22,8 +23,9 @@ def text_of(cases: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     """Write both files beside this one."""
-    for name, cases in FILES.items():
-        (Path(__file__).parent / name).write_text(text_of(cases()), encoding="ascii")
+    for name, parts in FILES.items():
+        cases = [case for part in parts for case in part()]
+        (Path(__file__).parent / name).write_text(text_of(cases), encoding="ascii")
 
 
 if __name__ == "__main__":

@@ -63,6 +63,7 @@ def good(name: str, body: bytes = BODY, headers: dict[str, str] | None = None, *
         "messenger_id": "1001",
         "messenger_name": "Ada Lovelace",
         "messenger_username": "ada",
+        "messenger_phone": None,
         "occurred_at": 1_795_214_643.127,
         "signed_at": NOW,
     } | inputs.pop("event", {})

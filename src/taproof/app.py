@@ -13,6 +13,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -25,21 +26,26 @@ from prometheus_client import CollectorRegistry
 from starlette.responses import RedirectResponse
 
 from taproof.console.app import Console, ConsoleServices
+from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.sealing import Sealer
+from taproof.geoip import place_finder
 from taproof.link import MessengerLink
 from taproof.listening import ServerStopped, create_server, raise_file_limit, until_listening
 from taproof.sandbox_mode import RunningSandbox, start_sandbox
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
+from taproof.service.bots import BotAccount, Bots
 from taproof.service.console_sessions import ConsoleSessions
 from taproof.service.console_sign_in import ConsoleSignIn
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
+from taproof.service.erasure import Erasure
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.installation import check_mode
 from taproof.service.invitations import Invitations
+from taproof.service.plans import Plans
 from taproof.service.projects import Projects
 from taproof.service.sealed_sign_in import SealedSignIn
 from taproof.service.sessions import Sessions
@@ -48,11 +54,14 @@ from taproof.service.webhooks import Webhooks
 from taproof.settings import WEBHOOK_PATH, Settings
 from taproof.start_screen import print_screen
 from taproof.storage.protocol import Storage
-from taproof.store import open_projects, open_sealer, open_storage
+from taproof.store import open_plans, open_projects, open_sealer, open_storage
+from taproof.web.body import BODY_SECONDS
+from taproof.web.body_deadline import BodiesInTime
 from taproof.web.developer_api import build_developer_api
 from taproof.web.login_api import LoginApi
 from taproof.web.metrics import Metrics
 from taproof.web.operations import build_operations, build_watching
+from taproof.web.rate_limits import RateLimits
 from taproof.web.sdk_files import SdkFiles
 from taproof.web.server import AsgiApp, LateApp, Router
 from taproof.web.session_api import SessionApi
@@ -81,6 +90,9 @@ class Services:
     signin: SignIn
     developers: Developers
     projects: Projects
+    plans: Plans
+    erasure: Erasure
+    bots: Bots
     console_sessions: ConsoleSessions
     console_sign_in: ConsoleSignIn
     sealed_sign_in: SealedSignIn
@@ -94,6 +106,7 @@ class Services:
     recorded: asyncio.Event
     """Set when an event may be due: the sender of this process looks at once."""
     metrics: Metrics
+    limits: RateLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +136,26 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
         stack.push_async_callback(storage.close)
         await check_mode(storage, sandbox=settings.sandbox)
         sealer = await open_sealer(settings, storage)
-        link = MessengerLink(settings.messenger_link_base)
+        link = _messenger_link(settings)
         recorded = asyncio.Event()
-        signin = SignIn(storage, sealer, link, system_clock, system_entropy, recorded=recorded.set)
+        projects = open_projects(settings, storage, sealer)
+        plans = open_plans(settings, storage)
+        signin = SignIn(
+            storage,
+            sealer,
+            link,
+            system_clock,
+            system_entropy,
+            recorded=recorded.set,
+            own_link_base=link.of_own_bot,
+            require_room=plans.require_room,
+            find_place=place_finder(settings.geoip_file, system_clock),
+        )
         webhooks = Webhooks(storage, sealer, system_clock, system_entropy, f"Taproof/{version('taproof')}")
         client = await stack.enter_async_context(
             open_webhook_client(settings.address_rules, settings.webhook_ports, allow_http=settings.sandbox)
         )
+        metrics = Metrics(CollectorRegistry(), version("taproof"), shared_metrics)
         sealed_sign_in = SealedSignIn(storage, sealer, signin, system_clock, system_entropy)
         yield Services(
             storage=storage,
@@ -137,12 +163,23 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
             link=link,
             signin=signin,
             developers=Developers(storage, system_clock, system_entropy),
-            projects=open_projects(settings, storage, sealer),
+            projects=projects,
+            plans=plans,
+            erasure=Erasure(storage, system_clock, system_entropy),
+            bots=Bots(
+                storage,
+                sealer,
+                system_clock,
+                system_entropy,
+                projects=projects,
+                ask=partial(_ask_messenger, settings),
+                is_service_bot=link.is_service_bot,
+            ),
             console_sessions=ConsoleSessions(storage, system_clock, system_entropy),
             console_sign_in=ConsoleSignIn(storage, sealer, signin, system_clock, system_entropy),
             sealed_sign_in=sealed_sign_in,
             invitations=Invitations(storage, system_clock, system_entropy),
-            sessions=Sessions(storage, system_clock),
+            sessions=Sessions(storage, sealer, system_clock),
             analytics=AnalyticsReader(storage, system_clock),
             audit=AuditLog(storage),
             deliveries=Deliveries(
@@ -157,8 +194,20 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
             webhooks=webhooks,
             webhook_client=client,
             recorded=recorded,
-            metrics=Metrics(CollectorRegistry(), version("taproof"), shared_metrics),
+            metrics=metrics,
+            limits=RateLimits(
+                metrics,
+                system_clock,
+                generate_address=settings.generate_limit_address,
+                generate_project=settings.generate_limit_project,
+            ),
         )
+
+
+def _messenger_link(settings: Settings) -> MessengerLink:
+    token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
+    bots = f"{settings.base_url}/sandbox/phone/" if settings.sandbox else "https://t.me/"
+    return MessengerLink(settings.messenger_link_base, bots, bot_id_of(token))
 
 
 def run(settings: Settings, sibling: Sibling | None = None) -> None:
@@ -189,14 +238,17 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
         if settings.sandbox:
             sandbox = await start_sandbox(settings, services.developers, services.projects, services.invitations)
             stack.push_async_callback(sandbox.messenger.close)
-            apps.update(sandbox.apps)
+            apps.update({path: BodiesInTime(each, BODY_SECONDS) for path, each in sandbox.apps.items()})
             services.link.base = sandbox.link_base
+            services.link.bot_id = bot_id_of(sandbox.bot_token)
         console = build_console(settings, services) if settings.serves_api else None
         if console is not None:
             apps = {"/": RedirectResponse("/console"), "/console/*": console.app, **apps}
-        webhook = LateApp()
+        webhook, own_webhooks = LateApp(), LateApp()
         if settings.needs_bot and settings.bot_updates == "webhook":
-            apps[WEBHOOK_PATH] = webhook
+            apps[f"{WEBHOOK_PATH}/*"] = BodiesInTime(own_webhooks, BODY_SECONDS)
+            # Second, since that is also where what answers below it would be.
+            apps[WEBHOOK_PATH] = BodiesInTime(webhook, BODY_SECONDS)
         server = build_server(settings, services, apps)
         serving = asyncio.create_task(server.serve())
         try:
@@ -208,7 +260,8 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
                 seed = sandbox.seed if sandbox else None
                 print_screen(settings, seed, invitation, link_known=services.link.base is not None)
             messenger = await _connect_messenger(settings, services, sandbox, stack)
-            webhook.app = messenger.webhook if messenger is not None else None
+            if messenger is not None:
+                webhook.app, own_webhooks.app = messenger.webhook, messenger.own_webhooks
             # Objects made so far live as long as the process: the collector need not look at them again.
             gc.collect()
             gc.freeze()
@@ -238,10 +291,23 @@ async def _connect_messenger(
         return None
     module = await asyncio.to_thread(_load_messenger)
     messenger: Messenger = module.connect_messenger(
-        settings, services.signin, services.storage, services.sealer, sandbox
+        settings,
+        services.signin,
+        services.storage,
+        services.sealer,
+        sandbox,
+        bots=services.bots,
+        show_own_bots=services.metrics.show_own_bots,
     )
-    stack.push_async_callback(messenger.bot.session.close)
+    stack.push_async_callback(messenger.close)
     return messenger
+
+
+async def _ask_messenger(settings: Settings, token: str) -> BotAccount:
+    """Return the bot that has a token; nodes that have no bot load what is needed for that only now."""
+    module = await asyncio.to_thread(_load_messenger)
+    account: BotAccount = await module.ask_messenger(settings, token)
+    return account
 
 
 def _load_messenger() -> ModuleType:
@@ -259,6 +325,9 @@ def build_console(settings: Settings, services: Services) -> Console:
         analytics=services.analytics,
         deliveries=services.deliveries,
         audit=services.audit,
+        bots=services.bots,
+        plans=services.plans,
+        erasure=services.erasure,
         console_sessions=services.console_sessions,
         invitations=services.invitations,
         console_sign_in=services.console_sign_in,
@@ -271,6 +340,7 @@ def build_console(settings: Settings, services: Services) -> Console:
         system_entropy,
         base_url=settings.base_url,
         version=version("taproof"),
+        limits=services.limits,
         sandbox=settings.sandbox,
     )
 
@@ -287,11 +357,14 @@ def build_server(settings: Settings, services: Services, others: Mapping[str, As
         services.analytics,
         services.deliveries,
         audit=services.audit,
+        bots=services.bots,
+        plans=services.plans,
+        erasure=services.erasure,
         metrics=services.metrics,
     )
-    login = LoginApi(services.console_sign_in, developers, services.metrics, system_clock)
+    login = LoginApi(services.console_sign_in, developers, services.metrics, services.limits, system_clock)
     router = Router(
-        SessionApi(services.signin, projects, services.metrics),
+        SessionApi(services.signin, projects, services.metrics, services.limits),
         developer_api,
         build_operations(storage, services.metrics, developer_api),
         {
@@ -325,6 +398,7 @@ async def _choose_parts(
             parts.cancelled.append(messenger.learn_link(services.link))
     if settings.role in {"all", "bot"} and messenger is not None:
         lead(f"bot {messenger.bot.id}", messenger.receive_updates)
+        lead("own bots", messenger.own_bots.run)
     if settings.role in {"all", "worker"}:
         housekeeping = Housekeeping(storage, system_clock, settings.session_retention_days)
 

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from taproof import audit_cli, developers_cli, login_cli, tokens_cli, transfer_cli, webhooks_cli
+from taproof import (
+    audit_cli,
+    developers_cli,
+    login_cli,
+    master_key_cli,
+    tokens_cli,
+    transfer_cli,
+    users_cli,
+    webhooks_cli,
+)
 from taproof.command import Given, command, load, with_projects
 from taproof.core.clock import system_clock
 from taproof.core.model import Actor
@@ -51,6 +60,8 @@ developers = _group("developers", "Developers: who may use the API.")
 tokens = _group("tokens", "The access tokens of developers.")
 projects = _group("projects", "Projects: what users sign in to.")
 webhooks = _group("webhooks", "Webhooks: what an application is told.")
+users = _group("users", "The people who sign in with the messenger.")
+master_key = _group("master-key", "The master key, which stored secrets are encrypted under.")
 
 
 # ---- the service
@@ -184,7 +195,7 @@ def _every_command(
 # ---- projects
 
 
-@command(projects, "create", *_STORE, "webhook_allow", "webhook_ports")
+@command(projects, "create", *_STORE, "webhook_allow", "webhook_ports", "plan_projects")
 def create_project(
     given: Given,
     email: Email,
@@ -258,7 +269,9 @@ def list_projects(given: Given, email: Email, *, as_json: AsJson = False) -> Non
 developers_cli.add_to(developers)
 tokens_cli.add_to(tokens)
 webhooks_cli.add_to(webhooks)
-for _each in (developers, tokens, projects, webhooks):
+users_cli.add_to(users)
+master_key_cli.add_to(master_key)
+for _each in (developers, tokens, projects, webhooks, users, master_key):
     commands.add_typer(_each)
 login_cli.add_to(commands)
 audit_cli.add_to(commands)

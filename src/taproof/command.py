@@ -32,6 +32,7 @@ _ENDS: Final = {"invalid_settings": 2}
 _MUST: Final = {
     **{name: (called(name), option.must) for name, option in OPTIONS.items()},
     "plan": ("--plan", "must be free, pro or business"),
+    "to_plan": ("PLAN", "must be free, pro or business"),
     "limit": ("--limit", "must be a whole number from 1 to 10000"),
     "expires_days": ("--expires-days", "must be a whole number of days from 1 to 3650"),
     "listen_port": ("--port", "must be a whole number from 0 to 65535"),

@@ -16,6 +16,7 @@ from taproof.options import called
 from taproof.printing import SHOWN_ONCE, print_json, print_secrets, print_table, to_the_minute
 
 if TYPE_CHECKING:
+    from taproof.core.model import Developer
     from taproof.service.developers import Developers
     from taproof.service.invitations import CreatedInvitation
     from taproof.storage.protocol import Storage
@@ -30,6 +31,7 @@ def add_to(developers: typer.Typer) -> None:
     """Add the commands."""
     command(developers, "add", *_STORE)(add_developer)
     command(developers, "invite", *_STORE, "base_url")(invite_developer)
+    command(developers, "plan", *_STORE)(change_plan)
     command(developers, "list", *_STORE)(list_developers)
 
 
@@ -118,6 +120,38 @@ def invite_developer(
                 "It ends every browser's sign-in there, but access tokens live on. List them, and revoke what is not "
                 f"known:\n  taproof tokens list {quoted}\n  taproof tokens revoke {quoted} TOKEN_ID"
             )
+
+
+def change_plan(
+    given: Given,
+    email: Email,
+    to_plan: Annotated[Plan, typer.Argument(metavar="PLAN", help="free, pro or business.", show_default=False)],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Put a developer on another plan.
+
+    On free their projects stop collecting phone numbers at once. What is over a limit of the new plan stays.
+    """
+
+    async def work(storage: "Storage") -> "tuple[Developer, bool]":
+        from taproof.service.developers import Developers
+        from taproof.service.plans import Plans
+
+        developer = await Developers(storage, system_clock, system_entropy).read_developer(email)
+        plans = Plans(storage, system_clock, system_entropy, projects={}, sign_ins={})
+        return developer, await plans.change_plan(developer, to_plan)
+
+    developer, changed = with_storage(given, work)
+    if as_json:
+        before = developer.plan if changed else to_plan
+        print_json({"id": developer.id, "email": developer.email, "plan": to_plan, "plan_before": before})
+    elif not changed:
+        typer.echo(f"{developer.email} is on the plan {to_plan} already.")
+    else:
+        typer.echo(f"{developer.email} is on the plan {to_plan} now; before it was {developer.plan}.")
+        if to_plan == "free":
+            typer.echo("Their projects collect no phone numbers from here on. Those that were collected are kept.")
 
 
 def list_developers(given: Given, *, as_json: AsJson = False) -> None:

@@ -5,11 +5,12 @@ import contextlib
 import resource
 import socket
 import ssl
-from typing import Final
+from typing import Any, Final
 
 from granian.constants import HTTPModes, Interfaces, SSLProtocols
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
+from granian.net import SocketHolder  # type: ignore[attr-defined]
 from granian.server.embed import Server
 
 from taproof.core.errors import TaproofError
@@ -21,6 +22,10 @@ from taproof.web.transport import HttpsOnly
 CONNECTIONS: Final = 16_384
 """Connections that one process serves at a time: more than calls may wait in it (`service/waiting.py`), so that others
 are answered meanwhile. Further ones wait to be accepted."""
+
+
+SEND_BUFFER: Final = 64 * 1024
+"""Bytes of an answer that the kernel keeps for one connection until its client has read them."""
 
 
 class AddressInUse(TaproofError):
@@ -82,9 +87,27 @@ def check_listening(settings: Settings) -> None:
         ) from error
 
 
+class _Server(Server):
+    """Granian's server on a socket of our own making, whose options the accepted connections have too.
+
+    A client that asks for much and reads next to nothing would otherwise fill megabytes of the kernel's memory with
+    each connection; once the share of all TCP connections is used up, every connection of the machine crawls.
+    """
+
+    def _init_shared_socket(self) -> None:
+        listener = socket.socket(socket.AF_INET6 if ":" in self.bind_addr else socket.AF_INET, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+        listener.bind((self.bind_addr, self.bind_port))
+        # The parameters are those that it is pickled with; it listens, and closes the socket in the end.
+        holder: Any = SocketHolder
+        self._shd = holder(listener.detach(), False, self.backlog)  # noqa: FBT003
+
+
 def create_server(settings: Settings, app: AsgiApp) -> Server:
     """Return the HTTP server of an application. Processes that listen on one port share its connections."""
-    return Server(
+    return _Server(
         HttpsOnly(app, settings.trusted_proxy),
         address=settings.host,
         port=settings.port,

@@ -166,7 +166,8 @@ def _wait(service: "_Service", device_code: str, seconds: float, interval: float
             if answer.code == "access_denied":
                 # What the service tells a program to do next, in the words of this command.
                 raise LoginFailed(_START_ANEW.sub(_RUN_AGAIN, answer.sentence))
-            if (answer.code != "authorization_pending" and answer.status < 500) or not left:
+            passes = answer.code == "authorization_pending" or answer.status == 429 or answer.status >= 500
+            if not passes or not left:
                 raise ServiceUnusable(f"{service.address} gave no access token: {answer.sentence}")
         # A service that has no place left for those who wait, or is just starting, answers at once.
         time.sleep(max(0.0, min(interval, left) - (time.monotonic() - asked_at)))

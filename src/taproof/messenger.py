@@ -4,24 +4,44 @@ Whoever needs this module imports it when the rest of the service answers: with 
 """
 
 import asyncio
+import functools
 import ssl
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from taproof.bot import calls
-from taproof.bot.connection import BotApiUnreachableError, BotTokenRefusedError, create_bot, fetch_username
+from taproof.bot.accounts import fetch_account
+from taproof.bot.commands import announce_commands
+from taproof.bot.connection import (
+    BotApiSession,
+    BotApiUnreachableError,
+    BotTokenRefusedError,
+    Reconnection,
+    bot_on,
+    create_bot,
+    fetch_username,
+    open_session,
+)
 from taproof.bot.handlers import build_dispatcher
+from taproof.bot.own_bots import PACE_SECONDS, OwnBots
+from taproof.bot.own_webhooks import OwnWebhooks, keep_webhook
 from taproof.bot.polling import LongPolling
+from taproof.bot.reply_limits import ReplyLimits
 from taproof.bot.updates import UpdateIntake
+from taproof.bot.user_control import user_control_acts
 from taproof.bot.webhook import WebhookEndpoint, register_webhook
-from taproof.core.clock import system_clock
+from taproof.core.clock import MINUTE, system_clock
+from taproof.core.gcra import Rate
 from taproof.core.sealing import Sealer
 from taproof.link import MessengerLink
 from taproof.listening import own_address
 from taproof.sandbox_mode import RunningSandbox
+from taproof.service.bots import BotAccount, Bots
 from taproof.service.signin import SignIn
+from taproof.service.user_control import UserControl
 from taproof.settings import WEBHOOK_PATH, Settings
 from taproof.storage.protocol import Storage
 
@@ -30,6 +50,9 @@ if TYPE_CHECKING:
     from aiogram import Bot
 
 _USERNAME_RETRY: Final = 5.0
+_UNHURRIED: Final = Rate(100_000, MINUTE)
+_SECRET_LOOK: Final = 5.0
+"""Seconds between two looks at whether the webhook's secret is another one, since the master key is."""
 
 _log = structlog.get_logger(__name__)
 
@@ -41,8 +64,14 @@ class Messenger:
     bot: "Bot"
     webhook: WebhookEndpoint
     """Answers the messenger's calls, where updates come in that way."""
+    own_bots: OwnBots
+    """The bots of projects, for the one process that runs them."""
+    own_webhooks: OwnWebhooks
+    """The same as `webhook` for them, in any process."""
+    close: Callable[[], Awaitable[None]]
     _intake: UpdateIntake
-    _webhook_secret: str
+    _webhook_secrets: Callable[[], list[str]]
+    """The one that the messenger is told first; others while the master key is rotated."""
     _settings: Settings
 
     async def learn_link(self, link: MessengerLink) -> None:
@@ -61,12 +90,22 @@ class Messenger:
 
     async def receive_updates(self, since: int) -> None:
         """Receive updates the way that the settings say until cancelled; nobody else has polled since then (ms)."""
+        announcing = asyncio.create_task(announce_commands(self.bot))
+        try:
+            await self._receive_updates(since)
+        finally:
+            announcing.cancel()
+
+    async def _receive_updates(self, since: int) -> None:
         if self._settings.bot_updates == "polling":
             await LongPolling(self.bot, self._intake, since).run()
         else:
             url = f"{self._settings.base_url}{WEBHOOK_PATH}"
-            await register_webhook(self.bot, url, self._webhook_secret)
-            await asyncio.Event().wait()
+            while True:
+                secret = self._webhook_secrets()[0]
+                await register_webhook(self.bot, url, secret)
+                while self._webhook_secrets()[0] == secret:  # noqa: ASYNC110 — a file changes, which nobody tells.
+                    await asyncio.sleep(_SECRET_LOOK)
 
 
 def prepare() -> None:
@@ -74,18 +113,78 @@ def prepare() -> None:
     calls.build_models()
 
 
+async def ask_messenger(settings: Settings, token: str) -> BotAccount:
+    """Return the bot that has this token; raises BotTokenRefused or MessengerUnavailable."""
+    api_url, tls = _bot_api(settings)
+    return await fetch_account(token, api_url, tls=tls)
+
+
 def connect_messenger(
-    settings: Settings, signin: SignIn, storage: Storage, sealer: Sealer, sandbox: RunningSandbox | None
+    settings: Settings,
+    signin: SignIn,
+    storage: Storage,
+    sealer: Sealer,
+    sandbox: RunningSandbox | None,
+    *,
+    bots: Bots,
+    show_own_bots: Callable[[int, int], None],
 ) -> Messenger:
     """Return the messenger's side of this process, with the sandbox's bot or the one that the settings name."""
+    api_url, tls = _bot_api(settings)
     if sandbox is not None:
-        bot = create_bot(sandbox.bot_token, f"{own_address(settings)}/sandbox", tls=_trusting_oneself(settings))
+        token = sandbox.bot_token
     else:
         token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
-        bot = create_bot(token, settings.bot_api_url)
-    intake = UpdateIntake(bot, build_dispatcher(signin, system_clock), storage, system_clock)
-    secret = sealer.derive(f"telegram webhook secret {bot.id}")
-    return Messenger(bot, WebhookEndpoint(intake, secret), intake, secret, settings)
+    bot = create_bot(token, api_url, tls=tls)
+    acts = user_control_acts(UserControl(storage, signin, system_clock))
+    # Whoever tries something out signs in over and over, always as the same few pretend users.
+    limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
+    dispatcher = build_dispatcher(signin, system_clock, acts, limits)
+    intake = UpdateIntake(bot, dispatcher, storage, system_clock)
+    secrets = functools.partial(sealer.derive_all, f"telegram webhook secret {bot.id}")
+
+    @functools.cache
+    def own_session() -> BotApiSession:
+        # One for all of them, made for the first: it takes long to read all certificate authorities, and much room to
+        # keep them. Nobody waits for a connection.
+        return open_session(api_url, tls=tls, limit=0)
+
+    def connect(own_token: str) -> "Bot":
+        return bot_on(own_session(), own_token)
+
+    def own_intake(own: "Bot") -> UpdateIntake:
+        return UpdateIntake(own, dispatcher, storage, system_clock, own.id)
+
+    def own_secrets(bot_id: int) -> list[str]:
+        return sealer.derive_all(f"telegram webhook secret of own bot {bot_id}")
+
+    async def receive(own: "Bot", reconnection: Reconnection) -> None:
+        if settings.bot_updates == "polling":
+            await LongPolling(own, own_intake(own), system_clock(), reconnection, pace=PACE_SECONDS).run()
+        else:
+            await keep_webhook(own, f"{settings.base_url}{WEBHOOK_PATH}/{own.id}", own_secrets, reconnection)
+
+    async def close() -> None:
+        sessions = [bot.session, *([own_session()] if own_session.cache_info().currsize else [])]
+        await asyncio.gather(*(each.close() for each in sessions))
+
+    return Messenger(
+        bot,
+        WebhookEndpoint(intake, secrets),
+        OwnBots(bots, connect, receive, bot, show_own_bots),
+        OwnWebhooks(bots, lambda own_token: own_intake(connect(own_token)), own_secrets),
+        close,
+        intake,
+        secrets,
+        settings,
+    )
+
+
+def _bot_api(settings: Settings) -> tuple[str, ssl.SSLContext | None]:
+    """Return the address of the Bot API, and what to trust there instead of the public certificate authorities."""
+    if settings.sandbox:
+        return f"{own_address(settings)}/sandbox", _trusting_oneself(settings)
+    return settings.bot_api_url, None
 
 
 def _trusting_oneself(settings: Settings) -> ssl.SSLContext | None:

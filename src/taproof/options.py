@@ -35,9 +35,16 @@ _LISTEN: Final = "Where it listens"
 _PROCESSES: Final = "Processes and nodes"
 _MESSENGER: Final = "The messenger"
 _WEBHOOKS: Final = "Webhooks"
+_LIMITS: Final = "Abuse limits"
 _STORE: Final = "The store"
+_PLANS: Final = "Plans"
 _LOGS: Final = "Logs"
+_BY_PLAN: Final = (
+    "must be plans, each once with a whole number, such as free=3,pro=20; plans are free, pro and business, and one"
+    " that is left out has no limit"
+)
 _SWITCH: Final = "must be 1 or 0"
+_RATE: Final = "must be a number from 1 to 1000000, a slash and second, minute or hour, such as 60/minute; or off"
 
 OPTIONS: Final[dict[str, Option]] = {
     "sandbox": Option(
@@ -130,6 +137,13 @@ OPTIONS: Final[dict[str, Option]] = {
         help="Address that sign-in links begin with.",
         must="must be an https:// address without ? or #, such as https://t.me/my_bot",
     ),
+    "geoip_file": Option(
+        flag="--geoip-file",
+        panel=_MESSENGER,
+        metavar="FILE",
+        help="City or Country database (.mmdb) of MaxMind or DB-IP, for prompts to tell roughly where a request is from.",
+        must="must name a file that can be read: an .mmdb database of cities or countries",
+    ),
     "webhook_allow": Option(
         flag="--webhook-allow",
         panel=_WEBHOOKS,
@@ -148,6 +162,23 @@ OPTIONS: Final[dict[str, Option]] = {
         help="Ports that webhooks may be posted to. Repeat it, or separate with commas.",
         must="must be whole numbers from 1 to 65535, separated by commas",
         many=True,
+    ),
+    "generate_limit_address": Option(
+        flag="--generate-limit-address",
+        panel=_LIMITS,
+        metavar="NUMBER/UNIT|off",
+        default="60/minute",
+        help="How many sign-ins one client address may start from browsers and apps; as many may come at once.",
+        must=_RATE,
+    ),
+    "generate_limit_project": Option(
+        flag="--generate-limit-project",
+        panel=_LIMITS,
+        metavar="NUMBER/UNIT|off",
+        default="6000/minute",
+        help="How many sign-ins of one project may be started, from browsers and apps, and as many again by its own"
+        " servers; as many may come at once.",
+        must=_RATE,
     ),
     "database_url": Option(
         flag="--database",
@@ -171,8 +202,10 @@ OPTIONS: Final[dict[str, Option]] = {
         panel=_STORE,
         metavar="KEY",
         default="with SQLite made once, kept beside the database",
-        help="Base64 of 32 bytes that stored secrets are encrypted with; with PostgreSQL the same on every node.",
-        must="must be the base64 of exactly 32 bytes; make one with: openssl rand -base64 32",
+        help="Base64 of 32 bytes that stored secrets are encrypted with; with PostgreSQL the same on every node."
+        " Several, with commas between, while one takes the place of another: the first encrypts, all decrypt.",
+        must="must be the base64 of exactly 32 bytes, or several of these with commas between; make one with:"
+        " openssl rand -base64 32",
     ),
     "session_retention_days": Option(
         flag="--session-retention-days",
@@ -181,6 +214,26 @@ OPTIONS: Final[dict[str, Option]] = {
         default="90",
         help="How long sessions are kept. Counters and analytics outlive them.",
         must="must be a whole number of days from 1 to 3650",
+    ),
+    "plan_projects": Option(
+        flag="--plan-projects",
+        panel=_PLANS,
+        metavar="PLAN=NUMBER",
+        default="no limit on any plan",
+        help="How many projects a developer may have, by plan, such as free=3,pro=20. Repeat it, or separate with"
+        " commas.",
+        must=_BY_PLAN,
+        many=True,
+    ),
+    "plan_sign_ins": Option(
+        flag="--plan-sign-ins",
+        panel=_PLANS,
+        metavar="PLAN=NUMBER",
+        default="no limit on any plan",
+        help="How many sign-ins a developer's users may confirm in a calendar month (UTC), by plan. Repeat it, or"
+        " separate with commas.",
+        must=_BY_PLAN,
+        many=True,
     ),
     "role": Option(
         flag="--role",

@@ -15,7 +15,10 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings.sources import NoDecode
 
 from taproof.core.address_rules import AddressRules
+from taproof.core.clock import HOUR, MINUTE, SECOND
 from taproof.core.errors import TaproofError
+from taproof.core.gcra import Rate
+from taproof.core.model import Plan
 from taproof.core.sealing import Sealer
 from taproof.core.webhook_url import is_loopback
 from taproof.options import OPTIONS, PREFIX, called
@@ -25,7 +28,10 @@ WEBHOOK_PATH: Final = "/bot/webhook"
 """Where below the base URL the messenger posts updates. It is here so that `doctor` need not import the service."""
 _SQLITE: Final = "sqlite:///"
 _POSTGRES: Final = ("postgresql://", "postgres://")
+_HIGHEST_LIMIT: Final = 1_000_000_000
 _API_ROLES: Final = frozenset({"all", "api"})
+_UNITS: Final = {"second": SECOND, "minute": MINUTE, "hour": HOUR}
+_HIGHEST_RATE: Final = 1_000_000
 
 
 class InvalidSettings(TaproofError):
@@ -149,11 +155,33 @@ def _allowed(value: str) -> tuple[str, ...]:
     return allowed
 
 
+def _by_plan(value: str) -> dict[str, str]:
+    pairs = [part.partition("=") for part in _listed(value)]
+    found = {plan.strip().lower(): number.strip() for plan, _, number in pairs}
+    if len(found) != len(pairs) or not all(number.isascii() and number.isdigit() for number in found.values()):
+        raise ValueError("not a number for each plan")
+    return found
+
+
 def _ports(value: str) -> list[str]:
     ports = _listed(value)
     if not ports:
         raise ValueError("no port")
     return ports
+
+
+def _rate(value: str) -> Rate | None:
+    """Return what `60/minute` says; None for `off`."""
+    if value.lower() == "off":
+        return None
+    number, _, unit = value.lower().partition("/")
+    window = _UNITS.get(unit.strip())
+    if window is None or not (number.strip().isascii() and number.strip().isdigit() and len(number) <= 8):
+        raise ValueError("not a rate")
+    rate = Rate(int(number), window)
+    if not 1 <= rate.number <= _HIGHEST_RATE:
+        raise ValueError("out of range")
+    return rate
 
 
 _CHECKS: Final[dict[str, Callable[[str], object]]] = {
@@ -167,8 +195,13 @@ _CHECKS: Final[dict[str, Callable[[str], object]]] = {
     # A Bot API server in one's own network speaks plain HTTP only, so that is allowed; `doctor` warns of it.
     "bot_api_url": _server,
     "messenger_link_base": _link_base,
+    "geoip_file": _readable,
     "webhook_allow": _allowed,
     "webhook_ports": _ports,
+    "plan_projects": _by_plan,
+    "plan_sign_ins": _by_plan,
+    "generate_limit_address": _rate,
+    "generate_limit_project": _rate,
     "database_url": _database_url,
     "master_key": _master_key,
     "role": str.lower,
@@ -222,9 +255,16 @@ class Settings(BaseSettings):
     bot_updates: Literal["polling", "webhook"] = Field(default="polling", description=OPTIONS["bot_updates"].help)
     bot_api_url: str = Field(default=BOT_API, description=OPTIONS["bot_api_url"].help)
     messenger_link_base: str | None = Field(default=None, description=OPTIONS["messenger_link_base"].help)
+    geoip_file: Path | None = Field(default=None, description=OPTIONS["geoip_file"].help)
     webhook_allow: Annotated[tuple[str, ...], NoDecode] = Field(default=(), description=OPTIONS["webhook_allow"].help)
     webhook_ports: Annotated[frozenset[Annotated[int, Field(ge=1, le=65535)]], NoDecode] = Field(
         default_factory=_default_webhook_ports, description=OPTIONS["webhook_ports"].help
+    )
+    generate_limit_address: Annotated[Rate | None, NoDecode] = Field(
+        default=Rate(60, MINUTE), description=OPTIONS["generate_limit_address"].help
+    )
+    generate_limit_project: Annotated[Rate | None, NoDecode] = Field(
+        default=Rate(6_000, MINUTE), description=OPTIONS["generate_limit_project"].help
     )
     database_url: str = Field(
         default_factory=_default_database_url, description=OPTIONS["database_url"].help, repr=False
@@ -232,6 +272,12 @@ class Settings(BaseSettings):
     pgbouncer: bool = Field(default=False, description=OPTIONS["pgbouncer"].help)
     master_key: SecretStr | None = Field(default=None, description=OPTIONS["master_key"].help)
     session_retention_days: int = Field(default=90, ge=1, le=3650, description=OPTIONS["session_retention_days"].help)
+    plan_projects: Annotated[dict[Plan, Annotated[int, Field(le=_HIGHEST_LIMIT)]], NoDecode] = Field(
+        default_factory=dict, description=OPTIONS["plan_projects"].help
+    )
+    plan_sign_ins: Annotated[dict[Plan, Annotated[int, Field(le=_HIGHEST_LIMIT)]], NoDecode] = Field(
+        default_factory=dict, description=OPTIONS["plan_sign_ins"].help
+    )
     role: Literal["all", "api", "worker", "bot"] = Field(default="all", description=OPTIONS["role"].help)
     workers: int = Field(default=1, ge=1, le=64, description=OPTIONS["workers"].help)
     log_level: Literal["debug", "info", "warning", "error"] = Field(

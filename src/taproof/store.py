@@ -5,15 +5,17 @@ should not. Each driver is imported when it is used, so that a service on one st
 """
 # ruff: noqa: PLC0415 — see above.
 
+from collections.abc import Callable
 from pathlib import Path
 
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import TaproofError
 from taproof.core.sealing import Sealer
-from taproof.master_key import read_or_make_master_key
+from taproof.master_key import KeyFile, read_or_make_master_key
 from taproof.options import NO_MASTER_KEY
 from taproof.service.installation import check_master_key, has_master_key
+from taproof.service.plans import Plans
 from taproof.service.projects import Projects
 from taproof.settings import Settings, database_file, is_postgres
 from taproof.storage.protocol import Storage
@@ -65,12 +67,13 @@ def master_key_file(database_url: str) -> Path:
 
 
 async def open_sealer(settings: Settings, storage: Storage) -> Sealer:
-    """Return the sealer for this store's master key.
+    """Return the sealer for this store's master key; with a key file it follows that file from here on.
 
     Raises:
         MasterKeyWrong: it is not the store's.
         MasterKeyMissing: the store is PostgreSQL, and no key was given.
     """
+    newer: Callable[[], str | None] | None = None
     if settings.master_key is not None:
         key = settings.master_key.get_secret_value()
     elif is_postgres(settings.database_url):
@@ -79,12 +82,19 @@ async def open_sealer(settings: Settings, storage: Storage) -> Sealer:
     else:
         path = master_key_file(settings.database_url)
         key = read_or_make_master_key(path, system_entropy, may_make=not await has_master_key(storage))
+        newer = KeyFile(path).newer
     try:
-        sealer = Sealer(key)
+        sealer = Sealer(key, newer)
     except ValueError as error:
         raise TaproofError(f"The master key cannot be used: {error}.") from None
     await check_master_key(storage, sealer, system_entropy)
     return sealer
+
+
+def open_plans(settings: Settings, storage: Storage) -> Plans:
+    """Return the use cases of plans, with the limits of these settings."""
+    limits = {"projects": settings.plan_projects, "sign_ins": settings.plan_sign_ins}
+    return Plans(storage, system_clock, system_entropy, **limits)
 
 
 def open_projects(settings: Settings, storage: Storage, sealer: Sealer) -> Projects:
@@ -98,4 +108,5 @@ def open_projects(settings: Settings, storage: Storage, sealer: Sealer) -> Proje
         webhook_ports=settings.webhook_ports,
         # The sandbox alone takes webhook URLs on plain HTTP, to loopback.
         allow_loopback_http=settings.sandbox,
+        limits=settings.plan_projects,
     )

@@ -7,7 +7,7 @@ import gzip
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, cast
@@ -24,7 +24,7 @@ from taproof.printing import print_json, print_table
 if TYPE_CHECKING:
     from taproof.core.sealing import Sealer
     from taproof.settings import Settings
-    from taproof.storage.transfer import Source, Target
+    from taproof.storage.transfer import Row, Source, Target
 
 _STORE: Final = ("database_url", "pgbouncer", "sandbox")
 _STANDARD: Final = "-"
@@ -87,16 +87,21 @@ def import_from(
     The database is made or brought up to date first. It needs the master key that the exported one was used with.
     """
     settings = load(given)
-    rows, is_sandbox = asyncio.run(_import(settings, file))
+    rows, is_sandbox, unknown = asyncio.run(_import(settings, file))
 
     from taproof.settings import shown_database
 
     database = shown_database(settings.database_url)
     if as_json:
-        print_json({"database": database, "file": file, "rows": rows})
+        print_json({"database": database, "file": file, "rows": rows, "under_other_keys": unknown})
     else:
         print_table(("table", "rows"), [(table, f"{count:,}") for table, count in rows.items()], empty="")
         typer.echo(f"\nImported {sum(rows.values()):,} rows into {database}; every table was counted and is complete.")
+        if unknown:
+            typer.echo(
+                f"{unknown:,} values in it are encrypted under a key that was not given. If it was exported while the "
+                "master key was rotated, bring along both keys, which may stand in the key file of that time."
+            )
         serve = "taproof serve --sandbox" if is_sandbox else "taproof serve"
         typer.echo(f"Check it with: taproof doctor. Then start it, with the same master key: {serve}")
         if settings.master_key is not None:
@@ -124,7 +129,7 @@ async def _export(settings: "Settings", file: str) -> int:
             return await write_export(source, write, iso8601(system_clock()), on_rows)
 
 
-async def _import(settings: "Settings", file: str) -> tuple[dict[str, int], bool]:
+async def _import(settings: "Settings", file: str) -> tuple[dict[str, int], bool, int]:
     from taproof import store
     from taproof.service.installation import KEY_MARK, MODE_MARK
     from taproof.storage.transfer import ExportReader
@@ -142,8 +147,9 @@ async def _import(settings: "Settings", file: str) -> tuple[dict[str, int], bool
         reader = ExportReader(lines)
         await store.migrate(settings.database_url)
         async with _open_target(settings) as target:
-            rows = await reader.copy_to(target, check_mark, lambda: progress(position(), size))
-    return rows, is_sandbox
+            counting = _CountingUnknown(target, sealer)
+            rows = await reader.copy_to(counting, check_mark, lambda: progress(position(), size))
+    return rows, is_sandbox, counting.count
 
 
 def _open_source(settings: "Settings") -> "AbstractAsyncContextManager[Source]":
@@ -191,25 +197,50 @@ def _given_sealer(settings: "Settings") -> "Sealer | None":
 
 def _check_key(settings: "Settings", sealer: "Sealer | None", check: bytes) -> None:
     from taproof.service.installation import KEY_MARK
-    from taproof.settings import is_postgres
 
-    ways = f"set {variable('master_key')} to it: with SQLite it is in the file <database>.key beside the old database"
-    if not is_postgres(settings.database_url):
-        from taproof.store import master_key_file
-
-        ways = f"copy the old database's key file to {master_key_file(settings.database_url).absolute()}, or {ways}"
     if sealer is None:
         raise MasterKeyNeeded(
             f"The secrets in this export are encrypted under the master key of the old installation. Bring it along: "
-            f"{ways}. Nothing was imported."
+            f"{_ways(settings)}. Nothing was imported."
         )
     try:
         sealer.unseal(check, KEY_MARK)
     except SealBroken:
         raise MasterKeyWrong(
-            f"The master key given here is not that of the exported database. Bring along the right one: {ways}. "
-            "Nothing was imported."
+            f"The master key given here is not that of the exported database. Bring along the right one: "
+            f"{_ways(settings)}. Nothing was imported."
         ) from None
+
+
+def _ways(settings: "Settings") -> str:
+    from taproof.settings import is_postgres
+    from taproof.store import master_key_file
+
+    ways = f"set {variable('master_key')} to it: with SQLite it is in the file <database>.key beside the old database"
+    if is_postgres(settings.database_url):
+        return ways
+    return f"copy the old database's key file to {master_key_file(settings.database_url).absolute()}, or {ways}"
+
+
+class _CountingUnknown:
+    """The target of an import, which counts what is sealed under none of the keys.
+
+    An export that was made while the master key was rotated needs both of its keys, and the check tells of one alone.
+    """
+
+    def __init__(self, target: "Target", sealer: "Sealer | None") -> None:
+        self.choose_owner, self.commit = target.choose_owner, target.commit
+        self.count = 0
+        self._insert = target.insert
+        self._sealer = sealer
+
+    async def insert(self, table: str, rows: "Sequence[Row]", lines: Sequence[int]) -> None:
+        from taproof.storage.transfer import TABLES
+
+        for place, column in enumerate(TABLES[table]):
+            if column.name.startswith("sealed_") and self._sealer is not None:
+                self.count += sum(row[place] is not None and not self._sealer.knows(row[place]) for row in rows)
+        await self._insert(table, rows, lines)
 
 
 def _where_the_key_is(settings: "Settings") -> str:

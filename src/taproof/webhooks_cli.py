@@ -116,7 +116,7 @@ def listen(
 
 async def _stored_secrets(storage: "Storage", sealer: "Sealer", project_id: str) -> list[str]:
     """Return the current secret and, during a rotation, the one that will follow it."""
-    from taproof.service.signin import webhook_secret_binding
+    from taproof.service.bindings import webhook_secret_binding
 
     sealed = await storage.read_webhook_secrets(project_id)
     if sealed is None:

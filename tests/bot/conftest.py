@@ -16,15 +16,18 @@ import pytest
 from aiogram import Bot
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from tests.bot.phone_asking import OPTIONAL, REQUIRED, Asking
 
 from taproof.bot.connection import create_bot
 from taproof.bot.handlers import build_dispatcher
 from taproof.bot.updates import UpdateIntake
+from taproof.bot.user_control import user_control_acts
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
 from taproof.core.model import Developer, Project, Session
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.signin import SignIn
+from taproof.service.user_control import UserControl
 from taproof.storage.sqlite import SqliteStorage
 
 TOKEN = "7000000001:AAtestTESTtestTESTtestTESTtestTESTtest"
@@ -206,25 +209,30 @@ async def storage(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqliteStora
     await store.close()
 
 
-async def add_project(store: SqliteStorage, now: int, name: str, project_id: str = PROJECT_ID) -> None:
+async def add_project(store: SqliteStorage, now: int, name: str, project_id: str = PROJECT_ID, **settings: Any) -> None:
     project = Project(
         id=project_id,
-        developer_id="dev_1",
+        developer_id=settings.pop("developer_id", "dev_1"),
         name=name,
         secret_key_preview="sk_a…b",
         sealed_webhook_secret=b"sealed",
         webhook_url="https://example.org/hook",
         is_active=True,
         public_access=True,
-        collect_phone=False,
+        collect_phone=settings.pop("collect_phone", False),
         created_at=now,
+        **settings,
     )
     await store.create_project(project, hashlib.sha256(project_id.encode()).digest())
 
 
 @pytest.fixture
-def signin(storage: SqliteStorage, clock: HandClock) -> SignIn:
-    sealer = Sealer(new_master_key(system_entropy))
+def sealer() -> Sealer:
+    return Sealer(new_master_key(system_entropy))
+
+
+@pytest.fixture
+def signin(storage: SqliteStorage, clock: HandClock, sealer: Sealer) -> SignIn:
     return SignIn(storage, sealer, lambda: "https://t.me/Sign_In_Bot", clock, system_entropy)
 
 
@@ -249,9 +257,22 @@ async def bot(api: ScriptedApi) -> AsyncIterator[Bot]:
 
 @pytest.fixture
 def intake(bot: Bot, signin: SignIn, storage: SqliteStorage, clock: HandClock) -> UpdateIntake:
-    return UpdateIntake(bot, build_dispatcher(signin, clock), storage, clock)
+    acts = user_control_acts(UserControl(storage, signin, clock))
+    return UpdateIntake(bot, build_dispatcher(signin, clock, acts), storage, clock)
 
 
 @pytest.fixture
 def phone(signin: SignIn, storage: SqliteStorage) -> Phone:
     return Phone(signin, storage)
+
+
+@pytest.fixture
+async def asking(
+    phone: Phone, intake: UpdateIntake, api: ScriptedApi, sealer: Sealer, storage: SqliteStorage, clock: HandClock
+) -> Asking:
+    """A user of projects that collect phone numbers."""
+    await storage.create_developer(Developer("dev_pro", "pro@example.org", "pro", clock()))
+    more: dict[str, Any] = {"developer_id": "dev_pro", "collect_phone": True}
+    await add_project(storage, clock(), "Acme & Söhne <shop>", REQUIRED, phone_required=True, **more)
+    await add_project(storage, clock(), "Acme & Söhne <shop>", OPTIONAL, phone_required=False, **more)
+    return Asking(phone, intake, api, sealer)

@@ -6,11 +6,17 @@ import pytest
 from structlog.testing import capture_logs
 from tests.bot.conftest import ACME, Fault, HandClock, Phone, ScriptedApi, opened
 
-from taproof.bot.texts import LANGUAGES
+from taproof.bot.control_replies import commands_help
+from taproof.bot.texts import LANGUAGES, Texts
 from taproof.bot.updates import UpdateIntake
 from taproof.core.clock import MINUTE, SECOND
 
 EN = LANGUAGES["en"]
+HELP = f"{EN.help}\n\n{commands_help(EN.control)}"
+
+
+def prompt_text(texts: Texts, age: str) -> str:
+    return texts.prompt.format(project=ACME, context="", age=age, choose="", cancel=texts.cancel_button)
 
 
 # ---- opening a link
@@ -23,7 +29,7 @@ async def test_link_shows_the_prompt(phone: Phone, intake: UpdateIntake, api: Sc
     assert await intake.handle(phone.message(f"/start {session_token}")) == "done"
     [sent] = api.of("sendMessage")
     assert sent["chat_id"] == "11"
-    assert sent["text"] == EN.prompt.format(project=ACME, age="25 seconds ago", cancel="Cancel")
+    assert sent["text"] == prompt_text(EN, "25 seconds ago")
     assert sent["parse_mode"] == "HTML"
     assert sent["link_preview_options"]["is_disabled"] is True
     assert [button["text"] for button in sent["reply_markup"]["inline_keyboard"][0]] == ["Confirm", "Cancel"]
@@ -39,7 +45,7 @@ async def test_prompt_is_in_the_users_language(
     await intake.handle(phone.message(f"/start {session_token}", 11, **{"from": phone.user(language_code=language)}))
     texts = LANGUAGES[language]
     [sent] = api.of("sendMessage")
-    assert sent["text"] == texts.prompt.format(project=ACME, age=texts.just_now, cancel=texts.cancel_button)
+    assert sent["text"] == prompt_text(texts, texts.just_now)
     labels = [button["text"] for button in sent["reply_markup"]["inline_keyboard"][0]]
     assert labels == [texts.confirm_button, texts.cancel_button]
 
@@ -87,7 +93,7 @@ async def test_unknown_payload_is_explained(payload: str, phone: Phone, intake: 
 async def test_anything_else_gets_help(text: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
     """A bare /start, /help and any other text are answered with what the bot is for."""
     await intake.handle(phone.message(text))
-    assert [sent["text"] for sent in api.of("sendMessage")] == [EN.help]
+    assert [sent["text"] for sent in api.of("sendMessage")] == [HELP]
 
 
 async def test_command_may_carry_the_bots_name(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
@@ -105,7 +111,7 @@ async def test_sticker_gets_help_and_service_message_nothing(
     sticker |= {"is_animated": False, "is_video": False}
     await intake.handle(phone.message(None, sticker=sticker))
     await intake.handle(phone.message(None, message_auto_delete_timer_changed={"message_auto_delete_time": 5}))
-    assert [sent["text"] for sent in api.of("sendMessage")] == [EN.help]
+    assert [sent["text"] for sent in api.of("sendMessage")] == [HELP]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +129,7 @@ async def test_command_in_others_words_opens_nothing(
     session_token = await phone.create_session()
     await intake.handle(phone.message(f"/start {session_token}", **more))
     assert (await phone.session(session_token)).opener_id is None
-    assert [sent["text"] for sent in api.of("sendMessage")] == [EN.help]
+    assert [sent["text"] for sent in api.of("sendMessage")] == [HELP]
 
 
 # ---- where the bot keeps silent

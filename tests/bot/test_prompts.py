@@ -7,7 +7,7 @@ import pytest
 from taproof.bot.prompts import opened_reply, outcome_notice, outcome_reply
 from taproof.bot.texts import LANGUAGES
 from taproof.core.clock import MINUTE, SECOND
-from taproof.service.signin import SeenSession
+from taproof.service.decisions import SeenSession
 
 ENGLISH = LANGUAGES["en"]
 SESSION_TOKEN = "A" * 43
@@ -40,11 +40,12 @@ def test_buttons_have_equal_weight() -> None:
     """Confirm and Cancel stand in one row, without decoration, and carry the token within 64 bytes."""
     reply = opened_reply(ENGLISH, SeenSession("opened", "Acme"), SESSION_TOKEN, 0)
     assert reply.buttons is not None
-    [[confirm, cancel]] = reply.buttons.inline_keyboard
+    [[confirm, cancel], [not_me]] = reply.buttons.inline_keyboard
     assert (confirm.text, cancel.text) == ("Confirm", "Cancel")
     assert (confirm.callback_data, cancel.callback_data) == (f"c:{SESSION_TOKEN}", f"x:{SESSION_TOKEN}")
     assert confirm.model_dump(exclude={"text", "callback_data"}) == cancel.model_dump(exclude={"text", "callback_data"})
     assert len(f"c:{SESSION_TOKEN}".encode()) <= 64
+    assert (not_me.text, not_me.callback_data) == (ENGLISH.control.not_me_button, f"r:{SESSION_TOKEN}")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -66,6 +67,7 @@ def test_buttons_have_equal_weight() -> None:
 def test_no_name_breaks_out(name: str, language: str) -> None:
     """A project's name stays inside its own `<code>` and its own isolate, on one line, whatever it holds."""
     plain = re.escape(LANGUAGES[language].prompt).replace(r"\{project\}", "(.*)")
+    plain = plain.replace(r"\{context\}", "").replace(r"\{choose\}", "")
     pattern = plain.replace(r"\{age\}", re.escape(LANGUAGES[language].just_now))
     pattern = pattern.replace(r"\{cancel\}", re.escape(LANGUAGES[language].cancel_button))
     found = re.fullmatch(pattern, opened(name, language=language))

@@ -1,14 +1,34 @@
 """Every language says everything."""
 
 import dataclasses
+import operator
 import string
 
 import pytest
 
+from taproof.bot.context_texts import ContextTexts
+from taproof.bot.phone_texts import PhoneTexts
 from taproof.bot.texts import LANGUAGES, Texts, texts_for
 
-FIELDS = [field.name for field in dataclasses.fields(Texts)]
-IN_POP_UPS = ("confirmed_notice", "cancelled_notice", "expired_notice", "foreign", "unknown")
+FIELDS = [field.name for field in dataclasses.fields(Texts) if field.type is str]
+FIELDS += [f"context.{field.name}" for field in dataclasses.fields(ContextTexts)]
+FIELDS += [f"phone.{field.name}" for field in dataclasses.fields(PhoneTexts)]
+IN_POP_UPS = (
+    "confirmed_notice",
+    "cancelled_notice",
+    "mismatched_notice",
+    "expired_notice",
+    "phone.notice",
+    "phone.over",
+    "foreign",
+    "unknown",
+)
+
+
+def sentence_of(language: str, field: str) -> str:
+    sentence = operator.attrgetter(field)(LANGUAGES[language])
+    assert isinstance(sentence, str)
+    return sentence
 
 
 def placeholders(template: str) -> set[str]:
@@ -19,9 +39,9 @@ def placeholders(template: str) -> set[str]:
 @pytest.mark.parametrize("field", FIELDS)
 def test_sentence_is_complete(language: str, field: str) -> None:
     """Each sentence of each language is there, has English's placeholders, and is safe in HTML and in `format`."""
-    sentence = getattr(LANGUAGES[language], field)
+    sentence = sentence_of(language, field)
     assert sentence.strip() == sentence != ""
-    assert placeholders(sentence) == placeholders(getattr(LANGUAGES["en"], field))
+    assert placeholders(sentence) == placeholders(sentence_of("en", field))
     assert not set("<>&") & set(sentence)
     assert len(sentence) < 1000
 
@@ -30,22 +50,24 @@ def test_sentence_is_complete(language: str, field: str) -> None:
 def test_sentences_differ_between_languages(language: str) -> None:
     """No sentence of a language was left in English."""
     if language != "en":
-        assert not [name for name in FIELDS if getattr(LANGUAGES[language], name) == getattr(LANGUAGES["en"], name)]
+        assert not [name for name in FIELDS if sentence_of(language, name) == sentence_of("en", name)]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_buttons_fit_and_differ(language: str) -> None:
-    """The two labels fit a button (64 characters) and cannot be taken for each other."""
+    """The labels fit a button (64 characters) and cannot be taken for each other."""
     texts = LANGUAGES[language]
-    assert texts.confirm_button.casefold() != texts.cancel_button.casefold()
-    assert max(len(texts.confirm_button), len(texts.cancel_button)) <= 64
+    labels = [texts.confirm_button, texts.cancel_button, texts.phone.share_button, texts.phone.without_button]
+    labels.append(texts.control.not_me_button)
+    assert len({label.casefold() for label in labels}) == len(labels)
+    assert max(map(len, labels)) <= 64
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_pop_ups_fit(language: str) -> None:
     """A pop-up holds 200 characters; a longer one is refused by the Bot API and would never be seen."""
     for name in IN_POP_UPS:
-        assert len(getattr(LANGUAGES[language], name).format(when="\u20682026-11-20 22:44 UTC\u2069")) <= 200
+        assert len(sentence_of(language, name).format(when="\u20682026-11-20 22:44 UTC\u2069")) <= 200
 
 
 @pytest.mark.parametrize(

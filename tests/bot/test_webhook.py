@@ -19,7 +19,7 @@ HEADER = (b"x-telegram-bot-api-secret-token", SECRET.encode())
 
 @pytest.fixture
 def endpoint(intake: UpdateIntake) -> WebhookEndpoint:
-    return WebhookEndpoint(intake, SECRET)
+    return WebhookEndpoint(intake, lambda: [SECRET])
 
 
 class Exchange:
@@ -79,6 +79,18 @@ async def test_stranger_is_refused_unread(
     assert api.calls == []
 
 
+async def test_each_secret_of_a_rotation_is_accepted(intake: UpdateIntake) -> None:
+    """While one takes the place of another both are good, and from then on the old one is not, without a restart."""
+    secrets = ["new", SECRET]
+    endpoint = WebhookEndpoint(intake, lambda: secrets)
+    new = (HEADER[0], b"new")
+    for header in (HEADER, new):
+        assert (await Exchange(b'{"update_id": "x"}', headers=(header,)).to(endpoint))[0] == 200
+    secrets.remove(SECRET)
+    assert (await Exchange(b'{"update_id": "x"}', headers=(new,)).to(endpoint))[0] == 200
+    assert (await Exchange(b'{"update_id": "x"}').to(endpoint))[0] == 401
+
+
 @pytest.mark.parametrize("method", ["GET", "PUT", "HEAD", "OPTIONS"])
 async def test_only_post(method: str, endpoint: WebhookEndpoint) -> None:
     """Updates are posted; anything else is told so."""
@@ -128,7 +140,7 @@ async def test_redelivery_after_a_failure_is_taken_at_once(
     api.fail("sendMessage", Fault(502, raw="<html>"))
     assert (await Exchange(body).to(endpoint))[0] == 503
     with monkeypatch.context() as away:
-        away.setattr(phone.storage, "open_session", unavailable)
+        away.setattr(phone.storage, "read_session", unavailable)
         assert (await Exchange(body).to(endpoint))[0] == 503
     assert (await Exchange(body).to(endpoint))[0] == 200
     assert len(api.of("sendMessage")) == 2
@@ -150,7 +162,7 @@ async def test_whole_sign_in(phone: Phone, endpoint: WebhookEndpoint) -> None:
 async def test_secret_is_mandatory(secret: str, bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
     """There is no way to run the webhook without a secret that the Bot API takes."""
     with pytest.raises(ValueError, match="secret"):
-        WebhookEndpoint(intake, secret)
+        WebhookEndpoint(intake, lambda: [SECRET, secret])
     with pytest.raises(ValueError, match="secret"):
         await register_webhook(bot, "https://example.org/bot/webhook", secret)
     assert api.calls == []

@@ -160,13 +160,14 @@ def test_only_an_access_token_is_kept(run: Run, tmp_path: Path, impostor: Impost
 
 
 def test_a_login_goes_on_through_trouble(run: Run, tmp_path: Path, impostor: Impostor) -> None:
-    """A service that is away for a moment, or has no place for those who wait, is asked again."""
+    """A service that is away for a moment, is asked too often, or has no place for those who wait, is asked again."""
     token = new_key("tap", system_entropy)
     answer = {"access_token": token, "expires_in": 90 * 86_400, "token_id": "tok_1", "email": "ada@example.com"}
     got = json.dumps(answer).encode()
     turns = iter([
         (503, {"X-Error-Code": "store_unavailable"}, b'{"error": "Away."}'),
         (400, {"X-Error-Code": "authorization_pending"}, b'{"error": "Pending."}'),
+        (429, {"X-Error-Code": "rate_limited", "Retry-After": "1"}, b'{"error": "Too many requests."}'),
         (200, {}, got),
     ])  # fmt: skip
 

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from taproof.command import load
+from taproof.core.clock import SECOND
+from taproof.core.gcra import Rate
 from taproof.options import OPTIONS, called, unknown_variables, variable
 from taproof.settings import InvalidSettings, Settings, database_file, load_settings, shown_database
 
@@ -37,6 +39,7 @@ REFUSED: dict[str, list[Any]] = {
     "bot_updates": [CANARY, "push"],
     "bot_api_url": [CANARY, "ftp://example.com", "https://ada:canary-5c1b@example.com"],
     "messenger_link_base": ["http://t.me/bot", "https://t.me/bot?canary-5c1b", CANARY],
+    "geoip_file": [CANARY, "/nowhere/canary-5c1b.mmdb", "/"],
     "webhook_allow": [CANARY, "private;loopback", "10.0.0.1/8", "private,lan", "fd00::/8%canary-5c1b", "fe80::1/200"],
     "webhook_ports": [CANARY, ",", "0", "65536", "443;8443", "443,https", "-1", "4.5"],
     "database_url": [
@@ -58,9 +61,24 @@ REFUSED: dict[str, list[Any]] = {
         "postgresql://user:canary#5c1b@host/db",
         "postgresql://user:12?canary-5c1b@host/db",
     ],
+    "generate_limit_address": [CANARY, "60", "60/", "/minute", "0/minute", "1000001/second", "60/day", "-1/minute"],
+    "generate_limit_project": [CANARY, "1.5/second", "60/minutes", "6 0/minute", "٦/minute", "0", "none"],
     "pgbouncer": ["perhaps", CANARY],
     "master_key": [CANARY, base64.b64encode(b"canary").decode(), KEY[:-4], KEY + "AAAA"],
     "session_retention_days": ["0", "3651", "1.5", CANARY],
+    "plan_projects": [
+        CANARY,
+        "3",
+        "free",
+        "free=",
+        "=3",
+        "gold=3",
+        "free=-1",
+        "free=1.5",
+        "free=3;pro=4",
+        "free=3,FREE=4",
+    ],
+    "plan_sign_ins": [CANARY, "free=many", "free=٣", "free=1000000001", "free=3=4", "unlimited"],
     "role": [CANARY, "web"],
     "workers": ["0", "65", "two", CANARY],
     "log_level": [CANARY, "trace"],
@@ -122,6 +140,7 @@ def test_values_are_read_as_people_write_them(monkeypatch: pytest.MonkeyPatch) -
     for name, value in {
         "TAPROOF_BASE_URL": " https://signin.example.com/ ",
         "TAPROOF_TRUSTED_PROXY": "10.0.0.0/8, fd00::/8,127.0.0.1",
+        "TAPROOF_PLAN_PROJECTS": " Free=3 , pro = 20,",
         "TAPROOF_WEBHOOK_ALLOW": "Private, 127.0.0.2,fd00:1::/32,",
         "TAPROOF_WEBHOOK_PORTS": " 443, 9443",
         "TAPROOF_BOT_TOKEN": f"{TOKEN}\n",
@@ -129,6 +148,8 @@ def test_values_are_read_as_people_write_them(monkeypatch: pytest.MonkeyPatch) -
         "TAPROOF_LOG_LEVEL": "WARNING",
         "TAPROOF_SANDBOX": "yes",
         "TAPROOF_SANDBOX_ALLOW_REMOTE": "1",
+        "TAPROOF_GENERATE_LIMIT_ADDRESS": " 10 / Second",
+        "TAPROOF_GENERATE_LIMIT_PROJECT": "OFF",
         "TAPROOF_MASTER_KEY": f"{KEY}\n",
     }.items():
         monkeypatch.setenv(name, value)
@@ -143,6 +164,10 @@ def test_values_are_read_as_people_write_them(monkeypatch: pytest.MonkeyPatch) -
     assert settings.log_level == "warning"
     assert settings.sandbox
     assert settings.sandbox_allow_remote
+    assert settings.generate_limit_address == Rate(10, SECOND)
+    assert settings.generate_limit_project is None
+    assert settings.plan_projects == {"free": 3, "pro": 20}
+    assert settings.plan_sign_ins == {}
 
 
 @pytest.mark.parametrize(

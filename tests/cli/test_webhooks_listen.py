@@ -24,7 +24,7 @@ from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_webhook_secret
 from taproof.core.sealing import Sealer
 from taproof.core.signature import signature_headers
-from taproof.service.signin import webhook_secret_binding
+from taproof.service.bindings import webhook_secret_binding
 from taproof.storage.sqlite import SqliteStorage
 
 Run = Callable[..., Result]

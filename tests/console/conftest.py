@@ -8,8 +8,18 @@ from pathlib import Path
 
 import httpx
 import pytest
+from prometheus_client import CollectorRegistry
 from tests.console.browsing import Browsing
-from tests.web.conftest import START, ManualClock, Receiver, make_projects
+from tests.web.conftest import (
+    PROJECTS_BY_PLAN,
+    SIGN_INS_BY_PLAN,
+    START,
+    BotFather,
+    ManualClock,
+    Receiver,
+    make_bots,
+    make_projects,
+)
 
 from taproof.console.app import Console, ConsoleServices
 from taproof.core.entropy import system_entropy
@@ -19,15 +29,20 @@ from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
 from taproof.service.console_sessions import ConsoleSessions
 from taproof.service.console_sign_in import ConsoleSignIn
+from taproof.service.decisions import SeenSession
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
+from taproof.service.erasure import Erasure
 from taproof.service.invitations import Invitations
+from taproof.service.plans import Plans
 from taproof.service.projects import ProjectSecrets
 from taproof.service.sealed_sign_in import SealedSignIn
 from taproof.service.sessions import Sessions
-from taproof.service.signin import CreatedSession, SeenSession, SignIn
+from taproof.service.signin import CreatedSession, SignIn
 from taproof.service.webhooks import Webhooks
 from taproof.storage.sqlite import SqliteStorage
+from taproof.web.metrics import Metrics
+from taproof.web.rate_limits import RateLimits
 
 BASE_URL = "https://console.example"
 SESSION_COOKIE = "__Host-taproof_session"
@@ -74,6 +89,7 @@ class Installation:
     messenger: Messenger
     receiver: Receiver
     webhooks: Webhooks
+    bot_father: BotFather
     _clients: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def browser(self) -> Browsing:
@@ -131,26 +147,41 @@ async def console(tmp_path: Path, clock: ManualClock, *, in_sandbox: bool) -> As
     sealer = Sealer(new_master_key(system_entropy))
     receiver = Receiver()
     webhooks = Webhooks(storage, sealer, clock, system_entropy, "Taproof/test")
-    signin = SignIn(storage, sealer, lambda: "https://t.me/test_bot", clock, system_entropy)
+    plans = Plans(storage, clock, system_entropy, projects=PROJECTS_BY_PLAN, sign_ins=SIGN_INS_BY_PLAN)
+    signin = SignIn(
+        storage, sealer, lambda: "https://t.me/test_bot", clock, system_entropy, require_room=plans.require_room
+    )
     projects = make_projects(storage, sealer, clock)
+    bot_father = BotFather()
     services = ConsoleServices(
         developers=Developers(storage, clock, system_entropy),
         projects=projects,
-        sessions=Sessions(storage, clock),
+        sessions=Sessions(storage, sealer, clock),
         analytics=AnalyticsReader(storage, clock),
         deliveries=Deliveries(
             storage, sealer, clock, system_entropy, webhooks, post=receiver.post, recorded=receiver.recorded
         ),
         audit=AuditLog(storage),
+        bots=make_bots(storage, sealer, clock, projects, bot_father),
+        plans=plans,
+        erasure=Erasure(storage, clock, system_entropy),
         console_sessions=ConsoleSessions(storage, clock, system_entropy),
         invitations=Invitations(storage, clock, system_entropy),
         console_sign_in=ConsoleSignIn(storage, sealer, signin, clock, system_entropy),
         sealed_sign_in=SealedSignIn(storage, sealer, signin, clock, system_entropy),
     )
+    limits = RateLimits(Metrics(CollectorRegistry(), "0.1.0"), clock, generate_address=None, generate_project=None)
     app = Console(
-        services, sealer, clock, system_entropy, base_url=BASE_URL, version=version("taproof"), sandbox=in_sandbox
+        services,
+        sealer,
+        clock,
+        system_entropy,
+        base_url=BASE_URL,
+        version=version("taproof"),
+        limits=limits,
+        sandbox=in_sandbox,
     )
-    installation = Installation(app, storage, clock, services, Messenger(signin), receiver, webhooks)
+    installation = Installation(app, storage, clock, services, Messenger(signin), receiver, webhooks, bot_father)
     async with installation._clients:
         yield installation
     await storage.close()

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 from tests.console.browsing import Browsing, Shown
-from tests.console.conftest import Installation, Visitor
+from tests.console.conftest import ADA, Installation, Visitor
 
 from taproof.console.analytics import as_csv
 from taproof.core.clock import DAY, MINUTE
@@ -23,7 +23,7 @@ from taproof.web.developer_api import build_developer_api
 from taproof.web.metrics import Metrics
 
 PATHS = ["/console/analytics", "/console/analytics.csv"]
-DAILY = ("sessions", "opened", "confirmed", "cancelled", "expired", "unique_users")
+DAILY = ("sessions", "opened", "confirmed", "cancelled", "expired", "unique_users", "reported")
 
 
 @pytest.fixture
@@ -37,6 +37,9 @@ async def api(console: Installation, visitor: Visitor) -> AsyncIterator[httpx.As
         asked.analytics,
         asked.deliveries,
         audit=asked.audit,
+        bots=asked.bots,
+        plans=asked.plans,
+        erasure=asked.erasure,
         metrics=Metrics(CollectorRegistry(), "1.2.3"),
     )
     created = await asked.developers.create_access_token(visitor.actor, "test")
@@ -67,6 +70,9 @@ async def live_through(console: Installation, visitor: Visitor, chance: random.R
                     await console.messenger.confirm(started.deeplink, user)
                     if outcome == 4:
                         await console.messenger.signin.verify_session(project_id, started.session_token, public=True)
+            if chance.randrange(4) == 0:
+                await console.messenger.signin.report_session(started.session_token, user.messenger_id)
+                await console.storage.unblock_project(user.messenger_id, project_id)
     console.clock.now = now + 11 * MINUTE
     await Housekeeping(console.storage, console.clock, 90).sweep()
     return projects
@@ -99,6 +105,7 @@ def figures_of_page(shown: Shown) -> dict[str, Any]:
                 ("Read", "used"),
                 ("Cancelled", "cancelled"),
                 ("Expired", "expired"),
+                ("Reported", "reported"),
             )
         },
     }
@@ -113,7 +120,7 @@ def figures_of_csv(text: str) -> dict[str, Any]:
         "confirmed_sessions": total["confirmed"],
         "daily": [{"date": row["date"]} | {name: int(row[name]) for name in DAILY} for row in rows],
         "funnel": {"requested": total["sessions"]}
-        | {name: total[name] for name in ("opened", "confirmed", "used", "cancelled", "expired")},
+        | {name: total[name] for name in ("opened", "confirmed", "used", "cancelled", "expired", "reported")},
     }
 
 
@@ -148,7 +155,7 @@ async def test_the_file_is_a_csv_file_with_a_safe_name(visitor: Visitor) -> None
     assert len(lines) == 1 + 7 + 1
     assert lines[-1] == b""
     assert b"\n" not in b"".join(lines)
-    assert lines[0] == b"date,sessions,opened,confirmed,used,cancelled,expired,unique_users"
+    assert lines[0] == b"date,sessions,opened,confirmed,used,cancelled,expired,unique_users,reported"
 
 
 async def test_a_spreadsheet_finds_no_formula(console: Installation, visitor: Visitor) -> None:
@@ -193,6 +200,19 @@ async def test_a_hostile_name_is_only_text(visitor: Visitor) -> None:
     shown = await visitor.get(PATHS[0])
     assert not shown.all(".//main//script")
     assert shown.texts(".//select/option")[1] == "<script>alert(1)</script></option>"
+
+
+async def test_reports_are_told_of_and_explained(console: Installation, visitor: Visitor) -> None:
+    """The figure is there at once; what it means is said as soon as there is a report, in the chart too."""
+    project, _ = await visitor.create_project()
+    started = await visitor.start_session(project.id)
+    await console.messenger.open(started.deeplink)
+    assert "This wasn’t me" not in (await visitor.get(PATHS[0])).text
+    await console.messenger.signin.report_session(started.session_token, ADA.messenger_id)
+    shown = await visitor.get(PATHS[0])
+    assert shown.texts(".//dl[@class='figures']/div/dd")[-1] == "1"
+    assert "the user said “This wasn’t me”" in shown.text
+    assert "1 sessions, 0 confirmed, 1 reported by their users" in shown.html
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -149,7 +149,16 @@ async def test_hostile_details(console: Installation, visitor: Visitor) -> None:
 
 async def test_details_in_words(console: Installation, visitor: Visitor) -> None:
     """Values are shown as words, lists as JSON, a browser as what it is, and what is not there is left out."""
-    details = {"is_owner": True, "plan": "pro", "left": None, "hours": 24, "more": ["a", 1], "off": False, "url": ""}
+    details = {
+        "is_owner": True,
+        "plan": "pro",
+        "left": None,
+        "hours": 24,
+        "more": ["a", 1],
+        "off": False,
+        "url": "",
+        "origins": [],
+    }
     details["user_agent"] = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Firefox/140.0"
     actor = Actor(visitor.developer, "console")
     now = console.clock.now + 1
@@ -164,6 +173,7 @@ async def test_details_in_words(console: Installation, visitor: Visitor) -> None
         'more: ["a", 1]',
         "off: no",
         "url: none",
+        "origins: none",
         "browser: Firefox on Linux",
     ]
 

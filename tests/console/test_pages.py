@@ -36,10 +36,11 @@ class Place:
         """Return the addresses that take a method, with the visitor's ids put in."""
         app = cast("Starlette", cast("Guard", self.console.app.app)._app)
         found = [route for route in app.routes if isinstance(route, Route) and method in (route.methods or ())]
-        of_browser = {**self.ids, "session_id": self.ids["console_session_id"]}
+        # A messenger account is nobody's: a stranger may ask to erase it, too, in projects of their own.
+        ids = {**self.ids, "messenger_id": ADA.messenger_id}
+        of_browser = {**ids, "session_id": self.ids["console_session_id"]}
         return [
-            route.path.format(**(of_browser if route.path.startswith("/console/account") else self.ids))
-            for route in found
+            route.path.format(**(of_browser if route.path.startswith("/console/account") else ids)) for route in found
         ]
 
     def pages(self) -> list[str]:

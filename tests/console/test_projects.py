@@ -177,7 +177,7 @@ async def test_phone_collection_is_offered_with_the_plan_that_has_it(visitor: Vi
     assert "your account is on the Free plan" in shown.text
     refused = await free.post(LIST, {"name": "Shop", "collect_phone": "on"})
     assert refused.status == 400
-    assert "Phone collection is available on the pro and business plans." in refused.text
+    assert "Phone collection is available on the pro and business plans" in refused.text
 
 
 async def test_the_overview_shows_the_project_and_no_secret(visitor: Visitor, console: Installation) -> None:

@@ -91,6 +91,35 @@ async def test_the_list_says_when_where_who_and_what(visitor: Visitor, console: 
     assert used.session_token not in shown.html
 
 
+async def test_reports_of_users_are_marked(visitor: Visitor, console: Installation) -> None:
+    """In the list and on the page, in words: on the prompt, before anybody read the result, and after somebody did."""
+    project, _ = await visitor.create_project("Shop")
+    signin = console.messenger.signin
+    early = await visitor.start_session(project.id)
+    await console.messenger.open(early.deeplink)
+    console.clock.now += SECOND
+    unread, read = [await visitor.start_session(project.id) for _ in range(2)]
+    for started in (unread, read):
+        await console.messenger.confirm(started.deeplink)
+    await signin.verify_session(project.id, read.session_token, public=True)
+    console.clock.now += SECOND
+    pages = {}
+    for name, started in {"early": early, "unread": unread, "read": read}.items():
+        await signin.report_session(started.session_token, ADA.messenger_id)
+        found = await console.services.sessions.read_session_by_token(visitor.developer, started.session_token)
+        pages[name] = await visitor.get(f"{LIST}/{found.id}")
+    shown = await visitor.get(LIST)
+    assert {tuple(row[2::2]) for row in shown.rows()} == {("reported", "Reported by the user: it was not them.")}
+    assert "Nobody was signed in" in pages["early"].text
+    assert "nobody can any more" in pages["unread"].text
+    assert "The result was read" not in pages["unread"].text
+    assert "end the session that your application opened" in pages["read"].text
+    for page in pages.values():
+        steps = page.texts(".//ol[@id='steps']/li/p/strong")
+        assert steps[-1] == "reported"
+        assert "reported_at" in page.texts(".//dl[@class='facts']/div/dt")
+
+
 async def test_each_filter_and_all_together(visitor: Visitor, console: Installation) -> None:
     """Project, status, time and user each leave what fits them, and the form keeps what was typed."""
     shop, _ = await visitor.create_project("Shop")
@@ -315,8 +344,8 @@ async def test_hostile_names_are_only_text(visitor: Visitor, console: Installati
 # ---- one session
 
 
-async def test_the_nine_fields(visitor: Visitor, console: Installation) -> None:
-    """A session's page has the fields of the specification, under their names, and not its token."""
+async def test_the_fields(visitor: Visitor, console: Installation) -> None:
+    """A session's page has the fields of the API's session, under their names, and not its token."""
     shop, _ = await visitor.create_project("Shop")
     started = await visitor.start_session(shop.id)
     await console.messenger.confirm(started.deeplink)
@@ -335,6 +364,7 @@ async def test_the_nine_fields(visitor: Visitor, console: Installation) -> None:
         "status": "confirmed",
         "created_at": "2026-11-18 11:06:40 UTC",
         "confirmed_at": "2026-11-18 11:06:40 UTC",
+        "reported_at": "–",
     }
     assert started.session_token not in shown.html
 

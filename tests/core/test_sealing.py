@@ -12,7 +12,8 @@ from taproof.core.errors import SealBroken
 from taproof.core.sealing import Sealer, new_master_key
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-SEALER = Sealer(base64.b64encode(bytes(range(32))).decode())
+GOOD = base64.b64encode(bytes(range(32))).decode()
+SEALER = Sealer(GOOD)
 
 
 @given(st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8"), max_size=60))
@@ -64,9 +65,78 @@ def test_every_shortened_value_is_noticed() -> None:
         SEALER.unseal(sealed + b"\0", "row:1")
 
 
+def keys(count: int) -> list[str]:
+    return [new_master_key(system_entropy) for _ in range(count)]
+
+
+@pytest.mark.parametrize("between", [",", "\n", " , ", "\r\n"])
+def test_of_several_keys_the_first_seals_and_all_open(between: str) -> None:
+    """With commas as in the environment or line ends as in the file; the key id in the value tells which one it is."""
+    old, new, other = keys(3)
+    both = Sealer(f"{new}{between}{old}\n")
+    for sealer in (Sealer(old), Sealer(new)):
+        assert both.unseal(sealer.seal(SECRET, "row:1", system_entropy), "row:1") == SECRET
+    sealed = both.seal(SECRET, "row:1", system_entropy)
+    assert Sealer(new).unseal(sealed, "row:1") == SECRET
+    for sealer in (Sealer(old), Sealer(other)):
+        with pytest.raises(SealBroken):
+            sealer.unseal(sealed, "row:1")
+    with pytest.raises(SealBroken):
+        both.unseal(Sealer(other).seal(SECRET, "row:1", system_entropy), "row:1")
+    with pytest.raises(SealBroken):
+        both.unseal(sealed, "row:2")
+
+
+def test_a_value_tells_which_key_it_is_sealed_under() -> None:
+    """A rotation passes over what is under the first key, and takes what another one of them opens."""
+    old, new, other = keys(3)
+    both = Sealer(f"{new},{old}")
+    by_new, by_old, by_other = (Sealer(key).seal(SECRET, "row:1", system_entropy) for key in (new, old, other))
+    assert [both.is_current(each) for each in (by_new, by_old, by_other, b"", b"real")] == [True, *[False] * 4]
+    assert [both.knows(each) for each in (by_new, by_old, by_other, b"", b"real")] == [True, True, *[False] * 3]
+    assert both.key_count == 2
+
+
+def test_one_key_twice_is_one() -> None:
+    """In either alphabet: it is the same key."""
+    raw = bytes([0xFB, 0xFF] * 16)
+    twice = Sealer(f"{base64.urlsafe_b64encode(raw).decode()},{base64.b64encode(raw).decode()}")
+    assert twice.key_count == 1
+
+
+def test_keys_that_change_while_serving_hold_from_the_next_use_on() -> None:
+    """A sealer that follows its keys seals under the new first one, and no longer opens what the removed one sealed."""
+    old, new = keys(2)
+    changes: list[str | None] = []
+    sealer = Sealer(old, lambda: changes.pop(0) if changes else None)
+    by_old = sealer.seal(SECRET, "row:1", system_entropy)
+    changes.append(f"{new}\n{old}")
+    by_new = sealer.seal(SECRET, "row:1", system_entropy)
+    assert Sealer(new).unseal(by_new, "row:1") == SECRET
+    assert sealer.unseal(by_old, "row:1") == SECRET
+    changes.append(new)
+    with pytest.raises(SealBroken):
+        sealer.unseal(by_old, "row:1")
+    changes.append(f"{new}\n{old}")
+    assert sealer.is_current(by_new)
+    assert sealer.derive_all("x") == [Sealer(new).derive("x"), Sealer(old).derive("x")]
+
+
+def test_derived_secrets_of_all_keys_are_accepted_and_the_first_is_given_out() -> None:
+    """Nodes that have the same keys in another order accept what each other gives out."""
+    old, new = keys(2)
+    before, after = Sealer(f"{old},{new}"), Sealer(f"{new},{old}")
+    for sealer in (before, after):
+        assert sealer.derive("x") == sealer.derive_all("x")[0]
+        assert set(sealer.derive_all("x")) == {before.derive("x"), after.derive("x")}
+    assert before.derive("x") == Sealer(old).derive("x")
+
+
 @pytest.mark.parametrize(
     "key",
-    ["", "A", "A" * 43, "A" * 44, "not base64!", base64.b64encode(bytes(31)).decode(), "é" * 44, "\ud800" * 44],
+    ["", "A", "A" * 43, "A" * 44, "not base64!", base64.b64encode(bytes(31)).decode(), "é" * 44, "\ud800" * 44]
+    + [between.join((GOOD, bad)) for bad in ("A" * 43, "é" * 44) for between in (",", ", ", "\n")]
+    + [f",{GOOD}", f"{GOOD},", f"{GOOD},,{GOOD}", f"{GOOD};{GOOD}", f"{GOOD} {GOOD}"],
 )
 def test_a_key_of_another_form_is_refused_with_a_sentence(key: str) -> None:
     """Anything but the base64 of 32 bytes is refused at once, without repeating the key."""

@@ -44,6 +44,11 @@ IN_TIME: dict[tuple[Status, SessionEvent], Status | None] = {
     ("used", "cancel"): None,
     ("used", "expire"): None,
     ("used", "consume"): None,
+    ("pending", "report"): "cancelled",
+    ("confirmed", "report"): "used",
+    ("cancelled", "report"): None,
+    ("expired", "report"): None,
+    ("used", "report"): "used",
 }
 """Every state and every event before the edge, written out by hand; None is a refusal."""
 
@@ -52,6 +57,7 @@ TOO_LATE: dict[tuple[Status, SessionEvent], Status | None] = IN_TIME | {
     ("pending", "confirm"): None,
     ("pending", "cancel"): None,
     ("pending", "expire"): "expired",
+    ("pending", "report"): None,
 }
 """The same from the edge on: whatever is still pending can only expire."""
 
@@ -94,5 +100,7 @@ def test_a_session_may_be_pending_for_ten_minutes() -> None:
 
 
 def test_terminal_states_stay() -> None:
-    """cancelled, expired and used lead nowhere: a new attempt needs a new session."""
-    assert {stored for stored, _ in TRANSITIONS} == {"pending", "confirmed"}
+    """cancelled, expired and used lead nowhere else: a new attempt needs a new session."""
+    terminal = {"cancelled", "expired", "used"}
+    assert {after for (stored, _), after in TRANSITIONS.items() if stored in terminal} <= {"used"}
+    assert {stored for (stored, event) in TRANSITIONS if event != "report"} == {"pending", "confirmed"}

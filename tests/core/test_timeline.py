@@ -58,6 +58,30 @@ CASES: dict[str, tuple[Session, int, list[tuple[StepName, int | None]], str]] = 
         [("requested", START), ("opened", START + 5_000), ("cancelled", START + 9_000)],
         "Cancelled by the user. A new try needs a new session.",
     ),
+    "reported on the prompt": (
+        replace(CANCELLED, reported_at=START + 9 * SECOND),
+        EDGE,
+        [("requested", START), ("opened", START + 5_000), ("reported", START + 9_000)],
+        "Reported by the user: it was not them. Nobody was signed in.",
+    ),
+    "reported before it was read": (
+        replace(USED, used_at=None, reported_at=START + 10 * SECOND),
+        EDGE,
+        [("requested", START), ("opened", START + 5_000), ("confirmed", START + 9_000), ("reported", START + 10_000)],
+        "Reported by the user: it was not them. Nobody was signed in.",
+    ),
+    "reported after it was read": (
+        replace(USED, reported_at=EDGE + 5),
+        EDGE + 9,
+        [
+            ("requested", START),
+            ("opened", START + 5_000),
+            ("confirmed", START + 9_000),
+            ("read", START + 11_000),
+            ("reported", EDGE + 5),
+        ],
+        "Reported by the user: it was not them. But the result was read before: end the session",
+    ),
     "never opened": (
         PENDING,
         EDGE,

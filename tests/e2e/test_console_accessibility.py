@@ -75,6 +75,8 @@ def addresses(sandbox: Service, client: httpx.Client) -> list[str]:
         f"/console/deliveries/{event['id']}",
         "/console/sessions",
         "/console/sessions?status=expired",
+        f"/console/sessions?messenger_id={session['messenger_id']}",
+        f"/console/users/{session['messenger_id']}/erase",
         f"/console/sessions/{session['id']}",
         "/console/analytics",
         "/console/analytics?days=90",

@@ -21,7 +21,14 @@ from taproof.web.openapi import build_openapi
 _NO_SERVICE = cast("Any", None)
 """The tests are made before any service runs; only the shape of the API is asked for."""
 DOCUMENT = build_openapi(
-    build_developer_api(*[_NO_SERVICE] * 5, audit=_NO_SERVICE, metrics=Metrics(CollectorRegistry(), "0"))
+    build_developer_api(
+        *[_NO_SERVICE] * 5,
+        audit=_NO_SERVICE,
+        bots=_NO_SERVICE,
+        plans=_NO_SERVICE,
+        erasure=_NO_SERVICE,
+        metrics=Metrics(CollectorRegistry(), "0"),
+    )
 )
 CONFIG = schemathesis.Config.from_dict({
     "generation": {

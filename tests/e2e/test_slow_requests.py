@@ -1,5 +1,6 @@
 """Requests that are sent slowly: nobody keeps a connection or an old credential alive by not finishing."""
 
+import contextlib
 import json
 import socket
 
@@ -52,6 +53,16 @@ def test_a_body_that_never_ends_is_answered(service: Service, project: OwnProjec
     """The rest of a body is waited for ten seconds, not for ever."""
     with begin(service, "/api/v1/generate", project.secret_key, b'{"x": 1}') as connection:
         assert connection.recv(65_536).startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_body_for_the_sandbox_that_never_ends_is_answered(service: Service) -> None:
+    """The pretend messenger and the demo read bodies by themselves, and wait no longer."""
+    paths = ["/sandbox/users", "/demo/qr"]
+    with contextlib.ExitStack() as stack:
+        for connection in [stack.enter_context(begin(service, path, "x", b'{"x": 1}')) for path in paths]:
+            answer = connection.recv(65_536)
+            assert answer.startswith(b"HTTP/1.1 400 ")
+            assert b"took longer than 10 seconds" in answer
 
 
 def test_a_form_that_never_ends_is_answered(service: Service) -> None:

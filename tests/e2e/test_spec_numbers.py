@@ -18,6 +18,7 @@ SESSION_FIELDS = {
     "status",
     "created_at",
     "confirmed_at",
+    "reported_at",
 }
 
 
@@ -183,27 +184,30 @@ def test_analytics(accountant: Developer, new_phone: NewPhone) -> None:
     for days in (7, 30, 90):
         found = accountant.ask("GET", f"/analytics?days={days}")
         today = datetime.now(UTC).date()
+        funnel = {"requested": 7, "opened": 6, "confirmed": 4, "used": 2, "cancelled": 1, "expired": 0, "reported": 0}
         assert found == {
             "total_sessions": 7,
             "confirmed_sessions": 4,
             "unique_users": 2,
             "conversion_rate": 57.1,
             "daily": found["daily"],
-            "funnel": {"requested": 7, "opened": 6, "confirmed": 4, "used": 2, "cancelled": 1, "expired": 0},
+            "funnel": funnel,
             "projects": [{"id": first.id, "name": "First"}, {"id": second.id, "name": "Second"}],
         }
         assert [day["date"] for day in found["daily"]] == [
             (today - timedelta(days=ago)).isoformat() for ago in reversed(range(days))
         ]
         *before, last = found["daily"]
-        counts = {"sessions": 7, "opened": 6, "confirmed": 4, "cancelled": 1, "expired": 0, "unique_users": 2}
+        counts = {"sessions": 7, "opened": 6, "confirmed": 4, "cancelled": 1, "expired": 0}
+        counts |= {"unique_users": 2, "reported": 0}
         assert last == {"date": last["date"], **counts}
         assert all(day == {"date": day["date"], **dict.fromkeys(counts, 0)} for day in before)
 
     one = accountant.ask("GET", f"/analytics?days=7&project_id={first.id}")
     assert (one["total_sessions"], one["confirmed_sessions"], one["unique_users"]) == (5, 2, 1)
     assert one["conversion_rate"] == 40.0
-    assert one["funnel"] == {"requested": 5, "opened": 4, "confirmed": 2, "used": 0, "cancelled": 1, "expired": 0}
+    taken = {"requested": 5, "opened": 4, "confirmed": 2, "used": 0}
+    assert one["funnel"] == {**taken, "cancelled": 1, "expired": 0, "reported": 0}
     assert one["daily"][-1]["unique_users"] == 1
     assert accountant.ask("GET", "/analytics")["daily"] == accountant.ask("GET", "/analytics?days=30")["daily"]
 

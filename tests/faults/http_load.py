@@ -13,7 +13,8 @@ from tests.faults.place import Place
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import Identity
-from taproof.service.signin import SeenSession, SignIn
+from taproof.service.decisions import SeenSession
+from taproof.service.signin import SignIn
 
 USERS = 8
 USER = "1001"

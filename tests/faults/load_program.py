@@ -17,7 +17,8 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import Identity
 from taproof.core.sealing import Sealer
-from taproof.service.signin import SeenSession, SignIn, Verification
+from taproof.service.decisions import SeenSession
+from taproof.service.signin import SignIn, Verification
 from taproof.store import open_storage
 
 AT_ONCE = 16

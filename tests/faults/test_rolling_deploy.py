@@ -13,7 +13,7 @@ from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_id, new_webhook_secret
 from taproof.core.model import Identity
 from taproof.core.sealing import Sealer, new_master_key
-from taproof.service.signin import webhook_secret_binding
+from taproof.service.bindings import webhook_secret_binding
 from taproof.storage import migrate as migrating
 from taproof.storage import sql
 from taproof.storage.migrate import Migration, migrations

@@ -18,7 +18,7 @@ from taproof.core.clock import SECOND, system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_webhook_secret
 from taproof.core.sealing import Sealer
-from taproof.service.signin import webhook_secret_binding
+from taproof.service.bindings import webhook_secret_binding
 from taproof.store import open_storage
 
 USERS = 6

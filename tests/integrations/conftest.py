@@ -40,10 +40,15 @@ OWN = JSON | {"Sec-Fetch-Site": "same-origin"}
 
 
 def make_proof(
-    messenger_id: str = "1001", *, project_id: str = PROJECT, age: float = 0, session_token: str | None = None
+    messenger_id: str = "1001",
+    *,
+    project_id: str = PROJECT,
+    age: float = 0,
+    session_token: str | None = None,
+    messenger_phone: str | None = None,
 ) -> str:
     """Sign a proof as the service does, `age` seconds ago."""
-    identity = Identity(messenger_id, "Ada <b>Lovelace</b> 🦊", "ada")
+    identity = Identity(messenger_id, "Ada <b>Lovelace</b> 🦊", "ada", messenger_phone)
     issued_at = int((time.time() - age) * 1000)
     return sign_proof(identity, project_id, session_token or token_urlsafe(32), SECRET, issued_at)
 

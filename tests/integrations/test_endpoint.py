@@ -291,6 +291,19 @@ def test_a_session_is_read_as_it_was_written() -> None:
     assert identity.to_session() == GOOD
 
 
+def test_a_phone_number_is_kept_where_there_is_one() -> None:
+    """It comes out of the session as it went in, and into no log; without one the session has no field for it."""
+    identity = SignedIn.from_session(GOOD | {"messenger_phone": "+4915123456789"})
+    assert identity is not None
+    assert identity.messenger_phone == "+4915123456789"
+    assert identity.to_session() == GOOD | {"messenger_phone": "+4915123456789"}
+    assert "+49" not in repr(identity)
+    for value in (None, 4915123456789, ["+4915123456789"]):
+        other = SignedIn.from_session(GOOD | {"messenger_phone": value})
+        assert other is not None
+        assert other.messenger_phone is None
+
+
 @pytest.mark.parametrize(
     "kept",
     [None, "", [], {}, GOOD | {"messenger_id": ""}, GOOD | {"messenger_name": None}, GOOD | {"signed_in_at": True}],

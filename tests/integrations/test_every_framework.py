@@ -54,6 +54,14 @@ def test_a_proof_signs_in(site: Site, browser: httpx.Client) -> None:
     assert browser.get("/members").text == "Ada <b>Lovelace</b> 🦊"
 
 
+def test_the_session_holds_the_phone_number(site: Site, browser: httpx.Client) -> None:
+    """Where the number was collected it is in the session; the next sign-in, without one, leaves nothing of it."""
+    site.sign_in(browser, make_proof(messenger_phone="+4915123456789"))
+    assert whoami(browser)["taproof"]["messenger_phone"] == "+4915123456789"
+    site.sign_in(browser, make_proof())
+    assert "messenger_phone" not in whoami(browser)["taproof"]
+
+
 def test_a_proof_signs_in_once(site: Site, browser: httpx.Client) -> None:
     """Sent again, by anybody, it is answered 401 and starts no session."""
     proof = make_proof()
@@ -122,7 +130,7 @@ def test_a_second_process_takes_no_proof_again(site: Site, browser: httpx.Client
     ("proof", "says"),
     [
         pytest.param(make_proof(age=301), "expired", id="expired"),
-        pytest.param(make_proof(age=-300), "in the future", id="issued in the future"),
+        pytest.param(make_proof(age=-86_400), "in the future", id="issued in the future"),
         pytest.param(make_proof(project_id=OTHER_PROJECT), "another project", id="of another project"),
         pytest.param(make_proof()[:-8] + "AAAAAAAA", "signature", id="altered"),
         pytest.param("not a proof", "not a JWT", id="garbage"),

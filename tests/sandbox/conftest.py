@@ -81,6 +81,9 @@ async def serve(app: Any, port: int) -> Callable[[], Awaitable[None]]:
         port=port,
         interface=Interfaces.ASGINL,
         websockets=False,
+        # As many requests at once as the service takes: the default would let no more than 128 bots poll.
+        backlog=1024,
+        backpressure=4096,
         log_enabled=False,
         log_access=False,
     )

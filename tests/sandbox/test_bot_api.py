@@ -128,6 +128,9 @@ async def test_send_message(running: Running, bot: Bot) -> None:
         "text": "Hi 😀 & bye",
         "entities": [{"type": "bold", "offset": 0, "length": 2}],
         "buttons": [["Yes", "No"]],
+        "inline_keyboard": [[{"text": "Yes", "callback_data": "c:1"}, {"text": "No", "callback_data": "x:1"}]],
+        "contact": None,
+        "forwarded_from": None,
         "date": "2026-11-20T22:44:03.127Z",
         "edited": False,
     }

@@ -10,14 +10,14 @@ from structlog.testing import capture_logs
 from tests.sandbox.conftest import ADA, BORIS, TOKEN, USERNAME, EchoBot, Running, buttons
 
 from taproof.sandbox import control_api
-from taproof.sandbox.chats import Person
+from taproof.sandbox.people import Person
 
 ADA_USER = {
     "id": ADA,
     "first_name": "Ada",
     "last_name": "Lovelace",
     "username": "ada",
-    "phone": "+15550001001",
+    "phone": "+12025550101",
     "language_code": "en",
     "has_started": False,
     "has_blocked": False,
@@ -38,7 +38,7 @@ async def test_users(running: Running) -> None:
         "first_name": "Grace",
         "last_name": None,
         "username": "grace",
-        "phone": None,
+        "phone": "+12025550104",
         "language_code": None,
     }
     changed = await running.post(
@@ -82,7 +82,7 @@ async def test_refused_users(running: Running, body: dict[str, Any], named: str)
 async def test_users_are_bounded(running: Running) -> None:
     """The thousand-and-first user is refused; those there are can still be changed."""
     for number in range(3, 1000):
-        running.sandbox._messenger.put_person(Person(5000 + number, "x"))
+        running.sandbox.bots.people.put(Person(5000 + number, "x"))
     response = await running.http.post("/sandbox/users", json={"first_name": "x"})
     assert response.headers["x-error-code"] == "too_many_users"
     await running.post("users", {"id": ADA, "first_name": "A"})
@@ -213,9 +213,10 @@ async def test_waiting_for_messages(running: Running) -> None:
 
 async def test_messages_are_bounded(running: Running) -> None:
     """Of a long chat the newest 500 messages are kept."""
-    chat = running.sandbox._messenger.chats[ADA]
+    messenger = running.sandbox.bots.first.messenger
+    chat = messenger.chat(ADA)
     for number in range(505):
-        running.sandbox._messenger.write(chat, str(number))
+        messenger.write(chat, str(number))
     texts = [message["text"] for message in await running.messages()]
     assert (len(texts), texts[0], texts[-1]) == (500, "5", "504")
 
@@ -245,7 +246,7 @@ async def test_refused_bodies(running: Running, path: str, body: dict[str, Any])
 async def test_faults_are_bounded(running: Running) -> None:
     """At most 100 faults wait."""
     for _ in range(99):
-        running.sandbox._faults.add("x", 500, None, None, 1)
+        running.sandbox._faults.add("x", 500)
     await running.post("faults", {"method": "x", "error_code": 500})
     await running.post("faults", {"method": "x", "error_code": 500}, 400)
 
@@ -328,8 +329,8 @@ async def test_a_bug_is_answered_without_leaking(running: Running, monkeypatch: 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError(said)
 
-    monkeypatch.setattr(running.sandbox._messenger, "write", fail)
-    monkeypatch.setattr(running.sandbox._messenger, "answer", fail)
+    monkeypatch.setattr(running.sandbox.bots.first.messenger, "write", fail)
+    monkeypatch.setattr(running.sandbox.bots.first.messenger, "answer", fail)
     with capture_logs() as logs:
         assert await running.post(f"users/{ADA}/send", {"text": "x"}, 500) == {"error": "Internal error."}
         answer = await running.call("answerCallbackQuery", callback_query_id="1")

@@ -69,6 +69,16 @@ async def test_a_proof_signs_in_and_the_cookie_keeps_it(world: World, browser: h
     assert (await browser.get("/demo/session")).json() == ADA
 
 
+async def test_a_phone_number_is_told_only_if_there_is_one(world: World, browser: httpx.AsyncClient) -> None:
+    """The number of a proof that has one is told; of any other proof not even the field's name is."""
+    identity = Identity("1001", "Ada Lovelace", "ada", "+12025550101")
+    proof = sign_proof(identity, PROJECT, "token-0", SECRET, world.now)
+    answer = await browser.post("/demo/session", json={"proof": proof})
+    assert answer.json() == ADA | {"messenger_phone": "+12025550101"}
+    assert (await browser.get("/demo/session")).json() == answer.json()
+    assert (await browser.post("/demo/session", json={"proof": world.proof(1)})).json() == ADA
+
+
 async def test_over_https_the_cookie_stays_on_https(world: World) -> None:
     """The cookie is Secure wherever the page is."""
     async with world.client("https") as browser:

@@ -38,6 +38,8 @@ class Service:
     def __init__(self) -> None:
         self.status = "pending"
         self.name = "Ada Lovelace"
+        self.phone: str | None = None
+        self.match_code: str | None = None
         self.failure: tuple[int, dict[str, str], dict[str, str]] | None = None
         self.generate_failure: tuple[int, dict[str, str], dict[str, str]] | None = None
         self.deeplink_base = "/phone"
@@ -73,6 +75,7 @@ class Service:
                 "deeplink": f"{base}?start=token-{self.sessions}",
                 "expires_at": "2026-11-20T22:44:03.127Z",
             }
+            | ({} if self.match_code is None else {"match_code": self.match_code})
         )
 
     async def _verify(self, request: Request) -> Response:
@@ -84,7 +87,7 @@ class Service:
         if self.status != "confirmed":
             return JSONResponse({"status": self.status})
         self.status = "used"
-        identity = Identity("1001", self.name, "ada")
+        identity = Identity("1001", self.name, "ada", self.phone)
         return JSONResponse(
             {
                 "status": "confirmed",
@@ -273,6 +276,36 @@ async def test_without_a_pop_up(service: Service, page: Page) -> None:
     service.status = "confirmed"
     await expect(page.locator("#who")).to_be_visible()
     assert {poll["session_token"] for poll in service.polls} == {"token-2"}
+
+
+async def test_a_match_code_is_shown(service: Service, page: Page) -> None:
+    """The page shows the code that the messenger asks for, and stays in front; without one it shows none."""
+    service.match_code = "42"
+    await page.click("#sign-in")
+    await expect(page.locator("#match")).to_have_text("Choose 42 in the messenger.")
+    await expect(page.locator("#deeplink")).to_be_focused()
+    await expect(page.locator("#steps")).to_contain_text("match_code: 42")
+    assert len(page.context.pages) == 1
+    service.match_code = None
+    async with page.expect_popup() as phone:
+        await page.click("#start-again")
+    await (await phone.value).close()
+    await status_is(page, "pending")
+    await expect(page.locator("#match")).to_be_hidden()
+
+
+async def test_a_phone_number_is_shown_if_there_is_one(service: Service, page: Page) -> None:
+    """The phone number of a proof is shown, and kept over a reload; without one the page has no word of it."""
+    service.status, service.phone = "confirmed", "+12025550101"
+    await page.click("#sign-in")
+    await expect(page.locator("#who-phone")).to_have_text("Phone number +12025550101")
+    await page.reload()
+    await expect(page.locator("#who-phone")).to_have_text("Phone number +12025550101")
+    await page.click("#sign-out")
+    service.status, service.phone = "confirmed", None
+    await page.click("#sign-in")
+    await expect(page.locator("#who")).to_be_visible()
+    await expect(page.locator("#who-phone")).to_be_hidden()
 
 
 async def test_on_a_phone_nothing_is_cut_off(service: Service, page: Page) -> None:

@@ -64,6 +64,10 @@ def test_the_account(client: EitherClient) -> None:
     account = client.read_account()
     assert (account.email, account.plan) == ("sandbox@localhost", "business")
     assert account.created_at.utcoffset() == timedelta(0)
+    before = account.usage
+    assert (before.projects_limit, before.sign_ins_limit) == (None, None)
+    client.create_project("Shop")
+    assert client.read_account().usage == dataclasses.replace(before, projects=before.projects + 1)
 
 
 def test_the_life_of_a_project(client: EitherClient) -> None:
@@ -84,6 +88,52 @@ def test_the_life_of_a_project(client: EitherClient) -> None:
     with pytest.raises(NotFound) as caught:
         client.read_project(created.id)
     assert caught.value.code == "project_not_found"
+
+
+def test_how_the_sign_ins_of_a_project_go(client: EitherClient) -> None:
+    """The settings that came after release 0.1.0: what they are unless they are given, and how they are set back."""
+    project = client.create_project("Shop")
+    assert (project.phone_required, project.show_context, project.match_code) == (True, True, "off")
+    assert (project.allowed_origins, project.bot_username, project.bot_broken_at) == ((), None, None)
+    settings = {"phone_required": False, "show_context": False, "match_code": "on"}
+    origins = ("https://shop.example.com",)
+    created = client.create_project("Shop", **settings, allowed_origins=origins)
+    changed = client.update_project(project.id, **settings, allowed_origins=origins)
+    for each in (created, changed, client.read_project(created.id)):
+        assert (each.phone_required, each.show_context, each.match_code) == (False, False, "on")
+        assert each.allowed_origins == origins
+    back = client.update_project(created.id, match_code="off", allowed_origins=(), bot_token="")
+    assert (back.match_code, back.allowed_origins, back.bot_username) == ("off", (), None)
+    with pytest.raises(InvalidRequest, match="bot_token"):
+        client.update_project(created.id, bot_token="no token")
+
+
+def test_a_user_is_erased(client: EitherClient, service: Service) -> None:
+    """Of a user who was erased no session is left, and another's stays; a second time there is nothing to erase."""
+    project = client.create_project("Shop")
+    of_ada, of_grace = sign_ins(client, service, project.id, 2)
+    with httpx.Client(base_url=service.base_url, timeout=30) as http:
+        ada, grace = make_phone(http), make_phone(http, "Grace")
+        ada.sign_in({"deeplink": of_ada.deeplink})
+        grace.sign_in({"deeplink": of_grace.deeplink})
+    assert client.erase_user(ada.messenger_id) is True
+    (left,) = client.list_sessions(project_id=project.id)
+    assert left.messenger_id == grace.messenger_id
+    assert (left.messenger_phone, left.reported_at) == (None, None)
+    assert client.erase_user(ada.messenger_id) is False
+
+
+def test_a_report_is_told(client: EitherClient, service: Service, phone: Phone) -> None:
+    """When a user says "This wasn't me", the session says when, and the analytics count it."""
+    project = client.create_project("Shop")
+    (sign_in,) = sign_ins(client, service, project.id, 1)
+    (not_me,) = phone.open(sign_in.deeplink)[-1]["buttons"][-1]
+    phone.tap(not_me)
+    (session,) = client.list_sessions(project_id=project.id)
+    assert session.status == "cancelled"
+    assert session.reported_at >= session.created_at
+    analytics = client.read_analytics(days=7, project_id=project.id)
+    assert (analytics.funnel.reported, analytics.daily[-1].reported) == (1, 1)
 
 
 def test_the_rotation_of_a_webhook_secret(client: EitherClient) -> None:

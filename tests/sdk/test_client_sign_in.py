@@ -90,13 +90,37 @@ def test_a_whole_sign_in(client: EitherClient, project: OwnProject, phone: Phone
         tapping.result()
     assert result.is_confirmed
     assert (result.user.messenger_id, result.user.messenger_name) == (phone.messenger_id, "Ada")
-    assert result.user.messenger_username is None
+    assert (result.user.messenger_username, result.user.messenger_phone, sign_in.match_code) == (None, None, None)
     assert result.confirmed_at < sign_in.expires_at
     guard = MemoryGuard()
     identity = verify_proof(result.proof, project.webhook_secret, project_id=project.id, guard=guard)
     assert (identity.messenger_id, identity.session_token) == (phone.messenger_id, sign_in.session_token)
     with pytest.raises(ProofAlreadyUsed):
         verify_proof(result.proof, project.webhook_secret, project_id=project.id, guard=guard)
+
+
+def test_a_sign_in_with_a_phone_number(client: EitherClient, project: OwnProject, phone: Phone) -> None:
+    """The number that the user shares in the messenger is in the result, and in the proof."""
+    project.developer.ask("PATCH", f"/projects/{project.id}", json={"collect_phone": True})
+    sign_in = client.create_session()
+    decide(phone, sign_in)
+    assert client.verify_session(sign_in).status == "pending"
+    phone._post("share", {"contact": "own", "wait": 20})
+    result = client.wait_for_user(sign_in, timeout=PATIENCE)
+    assert result.user.messenger_phone == phone.user["phone"]
+    assert verify_proof(result.proof, project.webhook_secret).messenger_phone == phone.user["phone"]
+
+
+def test_a_sign_in_with_a_match_code(client: EitherClient, project: OwnProject, phone: Phone) -> None:
+    """The number that `create_session` returns is the one to choose; any other cancels the sign-in."""
+    project.developer.ask("PATCH", f"/projects/{project.id}", json={"match_code": "on"})
+    right, wrong = client.create_session(), client.create_session()
+    decide(phone, right, right.match_code)
+    assert client.wait_for_user(right, timeout=PATIENCE).is_confirmed
+    codes = phone.open(wrong.deeplink)[-1]["buttons"][0]
+    assert wrong.match_code in codes
+    phone.tap(next(code for code in codes if code != wrong.match_code))
+    assert client.wait_for_user(wrong, timeout=PATIENCE).status == "cancelled"
 
 
 def test_a_cancelled_sign_in(client: EitherClient, phone: Phone) -> None:

@@ -16,7 +16,14 @@ from tests.sdk.either_client import (
     slow_by,
 )
 
-from taproof import AuthenticationFailed, NotFound, ServiceUnavailable, TaproofApiError, UnexpectedAnswer
+from taproof import (
+    AuthenticationFailed,
+    NotFound,
+    RateLimited,
+    ServiceUnavailable,
+    TaproofApiError,
+    UnexpectedAnswer,
+)
 
 
 def test_a_held_call_is_asked_again_at_once(client: EitherClient, server: ScriptedServer, clock: HandClock) -> None:
@@ -47,6 +54,30 @@ def test_waiting_survives_what_passes(client: EitherClient, server: ScriptedServ
     assert client.wait_for_user(client.create_session()).is_confirmed
     verifiers = {each.body["code_verifier"] for each in server.received[1:]}
     assert len(verifiers) == 1
+
+
+def test_a_rate_limit_is_waited_out(client: EitherClient, server: ScriptedServer, clock: HandClock) -> None:
+    """After 429 nothing is asked before `Retry-After` is over; then it goes on, and the answer is not lost."""
+    server.replies = [reply(200, CREATED), *[reply(429, Retry_After="2")] * 9, reply(200, CONFIRMED)]
+    assert client.wait_for_user(client.create_session()).is_confirmed
+    assert len(server.received) == 11
+    assert min(clock.slept) >= 2
+
+
+def test_a_rate_limit_is_waited_for_no_longer_than_there_is_time(
+    client: EitherClient, server: ScriptedServer, clock: HandClock
+) -> None:
+    """When `Retry-After` goes beyond the deadline, the last question comes before it: the user may have confirmed."""
+    server.replies = [reply(200, CREATED), reply(429, Retry_After="80"), reply(200, CONFIRMED)]
+    sign_in, begun = client.create_session(), clock.now
+    assert client.wait_for_user(sign_in, timeout=60).is_confirmed
+    assert clock.now - begun == 58
+    server.replies = [reply(429, Retry_After="80")]
+    with pytest.raises(RateLimited) as caught:
+        client.wait_for_user(sign_in, timeout=60)
+    assert caught.value.retry_after == 80
+    assert clock.now - begun == 116
+    assert len(server.received) == 5
 
 
 @pytest.mark.parametrize("status", ["cancelled", "expired", "used", "confirmed"])

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from hypothesis import given
 from hypothesis import strategies as st
+from phonenumbers import COUNTRY_CODE_TO_REGION_CODE as CODES
 
 import taproof
 from taproof.core.model import Identity as Confirmed
@@ -31,6 +32,8 @@ from taproof.sdk import (
     ProofWrongProject,
     verify_proof,
 )
+from taproof.sdk.strict_json import is_phone
+from taproof.service.phones import e164_number
 
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 OTHER_SECRET = "whsec_" + base64.b64encode(bytes(range(32, 64))).decode()
@@ -100,6 +103,26 @@ def test_a_proof_of_the_service_gives_the_identity() -> None:
         issued_at=NOW,
         expires_at=NOW + 300,
     )
+
+
+def test_a_phone_number_of_the_service_is_part_of_the_identity() -> None:
+    """What core/proof.py signs with a number, the SDK verifies; `repr` keeps it, and the session token, out of logs."""
+    confirmed = Confirmed("1001", "Ada Lovelace", "ada", "+4915123456789")
+    identity = verify(sign_proof(confirmed, PROJECT, TOKEN, SECRET, NOW * 1000))
+    assert identity.messenger_phone == "+4915123456789"
+    assert "+49" not in repr(identity)
+    assert TOKEN not in repr(identity)
+    assert verify(proof_of()).messenger_phone is None
+
+
+def test_no_phone_number_of_the_service_is_refused() -> None:
+    """Whatever the service takes for a number, of any country and length, the SDK does too: or nobody could sign in."""
+    given = [f"+{code}{first}{'5' * rest}" for code in CODES for first in "0123456789" for rest in range(18)]
+    taken = {number for each in given if (number := e164_number(each)) is not None}
+    assert len({number[:3] for number in taken}) > 50
+    for number in (min(taken, key=len), max(taken, key=len)):
+        assert verify(proof_of(messenger_phone=number)).messenger_phone == number
+    assert [number for number in taken if not is_phone(number)] == []
 
 
 def test_the_machines_clock_is_the_default() -> None:

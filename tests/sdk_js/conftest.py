@@ -78,6 +78,8 @@ class Way:
     target: str
     url: str = ""
     mode: str | dict[str, Any] = "pass"
+    match_code: str | None = None
+    """What the service's answer to generate is to carry, as it does for a project whose `match_code` is on."""
     calls: list[dict[str, Any]] = field(default_factory=list)
     """The bodies of the calls so far, with `path` beside them."""
     closing: asyncio.Event = field(default_factory=asyncio.Event)
@@ -120,6 +122,8 @@ class Way:
         ):
             read = await response.read()
             headers = {name: value for name, value in response.headers.items() if name.lower() not in kept}
+            if self.match_code is not None and (request.method, request.path) == ("POST", "/api/v1/generate/public"):
+                read = json.dumps({**json.loads(read), "match_code": self.match_code}).encode()
             if self.mode == "cut" and b'"confirmed"' in read:
                 self.mode = "pass"
                 half = web.StreamResponse(status=200, headers={**headers, "Content-Length": str(len(read))})

@@ -105,6 +105,7 @@ async def test_events(site: Site, open_context: OpenContext, project: OwnProject
         "messengerId": phone.messenger_id,
         "messengerName": "Ada Lovelace",
         "messengerUsername": None,
+        "messengerPhone": None,
     }
     assert result["proof"].count(".") == 2
     assert result["confirmedAt"].endswith("Z")

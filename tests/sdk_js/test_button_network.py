@@ -247,6 +247,23 @@ async def test_retry_after_is_kept(site: Site, way: Way, open_context: OpenConte
     await wait_for(page, "ended")
 
 
+async def test_confirmed_during_a_rate_limit(
+    site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
+) -> None:
+    """Who confirms while the service refuses the page's calls is signed in by the first one that it takes again."""
+    page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
+    link = await start(page)
+    way.mode = "limit"
+    async with page.expect_response(lambda response: response.status == 429):
+        await page.evaluate(COMES_BACK)
+    await decide(phone, link)
+    async with page.expect_response(lambda response: response.status == 429):
+        pass
+    way.mode = "pass"
+    await page.wait_for_url("**/welcome?from=shop")
+    assert len(site.posted) == 1
+
+
 async def test_lost_answer(site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
     """A confirmed answer that is cut off half-way is read again, by the holder of the verifier."""
     page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}"'))

@@ -65,12 +65,46 @@ async def test_confirmed(site: Site, open_context: OpenContext, project: OwnProj
     assert result.pop("confirmedAt").startswith("20")
     assert result == {
         "status": "confirmed",
-        "identity": {"messengerId": phone.messenger_id, "messengerName": "Ada Lovelace", "messengerUsername": None},
+        "identity": {
+            "messengerId": phone.messenger_id,
+            "messengerName": "Ada Lovelace",
+            "messengerUsername": None,
+            "messengerPhone": None,
+        },
     }
     assert await page.evaluate("told") == ["starting", "pending", link]
     assert link["appLink"] is None
     assert link["command"] == f"/start {link['deeplink'].partition('=')[2]}"
     assert await page.evaluate("sessionStorage.length") == 0
+
+
+async def test_match_code(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
+    """The page is told what the user must choose in the messenger, after a reload too; without a code it has none."""
+    page = await empty_page(site, open_context)
+    options = {"projectId": project.id, "baseUrl": site.base_url}
+    way.match_code = "42"
+    await page.evaluate(BEGIN, options)
+    link = await link_of(page)
+    assert link["matchCode"] == "42"
+    await page.reload()
+    assert await page.evaluate(BEGIN, options | {"resume": True})
+    assert await link_of(page) == link
+    await page.evaluate("controller.abort()")
+    way.match_code = None
+    await page.evaluate(BEGIN, options)
+    assert (await link_of(page))["matchCode"] is None
+
+
+async def test_phone_number(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
+    """The number of who confirmed is part of the identity when the service sends one."""
+    page = await empty_page(site, open_context)
+    await page.evaluate(BEGIN, {"projectId": project.id, "baseUrl": site.base_url})
+    await link_of(page)
+    user = {"messenger_id": "1", "messenger_name": "A", "messenger_username": None, "messenger_phone": "+4915123456789"}
+    way.mode = {"status": "confirmed", **user, "proof": "p", "confirmed_at": "t"}
+    await page.evaluate("dispatchEvent(new Event('online'))")
+    identity = (await page.evaluate("window.result"))["identity"]
+    assert identity["messengerPhone"] == "+4915123456789"
 
 
 @pytest.mark.parametrize("already", [True, False])

@@ -117,6 +117,19 @@ async def test_the_hook(url: str, way: Way, open_context: OpenContext, project: 
     assert generated(way) == 1
 
 
+async def test_the_match_code(url: str, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """The hook's link has what the user must choose in the messenger, until the sign-in is over."""
+    way.match_code = "42"
+    page = await go(await open_context(), url, way, project)
+    link = await start(page)
+    await expect(page.locator("#match")).to_have_text("42")
+    await page.reload()
+    await expect(page.locator("#match")).to_have_text("42")
+    await decide(phone, link)
+    await status_is(page, "confirmed")
+    await expect(page.locator("#match")).to_have_count(0)
+
+
 async def test_the_user_cancels(
     url: str, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
 ) -> None:

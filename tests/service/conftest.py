@@ -98,7 +98,7 @@ class Node:
             allow_loopback_http=False,
         )
         self.developers = Developers(storage, clock, system_entropy)
-        self.sessions = Sessions(storage, clock)
+        self.sessions = Sessions(storage, sealer, clock)
         self.analytics = AnalyticsReader(storage, clock)
         self.webhooks = Webhooks(storage, sealer, clock, system_entropy, "Taproof/test")
         self.receiver = Receiver()

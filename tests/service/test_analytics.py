@@ -40,7 +40,10 @@ async def test_the_window_ends_at_utc_midnight(node: "Node") -> None:
 
 
 async def test_the_funnel_counts_each_step_on_the_day_of_creation(node: "Node") -> None:
-    """`confirmed` counts every session that reached confirmed, also those that were used; nothing counts twice."""
+    """`confirmed` counts every session that reached confirmed, also those that were used; no step counts twice.
+
+    A report counts as such, beside the step that its session had reached.
+    """
     developer = await node.developer()
     project, _ = await node.project(developer)
     await node.pending(project)
@@ -50,15 +53,17 @@ async def test_the_funnel_counts_each_step_on_the_day_of_creation(node: "Node") 
     await node.confirmed(project)
     used = await node.confirmed(project)
     await node.signin.verify_session(project.id, used, public=True)
+    await node.signin.report_session(await node.opened(project), "1001")
+    await node.signin.report_session(used, "1001")
     node.clock.now += DAY
     await node.housekeeping.sweep()
     for project_id in (None, project.id):
         analytics = await node.analytics.read_analytics(developer, days=7, project_id=project_id)
-        expected = {"requested": 5, "opened": 4, "confirmed": 2, "used": 1, "cancelled": 1, "expired": 2}
+        expected = {"requested": 6, "opened": 5, "confirmed": 2, "used": 1, "cancelled": 2, "expired": 2, "reported": 2}
         assert analytics.totals == expected
         assert analytics.daily[-2].counts == expected
         assert analytics.daily[-1].counts == dict.fromkeys(expected, 0)
-        assert analytics.conversion_rate == 40.0
+        assert analytics.conversion_rate == 33.3
         assert analytics.projects == [(project.id, "Shop")]
 
 

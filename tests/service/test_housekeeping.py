@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from taproof.core.clock import DAY, HOUR, MINUTE
 from taproof.core.errors import SessionNotFound, StoreUnavailable
+from taproof.core.identifiers import session_key
 from taproof.core.model import (
     ConsoleSession,
     Developer,
@@ -20,6 +21,7 @@ from taproof.core.model import (
     Identity,
     Invitation,
     NewSession,
+    PhoneRequest,
     Project,
     ProjectChanges,
     SessionKey,
@@ -288,6 +290,28 @@ async def test_access_to_the_console_that_is_over_is_erased(node: "Node") -> Non
     assert not await swept.sweep()
     assert node.storage._read(sessions, ()) == [(0,)]
     assert node.storage._read(invitations, ()) == [("inv_1",)]
+
+
+async def test_requests_for_a_phone_number_go_when_their_session_is_over(node: "Node") -> None:
+    """In batches, from the instant of expiry on: they hold a token, though an encrypted one."""
+    project, _ = await node.project()
+    count = "SELECT COUNT(*) FROM phone_requests"
+    for number in range(housekeeping.BATCH + 1):
+        token = await node.opened(project, f"{number}")
+        session = await node.storage.read_session(session_key(token) or SessionKey(0, b""))
+        assert session is not None
+        request = PhoneRequest(
+            session.key, session.id, f"{number}", 0, b"sealed", session.created_at, session.expires_at
+        )
+        await node.storage.ask_for_phone(request)
+    node.clock.now += 10 * MINUTE - 1
+    await sweep_all(node.housekeeping)
+    assert node.storage._read(count, ()) == [(housekeeping.BATCH + 1,)]
+    node.clock.now += 1
+    assert await node.housekeeping.sweep()
+    assert node.storage._read(count, ()) == [(1,)]
+    await sweep_all(node.housekeeping)
+    assert node.storage._read(count, ()) == [(0,)]
 
 
 async def test_room_for_new_days_is_made_once_a_day(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from tests.databases import DRIVERS
 from tests.service.conftest import acting
 
 from taproof.core.model import Identity, ProjectChanges
-from taproof.service.signin import SeenSession
+from taproof.service.decisions import SeenSession
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node

@@ -7,7 +7,15 @@ import pytest
 
 from taproof.storage.protocol import Storage
 
-METHODS = sorted(name for name, member in vars(Storage).items() if callable(member) and not name.startswith("_"))
+METHODS = sorted(
+    {
+        name
+        for part in Storage.__mro__
+        if part.__module__.startswith("taproof.storage.")
+        for name, member in vars(part).items()
+        if callable(member) and not name.startswith("_")
+    }
+)
 
 
 def conformance_tests() -> list[ast.AsyncFunctionDef]:

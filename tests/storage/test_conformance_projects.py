@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 async def test_create_project_keeps_every_field(storage: Storage, seed: "Seed") -> None:
     """Flags come back as booleans, names as they were typed; a secret key belongs to one project."""
-    ada = await seed.developer()
+    ada = await seed.developer(plan="pro")
     project = replace(
         await seed.project(ada),
         id="proj_other",
@@ -26,6 +26,10 @@ async def test_create_project_keeps_every_field(storage: Storage, seed: "Seed") 
         is_active=False,
         public_access=False,
         collect_phone=True,
+        phone_required=False,
+        show_context=False,
+        match_code=True,
+        allowed_origins=("https://shop.example", "http://[::1]:3000"),
     )
     await storage.create_project(project, b"k" * 32)
     assert await storage.read_project("proj_other") == project
@@ -104,6 +108,9 @@ async def test_list_projects_is_oldest_first_and_the_developers_own(storage: Sto
         ProjectChanges(is_active=False),
         ProjectChanges(public_access=False),
         ProjectChanges(collect_phone=True),
+        ProjectChanges(phone_required=False, show_context=False, match_code=True),
+        ProjectChanges(allowed_origins=("https://shop.example", "https://other.example:8443")),
+        ProjectChanges(allowed_origins=()),
         ProjectChanges("All", "https://example.net/", is_active=False, public_access=False, collect_phone=True),
     ],
 )
@@ -111,7 +118,7 @@ async def test_update_project_changes_only_what_is_given(
     storage: Storage, seed: "Seed", changes: ProjectChanges
 ) -> None:
     """None leaves a field alone; False and "" are values. The answer is what is stored, counts included."""
-    ada = await seed.developer()
+    ada = await seed.developer(plan="pro")
     project = await seed.project(ada, webhook_url="https://example.com/")
     await seed.session(project)
     given = {name: value for name in ProjectChanges.__slots__ if (value := getattr(changes, name)) is not None}

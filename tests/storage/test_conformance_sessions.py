@@ -204,7 +204,7 @@ async def test_consume_session_gives_the_identity_to_one_caller(
     results = await asyncio.gather(
         *(store.consume_session(new.key, seed.now) for store in (storage, other_node) for _ in range(8))
     )
-    expected = ConsumedSession(project.id, seed.identity("1001"), seed.now, project.webhook_secrets, seed.now)
+    expected = ConsumedSession(project.id, seed.identity("1001"), seed.now, project.webhook_secrets, seed.now, new.id)
     assert [result for result in results if result is not None] == [expected]
     assert (await storage.read_daily_counts([project.id], 0))[0].used == 1
 

@@ -15,7 +15,8 @@ from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
 from taproof.core.model import ProjectChanges
 from taproof.core.sealing import Sealer, new_master_key
-from taproof.service.signin import SignIn, webhook_secret_binding
+from taproof.service.bindings import webhook_secret_binding
+from taproof.service.signin import SignIn
 from taproof.storage.migrate import migrations
 from taproof.storage.sqlite import SqliteStorage
 from taproof.storage.sqlite_file import migrate_file

@@ -358,7 +358,18 @@ async def test_a_creation_that_outlives_its_project_leaves_nothing(
     await postgres.prepare_days(NOW // DAY, NOW // DAY)
     node = await asyncpg.connect(dsn)
     async with node.transaction():
-        values = ([NOW // DAY], [b"h" * 32], ["sess_late"], [NOW], [NOW + 1], [None], [project.id], [1])
+        values = (
+            [NOW // DAY],
+            [b"h" * 32],
+            ["sess_late"],
+            [NOW],
+            [NOW + 1],
+            [None],
+            [0],
+            *([None],) * 3,
+            [project.id],
+            [1],
+        )
         assert await node.fetch(postgres_sql.CREATE_SESSIONS, *values)
         assert await postgres.delete_project(project.developer_id, project.id)
         while await postgres.purge_deleted_projects(10):

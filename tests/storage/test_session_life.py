@@ -5,9 +5,9 @@
 
 import asyncio
 import contextlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Coroutine
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import Any, ClassVar, TypeVar
 
 import jwt
@@ -16,34 +16,27 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 from tests.databases import DRIVERS
+from tests.storage.session_model import ModelProject, ModelSession, recount
 
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import ProjectNotFound, ProjectPaused, PublicAccessDisabled, TaproofError
-from taproof.core.identifiers import new_id, session_key
+from taproof.core.identifiers import new_id
 from taproof.core.model import (
     Actor,
     Developer,
     Event,
     EventType,
     Identity,
-    Project,
     ProjectChanges,
-    Session,
-    SessionKey,
-    Status,
 )
 from taproof.core.sealing import Sealer, new_master_key
-from taproof.core.session_state import (
-    SESSION_LIFETIME,
-    IllegalTransition,
-    SessionEvent,
-    next_status,
-    visible_status,
-)
+from taproof.core.session_state import SESSION_LIFETIME
+from taproof.sdk.code_challenge import code_challenge
+from taproof.service.decisions import SeenSession
 from taproof.service.projects import Projects
-from taproof.service.signin import CreatedSession, SeenSession, SignIn, Verification
+from taproof.service.signin import CreatedSession, SignIn, Verification
 from taproof.storage.protocol import Storage
 
 T = TypeVar("T")
@@ -52,48 +45,8 @@ SEALER = Sealer(new_master_key(system_entropy))
 NODES = st.integers(0, 1)
 USERS = st.sampled_from(["1001", "1002"])
 FLAGS = st.booleans()
-
-
-@dataclass
-class ModelProject:
-    """What the oracle knows of a project."""
-
-    project: Project
-    webhook_secret: str
-    is_active: bool = True
-    public_access: bool = True
-    webhook_url: str = ""
-    exists: bool = True
-    created: int = 0
-    due_events: int = 0
-
-
-@dataclass
-class ModelSession:
-    """What the oracle knows of a session."""
-
-    token: str
-    owner: ModelProject
-    expires_at: int
-    status: Status = "pending"
-    opener: str | None = None
-
-    @property
-    def key(self) -> SessionKey:
-        key = session_key(self.token)
-        assert key is not None
-        return key
-
-    def after(self, event: SessionEvent, now: int) -> bool:
-        """Do what the table says; tell whether it has this event in this state."""
-        try:
-            self.status = next_status(self.status, event, self.expires_at, now)
-        except IllegalTransition:
-            return False
-        return True
-
-    def seen(self, now: int) -> Status:
-        return visible_status(self.status, self.expires_at, now)
+DECISIONS = ["confirm", "cancel", "report", "sweep"]
+VERIFIER = "the-verifier-of-every-session-that-is-bound-to-one"
 
 
 class SessionLife(RuleBasedStateMachine):
@@ -132,6 +85,7 @@ class SessionLife(RuleBasedStateMachine):
         self.projects = [self.make_project(url) for url in ("", "https://example.com/", "https://example.com/")]
         self.all_sessions: list[ModelSession] = []
         self.proofs: Counter[str] = Counter()
+        self.blocks: set[tuple[str, str]] = set()
         owner = self.projects[1]
         return self.add_session(owner, self.run(self.nodes[0].create_session(owner.project.id, public=True)))
 
@@ -157,34 +111,39 @@ class SessionLife(RuleBasedStateMachine):
 
     # ---- the client's side
 
-    @rule(target=sessions, node=NODES, project=st.integers(0, 2), public=FLAGS)
-    def create_session(self, node: int, project: int, public: bool) -> Any:  # noqa: FBT001 — drawn by Hypothesis.
+    @rule(target=sessions, node=NODES, project=st.integers(0, 2), public=FLAGS, bound=FLAGS)
+    def create_session(self, node: int, project: int, public: bool, bound: bool) -> Any:  # noqa: FBT001 — drawn by Hypothesis.
         owner = self.projects[project]
-        create = self.nodes[node].create_session(owner.project.id, public=public)
+        challenge = code_challenge(VERIFIER) if bound else None
+        create = self.nodes[node].create_session(owner.project.id, public=public, code_challenge=challenge)
         refusal = self.refusal(owner, public=public) or (None if owner.is_active else ProjectPaused)
         if refusal is not None:
             with pytest.raises(refusal):
                 self.run(create)
             return multiple()
-        return self.add_session(owner, self.run(create))
+        return self.add_session(owner, self.run(create), bound=bound)
 
-    def add_session(self, owner: ModelProject, created: CreatedSession) -> ModelSession:
+    def add_session(self, owner: ModelProject, created: CreatedSession, *, bound: bool = False) -> ModelSession:
         assert created.expires_at == self.now + SESSION_LIFETIME
-        session = ModelSession(created.session_token, owner, created.expires_at)
+        session = ModelSession(created.session_token, owner, created.expires_at, bound=bound)
         owner.created += 1
         self.all_sessions.append(session)
         return session
 
     @rule(node=NODES, session=sessions, public=FLAGS)
     def verify_session(self, node: int, session: ModelSession, public: bool) -> None:  # noqa: FBT001 — drawn by Hypothesis.
-        verify = self.nodes[node].verify_session(session.owner.project.id, session.token, public=public)
+        project_id = session.owner.project.id
+        verify = self.nodes[node].verify_session(project_id, session.token, public=public, code_verifier=VERIFIER)
         refusal = self.refusal(session.owner, public=public)
         if refusal is not None:
             with pytest.raises(refusal):
                 self.run(verify)
             return
         answer = self.run(verify)
-        if session.after("consume", self.now):
+        if session.read_by(self.now):
+            self.check_proof(session, answer)
+            self.proofs[session.token] += 1
+        elif session.may_be_reread(self.now):
             self.check_proof(session, answer)
         else:
             assert answer == Verification(session.seen(self.now))
@@ -199,22 +158,31 @@ class SessionLife(RuleBasedStateMachine):
         claims = jwt.decode(answer.proof, secret, ["HS256"], options={"verify_exp": False, "verify_iat": False})
         assert claims["messenger_id"] == session.opener
         assert claims["session_token"] == session.token
-        assert claims["iat"] == self.now // 1000
-        self.proofs[session.token] += 1
+        assert session.used_at is not None
+        assert claims["iat"] == session.used_at // 1000
+        assert not session.reported
 
     # ---- the messenger's side
 
     @rule(node=NODES, session=sessions, user=USERS)
     def open_session(self, node: int, session: ModelSession, user: str) -> None:
-        if session.owner.exists and session.opener is None and session.after("open", self.now):
+        blocked = self.is_blocked(session, user)
+        if session.owner.exists and not blocked and session.opener is None and session.after("open", self.now):
             session.opener = user
-        self.check_seen(session, user, self.run(self.nodes[node].open_session(session.token, user)), changed=False)
+        seen = self.run(self.nodes[node].open_session(session.token, user))
+        if blocked:
+            assert (seen.outcome, seen.changed) == ("blocked", False)
+        else:
+            self.check_seen(session, user, seen, changed=False)
 
     @rule(node=NODES, session=sessions, user=USERS)
     def confirm_session(self, node: int, session: ModelSession, user: str) -> None:
+        confirm = self.nodes[node].confirm_session(session.token, Identity(user, "Name", ""))
+        if self.is_blocked(session, user) and session.opener == user and session.seen(self.now) == "pending":
+            assert self.run(confirm).outcome == "blocked"
+            return
         changed = session.owner.exists and session.opener == user and session.after("confirm", self.now)
-        seen = self.run(self.nodes[node].confirm_session(session.token, Identity(user, "Name", "")))
-        self.check_decision(session, user, seen, changed=changed)
+        self.check_decision(session, user, self.run(confirm), changed=changed)
 
     @rule(node=NODES, session=sessions, user=USERS)
     def cancel_session(self, node: int, session: ModelSession, user: str) -> None:
@@ -222,9 +190,43 @@ class SessionLife(RuleBasedStateMachine):
         seen = self.run(self.nodes[node].cancel_session(session.token, user))
         self.check_decision(session, user, seen, changed=changed)
 
+    @rule(node=NODES, session=sessions, user=USERS)
+    def report_session(self, node: int, session: ModelSession, user: str) -> None:
+        """The user says "This wasn't me" of a prompt, or of whatever became of it."""
+        self.check_report(session, user, self.nodes[node].report_session(session.token, user))
+
+    @rule(node=NODES, session=sessions, user=USERS)
+    def report_sign_in(self, node: int, session: ModelSession, user: str) -> None:
+        """They say so of a sign-in that was confirmed, and can of no other."""
+        report = self.nodes[node].report_sign_in(session.key, user)
+        if session.status in {"confirmed", "used"}:
+            self.check_report(session, user, report)
+        else:
+            assert self.run(report).outcome == "unknown"
+
+    def check_report(self, session: ModelSession, user: str, report: Coroutine[Any, Any, SeenSession]) -> None:
+        was_read = session.used_at is not None
+        changed = session.reported_by(user, self.now)
+        seen = self.run(report)
+        if not session.owner.exists or session.opener != user:
+            self.check_seen(session, user, seen, changed=False)
+            return
+        self.blocks.add((user, session.owner.project.id))
+        assert (seen.outcome, seen.changed, seen.was_read) == ("reported", changed, was_read)
+
+    @rule(node=NODES, project=st.integers(0, 2), user=USERS)
+    def unblock_project(self, node: int, project: int, user: str) -> None:
+        block = (user, self.projects[project].project.id)
+        ended = self.run(self.stores[node].unblock_project(*block))
+        assert ended is (block in self.blocks) or not self.projects[project].exists
+        self.blocks.discard(block)
+
+    def is_blocked(self, session: ModelSession, user: str) -> bool:
+        return session.owner.exists and (user, session.owner.project.id) in self.blocks
+
     def check_decision(self, session: ModelSession, user: str, seen: SeenSession, *, changed: bool) -> None:
         if changed:
-            session.owner.due_events += session.owner.webhook_url != ""
+            session.event_due = session.owner.webhook_url != ""
             assert seen.decided_at == self.now
         self.check_seen(session, user, seen, changed=changed)
 
@@ -254,7 +256,7 @@ class SessionLife(RuleBasedStateMachine):
     @rule(node=NODES, session=sessions, user=USERS)
     def confirm_in_store(self, node: int, session: ModelSession, user: str) -> None:
         expected = session.owner.exists and session.opener == user and session.after("confirm", self.now)
-        session.owner.due_events += expected and session.owner.webhook_url != ""
+        session.event_due |= expected and session.owner.webhook_url != ""
         confirm = self.stores[node].confirm_session(
             session.key, Identity(user, "Name", ""), self.now, self.event(session, "auth.confirmed")
         )
@@ -263,16 +265,22 @@ class SessionLife(RuleBasedStateMachine):
     @rule(node=NODES, session=sessions, user=USERS)
     def cancel_in_store(self, node: int, session: ModelSession, user: str) -> None:
         expected = session.owner.exists and session.opener == user and session.after("cancel", self.now)
-        session.owner.due_events += expected and session.owner.webhook_url != ""
+        session.event_due |= expected and session.owner.webhook_url != ""
         event = self.event(session, "auth.cancelled")
         assert self.run(self.stores[node].cancel_session(session.key, user, self.now, event)) is expected
 
     @rule(node=NODES, session=sessions)
     def consume_in_store(self, node: int, session: ModelSession) -> None:
-        expected = session.owner.exists and session.after("consume", self.now)
+        expected = session.owner.exists and session.read_by(self.now)
         consumed = self.run(self.stores[node].consume_session(session.key, self.now))
         assert (consumed is not None) is expected
         self.proofs[session.token] += expected
+
+    @rule(node=NODES, session=sessions, user=USERS)
+    def report_in_store(self, node: int, session: ModelSession, user: str) -> None:
+        expected = session.status if session.reported_by(user, self.now) else None
+        event = self.event(session, "auth.cancelled")
+        assert self.run(self.stores[node].report_session(session.key, user, self.now, event)) == expected
 
     def event(self, session: ModelSession, kind: EventType) -> Event:
         return Event(new_id("evt", system_entropy), kind, session.owner.project.id, b"sealed", self.now)
@@ -291,7 +299,7 @@ class SessionLife(RuleBasedStateMachine):
     def go_to_the_edge(self, session: ModelSession, offset: int) -> None:
         self.now = max(self.now, session.expires_at + offset)
 
-    @rule(node=NODES, session=sessions, offset=st.integers(-1, 1), step=st.sampled_from(["confirm", "cancel", "sweep"]))
+    @rule(node=NODES, session=sessions, offset=st.integers(-1, 1), step=st.sampled_from(DECISIONS))
     def step_at_the_edge(self, node: int, session: ModelSession, offset: int, step: str) -> None:
         """Decide or sweep within a millisecond of the expiry: by chance alone this would hardly ever be drawn."""
         if session.opener is None:
@@ -300,7 +308,12 @@ class SessionLife(RuleBasedStateMachine):
         if step == "sweep":
             self.sweep(node, 5)
         elif session.opener is not None:
-            (self.confirm_in_store if step == "confirm" else self.cancel_in_store)(node, session, session.opener)
+            decide = {
+                "confirm": self.confirm_in_store,
+                "cancel": self.cancel_in_store,
+                "report": self.report_in_store,
+            }
+            decide[step](node, session, session.opener)
 
     @rule(
         project=st.integers(0, 2), is_active=FLAGS, public_access=FLAGS, url=st.sampled_from(["", "https://a.example/"])
@@ -314,7 +327,8 @@ class SessionLife(RuleBasedStateMachine):
             assert not owner.exists
             return
         owner.is_active, owner.public_access, owner.webhook_url = is_active, public_access, url
-        owner.due_events = owner.due_events if url else 0
+        for session in self.all_sessions:
+            session.event_due &= url != "" or session.owner is not owner
 
     @rule(project=st.integers(0, 2))
     def regenerate_secrets(self, project: int) -> None:
@@ -322,6 +336,7 @@ class SessionLife(RuleBasedStateMachine):
         if owner.exists:
             secrets = self.run(self.management.regenerate_secrets(self.actor, owner.project.id))
             owner.webhook_secret = secrets.webhook_secret
+            owner.generation += 1
 
     @rule(project=st.integers(0, 2), really=st.integers(0, 4))
     def delete_project(self, project: int, really: int) -> None:
@@ -355,35 +370,15 @@ class SessionLife(RuleBasedStateMachine):
             # A lease of no length: they are due again at once.
             two.claim_deliveries(self.now, self.now, 1_000),
         )
-        seen = {session.key: (session.status, session.opener_id) for session in listed}
-        assert seen == {each.key: (each.seen(self.now), each.opener) for each in mine}
-        assert sorted(recount(stored)) == sorted(astuple(row)[:-1] for row in counted)
+        seen = {each.key: (each.status, each.opener_id, each.used_at, each.reported_at is not None) for each in listed}
+        assert seen == {each.key: (each.seen(self.now), each.opener, each.used_at, each.reported) for each in mine}
+        assert sorted(recount(stored)) == sorted((*astuple(row)[:9], row.reported) for row in counted)
         for project in projects:
             decided = [session.status for session in mine if session.owner.project.id == project.id]
             assert project.sessions_count == living[project.id].created
             assert project.confirmed_count == decided.count("confirmed") + decided.count("used")
         events = Counter(delivery.event.project_id for delivery in due)
-        assert events == {project_id: owner.due_events for project_id, owner in living.items() if owner.due_events}
-
-
-def recount(sessions: list[Session]) -> list[tuple[Any, ...]]:
-    """Return what `read_daily_counts` should say of the sessions that are there, but for its last column."""
-    by_day: dict[tuple[str, int], list[Session]] = defaultdict(list)
-    for session in sessions:
-        by_day[session.project_id, session.key.day].append(session)
-    return [
-        (
-            *project_and_day,
-            len(each),
-            sum(session.opened_at is not None for session in each),
-            sum(session.confirmed_at is not None for session in each),
-            sum(session.used_at is not None for session in each),
-            sum(session.cancelled_at is not None for session in each),
-            sum(session.status == "expired" for session in each),
-            len({session.identity.messenger_id for session in each if session.identity is not None}),
-        )
-        for project_and_day, each in by_day.items()
-    ]
+        assert events == Counter(each.owner.project.id for each in mine if each.event_due)
 
 
 class LifeOnSqlite(SessionLife):

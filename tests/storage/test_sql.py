@@ -20,6 +20,7 @@ SCANS = {
     "NEXT_ENDED_WEBHOOK",  # So does it.
     "FIND_DUE",  # It walks over the list of projects that it is given; the test below has its index.
     "FIND_SESSION",  # So does it.
+    "LIST_PROJECTS_OF_USER",  # It walks over what it has found; the test below has its index.
 }
 
 
@@ -77,6 +78,10 @@ async def test_each_statement_fits_the_schema_and_searches_by_an_index(name: str
             "sessions_by_messenger (messenger_id=? AND project_id=? AND status=? AND created_at>? AND (created_at,id)<",
         ),
         ("FIND_SESSION", "INDEX sessions_by_project (project_id=? AND status=? AND created_at=? AND id=?)"),
+        ("LIST_PROJECTS_OF_USER", "COVERING INDEX sessions_by_messenger (messenger_id=? AND project_id>?)"),
+        ("REPORT_SESSION", "PRIMARY KEY (day=? AND token_hash=?)"),
+        ("END_CONFIRMED_EVENT", "webhook_events_by_project (project_id=? AND state=? AND type=? AND created_at=?)"),
+        ("IS_BLOCKED", "PRIMARY KEY (messenger_id=? AND project_id=?)"),
         ("ERASE_SESSIONS", "COVERING INDEX sessions_by_project (project_id=?)"),
         ("FIND_DUE", "COVERING INDEX webhook_events_due (due_at<?)"),
         ("READ_OLDEST_DUE", "COVERING INDEX webhook_events_due (due_at<?)"),

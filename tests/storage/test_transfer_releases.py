@@ -21,10 +21,42 @@ if TYPE_CHECKING:
     from tests.storage.conftest import Seed
 
 URL = "https://example.com/"
-LATER_TABLES: Final = ("webhook_attempts", "webhook_endpoints", "ended_webhooks", "invitations", "audit_entries")
+LATER_TABLES: Final = (
+    "webhook_attempts",
+    "webhook_endpoints",
+    "ended_webhooks",
+    "invitations",
+    "audit_entries",
+    "phone_requests",
+    "blocks",
+    "removed_usage",
+)
 LATER_COLUMNS: Final[Mapping[str, Mapping[str, object]]] = {
     "developers": {"is_owner": 1, "messenger_id": None, "messenger_name": ""},
-    "projects": {"sealed_next_webhook_secret": None, "next_webhook_secret_at": None},
+    "projects": {
+        "sealed_next_webhook_secret": None,
+        "next_webhook_secret_at": None,
+        "secrets_version": 0,
+        "phone_required": 1,
+        "show_context": 1,
+        "match_code": 0,
+        "allowed_origins": "",
+        "bot_id": None,
+        "bot_username": None,
+        "sealed_bot_token": None,
+        "bot_broken_at": None,
+    },
+    "sessions": {
+        "code_challenge": None,
+        "secrets_version": None,
+        "bot_id": 0,
+        "context": None,
+        "match_code": None,
+        "match_choices": None,
+        "sealed_phone": None,
+        "reported_at": None,
+    },
+    "daily_counts": {"reported": 0},
     "webhook_events": {"schedule_start": 0, "interrupted": 0, "session_id": None},
 }
 """What an older release does not have, with what takes its place; its only developer becomes the owner."""

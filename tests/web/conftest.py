@@ -18,12 +18,16 @@ from prometheus_client import CollectorRegistry
 
 from taproof.core.address_rules import AddressRules
 from taproof.core.entropy import system_entropy
+from taproof.core.errors import BotTokenRefused, MessengerUnavailable
 from taproof.core.model import Actor, Developer, Plan
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
+from taproof.service.bots import BotAccount, Bots
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
+from taproof.service.erasure import Erasure
+from taproof.service.plans import Plans
 from taproof.service.projects import Projects
 from taproof.service.sessions import Sessions
 from taproof.service.signin import SignIn
@@ -32,8 +36,12 @@ from taproof.storage.sqlite import SqliteStorage
 from taproof.web.developer_api import build_developer_api
 from taproof.web.metrics import Metrics
 from taproof.web.openapi import build_openapi
+from taproof.web.rate_limits import RateLimits
 
 START = 1_795_000_000_000
+PROJECTS_BY_PLAN: dict[Plan, int] = {"pro": 2}
+SIGN_INS_BY_PLAN: dict[Plan, int] = {"pro": 3}
+SERVICE_BOT_ID = 7_999_999_999
 
 
 class ManualClock:
@@ -60,6 +68,37 @@ class Receiver:
 
     def recorded(self) -> None:
         self.times_recorded += 1
+
+
+class BotFather:
+    """Stands for the messenger where a bot's token is checked: it knows the bots that were made with it."""
+
+    def __init__(self) -> None:
+        self.is_away = False
+        self.asked: list[str] = []
+        self._made = 0
+        self.accounts: dict[str, BotAccount] = {}
+
+    def make_bot(self, username: str, bot_id: int = 7_000_000_001) -> str:
+        """Make a bot, or give one another token; return the token."""
+        for token in [each for each, account in self.accounts.items() if account.id == bot_id]:
+            del self.accounts[token]
+        self._made += 1
+        token = f"{bot_id}:AA{self._made:033d}"
+        self.accounts[token] = BotAccount(bot_id, username)
+        return token
+
+    async def ask(self, token: str) -> BotAccount:
+        self.asked.append(token)
+        if self.is_away:
+            raise MessengerUnavailable
+        if token not in self.accounts:
+            raise BotTokenRefused
+        return self.accounts[token]
+
+    @staticmethod
+    def is_service_bot(bot_id: int, username: str) -> bool:
+        return bot_id == SERVICE_BOT_ID or username.lower() == "test_bot"
 
 
 class DocumentedAnswers:
@@ -108,6 +147,9 @@ class Api:
     receiver: "Receiver"
     client: httpx.AsyncClient
     documented: DocumentedAnswers
+    bot_father: BotFather
+    limits: RateLimits
+    """Without those of generate, which are settings."""
 
     async def sign_up(self, email: str, plan: Plan = "free") -> tuple[Developer, str]:
         """Add a developer and return them with an access token."""
@@ -140,6 +182,21 @@ def make_projects(storage: SqliteStorage, sealer: Sealer, clock: ManualClock) ->
         address_rules=AddressRules(),
         webhook_ports=frozenset({443, 8443}),
         allow_loopback_http=False,
+        limits=PROJECTS_BY_PLAN,
+    )
+
+
+def make_bots(
+    storage: SqliteStorage, sealer: Sealer, clock: ManualClock, projects: Projects, bot_father: BotFather
+) -> Bots:
+    return Bots(
+        storage,
+        sealer,
+        clock,
+        system_entropy,
+        projects=projects,
+        ask=bot_father.ask,
+        is_service_bot=bot_father.is_service_bot,
     )
 
 
@@ -153,7 +210,8 @@ def documented() -> DocumentedAnswers:
     """What `/openapi.json` says: the same whatever the services, and it takes longer to make than most tests take."""
     unused = cast("Any", None)
     metrics = Metrics(CollectorRegistry(), "0.1.0")
-    return DocumentedAnswers(build_openapi(build_developer_api(*[unused] * 5, audit=unused, metrics=metrics)))
+    app = build_developer_api(*[unused] * 5, audit=unused, bots=unused, plans=unused, erasure=unused, metrics=metrics)
+    return DocumentedAnswers(build_openapi(app))
 
 
 @pytest.fixture
@@ -164,18 +222,40 @@ async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers)
     metrics = Metrics(CollectorRegistry(), "0.1.0")
     webhooks = Webhooks(storage, sealer, clock, system_entropy, "Taproof/test")
     receiver = Receiver()
+    projects = make_projects(storage, sealer, clock)
+    plans = Plans(storage, clock, system_entropy, projects=PROJECTS_BY_PLAN, sign_ins=SIGN_INS_BY_PLAN)
+    bot_father = BotFather()
     app = build_developer_api(
         developers,
-        make_projects(storage, sealer, clock),
-        Sessions(storage, clock),
+        projects,
+        Sessions(storage, sealer, clock),
         AnalyticsReader(storage, clock),
         Deliveries(storage, sealer, clock, system_entropy, webhooks, post=receiver.post, recorded=receiver.recorded),
         audit=AuditLog(storage),
+        bots=make_bots(storage, sealer, clock, projects, bot_father),
+        plans=plans,
+        erasure=Erasure(storage, clock, system_entropy),
         metrics=metrics,
     )
-    signin = SignIn(storage, sealer, lambda: "https://t.me/test_bot", clock, system_entropy)
+    signin = SignIn(
+        storage, sealer, lambda: "https://t.me/test_bot", clock, system_entropy, require_room=plans.require_room
+    )
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://taproof.test") as client:
-        yield Api(app, storage, clock, developers, signin, metrics, webhooks, receiver, client, documented)
+        limits = RateLimits(metrics, clock, generate_address=None, generate_project=None)
+        yield Api(
+            app,
+            storage,
+            clock,
+            developers,
+            signin,
+            metrics,
+            webhooks,
+            receiver,
+            client,
+            documented,
+            bot_father,
+            limits,
+        )
     await storage.close()
 
 
@@ -190,6 +270,6 @@ def assert_error(response: httpx.Response, status: int, code: str) -> str:
     assert isinstance(body["error"], str)
     assert body["error"].endswith((".", "…)", ")"))
     assert ("www-authenticate" in response.headers) == (status == 401)
-    assert ("retry-after" in response.headers) == (status == 503)
+    assert ("retry-after" in response.headers) == (status in {429, 503})
     assert ("allow" in response.headers) == (status == 405)
     return body["error"]

@@ -18,11 +18,17 @@ PROJECT_FIELDS = [
     "is_active",
     "public_access",
     "collect_phone",
+    "phone_required",
+    "show_context",
+    "match_code",
+    "allowed_origins",
     "created_at",
     "sessions_count",
     "confirmed_count",
     "webhook_failing_since",
     "webhook_turned_off",
+    "bot_username",
+    "bot_broken_at",
 ]
 SESSION_FIELDS = [
     "id",
@@ -34,6 +40,7 @@ SESSION_FIELDS = [
     "status",
     "created_at",
     "confirmed_at",
+    "reported_at",
 ]
 # ---- account and projects
 
@@ -47,6 +54,7 @@ async def test_me(api: Api) -> None:
         "email": "ada@example.com",
         "created_at": iso8601(START),
         "plan": "pro",
+        "usage": {"projects": 0, "projects_limit": 2, "sign_ins_this_month": 0, "sign_ins_limit": 3},
     }
     assert response.headers["cache-control"] == "no-store"
     assert response.headers["content-type"] == "application/json"
@@ -88,13 +96,36 @@ async def test_a_project_from_creation_to_deletion(api: Api) -> None:
     assert_error(await api.call("DELETE", path, token), 404, "project_not_found")
 
 
-@pytest.mark.parametrize("field", ["name", "webhook_url", "is_active", "public_access", "collect_phone"])
+_OLD = {
+    "name": "A",
+    "webhook_url": "https://example.com/",
+    "public_access": True,
+    "collect_phone": False,
+    "phone_required": True,
+    "show_context": True,
+    "match_code": "off",
+    "allowed_origins": ["https://a.example"],
+}
+_NEW = {
+    "name": "B",
+    "webhook_url": "",
+    "is_active": False,
+    "public_access": False,
+    "collect_phone": True,
+    "phone_required": False,
+    "show_context": False,
+    "match_code": "on",
+    "allowed_origins": [],
+}
+
+
+@pytest.mark.parametrize("field", _NEW)
 async def test_patch_changes_only_what_it_names(api: Api, field: str) -> None:
     """PATCH: only the included fields change; none at all changes nothing."""
+    new = _NEW
     _, token = await api.sign_up("ada@example.com", "business")
-    old = {"webhook_url": "https://example.com/", "is_active": True, "public_access": True, "collect_phone": False}
-    new = {"name": "B", "webhook_url": "", "is_active": False, "public_access": False, "collect_phone": True}
-    created = await api.post("/projects", token, {"name": "A"} | {k: v for k, v in old.items() if k != "is_active"})
+    created = await api.post("/projects", token, _OLD)
+    assert {name: created[name] for name in _OLD} == _OLD
     path = f"/projects/{created['id']}"
     before = (await api.call("GET", path, token)).json()
     assert (await api.call("PATCH", path, token, json={})).json() == before
@@ -148,6 +179,7 @@ async def test_a_session_shows_nine_fields_at_every_stage(api: Api) -> None:
         "status": "pending",
         "created_at": iso8601(START),
         "confirmed_at": None,
+        "reported_at": None,
     }
     await api.signin.open_session(created.session_token, "42")
     api.clock.now += 1500
@@ -287,12 +319,14 @@ async def test_analytics_have_every_day_of_the_window(api: Api, days: int) -> No
         "cancelled": 0,
         "expired": 0,
         "unique_users": 2,
+        "reported": 0,
     }
     assert (
         sum(day["sessions"] for day in found["daily"]) == found["total_sessions"] == found["funnel"]["requested"] == 4
     )
     assert (found["confirmed_sessions"], found["unique_users"], found["conversion_rate"]) == (3, 2, 75.0)
-    assert sorted(found["funnel"]) == ["cancelled", "confirmed", "expired", "opened", "requested", "used"]
+    steps = ["cancelled", "confirmed", "expired", "opened", "reported", "requested", "used"]
+    assert sorted(found["funnel"]) == steps
     assert [each["name"] for each in found["projects"]] == ["Acme", "Other"]
     everything = (await api.call("GET", f"/analytics?days={days}", token)).json()
     assert (everything["total_sessions"], everything["conversion_rate"]) == (5, 60.0)

@@ -18,6 +18,11 @@ from taproof.web.errors import STATUSES, AnswerFailures, bearer_token, error_res
 STATUS_OF_CODE = {
     "invalid_request": 400,
     "project_paused": 400,
+    "bot_broken": 400,
+    "bot_taken": 400,
+    "bot_token_refused": 400,
+    "origin_not_allowed": 400,
+    "plan_limit_reached": 400,
     "code_verifier_missing": 400,
     "https_required": 400,
     "developer_exists": 400,
@@ -46,6 +51,7 @@ STATUS_OF_CODE = {
     "sign_in_not_found": 404,
     "method_not_allowed": 405,
     "payload_too_large": 413,
+    "rate_limited": 429,
     "internal_error": 500,
     "store_unavailable": 503,
     "messenger_unavailable": 503,
@@ -85,7 +91,7 @@ def test_every_error_has_the_one_shape() -> None:
         assert int(fields[b"content-length"]) == len(body)
         assert json.loads(body) == {"error": expected().sentence}
         assert (fields.get(b"www-authenticate") == b"Bearer") == (status == 401)
-        assert (fields.get(b"retry-after") == b"1") == (status == 503)
+        assert (fields.get(b"retry-after") == b"1") == (status in {429, 503})
         assert bool(logs) == (expected is InternalError and error is not InternalError)
 
 

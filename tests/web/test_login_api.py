@@ -64,7 +64,7 @@ class Login:
 @pytest.fixture
 async def login(api: Api) -> AsyncIterator[Login]:
     console_sign_in = ConsoleSignIn(api.storage, api.signin._sealer, api.signin, api.clock, system_entropy)
-    endpoints = LoginApi(console_sign_in, api.developers, api.metrics, api.clock)
+    endpoints = LoginApi(console_sign_in, api.developers, api.metrics, api.limits, api.clock)
     apps = dict(zip(PATHS, (endpoints.start, endpoints.create_token), strict=True))
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -119,8 +119,8 @@ async def test_from_the_link_to_the_token(login: Login, ada: Developer) -> None:
 async def test_of_many_who_ask_one_gets_the_token(login: Login, ada: Developer) -> None:
     """And only one is made."""
     await login.tap()
-    answers = await asyncio.gather(*(login.ask() for _ in range(12)))
-    assert sorted(answer.status_code for answer in answers) == [200] + [400] * 11
+    answers = await asyncio.gather(*(login.ask() for _ in range(10)))
+    assert sorted(answer.status_code for answer in answers) == [200] + [400] * 9
     assert len(await login.api.developers.list_access_tokens(ada.id)) == 1
 
 
@@ -332,3 +332,37 @@ def _failing(error: Exception) -> Any:
         raise error
 
     return fail
+
+
+async def test_too_many_sign_ins_of_one_address(login: Login) -> None:
+    """Twenty at once, then one each three seconds: each is a session in the store. Another address begins as before."""
+    statuses = [(await login.post("/api/v1/login", {})).status_code for _ in range(21)]
+    assert statuses == [200] * 19 + [429] * 2  # One was begun by the fixture.
+    refused = await login.post("/api/v1/login", {})
+    assert_error(refused, 429, "rate_limited")
+    assert refused.headers["retry-after"] == "3"
+    login.api.clock.now += 3_000
+    assert (await login.post("/api/v1/login", {})).status_code == 200
+
+
+async def test_who_asks_too_often_loses_nothing(login: Login, ada: Developer) -> None:
+    """A terminal that asks every 1.5 seconds is never refused; after a refusal the token is still to be had."""
+    for _ in range(30):
+        assert_error(await login.ask(), 400, "authorization_pending")
+        login.api.clock.now += 1_500
+    for _ in range(10):
+        await login.ask()
+    await login.tap()
+    refused = await login.ask()
+    assert_error(refused, 429, "rate_limited")
+    login.api.clock.now += 1_000 * int(refused.headers["retry-after"])
+    assert (await login.ask()).status_code == 200
+
+
+async def test_codes_that_are_made_up_are_refused_after_a_while(login: Login) -> None:
+    """They count for the address that makes them up; who is known there goes on."""
+    assert_error(await login.ask(), 400, "authorization_pending")
+    for number in range(201):
+        last = await login.post("/api/v1/login/token", {"device_code": f"x{number}"})
+    assert_error(last, 429, "rate_limited")
+    assert_error(await login.ask(), 400, "authorization_pending")

@@ -10,12 +10,12 @@ from tests.web.conftest import Api
 from tests.web.test_deliveries import own_project
 
 from taproof.core.attempt_errors import ShownError
-from taproof.core.model import EventType, Identity
+from taproof.core.model import EventType, Identity, ProjectChanges
 from taproof.service.webhooks import SEND_TIMEOUT, SignedRequest
 from taproof.storage.protocol import ATTEMPTS_SHOWN
 
 
-async def sent(api: Api, event: EventType, username: str = "ada") -> SignedRequest:
+async def sent(api: Api, event: EventType, username: str = "ada", phone: str = "") -> SignedRequest:
     """Return the request that an event is sent with, while the webhook secret is rotated."""
     token, path, project = await own_project(api)
     await api.post(f"{path}/webhook-secret/rotate", token, {})
@@ -24,12 +24,23 @@ async def sent(api: Api, event: EventType, username: str = "ada") -> SignedReque
         return api.receiver.sent[-1]
     session = (await api.signin.create_session(project["id"], public=True)).session_token
     await api.signin.open_session(session, "42")
+    if phone:
+        await collect_phones(api, project["id"])
     if event == "auth.confirmed":
         await api.signin.confirm_session(session, Identity("42", "Ada", username))
+        await api.signin.give_phone(Identity("42", "Ada", username), "42", phone)
     else:
         await api.signin.cancel_session(session, "42")
     [delivery] = await api.webhooks.claim_deliveries(10)
     return api.webhooks.sign_delivery(delivery)
+
+
+async def collect_phones(api: Api, project_id: str) -> None:
+    project = await api.storage.read_project(project_id)
+    assert project is not None
+    await api.storage.update_plan(project.developer_id, "business")
+    collect = ProjectChanges(collect_phone=True)
+    assert await api.storage.update_project(project.developer_id, project_id, collect, api.clock.now)
 
 
 def body_schema(document: Any, event: str) -> Any:
@@ -52,15 +63,23 @@ def test_every_type_of_event_is_there(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "username"),
-    [("auth.confirmed", "ada"), ("auth.confirmed", ""), ("auth.cancelled", ""), ("webhook.test", "")],
+    ("event", "username", "phone"),
+    [
+        ("auth.confirmed", "ada", ""),
+        ("auth.confirmed", "", ""),
+        ("auth.confirmed", "ada", "+4915123456789"),
+        ("auth.cancelled", "", ""),
+        ("webhook.test", "", ""),
+    ],
 )
-async def test_the_bodies_are_those_that_are_sent(api: Api, event: EventType, username: str) -> None:
-    """Exactly the documented fields, all of them required, and of one type only."""
+async def test_the_bodies_are_those_that_are_sent(api: Api, event: EventType, username: str, phone: str) -> None:
+    """Exactly the documented fields, all of them required but for a phone number, and of one type only."""
     document = api.documented.document
-    body = json.loads((await sent(api, event, username)).body)
+    body = json.loads((await sent(api, event, username, phone)).body)
+    assert body.get("messenger_phone", "") == phone
     schema = body_schema(document, event)
-    assert list(schema["properties"]) == schema["required"] == list(body)
+    assert [name for name in schema["properties"] if phone or name != "messenger_phone"] == list(body)
+    assert [name for name in schema["properties"] if name != "messenger_phone"] == schema["required"]
     Draft202012Validator({**schema, "components": document["components"]}).validate(body)
     any_event = {"$ref": "#/components/schemas/WebhookEvent", "components": document["components"]}
     Draft202012Validator(any_event).validate(body)

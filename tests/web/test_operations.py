@@ -249,16 +249,18 @@ async def test_each_call_says_how_it_can_fail(operations: httpx.AsyncClient) -> 
     calls = {call.split('"', 1)[0]: call for call in text.split('<section id="')[1:]}
     missing = {"project_not_found", "session_not_found", "access_token_not_found", "delivery_not_found"}
     special = {"messenger_unavailable", "project_paused", "webhook_not_set", "rotation_under_way", "no_rotation"}
-    special |= {"too_many_projects", "too_many_access_tokens"}
+    special |= {"too_many_projects", "too_many_access_tokens", "plan_limit_reached", "origin_not_allowed"}
+    starting = {"project_not_found", "messenger_unavailable", "project_paused", "plan_limit_reached"}
+    starting |= {"origin_not_allowed"}
     for name, expected in {
-        "generate": {"project_not_found", "messenger_unavailable", "project_paused"},
-        "generate_public": {"project_not_found", "messenger_unavailable", "project_paused"},
+        "generate": starting,
+        "generate_public": starting,
         "verify": {"project_not_found", "session_not_found"},
         "verify_public": {"project_not_found", "session_not_found"},
         "read_account": set[str](),
-        "create_project": {"too_many_projects"},
+        "create_project": {"too_many_projects", "plan_limit_reached", "messenger_unavailable"},
         "create_access_token": {"too_many_access_tokens"},
-        "update_project": {"project_not_found"},
+        "update_project": {"project_not_found", "messenger_unavailable"},
         "list_sessions": {"project_not_found"},
         "read_session": {"session_not_found"},
         "list_deliveries": {"project_not_found"},
@@ -283,7 +285,15 @@ async def test_the_page_shows_defaults(operations: httpx.AsyncClient) -> None:
         for name, call in calls.items()
     }
     assert {name: defaults for name, defaults in shown.items() if defaults} == {
-        "create_project": {"webhook_url": "&#34;&#34;", "public_access": "true", "collect_phone": "false"},
+        "create_project": {
+            "webhook_url": "&#34;&#34;",
+            "public_access": "true",
+            "collect_phone": "false",
+            "phone_required": "true",
+            "show_context": "true",
+            "match_code": "&#34;off&#34;",
+            "bot_token": "&#34;&#34;",
+        },
         "rotate_webhook_secret": {"overlap_hours": "24"},
         "list_deliveries": {"limit": "50"},
         "list_sessions": {"limit": "50"},

@@ -1,10 +1,12 @@
 """HTTPS only, and who the client is behind a proxy (service-spec.md, opening; contract.md)."""
 
 import json
-from ipaddress import ip_network
+from ipaddress import IPv4Address, ip_network
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from taproof.web.transport import HttpsOnly
 
@@ -99,6 +101,10 @@ async def test_plain_http_from_elsewhere_is_refused(host: str | None, headers: l
         ({b"forwarded": b'for="[2001:db8::1]:4711"'}, 400),
         ({b"forwarded": b"proto=https"}, 400),
         ({b"forwarded": b"for=127.0.0.1, for=_hidden"}, 400),
+        ({b"forwarded": b"for=127.0.0.1", b"x-forwarded-for": b"203.0.113.9"}, 400),
+        ({b"forwarded": b"for=203.0.113.9", b"x-forwarded-for": b"127.0.0.1"}, 400),
+        ({b"x-forwarded-for": b"203.0.113.9" + b", 127.0.0.1" * 1_000}, 400),
+        ({b"x-forwarded-for": b"127.0.0.1, "}, 400),
         ({b"x-forwarded-for": b"127.0.0.1", b"x-forwarded-proto": b"http"}, 200),
         ({b"x-forwarded-for": b"::1, 127.0.0.1"}, 200),
         ({b"forwarded": b'For="[::1]:4711";proto=http'}, 200),
@@ -130,6 +136,31 @@ async def test_an_untrusted_proxy_on_this_machine_is_noticed(headers: dict[bytes
         ("http", "10.0.0.1", [b"203.0.113.9, garbage, 10.0.0.7"], [b"https"], "10.0.0.7"),
         ("http", "10.0.0.1", [b"garbage"], [b"https"], "10.0.0.1"),
         ("http", "10.0.0.1", [b"\xff\x00, ,"], [b"https"], "10.0.0.1"),
+        # An entry that a proxy left empty, or could not tell: what its client wrote before it does not take its place.
+        ("http", "10.0.0.1", [b"1.1.1.1, "], [b"https"], "10.0.0.1"),
+        ("http", "10.0.0.1", [b"1.1.1.1", b""], [b"https"], "10.0.0.1"),
+        ("http", "10.0.0.1", [b"1.1.1.1, unknown"], [b"https"], "10.0.0.1"),
+        ("http", "10.0.0.1", [b"1.1.1.1, unix:"], [b"https"], "10.0.0.1"),
+        ("http", "10.0.0.1", [b"1.1.1.1, _hidden"], [b"https"], "10.0.0.1"),
+        ("http", "10.0.0.1", [b"1.1.1.1, 203.0.113.9:x"], [b"https"], "10.0.0.1"),
+        ("http", "10.0.0.1", [b"1.1.1.1, [2001:db8::1"], [b"https"], "10.0.0.1"),
+        ("http", "10.0.0.1", [b"1.1.1.1, [2001:db8::1]x"], [b"https"], "10.0.0.1"),
+        ("http", "10.0.0.1", [b"1.1.1.1, [203.0.113.9]:80"], [b"https"], "10.0.0.1"),
+        ("http", "10.0.0.1", [b"1.1.1.1, 010.0.0.9"], [b"https"], "10.0.0.1"),
+        ("http", "10.0.0.1", [b"1.1.1.1, 10.0.0.1 "], [b"https"], "1.1.1.1"),
+        ("http", "10.0.0.1", [b"127.0.0.1"], [b"https"], "127.0.0.1"),
+        ("http", "10.0.0.1", [b"::ffff:10.0.0.9, ::ffff:203.0.113.9"], [b"https"], "203.0.113.9"),
+        ("http", "10.0.0.1", [b"203.0.113.9, ::ffff:10.0.0.9"], [b"https"], "203.0.113.9"),
+        ("http", "10.0.0.1", [b"fe80::1%eth0"], [b"https"], "fe80::1"),
+        ("http", "10.0.0.1", [b"[fe80::1%25eth0]:80"], [b"https"], "fe80::1"),
+        ("http", "10.0.0.1", [b"203.0.113.9%eth0"], [b"https"], "10.0.0.1"),
+        ("http", "fd00::7%2", [b"203.0.113.9"], [b"https"], "203.0.113.9"),
+        ("http", "10.0.0.1", [b"1.1.1.1," * 50_000 + b"203.0.113.9"], [b"https"], "203.0.113.9"),
+        ("http", "10.0.0.1", [b"1.1.1.1"] * 90 + [b"203.0.113.9"], [b"https"], "203.0.113.9"),
+        ("http", "10.0.0.1", [b"203.0.113.9, " + b"10.0.0.9, " * 50_000 + b"10.0.0.9"], [b"https"], "10.0.0.9"),
+        ("http", "10.0.0.1", [b"1" * 400_000], [b"https"], "10.0.0.1"),
+        ("http", "10.0.0.1", [b"203.0.113.9"], [b"http," * 50_000 + b"https"], REFUSED),
+        ("http", "10.0.0.1", [b"203.0.113.9"], [b"https," * 50_000 + b"https"], REFUSED),
         ("http", "10.0.0.1", [], [b"https"], "10.0.0.1"),
         ("http", "10.0.0.1", [b"10.0.0.9, 10.0.0.8"], [b"https"], "10.0.0.9"),
         ("http", "::ffff:10.0.0.1", [b"203.0.113.9"], [b"https"], "203.0.113.9"),
@@ -166,6 +197,41 @@ async def test_a_trusted_proxy_names_client_and_protocol(
         assert (status, answer[HSTS[0]]) == (200, HSTS[1])
         assert inner.scopes[0]["client"] == (expected, 0)
         assert inner.scopes[0]["scheme"] == "https"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "::ffff:127.0.0.1"])
+@pytest.mark.parametrize("headers", [[(b"x-forwarded-for", b"127.0.0.1")], [(b"forwarded", b"for=127.0.0.1")]])
+async def test_what_a_proxy_here_passes_on_over_https_is_no_program_here(
+    host: str, headers: list[tuple[bytes, bytes]]
+) -> None:
+    """A proxy on loopback that nobody named is answered over HTTPS, but its clients are not let in as local ones."""
+    inner = Recorder()
+    status, _, _ = await request(HttpsOnly(inner), "https", host, headers)
+    assert (status, inner.scopes[0]["client"]) == (200, (host, 0))
+    await request(HttpsOnly(inner), "https", host, [])
+    assert inner.scopes[1]["client"] == (host, "40000")
+
+
+async def test_forwarded_beside_x_forwarded_for_is_not_believed() -> None:
+    """A proxy that sets the one passes on whatever its client wrote into the other."""
+    inner = Recorder()
+    headers = [(b"forwarded", b"for=127.0.0.1;proto=https"), (b"x-forwarded-for", b"203.0.113.9")]
+    app = HttpsOnly(inner, [ip_network("10.0.0.0/8")])
+    assert (await request(app, "http", "10.0.0.1", headers))[0] == 400
+    await request(app, "http", "10.0.0.1", [*headers, (b"x-forwarded-proto", b"https")])
+    assert inner.scopes[0]["client"] == ("203.0.113.9", 0)
+
+
+@given(st.lists(st.ip_addresses().map(str) | st.text(max_size=20), max_size=40), st.ip_addresses(v=4))
+async def test_nothing_that_a_client_writes_moves_its_address(written: list[str], address: IPv4Address) -> None:
+    """Whatever stands in the header when it reaches the trusted proxy, the entry that the proxy adds is the client."""
+    inner = Recorder()
+    own = ", ".join(written).encode("utf-8")
+    app = HttpsOnly(inner, [ip_network("240.0.0.1/32")])
+    headers = [(b"x-forwarded-for", own), (b"x-forwarded-for", str(address).encode()), (b"x-forwarded-proto", b"https")]
+    await request(app, "http", "240.0.0.1", headers)
+    if str(address) != "240.0.0.1":
+        assert inner.scopes[0]["client"] == (str(address), 0)
 
 
 async def test_a_local_call_past_a_local_proxy_is_local() -> None:

@@ -10,7 +10,7 @@ import { speechFor } from "./texts.js";
  */
 
 /** Places in the texts. */
-const [LABEL, SCAN, OPEN, NOTHING_HAPPENS, SEND, COPY, CLOSE, AGAIN] = [0, 1, 2, 4, 5, 6, 7, 8];
+const [LABEL, SCAN, OPEN, NOTHING_HAPPENS, SEND, COPY, CLOSE, AGAIN, CHOOSE] = [0, 1, 2, 4, 5, 6, 7, 8, 14];
 /** What is said of a status. @type {Record<string, number>} */
 const SAID = { pending: 3, retrying: 12, confirmed: 9, cancelled: 10, expired: 11, used: 11, error: 13 };
 /** Screen pixels of one module of the QR code. */
@@ -90,6 +90,9 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
   #title = make("p", "title");
   #code = make("canvas", "code");
   #scan = make("p", "scan");
+  #choose = make("span", "choose");
+  #number = make("strong", "number");
+  #match = make("p", "match", this.#choose, this.#number);
   #link = make("a", "link action");
   #status = make("p", "status");
   #detail = make("p", "detail");
@@ -106,6 +109,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     this.#title,
     this.#code,
     this.#scan,
+    this.#match,
     this.#link,
     this.#status,
     this.#detail,
@@ -125,7 +129,10 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     sheet.replaceSync(STYLE);
     root.adoptedStyleSheets = [sheet];
     root.append(this.#button, this.#panel);
-    this.#status.setAttribute("role", "status");
+    // Each is said aloud as a whole when it changes.
+    for (const part of [this.#status, this.#match]) {
+      part.setAttribute("role", "status");
+    }
     this.#copy.setAttribute("aria-live", "polite");
     // Who cannot see it cannot scan it; the link stands beside it.
     this.#code.setAttribute("aria-hidden", "true");
@@ -198,18 +205,24 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
           setTimeout(() => this.#controller === controller && this.#panel.close(), CLOSING_DELAY);
         }
       },
-      onLink: ({ deeplink, appLink, command }) => {
+      onLink: ({ deeplink, appLink, command, matchCode }) => {
         const phone = matchMedia(PHONE).matches;
+        this.#number.textContent = matchCode;
+        this.#speak();
         this.#link.href = deeplink;
         this.#command.textContent = command;
         this.#code.hidden = this.#scan.hidden = phone || !draw(this.#code, deeplink);
         this.#link.hidden = this.#help.hidden = false;
         if (phone) {
           this.#link.focus();
-          // A browser that blocks this, or a phone without the app, leaves the page as it is, with the link to tap.
-          if (!resumed && appLink) {
+          // A browser that blocks this, or a phone without the app, leaves the page as it is, with the link to tap. So does
+          // a number: whoever is taken to the messenger at once has not read it.
+          if (resumed || matchCode) {
+            return;
+          }
+          if (appLink) {
             location.href = appLink;
-          } else if (!resumed) {
+          } else {
             open(deeplink, "_blank", "noopener");
           }
         }
@@ -294,6 +307,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     this.#detail.hidden = !detail;
     if (ended || status === "starting") {
       this.#code.hidden = this.#scan.hidden = this.#link.hidden = this.#help.hidden = true;
+      this.#number.textContent = "";
     }
     this.#again.hidden = !ended || status === "confirmed";
     this.#speak();
@@ -324,6 +338,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     this.#label.textContent = this.#title.textContent = this.getAttribute("label") ?? texts[LABEL];
     this.#panel.setAttribute("aria-label", this.#title.textContent);
     this.#scan.textContent = texts[SCAN];
+    this.#choose.textContent = this.#number.textContent && texts[CHOOSE];
     this.#link.textContent = texts[OPEN];
     this.#status.textContent = texts[SAID[this.#now]] ?? "…";
     this.#summary.textContent = texts[NOTHING_HAPPENS];

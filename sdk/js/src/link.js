@@ -4,21 +4,25 @@
  * @property {string | null} appLink The same as a `tg://` link, which opens the app without a browser; null when the
  *   deeplink is not one of t.me.
  * @property {string} command What the user can send to the bot when an app opens it but drops the link's payload.
+ * @property {string | null} matchCode What the user must choose in the messenger, such as "42": show it beside the link.
+ *   null unless the project's `match_code` is on.
  */
 
 /**
  * What can be made of the link that the service gave out.
  *
  * @param {unknown} deeplink
+ * @param {string | null} [matchCode]
  * @returns {SignInLink | null} null for anything but an http or https link: a page must never open a `javascript:` one.
  */
-export const linkOf = (deeplink) => {
+export const linkOf = (deeplink, matchCode = null) => {
   const parts = /^https?:\/\/(t\.me\/(\w+)|[^?#]+)\?start=([\w-]+)$/.exec(String(deeplink));
   return (
     parts && {
       deeplink: parts[0],
       appLink: parts[2] && parts[0][4] === "s" ? `tg://resolve?domain=${parts[2]}&start=${parts[3]}` : null,
       command: `/start ${parts[3]}`,
+      matchCode,
     }
   );
 };

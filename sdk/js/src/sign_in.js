@@ -8,6 +8,7 @@ import { linkOf } from "./link.js";
  * @property {string} messengerId
  * @property {string} messengerName
  * @property {string | null} messengerUsername
+ * @property {string | null} messengerPhone null unless the project collects it and the user gave it.
  *
  * @typedef {object} Confirmed
  * @property {"confirmed"} status
@@ -38,6 +39,7 @@ import { linkOf } from "./link.js";
  * @typedef {object} Kept What is kept over a reload.
  * @property {string} token
  * @property {string} deeplink
+ * @property {string | null} [matchCode]
  * @property {string} verifier
  * @property {number} startedAt Milliseconds of the local clock; compared with nothing but that clock.
  */
@@ -166,7 +168,7 @@ const run = async (options, kept) => {
     }
     const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier));
     const challenge = base64url(new Uint8Array(digest));
-    const shown = linkOf(kept?.deeplink);
+    const shown = linkOf(kept?.deeplink, kept?.matchCode);
     tell(kept ? "pending" : "starting");
     if (shown) {
       onLink?.(shown);
@@ -210,10 +212,10 @@ const run = async (options, kept) => {
         break;
       }
       const code = response?.status ?? 0;
-      const link = linkOf(answer?.deeplink);
+      const link = linkOf(answer?.deeplink, answer?.match_code);
       let pause = INTERVAL;
       if (code === 200 && !kept && link) {
-        kept = { token: String(answer.session_token), deeplink: link.deeplink, verifier, startedAt: Date.now() };
+        kept = { ...link, token: String(answer.session_token), verifier, startedAt: Date.now() };
         withStorage(options, (storage) => storage.setItem(key, JSON.stringify(kept)));
         deadline = performance.now() + LIFETIME;
         failures = 0;
@@ -233,6 +235,7 @@ const run = async (options, kept) => {
             messengerId: answer.messenger_id,
             messengerName: answer.messenger_name,
             messengerUsername: answer.messenger_username,
+            messengerPhone: answer.messenger_phone ?? null,
           },
           proof: answer.proof,
           confirmedAt: answer.confirmed_at,

@@ -64,6 +64,9 @@ dialog > * { margin: 0 0 1rem; }
   forced-color-adjust: none;
   vertical-align: top;
 }
+/* Never hidden, since what is hidden and then shown is not said aloud. */
+[part="match"] { margin: 0; }
+[part="number"] { display: block; font-size: 3rem; }
 [part="status"]::before {
   content: "";
   display: inline-block;

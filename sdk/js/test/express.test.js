@@ -89,6 +89,16 @@ test("a proof signs in, once; the session holds the user and neither proof nor t
   assert.equal((await json(await site.call("/me"))).user, null);
 });
 
+test("the session holds the phone number where there is one, and the next one nothing of it", async (t) => {
+  const site = await start(t);
+  await site.call("/auth/taproof", post({ proof: makeProof({ messenger_phone: "+4915123456789" }) }));
+  const { user, session } = await json(await site.call("/me"));
+  assert.equal(user.messengerPhone, "+4915123456789");
+  assert.equal(session.taproof.messengerPhone, "+4915123456789");
+  await site.call("/auth/taproof", post({ proof: makeProof() }));
+  assert(!("messengerPhone" in (await json(await site.call("/me"))).user));
+});
+
 test("a proof that is sent again is told where to go by the session that it began, and by no other", async (t) => {
   const site = await start(t);
   const proof = makeProof();

@@ -49,6 +49,13 @@ test("a proof starts a session, once", async () => {
   assert.equal(started.length, 1);
 });
 
+test("startSession is given the phone number where there is one", async () => {
+  const { POST, started } = endpoint();
+  await POST(request({ proof: makeProof({ messenger_phone: "+4915123456789" }) }));
+  await POST(request({ proof: makeProof() }));
+  assert.deepEqual(started.map((user) => user.messengerPhone), ["+4915123456789", undefined]);
+});
+
 test("a proof that is sent again is told where to go by the session that it began, and by no other", async () => {
   /** @type {Map<string | null, Any>} */
   const sessions = new Map();

@@ -24,6 +24,7 @@ function Hook({ projectId }) {
     h("button", { onClick: () => (cancel(), start()) }, "Again"),
     h("p", { id: "status" }, status),
     link && h("a", { id: "link", href: link.deeplink }, link.command),
+    link?.matchCode && h("strong", { id: "match" }, link.matchCode),
     qr && h("svg", { id: "qr", viewBox: qr.viewBox, width: 300 }, h("path", { d: qr.path })),
     result && h("output", { id: "result" }, JSON.stringify(result)),
     error && h("p", { id: "error" }, error.message),

@@ -45,6 +45,12 @@ test("what somebody has put on Object.prototype is no claim", (t) => {
   assert.throws(() => verifyProof(makeProof({ messenger_username: undefined }), SECRET), ProofMalformed);
 });
 
+test("a phone number that somebody has put on Object.prototype is none", (t) => {
+  Object.assign(Object.prototype, { messenger_phone: "+4915123456789" });
+  t.after(() => Reflect.deleteProperty(Object.prototype, "messenger_phone"));
+  assert.equal(verifyProof(makeProof({ messenger_phone: undefined }), SECRET).messengerPhone, null);
+});
+
 test("a tolerance that is no number is refused", () => {
   assert.throws(() => verifyWebhook(Buffer.from("{}"), {}, SECRET, /** @type {Any} */ ({ tolerance: "5" })), TypeError);
 });

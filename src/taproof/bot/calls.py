@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from aiogram.enums import ParseMode
 from aiogram.methods import AnswerCallbackQuery, TelegramMethod
-from aiogram.types import InlineKeyboardMarkup, Update
+from aiogram.types import InlineKeyboardMarkup, ReplyKeyboardMarkup, ReplyKeyboardRemove, Update
 
 _NO_PREVIEW: Final = {"is_disabled": True}
 
@@ -23,11 +23,11 @@ class SendHtml(TelegramMethod[dict[str, Any]]):
     text: str
     parse_mode: str = ParseMode.HTML.value
     link_preview_options: dict[str, bool] = _NO_PREVIEW
-    reply_markup: InlineKeyboardMarkup | None = None
+    reply_markup: InlineKeyboardMarkup | ReplyKeyboardMarkup | ReplyKeyboardRemove | None = None
 
 
 class EditHtml(TelegramMethod[dict[str, Any]]):
-    """https://core.telegram.org/bots/api#editmessagetext, of a message in a chat; its buttons go."""
+    """https://core.telegram.org/bots/api#editmessagetext, of a message in a chat; its buttons go unless given."""
 
     __returning__ = dict[str, Any]
     __api_method__ = "editMessageText"
@@ -37,6 +37,7 @@ class EditHtml(TelegramMethod[dict[str, Any]]):
     text: str
     parse_mode: str = ParseMode.HTML.value
     link_preview_options: dict[str, bool] = _NO_PREVIEW
+    reply_markup: InlineKeyboardMarkup | None = None
 
 
 def build_models() -> None:

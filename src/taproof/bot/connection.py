@@ -34,6 +34,8 @@ from aiohttp import ClientError, ClientResponse, ClientTimeout
 REQUEST_SECONDS: Final = 20
 """How long a call may take in all; a long poll adds the time that it asks the server to wait."""
 CONNECT_SECONDS: Final = 10
+CONNECTIONS: Final = 100
+"""Of one bot at a time: as many as it has updates in hand at most."""
 ANSWER_LIMIT: Final = 16 * 1024 * 1024
 """Bytes: a hundred updates of the largest kind are far below it."""
 FLOOD_ATTEMPTS: Final = 3
@@ -76,10 +78,11 @@ class BotApiSession(AiohttpSession):
     Args:
         api_url: where `/bot<token>/<method>` hangs, such as `https://api.telegram.org`.
         tls: what to trust instead of the public certificate authorities; for a Bot API server of one's own.
+        limit: connections at a time, over which calls wait; 0 is any number.
     """
 
-    def __init__(self, api_url: str, tls: ssl.SSLContext | None) -> None:
-        super().__init__(api=TelegramAPIServer.from_base(api_url), timeout=REQUEST_SECONDS)
+    def __init__(self, api_url: str, tls: ssl.SSLContext | None, limit: int = CONNECTIONS) -> None:
+        super().__init__(api=TelegramAPIServer.from_base(api_url), limit=limit, timeout=REQUEST_SECONDS)
         if tls is not None:
             self._connector_init["ssl"] = tls
 
@@ -159,20 +162,31 @@ def _without_token(text: str, bot: Bot) -> str:
 
 
 def create_bot(token: str, api_url: str, *, tls: ssl.SSLContext | None = None) -> Bot:
-    """Return a bot that writes HTML and shows no link previews. Nothing is sent yet; close `bot.session` at the end.
+    """Return a bot with a connection of its own. Nothing is sent yet; close `bot.session` at the end.
 
     Raises:
         ValueError: the token or the address does not have its form. The message does not repeat the token.
     """
     if _TOKEN.fullmatch(token) is None:
         raise ValueError("The bot token must look like 123456789:AbC… Copy it from @BotFather into TAPROOF_BOT_TOKEN.")
+    return bot_on(open_session(api_url, tls=tls), token)
+
+
+def open_session(api_url: str, *, tls: ssl.SSLContext | None = None, limit: int = CONNECTIONS) -> BotApiSession:
+    """Return a connection to the Bot API, for as many bots as share it; see `BotApiSession`. Close it at the end.
+
+    Raises:
+        ValueError: the address does not have its form.
+    """
     if re.fullmatch(r"https?://[^\s{}?#]+", api_url) is None:
         raise ValueError("The Bot API address must look like https://api.telegram.org. Check TAPROOF_BOT_API_URL.")
-    return Bot(
-        token,
-        session=BotApiSession(api_url, tls),
-        default=DefaultBotProperties(parse_mode=ParseMode.HTML, link_preview_is_disabled=True),
-    )
+    return BotApiSession(api_url, tls, limit)
+
+
+def bot_on(session: BotApiSession, token: str) -> Bot:
+    """Return a bot that writes HTML and shows no link previews, and calls over `session`."""
+    defaults = DefaultBotProperties(parse_mode=ParseMode.HTML, link_preview_is_disabled=True)
+    return Bot(token, session=session, default=defaults)
 
 
 async def fetch_username(bot: Bot) -> str:

@@ -1,27 +1,46 @@
-"""What the bot does (contract.md, Messenger). It decides nothing: `service/signin.py` does, and is safe to repeat."""
+"""What the bot does (contract.md, Messenger).
+
+It decides nothing: `service/decisions.py` does, and is safe to repeat, so an update that comes twice has one effect.
+"""
 
 import asyncio
+import dataclasses
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 import structlog
 from aiogram import Bot, Dispatcher
 from aiogram.enums import ChatMemberStatus, ChatType, ContentType
-from aiogram.exceptions import TelegramBadRequest, TelegramRetryAfter
-from aiogram.types import CallbackQuery, ChatMemberUpdated, InaccessibleMessage, Message, User
+from aiogram.types import CallbackQuery, ChatMemberUpdated, InaccessibleMessage, Message, ReplyKeyboardRemove, User
 
-from taproof.bot.calls import EditHtml, SendHtml
-from taproof.bot.connection import waiting_out_floods
-from taproof.bot.prompts import CONFIRM, Reply, opened_reply, outcome_notice, outcome_reply
-from taproof.bot.texts import texts_for
+from taproof.bot.browsers import name_browser
+from taproof.bot.chat import Acts, Chat, Reply, Tap, answer_tap, send_to_group
+from taproof.bot.control_replies import commands_help
+from taproof.bot.prompts import (
+    CANCEL,
+    CONFIRM,
+    MATCH,
+    WITHOUT_PHONE,
+    keyboard_gone,
+    opened_reply,
+    outcome_notice,
+    outcome_reply,
+    phone_keyboard,
+    phone_reply,
+    unasked_contact_reply,
+    wrong_contact_reply,
+)
+from taproof.bot.reply_limits import ReplyLimits
+from taproof.bot.texts import Texts, texts_for
 from taproof.core.clock import Clock
 from taproof.core.model import Identity
-from taproof.service.signin import SeenSession, SignIn
+from taproof.service.decisions import SeenSession
+from taproof.service.signin import SignIn
 
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s+(.*))?", re.DOTALL)
-_TAP: Final = re.compile(r"([cx]):([A-Za-z0-9_-]{43})")
+_TAP: Final = re.compile(r"([a-z]{1,2}):(.*)", re.DOTALL)
+_TOKEN: Final = re.compile(r"([A-Za-z0-9_-]{43})(?::([0-2]))?")
+_CHOICES: Final = {CONFIRM, CANCEL, MATCH, WITHOUT_PHONE}
 _WORTH_AN_ANSWER: Final = {
     ContentType.TEXT,
     ContentType.ANIMATION,
@@ -40,9 +59,18 @@ _WORTH_AN_ANSWER: Final = {
 _log = structlog.get_logger(__name__)
 
 
-def build_dispatcher(signin: SignIn, clock: Clock) -> Dispatcher:
-    """Return the dispatcher that answers messages and taps. Whatever is not registered here is ignored."""
-    conversation = Conversation(signin, clock)
+def build_dispatcher(
+    signin: SignIn, clock: Clock, acts: Acts | None = None, limits: ReplyLimits | None = None
+) -> Dispatcher:
+    """Return the dispatcher that answers messages and taps. Whatever is not registered here is ignored.
+
+    Args:
+        signin: shows and decides sessions.
+        clock: returns the time in ms.
+        acts: what users can do besides.
+        limits: how often one user is written to.
+    """
+    conversation = Conversation(signin, clock, acts or Acts(), limits or ReplyLimits(clock))
     dispatcher = Dispatcher(disable_fsm=True)
     dispatcher.message.register(conversation.on_message)
     dispatcher.callback_query.register(conversation.on_tap)
@@ -51,17 +79,19 @@ def build_dispatcher(signin: SignIn, clock: Clock) -> Dispatcher:
 
 
 class Conversation:
-    """Answers one update at a time; keeps nothing between them.
+    """Answers one update at a time; of one it keeps nothing but how often each user was written to.
 
     Only what a sign-in cannot go on without waits out the Bot API's flood limit: the prompt, and the outcome of a
-    decision just made; and even that only until `hurry` is set. Any other reply that meets the limit is left out.
+    decision just made. Any other reply that meets the limit is left out.
     """
 
-    def __init__(self, signin: SignIn, clock: Clock) -> None:
+    def __init__(self, signin: SignIn, clock: Clock, acts: Acts, limits: ReplyLimits) -> None:
         self._signin = signin
         self._clock = clock
+        self._acts = acts
+        self._limits = limits
 
-    async def on_message(self, message: Message, bot: Bot, hurry: asyncio.Event) -> None:
+    async def on_message(self, message: Message, bot: Bot, bot_id: int, hurry: asyncio.Event) -> None:
         """Answer a message: a link that was opened, or anything else that a person writes to the bot."""
         user = message.from_user
         if user is None or user.is_bot:
@@ -69,50 +99,137 @@ class Conversation:
         texts = texts_for(user.language_code)
         command, mention, payload = _parse_command(message)
         if message.chat.type != ChatType.PRIVATE:
-            if command == "start" and (mention is None or await _is_me(bot, mention)):
-                await _send_to_group(bot, message.chat.id, texts.private_only)
-        elif command == "start" and payload:
-            seen = await self._signin.open_session(payload, str(user.id))
-            _log_seen("sign_in_opened", seen)
-            reply = opened_reply(texts, seen, payload, self._clock())
-            await _send(bot, message.chat.id, reply, hurry if seen.outcome == "opened" else None)
+            is_meant = command == "start" and (mention is None or await _is_me(bot, mention))
+            if is_meant and self._limits.spend_reply(user.id):
+                await send_to_group(bot, message.chat.id, texts.private_only)
+            return
+        if not _is_own_chat(message, user):
+            return
+        chat = Chat(bot, bot_id, user, hurry)
+        act = self._acts.commands.get(command or "")
+        if command == "start" and payload:
+            await self._open(chat, texts, payload)
+        elif act is not None:
+            if self._limits.spend_reply(user.id):
+                await act(chat, payload)
         elif message.content_type in _WORTH_AN_ANSWER:
-            await _send(bot, message.chat.id, Reply(texts.help), None)
+            await self._take_word(chat, texts, message, is_command=command is not None)
 
-    async def on_tap(self, query: CallbackQuery, bot: Bot, hurry: asyncio.Event) -> None:
+    async def on_tap(self, query: CallbackQuery, bot: Bot, bot_id: int, hurry: asyncio.Event) -> None:
         """Decide a session for the user who tapped a button of its prompt, then show what became of it."""
         user = query.from_user
         if user.is_bot:
             return
         texts = texts_for(user.language_code)
-        tap = _TAP.fullmatch(query.data or "")
+        found = _TAP.fullmatch(query.data or "")
         prompt = query.message
-        if tap is None or prompt is None:
-            await _answer(bot, query, texts.unknown)
+        if found is None or prompt is None:
+            await answer_tap(bot, query.id, texts.unknown)
             return
         if not _is_own_chat(prompt, user):
-            await _answer(bot, query, texts.foreign, alert=True)
+            await answer_tap(bot, query.id, texts.foreign, alert=True)
             return
-        seen = await self._decide(tap[1], tap[2], user)
-        if seen.changed:
-            _log_seen("sign_in_decided", seen)
-        notice = outcome_notice(texts, seen)
-        if seen.outcome == "foreign":
-            await _answer(bot, query, notice, alert=True)
+        tap = Tap(bot, bot_id, user, hurry, query.id, prompt.message_id)
+        act = self._acts.taps.get(found[1])
+        if act is not None:
+            await act(tap, found[2])
             return
-        await _replace(bot, prompt, outcome_reply(texts, seen), hurry if seen.changed else None)
-        await _answer(bot, query, notice)
+        data = _TOKEN.fullmatch(found[2])
+        if data is None or found[1] not in _CHOICES or (data[2] is not None) is not (found[1] == MATCH):
+            await tap.answer(texts.unknown)
+            return
+        await self._show_decision(tap, texts, data[1], await self._decide(tap, found[1], data[1], data[2]))
 
     async def on_membership(self, change: ChatMemberUpdated) -> None:
         """Note that someone blocked the bot, or that it was thrown out of a group."""
         if change.new_chat_member.status == ChatMemberStatus.KICKED:
             _log.info("bot_blocked", chat_type=change.chat.type)
 
-    async def _decide(self, choice: str, session_token: str, user: User) -> SeenSession:
-        if choice == CONFIRM:
-            identity = Identity(str(user.id), user.full_name, user.username or "")
-            return await self._signin.confirm_session(session_token, identity)
-        return await self._signin.cancel_session(session_token, str(user.id))
+    async def _open(self, chat: Chat, texts: Texts, session_token: str) -> None:
+        """Show the prompt of a link that was opened, unless this user has seen too many of them just now."""
+        allowance = self._limits.spend_prompt(chat.user.id)
+        if allowance != "allowed":
+            if allowance == "told":
+                await chat.send(Reply(texts.too_many))
+            return
+        shown = False
+        try:
+            seen = await self._signin.open_session(session_token, chat.user_id, chat.bot_id)
+            _log_seen("sign_in_opened", seen)
+            browser = await name_browser(seen.context.user_agent)
+            reply = opened_reply(texts, seen, session_token, self._clock(), browser)
+            if seen.outcome in {"opened", "phone"}:
+                await chat.send(reply, needed=True)
+                if seen.outcome == "phone":
+                    await chat.send(phone_keyboard(texts, seen), needed=True)
+                shown = True
+            elif self._limits.spend_reply(chat.user.id):
+                await chat.send(reply)
+        finally:
+            # An update that could not be answered comes again, and must not be counted twice.
+            if not shown:
+                self._limits.give_back_prompt(chat.user.id)
+
+    async def _take_word(self, chat: Chat, texts: Texts, message: Message, *, is_command: bool) -> None:
+        """Take what is no link and no command of ours: the contact that a sign-in waits for, or talk."""
+        contact = message.contact
+        if is_command:
+            seen = SeenSession("unknown")
+        else:
+            # A contact is the user's own word only where they share it themselves: nobody may word it for them.
+            is_own = contact is not None and message.forward_origin is None and message.via_bot is None
+            owner = str(contact.user_id) if contact is not None and is_own and contact.user_id else None
+            number = contact.phone_number if contact is not None else ""
+            seen = await self._signin.give_phone(_identity(chat), owner, number, chat.bot_id)
+        if seen.changed:
+            _log_seen("sign_in_decided", seen)
+        elif not self._limits.spend_reply(chat.user.id):
+            return
+        if seen.outcome == "phone":
+            await chat.send(wrong_contact_reply(texts))
+        elif contact is None:
+            await chat.send(Reply(f"{texts.help}\n\n{commands_help(texts.control)}"))
+        elif seen.outcome == "unknown":
+            await chat.send(unasked_contact_reply(texts))
+        else:
+            reply = outcome_reply(texts, seen)
+            if reply.buttons is not None:
+                await chat.send(reply)
+                reply = keyboard_gone(texts)
+            await chat.send(dataclasses.replace(reply, keyboard=ReplyKeyboardRemove()), needed=seen.changed)
+
+    async def _decide(self, tap: Tap, choice: str, session_token: str, place: str | None) -> SeenSession:
+        if choice == CANCEL:
+            return await self._signin.cancel_session(session_token, tap.user_id, tap.bot_id)
+        if choice == WITHOUT_PHONE:
+            return await self._signin.continue_without_phone(session_token, _identity(tap), tap.bot_id)
+        number = None if place is None else int(place)
+        return await self._signin.confirm_session(session_token, _identity(tap), tap.bot_id, choice=number)
+
+    async def _show_decision(self, tap: Tap, texts: Texts, session_token: str, seen: SeenSession) -> None:
+        """Put what became of a session in its prompt's place."""
+        if seen.changed:
+            _log_seen("sign_in_decided", seen)
+        if seen.outcome == "foreign":
+            await tap.answer(outcome_notice(texts, seen), alert=True)
+        elif seen.outcome == "phone":
+            await tap.replace(phone_reply(texts, seen, session_token), needed=True)
+            await tap.send(phone_keyboard(texts, seen), needed=True)
+            await tap.answer(texts.phone.notice)
+        elif seen.outcome == "opened":
+            # The project stopped asking for phone numbers meanwhile: back to the prompt.
+            browser = await name_browser(seen.context.user_agent)
+            await tap.replace(opened_reply(texts, seen, session_token, self._clock(), browser), needed=True)
+            await tap.answer(texts.phone.over)
+        else:
+            await tap.replace(outcome_reply(texts, seen), needed=seen.changed)
+            if seen.phone_asked:
+                await tap.send(keyboard_gone(texts), needed=seen.changed)
+            await tap.answer(outcome_notice(texts, seen))
+
+
+def _identity(chat: Chat) -> Identity:
+    return Identity(chat.user_id, chat.user.full_name, chat.user.username or "")
 
 
 def _log_seen(event: str, seen: SeenSession) -> None:
@@ -135,67 +252,8 @@ async def _is_me(bot: Bot, mention: str) -> bool:
     return mention.lower() == ((await bot.me()).username or "").lower()
 
 
-def _is_own_chat(prompt: Message | InaccessibleMessage, user: User) -> bool:
-    """Tell whether the prompt stands in the private chat of this bot and this user."""
-    if isinstance(prompt, Message) and prompt.business_connection_id is not None:
+def _is_own_chat(message: Message | InaccessibleMessage, user: User) -> bool:
+    """Tell whether a message stands in the private chat of this bot and this user."""
+    if isinstance(message, Message) and message.business_connection_id is not None:
         return False
-    return prompt.chat.type == ChatType.PRIVATE and prompt.chat.id == user.id
-
-
-@contextmanager
-def _within_flood_limit(hurry: asyncio.Event | None) -> Iterator[None]:
-    """Wait out the flood limit until `hurry` is set; in a hurry, or without it, leave out the reply that meets it."""
-    try:
-        if hurry is None:
-            yield
-        else:
-            with waiting_out_floods(hurry):
-                yield
-    except TelegramRetryAfter:
-        if hurry is not None and not hurry.is_set():
-            raise
-        _log.info("bot_reply_left_out", reason="flood_limit")
-
-
-async def _send(bot: Bot, chat_id: int, reply: Reply, hurry: asyncio.Event | None) -> None:
-    try:
-        with _within_flood_limit(hurry):
-            await bot(SendHtml(chat_id=chat_id, text=reply.text, reply_markup=reply.buttons))
-    except TelegramBadRequest as refusal:
-        if "chat not found" not in refusal.message:
-            raise
-        _log.info("bot_chat_gone")
-
-
-async def _send_to_group(bot: Bot, chat_id: int, text: str) -> None:
-    try:
-        with _within_flood_limit(None):
-            await bot(SendHtml(chat_id=chat_id, text=text))
-    except TelegramBadRequest as refusal:
-        # A group has many ways to keep a bot from writing, none of which matters here.
-        _log.info("bot_group_silent", reason=refusal.message)
-
-
-async def _replace(bot: Bot, prompt: Message | InaccessibleMessage, reply: Reply, hurry: asyncio.Event | None) -> None:
-    """Put the outcome in the prompt's place, without buttons.
-
-    If that cannot be edited and the outcome is news, which comes with `hurry`, it is sent as a message of its own.
-    """
-    try:
-        with _within_flood_limit(hurry):
-            await bot(EditHtml(chat_id=prompt.chat.id, message_id=prompt.message_id, text=reply.text))
-    except TelegramBadRequest as refusal:
-        if "message is not modified" in refusal.message:
-            return
-        _log.info("bot_prompt_gone", reason=refusal.message)
-        if hurry is not None:
-            await _send(bot, prompt.chat.id, reply, hurry)
-
-
-async def _answer(bot: Bot, query: CallbackQuery, notice: str, *, alert: bool = False) -> None:
-    try:
-        with _within_flood_limit(None):
-            await bot.answer_callback_query(query.id, text=notice, show_alert=alert)
-    except TelegramBadRequest as refusal:
-        # After some seconds a tap can no longer be answered. The message says the same and stays.
-        _log.info("bot_tap_too_old", reason=refusal.message)
+    return message.chat.type == ChatType.PRIVATE and message.chat.id == user.id

@@ -13,7 +13,7 @@ from aiogram import Bot
 from aiogram.exceptions import TelegramAPIError, TelegramConflictError
 from aiogram.methods import TelegramMethod
 
-from taproof.bot.connection import LONGEST_DELAY, Reconnection
+from taproof.bot.connection import LONGEST_DELAY, BotTokenRefusedError, Reconnection
 from taproof.bot.updates import ALLOWED_UPDATES, UpdateIntake, places
 
 POLL_SECONDS: Final = 25
@@ -65,17 +65,28 @@ class LongPolling:
         bot: whose updates these are.
         intake: what handles them.
         since: the time in ms since which no other program receives them.
+        reconnection: waits when the Bot API gives no updates; one that raises BotTokenRefusedError ends the loop.
+        pace: seconds from the start of one update to that of the next, so that a flood leaves time for other bots.
     """
 
-    def __init__(self, bot: Bot, intake: UpdateIntake, since: int) -> None:
+    def __init__(
+        self,
+        bot: Bot,
+        intake: UpdateIntake,
+        since: int,
+        reconnection: Reconnection | None = None,
+        *,
+        pace: float = 0.0,
+    ) -> None:
         self._bot = bot
         self._intake = intake
         self._since = since
+        self._pace = pace
         self._offset: int | None = None
         self._in_hand: dict[int, asyncio.Task[bool]] = {}
         self._lines: dict[int, _Line] = {}
         self._stopping = asyncio.Event()
-        self._reconnection = Reconnection()
+        self._reconnection = reconnection or Reconnection()
         self._told = ""
 
     async def run(self) -> None:
@@ -96,6 +107,8 @@ class LongPolling:
         """Poll once; a bug is logged once, without the error's text, and the loop goes on."""
         try:
             await self._poll()
+        except BotTokenRefusedError:
+            raise
         except Exception as error:  # noqa: BLE001 — the service's other tasks would end with this loop.
             if self._told != type(error).__name__:
                 self._told = type(error).__name__
@@ -120,11 +133,16 @@ class LongPolling:
             await self._reconnection.wait(trouble)
             return
         self._reconnection.succeeded()
-        started = [self._start(update) for update in updates]
+        started = 0
+        for update in updates:
+            if self._start(update):
+                started += 1
+                if self._pace:
+                    await asyncio.sleep(self._pace)
         if not updates and not self._in_hand:
             # All is acknowledged. Update ids may start anew, lower, after a quiet week: ask for whatever is next.
             self._offset = None
-        elif not any(started) and not self._in_hand:
+        elif not started and not self._in_hand:
             await asyncio.sleep(PATIENCE_SECONDS)
 
     def _start(self, update: dict[str, Any]) -> bool:

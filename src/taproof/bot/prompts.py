@@ -1,49 +1,102 @@
-"""What a user sees of a session: the prompt with its two buttons, and what became of it."""
+"""What a user sees of a session: the prompt with its buttons, the question for a phone number, what became of it."""
 
 import html
-from dataclasses import dataclass
 from typing import Final
 
-from aiogram.types import InlineKeyboardButton, InlineKeyboardMarkup
+from aiogram.types import (
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    KeyboardButton,
+    ReplyKeyboardMarkup,
+    ReplyKeyboardRemove,
+)
 
+from taproof.bot.browsers import UNKNOWN_BROWSER, Browser
+from taproof.bot.chat import Reply
+from taproof.bot.control_replies import blocked_link_reply, not_me_button
+from taproof.bot.shown import shown_project, shown_time
 from taproof.bot.texts import Texts
-from taproof.core.clock import MINUTE, SECOND, iso8601
+from taproof.core.clock import MINUTE, SECOND
 from taproof.core.names import isolated_name
-from taproof.service.signin import SeenSession
+from taproof.core.request_context import RequestContext
+from taproof.service.decisions import SeenSession
 
 CONFIRM: Final = "c"
+"""`c:<session token>`; so are the next two."""
 CANCEL: Final = "x"
+WITHOUT_PHONE: Final = "w"
+MATCH: Final = "m"
+"""`m:<session token>:<which of the three>`."""
+_DOMAIN_SHOWN: Final = 60
+"""Characters of a page's domain that are shown: the last ones, since whose it is stands at the end."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A message as HTML, with its buttons if it has any."""
-
-    text: str
-    buttons: InlineKeyboardMarkup | None = None
-
-
-def opened_reply(texts: Texts, seen: SeenSession, session_token: str, now: int) -> Reply:
+def opened_reply(
+    texts: Texts, seen: SeenSession, session_token: str, now: int, browser: Browser = UNKNOWN_BROWSER
+) -> Reply:
     """Return what answers a user who opened a link at `now` (ms): the prompt if it waits for this user's decision."""
+    if seen.outcome == "phone":
+        return phone_reply(texts, seen, session_token)
     if seen.outcome != "opened":
         return outcome_reply(texts, seen)
+    choose = f"{texts.choose_code.format(cancel=texts.cancel_button)}\n\n" if seen.choices else ""
     text = texts.prompt.format(
-        project=_project(seen),
+        project=shown_project(seen.project_name),
+        context=_context(texts, seen.context, browser),
         age=_age(texts, now - seen.created_at),
+        choose=choose,
         cancel=texts.cancel_button,
     )
-    return Reply(text, _buttons(texts, session_token))
+    return Reply(text, _buttons(texts, session_token, seen.choices))
+
+
+def phone_reply(texts: Texts, seen: SeenSession, session_token: str) -> Reply:
+    """Return what takes the place of a prompt that was confirmed where a phone number is asked for."""
+    labels = {"share": texts.phone.share_button, "cancel": texts.cancel_button}
+    cancel = InlineKeyboardButton(text=texts.cancel_button, callback_data=f"{CANCEL}:{session_token}")
+    row = [cancel]
+    template = texts.phone.prompt
+    if not seen.phone_required:
+        label = texts.phone.without_button
+        row = [InlineKeyboardButton(text=label, callback_data=f"{WITHOUT_PHONE}:{session_token}"), cancel]
+        template = texts.phone.prompt_optional
+        labels["without"] = label
+    text = template.format(project=shown_project(seen.project_name), **labels)
+    return Reply(text, InlineKeyboardMarkup(inline_keyboard=[row, [not_me_button(texts.control, session_token)]]))
+
+
+def phone_keyboard(texts: Texts, seen: SeenSession) -> Reply:
+    """Return the message that brings the button which shares the user's contact: it must be one of its own."""
+    return Reply(texts.phone.keyboard.format(project=shown_project(seen.project_name)), keyboard=_keyboard(texts))
+
+
+def wrong_contact_reply(texts: Texts) -> Reply:
+    """Say that only the button counts, and bring it again."""
+    return Reply(texts.phone.wrong.format(share=texts.phone.share_button), keyboard=_keyboard(texts))
+
+
+def unasked_contact_reply(texts: Texts) -> Reply:
+    """Answer a contact that nobody asked for; a button that was left behind goes."""
+    return Reply(texts.phone.unasked, keyboard=ReplyKeyboardRemove())
+
+
+def keyboard_gone(texts: Texts) -> Reply:
+    """Return the message that takes the button away which shares the contact: editing another one cannot."""
+    return Reply(texts.phone.over, keyboard=ReplyKeyboardRemove())
 
 
 def outcome_reply(texts: Texts, seen: SeenSession) -> Reply:
     """Return the message that takes the prompt's place once the session cannot be decided any more."""
+    if seen.outcome == "blocked":
+        return blocked_link_reply(texts.control, seen)
     template = {
         "confirmed": texts.confirmed,
         "cancelled": texts.cancelled,
+        "mismatched": texts.mismatched,
         "expired": texts.expired,
         "foreign": texts.foreign,
     }.get(seen.outcome, texts.unknown)
-    return Reply(template.format(project=_project(seen), when=_when(seen)))
+    return Reply(template.format(project=shown_project(seen.project_name), when=_when(seen)))
 
 
 def outcome_notice(texts: Texts, seen: SeenSession) -> str:
@@ -51,34 +104,59 @@ def outcome_notice(texts: Texts, seen: SeenSession) -> str:
     template = {
         "confirmed": texts.confirmed_notice,
         "cancelled": texts.cancelled_notice,
+        "mismatched": texts.mismatched_notice,
         "expired": texts.expired_notice,
+        "blocked": texts.control.blocked_notice,
         "foreign": texts.foreign,
     }.get(seen.outcome, texts.unknown)
     return template.format(when=_when(seen))
 
 
-def _buttons(texts: Texts, session_token: str) -> InlineKeyboardMarkup:
-    """Return both buttons in one row and alike: neither is made the easier choice."""
-    confirm = InlineKeyboardButton(text=texts.confirm_button, callback_data=f"{CONFIRM}:{session_token}")
+def _buttons(texts: Texts, session_token: str, choices: tuple[str, ...]) -> InlineKeyboardMarkup:
+    """Return Confirm and Cancel in one row and alike, so that neither is made the easier choice; or the match codes."""
     cancel = InlineKeyboardButton(text=texts.cancel_button, callback_data=f"{CANCEL}:{session_token}")
-    return InlineKeyboardMarkup(inline_keyboard=[[confirm, cancel]])
+    not_me = not_me_button(texts.control, session_token)
+    if choices:
+        codes = [
+            InlineKeyboardButton(text=code, callback_data=f"{MATCH}:{session_token}:{place}")
+            for place, code in enumerate(choices)
+        ]
+        return InlineKeyboardMarkup(inline_keyboard=[codes, [cancel], [not_me]])
+    confirm = InlineKeyboardButton(text=texts.confirm_button, callback_data=f"{CONFIRM}:{session_token}")
+    return InlineKeyboardMarkup(inline_keyboard=[[confirm, cancel], [not_me]])
 
 
-def _project(seen: SeenSession) -> str:
-    """Return the project's name for HTML.
+def _keyboard(texts: Texts) -> ReplyKeyboardMarkup:
+    share = KeyboardButton(text=texts.phone.share_button, request_contact=True)
+    return ReplyKeyboardMarkup(keyboard=[[share]], one_time_keyboard=True, resize_keyboard=True)
 
-    It stands in `<code>`, which sets it off from the bot's own words, and in which clients make no links: a name
-    such as `t.me/other_bot` or `@someone` would be one tap away from the Confirm button otherwise.
-    """
-    return f"<code>{html.escape(isolated_name(seen.project_name), quote=False)}</code>"
+
+def _context(texts: Texts, context: RequestContext, browser: Browser) -> str:
+    """Return a line for each thing that is known of where the request came from."""
+    lines = []
+    if context.domain:
+        lines.append(texts.context.page_line.format(page=_stranger(_end(context.domain))))
+    if browser.program:
+        name = browser.program
+        if browser.system:
+            name = texts.context.browser_on.format(browser=name, system=browser.system)
+        lines.append(texts.context.browser_line.format(browser=isolated_name(name)))
+    if context.place:
+        lines.append(texts.context.place_line.format(place=_stranger(context.place)))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _stranger(text: str) -> str:
+    """Return what somebody else wrote, for HTML: like a project's name it neither breaks out nor becomes a link."""
+    return f"<code>{html.escape(isolated_name(text), quote=False)}</code>"
+
+
+def _end(domain: str) -> str:
+    return domain if len(domain) <= _DOMAIN_SHOWN else f"…{domain[-_DOMAIN_SHOWN:]}"
 
 
 def _when(seen: SeenSession) -> str:
-    """Return the time of the decision as `2026-11-20 22:44 UTC`, isolated so that no right-to-left text reorders it."""
-    if seen.decided_at is None:
-        return ""
-    written = iso8601(seen.decided_at)
-    return isolated_name(f"{written[:10]} {written[11:16]} UTC")
+    return "" if seen.decided_at is None else shown_time(seen.decided_at)
 
 
 def _age(texts: Texts, age: int) -> str:

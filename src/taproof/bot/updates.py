@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import StoreUnavailable
+from taproof.core.model import SERVICE_BOT
 from taproof.storage.protocol import Storage
 
 Handling = Literal["done", "unanswered", "retry"]
@@ -55,13 +56,18 @@ class UpdateIntake:
         dispatcher: what handles them.
         storage: where claims are kept.
         clock: returns the time in ms.
+        bot_id: what the services know the bot by: the id of a project's own bot, `SERVICE_BOT` for the service's own.
+            Handlers get it by this name.
     """
 
-    def __init__(self, bot: Bot, dispatcher: Dispatcher, storage: Storage, clock: Clock) -> None:
+    def __init__(
+        self, bot: Bot, dispatcher: Dispatcher, storage: Storage, clock: Clock, bot_id: int = SERVICE_BOT
+    ) -> None:
         self._bot = bot
         self._dispatcher = dispatcher
         self._storage = storage
         self._clock = clock
+        self._bot_id = bot_id
         self._in_hand: set[int] = set()
         self._handled: set[int] = set()
         self._claimed: set[int] = set()
@@ -148,7 +154,7 @@ class UpdateIntake:
             async with asyncio.timeout(seconds):
                 for pause in _BUG_PAUSES:
                     try:
-                        await self._dispatcher.feed_update(self._bot, update, hurry=hurry)
+                        await self._dispatcher.feed_update(self._bot, update, hurry=hurry, bot_id=self._bot_id)
                     except (StoreUnavailable, TelegramForbiddenError, TimeoutError, *_TROUBLE):
                         raise
                     except Exception as error:  # noqa: BLE001 — one poison update must not stop the bot.

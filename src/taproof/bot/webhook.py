@@ -3,15 +3,15 @@
 import hmac
 import json
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from typing import Any, Final, Protocol
 
 import structlog
 from aiogram import Bot
 from aiogram.exceptions import TelegramAPIError
 
 from taproof.bot.connection import Reconnection
-from taproof.bot.updates import ALLOWED_UPDATES, UpdateIntake
+from taproof.bot.updates import ALLOWED_UPDATES, Handling
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -26,31 +26,39 @@ _SECRET_HEADER: Final = b"x-telegram-bot-api-secret-token"
 _log = structlog.get_logger(__name__)
 
 
+class TakesUpdates(Protocol):
+    """What handles updates: `UpdateIntake`, or what finds the right one."""
+
+    async def handle(self, update: dict[str, Any]) -> Handling:
+        """Handle an update once, however often it is delivered."""
+
+
 class WebhookEndpoint:
     """The ASGI application behind `POST /bot/webhook`.
 
     Args:
         intake: what handles the updates.
-        secret_token: what the messenger sends in `X-Telegram-Bot-Api-Secret-Token`; without it anybody could post
-            updates in any user's name.
+        secret_tokens: returns what the messenger may send in `X-Telegram-Bot-Api-Secret-Token`, without which anybody
+            could post updates in any user's name: one secret, or several while one takes the place of another.
 
     Raises:
-        ValueError: the secret is empty or not one that the Bot API takes: 1 to 256 of `A-Z a-z 0-9 _ -`.
+        ValueError: a secret is empty or not one that the Bot API takes: 1 to 256 of `A-Z a-z 0-9 _ -`.
     """
 
-    def __init__(self, intake: UpdateIntake, secret_token: str) -> None:
-        _require_secret(secret_token)
+    def __init__(self, intake: TakesUpdates, secret_tokens: Callable[[], Sequence[str]]) -> None:
+        for each in secret_tokens():
+            _require_secret(each)
         self._intake = intake
-        self._secret = secret_token.encode()
+        self._secret_tokens = secret_tokens
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer 200 once the update is handled, 503 if it must be delivered again."""
         if scope["method"] != "POST":
             await _refuse(send, 405, "method_not_allowed", "Updates are sent with POST.", (b"allow", b"POST"))
             return
-        # Checked before a byte of the body is read: a stranger costs one comparison.
+        # Checked before a byte of the body is read: a stranger costs a comparison or two.
         given = [value for name, value in scope["headers"] if name.lower() == _SECRET_HEADER]
-        if len(given) != 1 or not hmac.compare_digest(given[0], self._secret):
+        if len(given) != 1 or not self._is_secret(given[0]):
             await _refuse(send, 401, "invalid_webhook_secret", "Send the secret token that the webhook was set with.")
             return
         body = await _read_body(scope, receive)
@@ -70,15 +78,21 @@ class WebhookEndpoint:
         retry_after = (b"retry-after", str(RETRY_SECONDS).encode())
         await _refuse(send, 503, "update_not_handled", "The update could not be handled. Send it again.", retry_after)
 
+    def _is_secret(self, given: bytes) -> bool:
+        # All of them are compared, whichever it is: the time does not tell.
+        fits = [hmac.compare_digest(given, each.encode()) for each in self._secret_tokens()]
+        return any(fits)
 
-async def register_webhook(bot: Bot, url: str, secret_token: str) -> None:
+
+async def register_webhook(bot: Bot, url: str, secret_token: str, reconnection: Reconnection | None = None) -> None:
     """Tell the messenger to post updates to `url`, trying until it agrees. Updates that wait are kept.
 
     Raises:
         ValueError: the secret is not one that the Bot API takes.
+        BotTokenRefusedError: `reconnection` raised it.
     """
     _require_secret(secret_token)
-    reconnection = Reconnection()
+    reconnection = reconnection or Reconnection()
     while True:
         try:
             await bot.set_webhook(

@@ -16,6 +16,7 @@ from taproof.core.errors import ConsoleSessionNotFound
 from taproof.core.model import ConsoleSession
 from taproof.service.console_sessions import ConsoleSessions
 from taproof.service.developers import Developers
+from taproof.service.plans import Plans
 
 _ACCOUNT: Final = "/console/account"
 _BROWSERS: Final = (
@@ -58,6 +59,7 @@ class AccountPages:
         pages: renders templates.
         console_sessions: the browsers that are signed in.
         developers: whose access tokens they came in with.
+        plans: what of their plan is used.
         invite_options: what the command that makes an invitation needs to be told of this service.
     """
 
@@ -67,12 +69,15 @@ class AccountPages:
         pages: Pages,
         console_sessions: ConsoleSessions,
         developers: Developers,
+        *,
+        plans: Plans,
         invite_options: Sequence[str],
     ) -> None:
         self._access = access
         self._pages = pages
         self._console_sessions = console_sessions
         self._developers = developers
+        self._plans = plans
         self._invite_options = invite_options
 
     def routes(self) -> list[Route]:
@@ -100,7 +105,9 @@ class AccountPages:
         ]
         # It is to be pasted, and an e-mail address may hold what a shell would run.
         bind_command = shlex.join(["taproof", "developers", "invite", visitor.developer.email, *self._invite_options])
-        return self._pages.render(request, "account.html", {"sessions": shown, "bind_command": bind_command})
+        usage = await self._plans.read_usage(visitor.developer)
+        context = {"sessions": shown, "bind_command": bind_command, "usage": usage}
+        return self._pages.render(request, "account.html", context)
 
     async def _end_session(self, request: Request, visitor: Visitor) -> Response:
         session_id: str = request.path_params["console_session_id"]

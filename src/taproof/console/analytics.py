@@ -18,7 +18,9 @@ from taproof.service.analytics import COUNTS, Analytics, AnalyticsReader, Window
 
 WINDOWS: Final[dict[str, Window]] = {"7": 7, "30": 30, "90": 90}
 _USUAL: Final = "30"
-_FIELDS: Final = ("date", "sessions", *COUNTS[1:], "unique_users")
+_FIRST: Final = tuple(name for name in COUNTS if name != "reported")
+_FIELDS: Final = ("date", "sessions", *_FIRST[1:], "unique_users", "reported")
+"""The columns of the file: a new one comes last, since somebody may read them by their place."""
 
 
 class AnalyticsPages:
@@ -81,7 +83,8 @@ def as_csv(analytics: Analytics) -> str:
     rows = csv.writer(text)
     rows.writerow(_FIELDS)
     for day in analytics.daily:
-        rows.writerow([iso_date(day.day), *(day.counts[name] for name in COUNTS), day.unique_users])
+        counts = [day.counts[name] for name in _FIRST]
+        rows.writerow([iso_date(day.day), *counts, day.unique_users, day.counts["reported"]])
     return text.getvalue()
 
 
@@ -94,7 +97,7 @@ def _asked(request: Request) -> tuple[Window, str | None]:
 
 def _steps(analytics: Analytics) -> list[tuple[str, int, str]]:
     """Return each step and each end of a sign-in in words, its sessions, and its share of all."""
-    named = (*FUNNEL, ("cancelled", "Cancelled"), ("expired", "Expired"))
+    named = (*FUNNEL, ("cancelled", "Cancelled"), ("expired", "Expired"), ("reported", "Reported"))
     requested = analytics.totals["requested"]
     counted = [(words, analytics.totals[name]) for name, words in named]
     return [(words, count, percent(100 * count / requested if requested else 0.0)) for words, count in counted]

@@ -15,6 +15,7 @@ from taproof.console.access import HOME, Access
 from taproof.console.account import AccountPages
 from taproof.console.analytics import AnalyticsPages
 from taproof.console.audit import AuditPages
+from taproof.console.erasure import ErasurePages
 from taproof.console.guard import Guard
 from taproof.console.live import LiveSessions
 from taproof.console.projects import ProjectPages
@@ -33,15 +34,19 @@ from taproof.core.errors import NotFound, TaproofError
 from taproof.core.sealing import Sealer
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
+from taproof.service.bots import Bots
 from taproof.service.console_sessions import ConsoleSessions
 from taproof.service.console_sign_in import ConsoleSignIn
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
+from taproof.service.erasure import Erasure
 from taproof.service.invitations import Invitations
+from taproof.service.plans import Plans
 from taproof.service.projects import Projects
 from taproof.service.sealed_sign_in import SealedSignIn
 from taproof.service.sessions import Sessions
 from taproof.web.fixed_answer import FixedAnswer
+from taproof.web.rate_limits import RateLimits
 from taproof.web.sdk_files import sdk_release
 
 _TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
@@ -58,6 +63,9 @@ class ConsoleServices:
     analytics: AnalyticsReader
     deliveries: Deliveries
     audit: AuditLog
+    bots: Bots
+    plans: Plans
+    erasure: Erasure
     console_sessions: ConsoleSessions
     invitations: Invitations
     console_sign_in: ConsoleSignIn
@@ -74,6 +82,7 @@ class Console:
         entropy: returns random bytes.
         base_url: the address that clients use, for snippets and links.
         version: of this release.
+        limits: how often one client address may try to come in.
         sandbox: whether the messenger is the pretend one.
     """
 
@@ -86,6 +95,7 @@ class Console:
         *,
         base_url: str,
         version: str,
+        limits: RateLimits,
         sandbox: bool = False,
     ) -> None:
         access = Access(services.console_sessions)
@@ -105,13 +115,21 @@ class Console:
                 console_sign_in=services.console_sign_in,
                 invitations=services.invitations,
                 developers=services.developers,
+                limits=limits,
                 sandbox=sandbox,
             ),
-            AccountPages(access, pages, services.console_sessions, services.developers, invite_options),
+            AccountPages(
+                access,
+                pages,
+                services.console_sessions,
+                services.developers,
+                plans=services.plans,
+                invite_options=invite_options,
+            ),
             TeamPages(access, pages, services.developers, services.invitations, base_url),
             TokenPages(access, pages, services.developers, clock),
             AuditPages(access, pages, services.audit, services.developers, services.projects),
-            ProjectPages(access, pages, services.projects, QuickStart(base_url, sdk_release(version))),
+            ProjectPages(access, pages, services.projects, services.bots, QuickStart(base_url, sdk_release(version))),
             TryItPages(access, pages, services.projects, services.sealed_sign_in, clock),
             WebhookPages(access, pages, services.projects, services.deliveries),
             self.live,  # Ahead of the page of one session, whose address would fit its own.
@@ -123,6 +141,7 @@ class Console:
                 deliveries=services.deliveries,
                 clock=clock,
             ),
+            ErasurePages(access, pages, services.erasure),
             AnalyticsPages(access, pages, services.analytics),
         )
         routes: list[BaseRoute] = [

@@ -38,6 +38,11 @@ PHRASES: Final[Mapping[AuditAction, str]] = {
     "webhook_secret.revealed": "Looked at a project's webhook secret",
     "webhook.turned_off": "Turned off a project's webhook",
     "delivery.resent": "Sent a webhook again",
+    "developer.plan_changed": "Changed the plan of the account",
+    "user.erased": "Erased what was kept of a user",
+    "bot.set": "Gave a project its own bot",
+    "bot.removed": "Took a project's own bot away",
+    "bot.broken": "Found that the messenger refuses a project's bot",
 }
 _MEANS: Final[Mapping[Via, str]] = {
     "access_token": "Access token",
@@ -129,7 +134,7 @@ def _detail(field: str, value: Any) -> tuple[str, str]:
 
 
 def _in_words(value: Any) -> str:
-    if value == "":
+    if value in ("", []):
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -52,9 +52,15 @@ def describe_days(analytics: Analytics) -> str:
     if not busiest.counts["requested"]:
         return f"{of_window}: no sessions."
     return (
-        f"{of_window}: {analytics.totals['requested']:,} sessions, {analytics.totals['confirmed']:,} confirmed. "
+        f"{of_window}: {analytics.totals['requested']:,} sessions, {analytics.totals['confirmed']:,} confirmed"
+        f"{_reported(analytics.totals['reported'])}. "
         f"Most on {iso_date(busiest.day)}: {busiest.counts['requested']:,}, {busiest.counts['confirmed']:,} confirmed."
     )
+
+
+def _reported(count: int) -> str:
+    """Return what is said of reports: nothing as long as there are none."""
+    return f", {count:,} reported by their users" if count else ""
 
 
 def scale(highest: int) -> tuple[int, int]:
@@ -89,10 +95,11 @@ def _daily(daily: list[Day], ceiling: int, step: int) -> Iterator[Markup]:
     for place, day in enumerate(daily):
         middle = width * (place + 0.5)
         sessions, confirmed = day.counts["requested"], day.counts["confirmed"]
-        yield Markup("<g><title>{}: {:,} sessions, {:,} confirmed</title>{}{}</g>").format(
+        yield Markup("<g><title>{}: {:,} sessions, {:,} confirmed{}</title>{}{}</g>").format(
             iso_date(day.day),
             sessions,
             confirmed,
+            _reported(day.counts["reported"]),
             _bar("bar-sessions", middle, width * 0.8, sessions, ceiling),
             _bar("bar-confirmed", middle, width * 0.4, confirmed, ceiling),
         )

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taproof.console.forms import SignedOut
 from taproof.core.errors import InternalError, StoreUnavailable, TaproofError
-from taproof.web.errors import STATUSES, error_response, send_error
+from taproof.web.errors import STATUSES, error_response, retry_after, send_error
 
 ShowFailure = Callable[[Request, TaproofError, int], Awaitable[Response]]
 
@@ -78,6 +78,7 @@ class Guard:
                 except Exception as failure:  # noqa: BLE001 — raised further, the server would log its message.
                     await send_error(guarding_send, failure)
                     return
+                response.raw_headers += retry_after(shown)
                 await response(scope, receive, guarding_send)
 
 

@@ -7,24 +7,42 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from taproof.console import project_form
 from taproof.console.access import HOME, Access, Visitor
 from taproof.console.forms import Form, read_form
+from taproof.console.project_form import in_words
 from taproof.console.quick_start import QuickStart
 from taproof.console.rendering import Pages
-from taproof.core.errors import InvalidRequest, TaproofError, TooManyProjects
+from taproof.core.errors import (
+    BotTaken,
+    BotTokenRefused,
+    InvalidRequest,
+    MessengerUnavailable,
+    PlanLimitReached,
+    TooManyProjects,
+)
 from taproof.core.model import Project, ProjectChanges
 from taproof.core.names import isolated_name, visible_name
+from taproof.service.bots import Bots
 from taproof.service.projects import Projects
+from taproof.web.errors import STATUSES
 
-_IN_WORDS: Final = {"name ": "The name ", "webhook_url ": "The webhook URL ", "collect_phone ": "Phone collection "}
-"""How a sentence about a field of the API begins in a form."""
 PAGE_SIZE: Final = 50
+_OF_NEW: Final = (
+    "webhook_url",
+    "public_access",
+    "collect_phone",
+    "phone_required",
+    "show_context",
+    "match_code",
+    "allowed_origins",
+)
 _NOT_CONFIRMED: Final = "That is neither the project's name nor its id, so nothing was done. Type one of the two."
+_NO_TOKEN: Final = "Paste the token that @BotFather shows for the bot."  # noqa: S105 — a sentence.
 _SHOWN_ONCE: Final = (
     "The secret key is shown this once; the webhook secret you can show again under Webhooks."
     " Keep both where your server keeps its passwords, never in source code."
 )
-_FLAGS: Final = ("is_active", "public_access", "collect_phone")
 
 
 class ProjectPages:
@@ -34,13 +52,15 @@ class ProjectPages:
         access: recognises visitors.
         pages: renders.
         projects: the use cases.
+        bots: gives them bots of their own.
         quick_start: writes the programs of a project.
     """
 
-    def __init__(self, access: Access, pages: Pages, projects: Projects, quick_start: QuickStart) -> None:
+    def __init__(self, access: Access, pages: Pages, projects: Projects, bots: Bots, quick_start: QuickStart) -> None:
         self._access = access
         self._pages = pages
         self._projects = projects
+        self._bots = bots
         self._quick_start = quick_start
 
     def routes(self) -> list[Route]:
@@ -54,6 +74,8 @@ class ProjectPages:
             Route(project, signed_in(self._overview), methods=["GET"]),
             Route(f"{project}/settings", signed_in(self._settings), methods=["GET"]),
             Route(f"{project}/settings", signed_in(self._update), methods=["POST"]),
+            Route(f"{project}/bot", signed_in(self._set_bot), methods=["POST"]),
+            Route(f"{project}/bot/remove", signed_in(self._remove_bot), methods=["POST"]),
             Route(f"{project}/regenerate", signed_in(self._regenerate), methods=["POST"]),
             Route(f"{project}/delete", signed_in(self._delete), methods=["POST"]),
         ]
@@ -66,22 +88,19 @@ class ProjectPages:
         return self._pages.render(request, "projects.html", context)
 
     async def _new(self, request: Request, _visitor: Visitor) -> Response:
-        typed = {"name": "", "webhook_url": "", "public_access": True, "collect_phone": False}
-        return self._pages.render(request, "new_project.html", {"typed": typed, "error": ""})
+        return self._pages.render(request, "new_project.html", {"typed": project_form.NEW, "error": ""})
 
     async def _create(self, request: Request, visitor: Visitor) -> Response:
         form = await read_form(request)
-        typed = _typed(form)
+        typed = project_form.typed(form)
         try:
             project, secrets = await self._projects.create_project(
                 visitor.actor,
                 form["name"],
-                webhook_url=form["webhook_url"],
-                public_access=form.is_checked("public_access"),
-                collect_phone=form.is_checked("collect_phone"),
+                **{field: typed[field] for field in _OF_NEW},
             )
-        except (InvalidRequest, TooManyProjects) as error:
-            context = {"typed": typed, "error": _in_words(error)}
+        except (InvalidRequest, PlanLimitReached, TooManyProjects) as error:
+            context = {"typed": typed, "error": in_words(error)}
             return self._pages.render(request, "new_project.html", context, status=400)
         return self._pages.redirect(
             request,
@@ -102,16 +121,43 @@ class ProjectPages:
     async def _update(self, request: Request, visitor: Visitor) -> Response:
         project = await self._read(request, visitor)
         form = await read_form(request)
-        changes = _changes(form)
+        changes = project_form.changes(form)
         if changes == ProjectChanges():
             return self._pages.redirect(request, request.url.path, notice="Nothing was changed.")
         try:
             await self._projects.update_project(visitor.actor, project.id, changes)
         except InvalidRequest as error:
-            shown = {flag: form.is_checked(f"was_{flag}") for flag in _FLAGS}
-            was = {"name": form["was_name"], "webhook_url": form["was_webhook_url"], **shown}
-            return self._show_settings(request, project, typed=_typed(form), was=was, error=_in_words(error))
+            was = project_form.typed(form, "was_")
+            typed = project_form.typed(form)
+            return self._show_settings(request, project, typed=typed, was=was, error=in_words(error))
         return self._pages.redirect(request, request.url.path, notice="Saved.")
+
+    async def _set_bot(self, request: Request, visitor: Visitor) -> Response:
+        project = await self._read(request, visitor)
+        token = (await read_form(request))["bot_token"]
+        if not token:
+            return self._show_settings(request, project, bot_error=_NO_TOKEN)
+        try:
+            await self._bots.set_bot(visitor.actor, project.id, token)
+        except (InvalidRequest, BotTokenRefused, BotTaken, MessengerUnavailable) as error:
+            # The token is not in the page again: whoever stands by would see it.
+            return self._show_settings(
+                request,
+                project,
+                bot_error=in_words(error).replace("into bot_token", "here"),
+                status=STATUSES[type(error)],
+            )
+        changed = await self._projects.read_project(visitor.developer, project.id)
+        return self._pages.redirect(
+            request, f"{HOME}/{project.id}/settings", notice=f"@{changed.bot_username} asks from now on."
+        )
+
+    async def _remove_bot(self, request: Request, visitor: Visitor) -> Response:
+        project = await self._read(request, visitor)
+        await read_form(request)
+        await self._bots.set_bot(visitor.actor, project.id, "")
+        notice = "The bot is removed. The service's own bot asks from now on."
+        return self._pages.redirect(request, f"{HOME}/{project.id}/settings", notice=notice)
 
     async def _regenerate(self, request: Request, visitor: Visitor) -> Response:
         project = await self._read(request, visitor)
@@ -147,23 +193,23 @@ class ProjectPages:
         error: str = "",
         regenerate_error: str = "",
         delete_error: str = "",
+        bot_error: str = "",
+        status: int = 400,
     ) -> Response:
         """Show the settings: of the project, or after an error what was `typed` where the form had shown `was`."""
-        kept = {
-            "name": visible_name(project.name),
-            "webhook_url": project.webhook_url,
-            **{flag: getattr(project, flag) for flag in _FLAGS},
-        }
+        kept = project_form.shown(project)
         context = {
             "project": project,
             "typed": typed or kept,
             "was": was or kept,
             "error": error,
-            "problem": regenerate_error or delete_error,  # Their forms are far down the page.
+            "problem": regenerate_error or delete_error or bot_error,  # Their forms are far down the page.
             "regenerate_error": regenerate_error,
             "delete_error": delete_error,
+            "bot_error": bot_error,
         }
-        status = 400 if error or regenerate_error or delete_error else 200
+        if not (error or context["problem"]):
+            status = 200
         return self._pages.render(request, "project_settings.html", context, status=status)
 
 
@@ -176,36 +222,7 @@ def _page_number(request: Request) -> int:
     return int(text)
 
 
-def _typed(form: Form) -> dict[str, Any]:
-    """Return what was typed, to be shown again."""
-    flags = {flag: form.is_checked(flag) for flag in _FLAGS}
-    return {"name": visible_name(form["name"]), "webhook_url": form["webhook_url"], **flags}
-
-
-def _changes(form: Form) -> ProjectChanges:
-    """Return what differs from what the form had shown: meanwhile another page may have changed the other fields."""
-
-    def text(name: str) -> str | None:
-        return None if form[name] == form[f"was_{name}"] else form[name]
-
-    def flag(name: str) -> bool | None:
-        checked = form.is_checked(name)
-        return None if checked == form.is_checked(f"was_{name}") else checked
-
-    return ProjectChanges(
-        text("name"), text("webhook_url"), flag("is_active"), flag("public_access"), flag("collect_phone")
-    )
-
-
 def _is_confirmed(form: Form, project: Project) -> bool:
     """Tell whether somebody typed the project's name as they see it, or its id, for names that are hard to type."""
     typed = form["confirmation"]
     return typed == project.id or visible_name(typed) == visible_name(project.name)
-
-
-def _in_words(error: TaproofError) -> str:
-    """Return the sentence of an error with the name that its field has in the form."""
-    for field, words in _IN_WORDS.items():
-        if error.sentence.startswith(field):
-            return words + error.sentence.removeprefix(field)
-    return error.sentence

@@ -43,6 +43,8 @@ WORDS: Final[dict[Status, str]] = {
     "used": "read",
 }
 """What pages call a status: the last is "used" in the API, and "read" is what has happened to the result."""
+_REPORTED: Final = ("bad", "reported")
+"""Badge and words of a session whose user said that it was not them, whatever its status."""
 _CHOICES: Final = [(status, words if words == status else f"{words} ({status})") for status, words in WORDS.items()]
 _NOT_FOUND: Final = (
     "No session of yours has that id or token. Paste the whole of it: an id is sess_ and 27 letters and digits, a "
@@ -128,7 +130,7 @@ class Rows(NamedTuple):
 def session_rows(page: SessionPage, now: int) -> list[Row]:
     """Return what the list shows at `now`. Of an outcome it is the first sentence: the session's page has them all."""
     return [
-        Row(session, BADGES[session.status], WORDS[session.status], first.rstrip(".") + ".")
+        Row(session, *_badge(session), first.rstrip(".") + ".")
         for session in page.sessions
         for first in [outcome_sentence(session, now).partition(". ")[0]]
     ]
@@ -230,10 +232,11 @@ class SessionPages:
         deliveries = await self._deliveries.find_deliveries(visitor.developer, session)
         now = self._clock()
         steps = timeline(session, now)
+        badge, words = _badge(session)
         context = {
             "session": session,
-            "badge": BADGES[session.status],
-            "words": WORDS[session.status],
+            "badge": badge,
+            "words": words,
             "outcome": outcome_sentence(session, now),
             "steps": list(zip(steps, _since_before([step.at for step in steps]), strict=True)),
             "deliveries": deliveries,
@@ -241,6 +244,12 @@ class SessionPages:
             "is_moving": _is_moving(session, deliveries, now),
         }
         return self._pages.render(request, "session.html", context)
+
+
+def _badge(session: Session) -> tuple[str, str]:
+    if session.reported_at is not None:
+        return _REPORTED
+    return BADGES[session.status], WORDS[session.status]
 
 
 def _is_moving(session: Session, deliveries: list[SeenDelivery], now: int) -> bool:

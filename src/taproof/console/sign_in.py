@@ -39,6 +39,7 @@ from taproof.service.console_sign_in import CONSOLE, INVITATION, ConsoleSignIn, 
 from taproof.service.developers import Developers, checked_email
 from taproof.service.invitations import Invitations
 from taproof.web.errors import STATUSES
+from taproof.web.rate_limits import RateLimits
 
 COOKIE_SECONDS: Final = 660
 """A minute more than a sign-in has, so that its end can be told."""
@@ -95,6 +96,7 @@ class SignInPages:
         console_sign_in: sign-ins with the messenger.
         invitations: by which developers come in.
         developers: who they are.
+        limits: how often one client address may try.
         sandbox: whether the messenger is the pretend one.
     """
 
@@ -107,8 +109,10 @@ class SignInPages:
         console_sign_in: ConsoleSignIn,
         invitations: Invitations,
         developers: Developers,
+        limits: RateLimits,
         sandbox: bool,
     ) -> None:
+        self._limits = limits
         self._access = access
         self._pages = pages
         self._started = started
@@ -154,6 +158,7 @@ class SignInPages:
         next_page = safe_next(form["next"])
         if await self._access.visitor(request) is not None:
             return RedirectResponse(next_page, 303)
+        self._limits.try_credential(request.scope)
         try:
             token, developer = await self._developers.authenticate(form["access_token"])
         except InvalidAccessToken:
@@ -180,7 +185,8 @@ class SignInPages:
     # ---- the messenger's decision
 
     async def _ask_messenger(self, request: Request, kept: Mapping[str, Any], purpose: Purpose) -> Response:
-        """Start a sign-in that this browser alone can finish; raises MessengerUnavailable."""
+        """Start a sign-in that this browser alone can finish; raises MessengerUnavailable and RateLimited."""
+        self._limits.start_sign_in(request.scope)
         sign_in = await self._console_sign_in.start(purpose)
         response = RedirectResponse(_WAITING, 303)
         self._started.give(request, response, {**kept, "sealed": sign_in.sealed})
@@ -205,6 +211,7 @@ class SignInPages:
                     "title": "Confirm in your messenger",
                     "intro": _INTRO[purpose],
                     "deeplink": sign_in.deeplink,
+                    "match_code": sign_in.match_code,
                     "expires_at": sign_in.expires_at,
                     "state_url": _STATE,
                     "cancel_url": _ACCEPT if "code" in kept else SIGN_IN,
@@ -256,6 +263,7 @@ class SignInPages:
 
     async def _read_code(self, request: Request) -> Response:
         code = (await read_form(request))["code"].rpartition("#")[2]  # Somebody may paste the whole link.
+        self._limits.try_credential(request.scope)
         try:
             await self._invitations.read_invitation(code)
         except InvitationNotFound as error:

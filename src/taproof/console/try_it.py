@@ -18,7 +18,7 @@ from taproof.console.access import HOME, Access, Visitor, delete_cookie, read_co
 from taproof.console.rendering import Pages
 from taproof.console.waiting_state import show_state
 from taproof.core.clock import SECOND, Clock
-from taproof.core.errors import MessengerUnavailable, ProjectPaused, SignInNotFound
+from taproof.core.errors import BotBroken, MessengerUnavailable, PlanLimitReached, ProjectPaused, SignInNotFound
 from taproof.core.model import Identity, Project, Status
 from taproof.sdk import ProofError, verify_proof
 from taproof.service.projects import Projects
@@ -30,6 +30,10 @@ from taproof.web.session_api import verified_answer
 COOKIE_SECONDS: Final = 660
 """A minute more than a sign-in has, so that its end can be told."""
 _COOKIE: Final = "try"
+_INTRO: Final = "Open the messenger, and tap Confirm or Cancel there. This page continues by itself."
+_INTRO_WITH_CODE: Final = (
+    "Open the messenger, and tap there the number that stands here: another one cancels. This page continues by itself."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +91,9 @@ class TryItPages:
                 context = {
                     "project": project,
                     "title": "Waiting for your decision",
-                    "intro": "Open the messenger, and tap Confirm or Cancel there. This page continues by itself.",
+                    "intro": _INTRO if seen.match_code is None else _INTRO_WITH_CODE,
                     "deeplink": seen.deeplink,
+                    "match_code": seen.match_code,
                     "expires_at": seen.expires_at,
                     "state_url": f"{request.url.path}/state",
                     "cancel_url": f"{request.url.path}/again",
@@ -106,7 +111,7 @@ class TryItPages:
         project = await self._read(request, visitor)
         try:
             started = await self._sign_ins.start(project.id, _binding(project, visitor))
-        except (ProjectPaused, MessengerUnavailable) as error:
+        except (ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable) as error:
             # The page says of a paused project what to do.
             sentence = "" if isinstance(error, ProjectPaused) else error.sentence
             project = await self._read(request, visitor)

@@ -3,7 +3,7 @@
 import functools
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 Clock = Callable[[], int]
@@ -39,3 +39,10 @@ def _to_the_second(seconds: int) -> str:
 def iso_date(day: int) -> str:
     """Write a day number as `2026-11-20`."""
     return f"{datetime.fromtimestamp(day * DAY // SECOND, UTC):%Y-%m-%d}"
+
+
+def month_of(instant: int) -> range:
+    """Return the days of the UTC calendar month that `instant` (ms) lies in, as `day_number` counts them."""
+    first = datetime.fromtimestamp(instant // SECOND, UTC).replace(day=1, hour=0, minute=0, second=0)
+    following = (first + timedelta(days=31)).replace(day=1)
+    return range(*(day_number(int(each.timestamp()) * SECOND) for each in (first, following)))

@@ -31,6 +31,29 @@ class ProjectPaused(TaproofError):
     """
 
 
+class OriginNotAllowed(TaproofError):
+    """This project starts no sign-ins from pages of this origin. Its developer can add it to allowed_origins."""
+
+
+class BotBroken(TaproofError):
+    """The messenger does not accept the token of this project's bot any more, so no sign-in can be started.
+
+    Its developer can set another bot_token, or remove it, in the project's settings.
+    """
+
+
+class BotTaken(TaproofError):
+    """This bot serves another project already. Make a bot of its own for each project, with @BotFather."""
+
+
+class BotTokenRefused(TaproofError):
+    """The messenger knows no bot with this token. Copy the whole token from @BotFather into bot_token."""
+
+
+class PlanLimitReached(TaproofError):
+    """The plan of this project's developer has no more room. Its operator can raise the limit or change the plan."""
+
+
 class TooManyAccessTokens(TaproofError):
     """You have as many access tokens as one developer may have. Revoke some that are not in use any more."""
 
@@ -144,6 +167,16 @@ class MethodNotAllowed(TaproofError):
 
 class PayloadTooLarge(TaproofError):
     """The request body is larger than 16 KiB. Send a smaller one."""
+
+
+class RateLimited(TaproofError):
+    """Too many requests. Wait for as many seconds as the header Retry-After says, then try again."""
+
+    def __init__(self, retry_after: int | None = None) -> None:
+        """`retry_after` in seconds."""
+        unit = "second" if retry_after == 1 else "seconds"
+        super().__init__(None if retry_after is None else f"Too many requests. Try again in {retry_after} {unit}.")
+        self.retry_after = 1 if retry_after is None else retry_after
 
 
 class StoreUnavailable(TaproofError):

@@ -1,7 +1,7 @@
 """What the service keeps, as frozen values. Times are integer milliseconds since the Unix epoch (UTC)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 Status = Literal["pending", "confirmed", "cancelled", "expired", "used"]
@@ -35,10 +35,19 @@ AuditAction = Literal[
     "webhook_secret.revealed",
     "webhook.turned_off",
     "delivery.resent",
+    "developer.plan_changed",
+    "bot.set",
+    "bot.removed",
+    "bot.broken",
+    "user.erased",
 ]
 """What an entry of the audit log says was done."""
 InvitationOutcome = Literal["accepted", "gone", "email_taken", "identity_taken", "not_first"]
 """What became of taking up an invitation. "gone": there is none, it was taken up already, or its time is over."""
+SERVICE_DEVELOPER: Final = "dev_console"
+"""Whose the projects are through which the service uses itself: too short for the id of any developer."""
+SERVICE_BOT: Final = 0
+"""What stands for the service's own bot where the id of a project's own bot would stand."""
 TurnOffReason = Literal["gone", "failing"]
 """Why a webhook was turned off: its receiver answered 410 Gone, or nothing but failures for five days."""
 
@@ -52,11 +61,15 @@ class SessionKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who confirmed: the messenger's own account data. `messenger_username` is "" when there is none."""
+    """Who confirmed: the messenger's own account data. `messenger_username` is "" when there is none.
+
+    `messenger_phone` is in E.164 form, and None unless the project collects it and the user gave it.
+    """
 
     messenger_id: str
     messenger_name: str
     messenger_username: str
+    messenger_phone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +89,43 @@ class Session:
     cancelled_at: int | None = None
     used_at: int | None = None
     identity: Identity | None = None
+    sealed_phone: bytes | None = None
+    """The phone number that the identity goes with, encrypted for this session: see `service/phones.py`."""
+    reported_at: int | None = None
+    prompt: "PromptDetails | None" = field(default=None, compare=False)
+    """What only the bot needs: `Storage.read_session` alone gives it."""
+
+
+class PromptDetails(NamedTuple):
+    """What the bot shows and asks before a session is decided.
+
+    `bot_id`: the one bot that may show it and take its decision. `context`: a JSON object, None when there is nothing
+    to tell. `match_choices`: three codes, of which `match_code` is the right one; None when the project has no match
+    codes. `collect_phone`: whether the project does, and its developer's plan has it.
+    """
+
+    bot_id: int = SERVICE_BOT
+    context: str | None = None
+    match_code: str | None = None
+    match_choices: str | None = None
+    collect_phone: bool = False
+    phone_required: bool = True
+
+
+class SignInProject(NamedTuple):
+    """What a project has to say about a new session."""
+
+    developer_id: str
+    plan: Plan
+    is_active: bool
+    public_access: bool
+    show_context: bool
+    match_code: bool
+    allowed_origins: str
+    """Origins with a space between them; "" is any."""
+    bot_id: int | None
+    bot_username: str | None
+    bot_broken_at: int | None
 
 
 class PolledSession(NamedTuple):
@@ -86,6 +136,7 @@ class PolledSession(NamedTuple):
     status: Status
     expires_at: int
     code_challenge: bytes | None = None
+    sealed_phone: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +149,30 @@ class NewSession:
     created_at: int
     expires_at: int
     code_challenge: bytes | None = None
+    bot_id: int = SERVICE_BOT
+    context: str | None = None
+    match_code: str | None = None
+    match_choices: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PhoneRequest:
+    """A user who tapped Confirm and was asked for their contact; `sealed_token` is the session's token, encrypted."""
+
+    key: SessionKey
+    session_id: str
+    messenger_id: str
+    bot_id: int
+    sealed_token: bytes
+    asked_at: int
+    expires_at: int
+
+
+class NamedProject(NamedTuple):
+    """A project as users know it. `project_name` is what the developer typed: show it through `core.names` only."""
+
+    project_id: str
+    project_name: str
 
 
 class SealedWebhookSecrets(NamedTuple):
@@ -130,6 +205,8 @@ class ConsumedSession:
     confirmed_at: int
     webhook_secrets: SealedWebhookSecrets
     used_at: int
+    session_id: str = ""
+    sealed_phone: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +334,17 @@ class Project:
     webhook_off_reason: TurnOffReason | None = None
     webhook_off_url: str | None = None
     """Where the webhook led that was turned off: `webhook_url` is "" since then."""
+    phone_required: bool = True
+    """Whether who does not give their phone number is not signed in; of no effect without `collect_phone`."""
+    show_context: bool = True
+    """Whether the prompt tells where the request came from."""
+    match_code: bool = False
+    allowed_origins: tuple[str, ...] = ()
+    """The origins of the pages that may start sign-ins; any when there are none."""
+    bot_id: int | None = None
+    bot_username: str | None = None
+    bot_broken_at: int | None = None
+    """Since when the messenger refuses the token of the project's own bot."""
 
     @property
     def webhook_secrets(self) -> SealedWebhookSecrets:
@@ -275,6 +363,21 @@ class ProjectChanges:
     is_active: bool | None = None
     public_access: bool | None = None
     collect_phone: bool | None = None
+    phone_required: bool | None = None
+    show_context: bool | None = None
+    match_code: bool | None = None
+    allowed_origins: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectBot:
+    """A bot of a project's own, with its sealed token."""
+
+    project_id: str
+    bot_id: int
+    username: str
+    sealed_token: bytes
+    broken_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,6 +483,8 @@ class DailyCounts:
     expired: int = 0
     unique_users: int = 0
     latest_users: int = 0
+    reported: int = 0
+    """Sessions of that day whose user said that it was not them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The proof: a JWT, HS256, with the spec's eight claims (service-spec.md, Proof; RFC 7519; RFC 8725)."""
+"""The proof: a JWT, HS256 (service-spec.md, Proof; RFC 7519; RFC 8725)."""
 
 from typing import Final
 
@@ -19,6 +19,7 @@ def sign_proof(identity: Identity, project_id: str, session_token: str, webhook_
         "messenger_id": identity.messenger_id,
         "messenger_name": identity.messenger_name,
         "messenger_username": identity.messenger_username,
+        **({} if identity.messenger_phone is None else {"messenger_phone": identity.messenger_phone}),
         "project_id": project_id,
         "session_token": session_token,
         "iss": ISSUER,

@@ -1,13 +1,16 @@
-"""Encryption at rest: AES-256-GCM under the master key, bound to the row that the value belongs to.
+"""Encryption at rest: AES-256-GCM under a master key, bound to the row that the value belongs to.
 
 A sealed value is `version (1) | key id (4) | nonce (12) | ciphertext and tag`. The binding (for example
-`webhook_secret:proj_…`) is authenticated, so that a value moved to another row does not open.
+`webhook_secret:proj_…`) is authenticated, so that a value moved to another row does not open. There may be several
+master keys, while one takes the place of another: the first seals, all open, and the key id tells which.
 """
 
 import base64
 import binascii
 import hashlib
 import hmac
+import re
+from collections.abc import Callable
 from typing import Final
 
 from cryptography.exceptions import InvalidTag
@@ -20,6 +23,7 @@ KEY_SIZE: Final = 32
 _VERSION: Final = b"\x01"
 _KEY_ID: Final = slice(1, 5)
 _NONCE: Final = slice(5, 17)
+_BETWEEN: Final = re.compile(r"[,\n]")
 
 
 def new_master_key(entropy: Entropy) -> str:
@@ -27,45 +31,99 @@ def new_master_key(entropy: Entropy) -> str:
     return base64.urlsafe_b64encode(entropy(KEY_SIZE)).decode()
 
 
+def split_master_keys(text: str) -> list[str]:
+    """Return the master keys of a text that has commas or line ends between them. They are not looked at."""
+    return [each.strip() for each in _BETWEEN.split(text.strip())]
+
+
+class _Key:
+    """One master key, made ready. It shows nothing of itself."""
+
+    __slots__ = ("cipher", "id", "secret")
+
+    def __init__(self, text: str) -> None:
+        try:
+            secret = base64.b64decode(text.translate(str.maketrans("-_", "+/")), validate=True)
+        except (binascii.Error, ValueError):
+            secret = b""
+        if len(secret) != KEY_SIZE:
+            raise ValueError("the master key must be the base64 of exactly 32 bytes")
+        self.secret = secret
+        self.id = hashlib.sha256(b"taproof master key id" + secret).digest()[:4]
+        self.cipher = AESGCM(secret)
+
+
 class Sealer:
     """Seals and opens values.
 
     Args:
-        master_key: the base64 or base64url of 32 bytes.
+        master_keys: the base64 or base64url of 32 bytes, or several with commas or line ends between them.
+        newer: asked before each use; returns the keys once more when they have changed since it was last asked, else
+            None. It does not return what this class would refuse.
 
     Raises:
-        ValueError: the key does not have that form.
+        ValueError: a key does not have that form, or two of them have one id (of four thousand million).
     """
 
-    def __init__(self, master_key: str) -> None:
-        try:
-            key = base64.b64decode(master_key.strip().translate(str.maketrans("-_", "+/")), validate=True)
-        except (binascii.Error, ValueError):
-            key = b""
-        if len(key) != KEY_SIZE:
-            raise ValueError("the master key must be the base64 of exactly 32 bytes")
-        self._key = key
-        self._key_id = hashlib.sha256(b"taproof master key id" + key).digest()[:4]
-        self._cipher = AESGCM(key)
+    def __init__(self, master_keys: str, newer: Callable[[], str | None] | None = None) -> None:
+        self._newer = newer
+        self._known = _ready(master_keys)
+
+    @property
+    def key_count(self) -> int:
+        """How many master keys there are."""
+        return len(self._keys())
 
     def seal(self, plaintext: str, binding: str, entropy: Entropy) -> bytes:
-        """Encrypt `plaintext` for the place that `binding` names."""
-        nonce = entropy(12)
-        return _VERSION + self._key_id + nonce + self._cipher.encrypt(nonce, plaintext.encode(), binding.encode())
+        """Encrypt `plaintext` for the place that `binding` names, under the first key."""
+        nonce, key = entropy(12), self._keys()[0]
+        return _VERSION + key.id + nonce + key.cipher.encrypt(nonce, plaintext.encode(), binding.encode())
 
     def unseal(self, sealed: bytes, binding: str) -> str:
-        """Decrypt a value that was sealed for `binding`.
+        """Decrypt a value that was sealed for `binding`, under whichever key it was.
 
         Raises:
-            SealBroken: it was altered, was sealed for another place, or under another key.
+            SealBroken: it was altered, was sealed for another place, or under a key that is none of these.
         """
-        if sealed[:1] != _VERSION or sealed[_KEY_ID] != self._key_id:
+        key = self._key_of(sealed)
+        if key is None:
             raise SealBroken
         try:
-            return self._cipher.decrypt(sealed[_NONCE], sealed[_NONCE.stop :], binding.encode()).decode()
+            return key.cipher.decrypt(sealed[_NONCE], sealed[_NONCE.stop :], binding.encode()).decode()
         except (InvalidTag, ValueError):
             raise SealBroken from None
 
+    def is_current(self, sealed: bytes) -> bool:
+        """Tell whether a value says that it is sealed under the first key."""
+        return self._key_of(sealed) is self._known[0]
+
+    def knows(self, sealed: bytes) -> bool:
+        """Tell whether a value says that it is sealed under one of the keys."""
+        return self._key_of(sealed) is not None
+
     def derive(self, purpose: str) -> str:
-        """Return a secret for `purpose` that every node with this master key derives alike: 64 hex digits."""
-        return hmac.new(self._key, purpose.encode(), hashlib.sha256).hexdigest()
+        """Return a secret for `purpose` that every node with this first key derives alike: 64 hex digits."""
+        return self.derive_all(purpose)[0]
+
+    def derive_all(self, purpose: str) -> list[str]:
+        """Return what `derive` gives with each of the keys as the first: what whoever checks that secret accepts."""
+        return [hmac.digest(key.secret, purpose.encode(), "sha256").hex() for key in self._keys()]
+
+    def _keys(self) -> list[_Key]:
+        if self._newer is not None and (text := self._newer()) is not None:
+            self._known = _ready(text)
+        return self._known
+
+    def _key_of(self, sealed: bytes) -> _Key | None:
+        keys = self._keys()
+        if sealed[:1] != _VERSION:
+            return None
+        return next((key for key in keys if key.id == sealed[_KEY_ID]), None)
+
+
+def _ready(text: str) -> list[_Key]:
+    """Return the keys of a text, each once, in their order."""
+    keys = {key.secret: key for key in map(_Key, split_master_keys(text))}
+    if len({key.id for key in keys.values()}) < len(keys):
+        raise ValueError("two of the master keys have the same id, so another one must be made")
+    return list(keys.values())

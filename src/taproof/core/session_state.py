@@ -9,7 +9,7 @@ from typing import Final, Literal
 from taproof.core.clock import MINUTE
 from taproof.core.model import Status
 
-SessionEvent = Literal["open", "confirm", "cancel", "expire", "consume"]
+SessionEvent = Literal["open", "confirm", "cancel", "expire", "consume", "report"]
 
 SESSION_LIFETIME: Final = 10 * MINUTE
 """How long a session may stay pending, in milliseconds (service-spec.md, Limits)."""
@@ -20,6 +20,10 @@ TRANSITIONS: Final[dict[tuple[Status, SessionEvent], Status]] = {
     ("pending", "cancel"): "cancelled",
     ("pending", "expire"): "expired",
     ("confirmed", "consume"): "used",
+    # "This wasn't me": nobody gets the proof of a session that is not used yet.
+    ("pending", "report"): "cancelled",
+    ("confirmed", "report"): "used",
+    ("used", "report"): "used",
 }
 
 

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from taproof.core.model import Session, Status
 from taproof.core.session_state import visible_status
 
-StepName = Literal["requested", "opened", "confirmed", "cancelled", "expired", "read"]
+StepName = Literal["requested", "opened", "confirmed", "cancelled", "expired", "read", "reported"]
 
 _AGAIN: Final = "A new try needs a new session."
 _NEVER_OPENED: Final = (
@@ -22,6 +22,14 @@ _NOT_ANSWERED: Final = (
 _NEVER_READ: Final = (
     "Confirmed, but never read: nobody has asked verify since. Check that your client goes on polling until the status "
     "is no longer pending. If your application takes the identity from the webhook, all is well."
+)
+_REPORTED: Final = "Reported by the user: it was not them."
+"""The user tapped "This wasn't me"; see docs/how-to/for-your-users.md."""
+_REPORTED_IN_TIME: Final = (
+    f"{_REPORTED} Nobody was signed in. Reports of several users mean that somebody sends them your sign-in links."
+)
+_REPORTED_TOO_LATE: Final = (
+    f"{_REPORTED} But the result was read before: end the session that your application opened for it."
 )
 
 
@@ -41,7 +49,9 @@ def timeline(session: Session, now: int) -> list[Step]:
         Step("requested", session.created_at, "Your application started the sign-in and got its link."),
         _opened(session, status),
     ]
-    if status == "cancelled":
+    if session.reported_at is not None:
+        steps += _reported(session, session.reported_at)
+    elif status == "cancelled":
         steps.append(Step("cancelled", session.cancelled_at, "The user tapped Cancel."))
     elif status == "expired":
         steps.append(Step("expired", session.expires_at, "The 10 minutes were over, and the link stopped working."))
@@ -72,8 +82,20 @@ def _read(session: Session) -> Step:
     return Step("read", None, "There is nothing to read yet.")
 
 
+def _reported(session: Session, reported_at: int) -> list[Step]:
+    if session.confirmed_at is None:
+        return [Step("reported", reported_at, "The user said “This wasn’t me”, which cancelled the session.")]
+    if session.used_at is None:
+        sentence = "The user said “This wasn’t me”. Nobody had read the result, and nobody can any more."
+        return [_confirmed(session), Step("reported", reported_at, sentence)]
+    sentence = "The user said “This wasn’t me”, after the result had been read."
+    return [_confirmed(session), _read(session), Step("reported", reported_at, sentence)]
+
+
 def outcome_sentence(session: Session, now: int) -> str:
     """Return in plain words what became of a session by `now`, and what to do next where there is something to do."""
+    if session.reported_at is not None:
+        return _REPORTED_IN_TIME if session.used_at is None else _REPORTED_TOO_LATE
     status = visible_status(session.status, session.expires_at, now)
     match status:
         case "pending" if session.opened_at is None:

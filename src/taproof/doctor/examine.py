@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from taproof.core.clock import Clock
 from taproof.doctor.address import check_address, check_certificate, check_port
 from taproof.doctor.finding import Finding, from_sentences
+from taproof.doctor.geoip import check_geoip
 from taproof.doctor.messenger import check_messenger
 from taproof.options import unknown_variables
 from taproof.settings import Settings, is_postgres
@@ -24,6 +25,7 @@ async def examine(settings: Settings, environment: Iterable[str], clock: Clock) 
         *await check_messenger(settings, clock),
         check_address(settings),
         *check_certificate(settings, clock()),
+        *check_geoip(settings, clock()),
         await check_port(settings),
     ]
 

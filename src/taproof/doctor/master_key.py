@@ -1,10 +1,12 @@
 """The doctor's look at the master key: the file beside the database, or the key that was given."""
 
 from taproof.core.errors import TaproofError
+from taproof.core.sealing import Sealer
 from taproof.doctor.finding import OTHERS, Finding, from_sentences
 from taproof.options import NO_MASTER_KEY, called
-from taproof.service.installation import has_master_key
+from taproof.service.installation import has_master_key, is_under_first_key
 from taproof.settings import Settings, is_postgres
+from taproof.storage.protocol import Storage
 from taproof.store import master_key_file, open_sealer, open_storage
 
 
@@ -24,8 +26,8 @@ async def check_master_key(settings: Settings, *, in_use: bool) -> Finding:
             storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
             try:
                 if await has_master_key(storage):
-                    await open_sealer(settings, storage)
-                    return Finding("master key", "ok", f"{where} fits the database")
+                    sealer = await open_sealer(settings, storage)
+                    return await _fitting(storage, sealer, where, in_file=path is not None)
             finally:
                 await storage.close()
         except TaproofError as error:
@@ -33,3 +35,30 @@ async def check_master_key(settings: Settings, *, in_use: bool) -> Finding:
     if path is not None and not path.exists():
         return Finding("master key", "ok", f"{path} will be made when it is first needed")
     return Finding("master key", "ok", f"{where} will be the key of this database from its first use on")
+
+
+async def _fitting(storage: Storage, sealer: Sealer, where: str, *, in_file: bool) -> Finding:
+    """Tell of a key that fits the database, and of others behind it, which a rotation leaves behind or is about."""
+    count = sealer.key_count
+    if count == 1:
+        return Finding("master key", "ok", f"{where} fits the database")
+    detail = f"{where} fits the database and holds {count} keys"
+    if in_file:
+        return Finding(
+            "master key",
+            "warning",
+            f"{detail}: a rotation is under way, or was interrupted",
+            "If none is under way, run: taproof master-key rotate",
+        )
+    if await is_under_first_key(storage, sealer):
+        return Finding(
+            "master key",
+            "ok",
+            f"{detail}; all was sealed under the first. taproof master-key reseal tells when it can be the only one",
+        )
+    return Finding(
+        "master key",
+        "warning",
+        f"{detail}; there are values that are sealed under an older one",
+        "When every node has this key first, run: taproof master-key reseal",
+    )

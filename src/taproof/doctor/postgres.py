@@ -7,6 +7,7 @@ from taproof.core.errors import StoreUnavailable
 from taproof.database_server import DatabaseServer, ask_server
 from taproof.doctor.finding import Finding, from_sentences
 from taproof.doctor.master_key import check_master_key
+from taproof.doctor.own_bots import check_own_bots
 from taproof.options import called
 from taproof.settings import Settings, shown_database
 from taproof.storage.migrate import migrations
@@ -35,6 +36,7 @@ async def check_postgres_store(settings: Settings, clock: Clock) -> list[Finding
         _check_pooler(settings, found),
         _check_clock(found),
         await check_master_key(settings, in_use=in_use),
+        *(await check_own_bots(settings) if in_use else []),
     ]
 
 

@@ -10,6 +10,7 @@ import apsw
 from taproof.core.clock import SECOND
 from taproof.doctor.finding import OTHERS, Finding
 from taproof.doctor.master_key import check_master_key
+from taproof.doctor.own_bots import check_own_bots
 from taproof.options import called
 from taproof.settings import Settings, database_file
 from taproof.storage.migrate import migrations
@@ -81,7 +82,7 @@ async def _check_file(settings: Settings) -> list[Finding]:
     if path.stat().st_mode & OTHERS:
         detail = f"{path} can be read by other users of this machine"
         store = Finding("store", "warning", detail, f"Run: chmod 600 {path}")
-    return [store, await check_master_key(settings, in_use=True)]
+    return [store, await check_master_key(settings, in_use=True), *await check_own_bots(settings)]
 
 
 def _store_problem(path: Path, error: apsw.Error) -> Finding:

@@ -40,6 +40,7 @@ _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 _OWN_PATH: Final = re.compile(r"/[^\\\x00-\x20\x7f]{0,2047}")
 _QUERY_OR_FRAGMENT: Final = re.compile(r"[?#]")
 _DOTS: Final = frozenset({".", ".."})
+_PHONE: Final = "messenger_phone"
 _USED_PROOF: Final = "used_proof"
 """Beside the identity in the session: the SHA-256, in hex, of the session token that it was begun with."""
 
@@ -104,12 +105,15 @@ class SignedIn:
         messenger_name: the display name that the user chose. Anybody may choose any: escape it, trust it in nothing.
         messenger_username: the handle, without "@"; "" when there is none. It may pass to somebody else.
         signed_in_at: when, in seconds since the epoch.
+        messenger_phone: the user's phone number, such as "+4915123456789"; None unless the project collects it and the
+            user gave it. Left out of `repr`, to keep it out of logs.
     """
 
     messenger_id: str
     messenger_name: str
     messenger_username: str
     signed_in_at: int
+    messenger_phone: str | None = field(default=None, repr=False)
 
     @classmethod
     def from_session(cls, value: object) -> Self | None:
@@ -119,11 +123,13 @@ class SignedIn:
             return None
         if not value["messenger_id"] or type(value.get("signed_in_at")) is not int:
             return None
-        return cls(**{name: value[name] for name in (*names, "signed_in_at")})
+        phone = value.get(_PHONE)
+        signed_in = {name: value[name] for name in (*names, "signed_in_at")}
+        return cls(**signed_in, messenger_phone=phone if isinstance(phone, str) else None)
 
     def to_session(self) -> dict[str, str | int]:
         """Return what the session is to hold: plain values, which any framework can store as JSON."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 class Body:
@@ -226,6 +232,7 @@ class Endpoint:
             messenger_name=identity.messenger_name,
             messenger_username=identity.messenger_username,
             signed_in_at=int(now),
+            messenger_phone=identity.messenger_phone,
         )
         session = signed_in.to_session() | {_USED_PROOF: _digest(identity)}
         return Answer(status=200, content=leads_on, signed_in=signed_in, session=session)

@@ -3,7 +3,6 @@
 Whoever knows the token is the bot, as at Telegram; so nothing here looks at the Host header or the content type.
 """
 
-import hmac
 import re
 import traceback
 from typing import Any, Final
@@ -13,8 +12,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from taproof.sandbox.bot_methods import BotMethods
 from taproof.sandbox.bot_request import ApiError, read_parameters
+from taproof.sandbox.bots import Bots
 from taproof.sandbox.faults import Faults
 
 PREFIX: Final = "/sandbox/bot"
@@ -27,14 +26,12 @@ class BotApi:
     """The ASGI application below `/sandbox/bot`.
 
     Args:
-        token: the one bot's token.
-        methods: what it can call.
+        bots: who may call, and what answers.
         faults: failures that were asked for.
     """
 
-    def __init__(self, token: str, methods: BotMethods, faults: Faults) -> None:
-        self._token = token.encode()
-        self._methods = methods
+    def __init__(self, bots: Bots, faults: Faults) -> None:
+        self._bots = bots
         self._faults = faults
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -58,15 +55,16 @@ class BotApi:
         found = _PATH.fullmatch(request.scope["path"])
         if found is None:
             raise ApiError(404, "Not Found")
-        if not hmac.compare_digest(found[1].encode(), self._token):
-            raise ApiError(401, "Unauthorized")
+        self._bots.authenticate(found[1])
         if request.method not in {"GET", "POST"}:
             raise ApiError(405, "Method Not Allowed")
         method = found[2]
         parameters = await read_parameters(request)
-        self._faults.raise_for(method)
-        if not self._methods.knows(method):
+        # The body may have taken its time, and the token may have been revoked meanwhile.
+        bot = self._bots.authenticate(found[1])
+        self._faults.raise_for(method, bot.id)
+        if not bot.methods.knows(method):
             raise ApiError(404, "Not Found")
-        result, description = await self._methods.call(method, parameters)
+        result, description = await bot.methods.call(method, parameters)
         answer = {"ok": True, "result": result}
         return answer if description is None else answer | {"description": description}

@@ -10,13 +10,14 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from taproof.core.clock import DAY, Clock
-from taproof.sandbox.bot_request import ApiError, Parameters, bad_request, read_json
+from taproof.sandbox.bot_request import ApiError, Parameters, bad_request
 from taproof.sandbox.chats import Chat, Message
+from taproof.sandbox.commands import CommandLists
 from taproof.sandbox.faults import FloodLimit
 from taproof.sandbox.html_text import EntitiesInvalid, FormattedText, clean_text, parse_html, trim, utf16_length
 from taproof.sandbox.messenger import Messenger
 from taproof.sandbox.own_hosts import OwnHosts
-from taproof.sandbox.reply_markup import InlineKeyboard, parse_reply_markup
+from taproof.sandbox.reply_markup import InlineKeyboard, Markup, parse_reply_markup
 from taproof.sandbox.webhook import Webhook, WebhookSender
 
 TEXT_LIMIT: Final = 4096
@@ -26,7 +27,6 @@ LONGEST_POLL: Final = 50
 DELETABLE: Final = 2 * DAY
 """How long a message can be deleted (ms)."""
 _WEBHOOK_PORTS: Final = {None, 443, 80, 88, 8443}
-_COMMAND_LISTS: Final = 100
 _NOT_MODIFIED: Final = (
     "message is not modified: specified new message content and reply markup are exactly the same as a current "
     "content and reply markup of the message"
@@ -38,7 +38,7 @@ Answer = tuple[Any, str | None]
 
 
 class BotMethods:
-    """Answers calls for the one bot.
+    """Answers one bot's calls.
 
     Args:
         messenger: the state.
@@ -53,7 +53,7 @@ class BotMethods:
         self._own_hosts = own_hosts
         self._clock = clock
         self._flood = FloodLimit(clock)
-        self._commands: dict[tuple[str, str], list[dict[str, str]]] = {}
+        self._commands = CommandLists(messenger.people)
         self._methods: Final[dict[str, Callable[[Parameters], Awaitable[Answer]]]] = {
             "getme": self._get_me,
             "getupdates": self._get_updates,
@@ -181,44 +181,43 @@ class BotMethods:
 
     async def _send_message(self, parameters: Parameters) -> Answer:
         formatted = _formatted_text(parameters)
-        keyboard = parse_reply_markup(parameters.text("reply_markup"))
+        markup = parse_reply_markup(parameters.text("reply_markup"))
         chat = self._chat(parameters)
         _check_writable(chat)
         _check_length(formatted)
         self._flood.count(chat.person.id)
-        message = self._messenger.post(chat, formatted.text, formatted.entities, keyboard)
+        message = self._messenger.post(chat, formatted, markup)
         return chat.as_message(message, self._messenger.bot), None
 
     async def _edit_message_text(self, parameters: Parameters) -> Answer:
         formatted = _formatted_text(parameters)
-        chat, message, keyboard = self._message_to_edit(parameters)
+        chat, message, markup = self._message_to_edit(parameters)
         _check_length(formatted)
-        return self._edit(chat, message, formatted, keyboard), None
+        return self._edit(chat, message, formatted, markup.inline), None
 
     async def _edit_message_reply_markup(self, parameters: Parameters) -> Answer:
-        chat, message, keyboard = self._message_to_edit(parameters)
-        return self._edit(chat, message, FormattedText(message.text, message.entities), keyboard), None
+        chat, message, markup = self._message_to_edit(parameters)
+        return self._edit(chat, message, FormattedText(message.text, message.entities), markup.inline), None
 
-    def _message_to_edit(self, parameters: Parameters) -> tuple[Chat, Message, InlineKeyboard]:
+    def _message_to_edit(self, parameters: Parameters) -> tuple[Chat, Message, Markup]:
         if not parameters.text("chat_id") and not parameters.text("message_id"):
             raise bad_request("message identifier is not specified")
-        keyboard = parse_reply_markup(parameters.text("reply_markup"), inline_only=True)
+        markup = parse_reply_markup(parameters.text("reply_markup"))
         chat = self._chat(parameters)
         _check_writable(chat)
         message = chat.messages.get(parameters.integer("message_id"))
         if message is None:
             raise bad_request("message to edit not found")
-        if not message.from_bot:
+        if not message.from_bot or not message.is_editable:
             raise bad_request("message can't be edited")
-        return chat, message, keyboard
+        if not markup.is_inline:
+            raise bad_request("inline keyboard expected")
+        return chat, message, markup
 
     def _edit(self, chat: Chat, message: Message, formatted: FormattedText, keyboard: InlineKeyboard) -> dict[str, Any]:
         if (*formatted, keyboard) == (message.text, message.entities, message.keyboard):
             raise bad_request(_NOT_MODIFIED)
-        message.text, message.entities = formatted
-        message.keyboard = keyboard
-        message.edited_at = self._clock()
-        chat.note_change()
+        chat.edit(message, formatted, keyboard, self._clock())
         return chat.as_message(message, self._messenger.bot)
 
     async def _delete_message(self, parameters: Parameters) -> Answer:
@@ -232,8 +231,7 @@ class BotMethods:
             raise bad_request("message to delete not found")
         if self._clock() - message.date > DELETABLE:
             raise bad_request("message can't be deleted for everyone")
-        del chat.messages[message.message_id]
-        chat.note_change()
+        chat.delete(message)
         return True, None
 
     async def _answer_callback_query(self, parameters: Parameters) -> Answer:
@@ -248,26 +246,22 @@ class BotMethods:
     def _chat(self, parameters: Parameters) -> Chat:
         if not parameters.text("chat_id"):
             raise bad_request("chat_id is empty")
-        chat = self._messenger.chats.get(parameters.integer("chat_id"))
-        if chat is None:
+        user_id = parameters.integer("chat_id")
+        if user_id not in self._messenger.people:
             raise bad_request("chat not found")
-        return chat
+        return self._messenger.chat(user_id)
 
     # ---- the list of commands
 
     async def _set_my_commands(self, parameters: Parameters) -> Answer:
-        key = _commands_key(parameters)
-        commands = _commands(parameters.text("commands"))
-        if key not in self._commands and len(self._commands) >= _COMMAND_LISTS:
-            raise bad_request("too many scopes for the sandbox; delete some with deleteMyCommands")
-        self._commands[key] = commands
+        self._commands.set(parameters)
         return True, None
 
     async def _get_my_commands(self, parameters: Parameters) -> Answer:
-        return self._commands.get(_commands_key(parameters), []), None
+        return self._commands.get(parameters), None
 
     async def _delete_my_commands(self, parameters: Parameters) -> Answer:
-        self._commands.pop(_commands_key(parameters), None)
+        self._commands.delete(parameters)
         return True, None
 
 
@@ -303,40 +297,3 @@ def _check_writable(chat: Chat) -> None:
         raise ApiError(403, "Forbidden: bot was blocked by the user")
     if not chat.has_started:
         raise ApiError(403, "Forbidden: bot can't initiate conversation with a user")
-
-
-def _commands_key(parameters: Parameters) -> tuple[str, str]:
-    scope = parameters.text("scope") or '{"type": "default"}'
-    try:
-        value = read_json(scope)
-    except ValueError:
-        raise bad_request("can't parse BotCommandScope JSON object") from None
-    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
-        raise bad_request("can't parse BotCommandScope: BotCommandScope must be an Object")
-    key = ":".join(str(value.get(name, ""))[:64] for name in ("type", "chat_id", "user_id"))
-    return key, parameters.text("language_code")[:8]
-
-
-def _commands(text: str) -> list[dict[str, str]]:
-    try:
-        value = read_json(text or "[]")
-    except ValueError:
-        raise bad_request("can't parse commands JSON object") from None
-    if not isinstance(value, list):
-        raise bad_request("expected an Array of BotCommand")
-    if len(value) > 100:
-        raise bad_request("BOT_COMMANDS_TOO_MUCH")
-    commands = []
-    for item in value:
-        if not isinstance(item, dict):
-            raise bad_request("can't parse BotCommand: expected an Object")
-        for name in ("command", "description"):
-            if not isinstance(item.get(name), str):
-                raise bad_request(f"can't parse BotCommand: Can't find field \"{name}\"")
-        command, description = item["command"].strip().removeprefix("/"), item["description"].strip()
-        if re.fullmatch(r"[a-z0-9_]{1,32}", command) is None:
-            raise bad_request("BOT_COMMAND_INVALID")
-        if not 1 <= len(description) <= 256:
-            raise bad_request("BOT_COMMAND_DESCRIPTION_INVALID")
-        commands.append({"command": command, "description": description})
-    return commands

@@ -54,6 +54,20 @@ class TooManyUsers(SandboxError):
     """The sandbox holds 1,000 users at most. Change an old one by its id, or restart the sandbox."""
 
 
+class BotNotFound(SandboxError):
+    """There is no bot of that name. List them with GET /sandbox/bots, or add one with POST /sandbox/bots."""
+
+    status = 404
+
+
+class BotUsernameTaken(SandboxError):
+    """Another bot or a pretend user has this username. Choose another one."""
+
+
+class TooManyBots(SandboxError):
+    """The sandbox holds 1,000 bots at most. Use an old one, or restart the sandbox."""
+
+
 class TooManyFaults(SandboxError):
     """100 faults wait already. Clear them with DELETE /sandbox/faults."""
 
@@ -77,6 +91,26 @@ class ButtonNotFound(SandboxError):
             f"There is no such button. The buttons are: {there}."
             if there
             else "There is no message with buttons. Open a deeplink first: POST /sandbox/users/{id}/open."
+        )
+
+
+class MessageNotFound(SandboxError):
+    """The bot has no such message in this chat. Read the chat with GET /sandbox/users/{id}/messages."""
+
+    status = 404
+
+
+class ReplyButtonNotFound(SandboxError):
+    """There is no such button on the keyboard below the message field, or no keyboard."""
+
+    status = 404
+
+    def __init__(self, labels: Iterable[str]) -> None:
+        there = ", ".join(labels)
+        super().__init__(
+            f"There is no such button on the keyboard below the message field. Its buttons are: {there}."
+            if there
+            else "There is no keyboard below the message field: the bot has sent none, or has taken it away."
         )
 
 

@@ -7,21 +7,26 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.requests import Request
+from starlette.responses import JSONResponse
 
 from taproof.sandbox.bot_request import read_json
-from taproof.sandbox.chats import Person
-from taproof.sandbox.control_errors import DeeplinkInvalid, InvalidSandboxRequest, SandboxBodyTooLarge
+from taproof.sandbox.bots import PHONE_PATH, Bot, Bots
+from taproof.sandbox.control_errors import BotNotFound, DeeplinkInvalid, InvalidSandboxRequest, SandboxBodyTooLarge
 from taproof.sandbox.html_text import clean_text
 from taproof.sandbox.own_hosts import OwnHosts
+from taproof.sandbox.people import Contact, People, Person
+from taproof.sandbox.reply_markup import CALLBACK_DATA_LIMIT
 
 BODY_LIMIT: Final = 16_384
-PHONE_PATH: Final = "/sandbox/phone"
 HIGHEST_ID: Final = 2**52 - 1
 """The Bot API promises that a user's id has at most 52 significant bits."""
 LONGEST_WAIT: Final = 30.0
 _PAYLOAD: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LINK_LIMIT: Final = 2_048
 _NAME_LIMIT: Final = 64
+_VCARD_LIMIT: Final = 2_048
+_PHONE: Final = r"\+?[0-9]{5,15}"
+_CONTACT_FIELDS: Final = ("phone_number", "first_name", "last_name", "user_id", "vcard")
 _PERSON_FIELDS: Final = ("id", "first_name", "last_name", "username", "phone", "language_code")
 
 
@@ -56,10 +61,20 @@ async def read_object(request: Request, allowed: Iterable[str]) -> dict[str, Any
 
 def text_field(fields: dict[str, Any], name: str, limit: int) -> str:
     """Return a string that must be there."""
-    value = _optional_text(fields, name, limit)
+    value = optional_text(fields, name, limit)
     if value is None:
         raise InvalidSandboxRequest(f"{name} must be a string of 1 to {limit} characters.")
     return value
+
+
+def optional_text(fields: dict[str, Any], name: str, limit: int) -> str | None:
+    """Return a string without white space around it; None when it is not there or empty."""
+    value = fields.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str) or len(value) > limit:
+        raise InvalidSandboxRequest(f"{name} must be a string of at most {limit} characters.")
+    return clean_text(value).strip() or None
 
 
 def integer_field(fields: dict[str, Any], name: str, lowest: int, highest: int) -> int | None:
@@ -75,15 +90,15 @@ def integer_field(fields: dict[str, Any], name: str, lowest: int, highest: int) 
 def read_person(fields: dict[str, Any], free_id: int) -> Person:
     """Return the person that a body describes; without an id it gets `free_id`."""
     user_id = integer_field(fields, "id", 1, HIGHEST_ID)
-    username = _optional_text(fields, "username", 33)
+    username = optional_text(fields, "username", 33)
     return Person(
         id=free_id if user_id is None else user_id,
         first_name=text_field(fields, "first_name", _NAME_LIMIT),
-        last_name=_optional_text(fields, "last_name", _NAME_LIMIT),
+        last_name=optional_text(fields, "last_name", _NAME_LIMIT),
         username=_matching("username", username and username.removeprefix("@"), "[A-Za-z0-9_]{1,32}", "ada_lovelace"),
-        phone=_matching("phone", _optional_text(fields, "phone", 20), r"\+?[0-9]{5,15}", "+15550001001"),
+        phone=_matching("phone", optional_text(fields, "phone", 20), _PHONE, "+12025550101"),
         language_code=_matching(
-            "language_code", _optional_text(fields, "language_code", 35), "[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*", "en"
+            "language_code", optional_text(fields, "language_code", 35), "[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*", "en"
         ),
     )
 
@@ -93,10 +108,11 @@ def person_fields() -> tuple[str, ...]:
     return _PERSON_FIELDS
 
 
-def read_payload(deeplink: str, bot_username: str, own_hosts: OwnHosts) -> str:
-    """Return the start parameter of a deeplink in any of its three forms.
+def read_deeplink(deeplink: str, bots: Bots, own_hosts: OwnHosts) -> tuple[Bot, str]:
+    """Return the bot and the start parameter of a deeplink in any of its forms.
 
-    They are `<base>/sandbox/phone?start=…`, `https://t.me/<bot>?start=…` and `tg://resolve?domain=<bot>&start=…`
+    They are `<base>/sandbox/phone?start=…` for the first bot and `<base>/sandbox/phone/<bot>?start=…` for any,
+    `https://t.me/<bot>?start=…` and `tg://resolve?domain=<bot>&start=…`
     (https://core.telegram.org/bots/features#deep-linking).
 
     Raises:
@@ -107,23 +123,95 @@ def read_payload(deeplink: str, bot_username: str, own_hosts: OwnHosts) -> str:
         query = parse_qs(parts.query, max_num_fields=20)
     except ValueError:
         raise DeeplinkInvalid from None
-    name = None
     if parts.scheme in {"http", "https"} and parts.netloc.lower() == "t.me":
-        name = parts.path.strip("/")
+        username = parts.path.strip("/")
     elif parts.scheme == "tg" and parts.netloc == "resolve":
-        name = (query.get("domain") or [""])[0]
-    elif parts.scheme not in {"http", "https"} or parts.path != PHONE_PATH:
+        username = (query.get("domain") or [""])[0]
+    elif parts.scheme not in {"http", "https"} or not f"{parts.path}/".startswith(f"{PHONE_PATH}/"):
         raise DeeplinkInvalid
     elif not own_hosts.include_authority(parts.netloc):
         raise DeeplinkInvalid(
             "That deeplink leads to another sandbox. Use the one that this service's generate returned."
         )
-    if name is not None and name.lower() != bot_username.lower():
-        raise DeeplinkInvalid(f"That deeplink is for another bot. The bot here is @{bot_username}.")
+    else:
+        username = parts.path.removeprefix(PHONE_PATH).removeprefix("/") or bots.first.username
+    bot = bots.find(username)
+    if bot is None:
+        raise DeeplinkInvalid("That deeplink is for a bot that is not here. GET /sandbox/bots lists those that are.")
     payloads = query.get("start", [])
     if len(payloads) != 1 or _PAYLOAD.fullmatch(payloads[0]) is None:
         raise DeeplinkInvalid
-    return payloads[0]
+    return bot, payloads[0]
+
+
+def read_bot(fields: dict[str, Any], bots: Bots) -> Bot:
+    """Return the bot that the field `bot` names; without it, the first.
+
+    Raises:
+        BotNotFound: there is none of that name.
+    """
+    username = optional_text(fields, "bot", 33)
+    return bots.first if username is None else find_bot(bots, username)
+
+
+def find_bot(bots: Bots, username: str) -> Bot:
+    """Return a bot by its name, with or without the `@`.
+
+    Raises:
+        BotNotFound: there is none of that name.
+    """
+    bot = bots.find(username.removeprefix("@"))
+    if bot is None:
+        raise BotNotFound
+    return bot
+
+
+def read_data(fields: dict[str, Any]) -> str | None:
+    """Return the callback data that a changed app sends, None when the body names a button."""
+    if fields.get("data") is None:
+        return None
+    if fields.get("button") is not None:
+        raise InvalidSandboxRequest("Send either button, or data to send whatever a changed app would.")
+    data = fields["data"]
+    if not isinstance(data, str) or not 1 <= len(data.encode()) <= CALLBACK_DATA_LIMIT:
+        raise InvalidSandboxRequest(f"data must be a string of 1 to {CALLBACK_DATA_LIMIT} bytes.")
+    return data
+
+
+def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[Contact, Person | None]:
+    """Return the contact that a person shares, and whose message they forward, if it is a forward.
+
+    `contact` is "own", the id of a pretend user, or the fields of any contact.
+    """
+    forwarded_from = _person_field(fields, "forwarded_from", people)
+    contact = fields.get("contact")
+    if contact == "own":
+        return Contact.of(sender), forwarded_from
+    if isinstance(contact, int):
+        person = _person_field(fields, "contact", people)
+        return Contact.of(person or sender), forwarded_from
+    if not isinstance(contact, dict):
+        raise InvalidSandboxRequest(
+            'contact must be "own", the id of a pretend user, or an object with phone_number and first_name.'
+        )
+    for name in contact:
+        if name not in _CONTACT_FIELDS:
+            raise InvalidSandboxRequest(f"A contact has these fields: {', '.join(_CONTACT_FIELDS)}.")
+    shared = Contact(
+        phone_number=_matching("phone_number", text_field(contact, "phone_number", 20), _PHONE, "12025550101") or "",
+        first_name=text_field(contact, "first_name", _NAME_LIMIT),
+        last_name=optional_text(contact, "last_name", _NAME_LIMIT),
+        user_id=integer_field(contact, "user_id", 1, HIGHEST_ID),
+        vcard=optional_text(contact, "vcard", _VCARD_LIMIT),
+    )
+    is_own_number = shared.phone_number.lstrip("+") == sender.number.lstrip("+")
+    if shared.user_id == sender.id and not is_own_number and forwarded_from is None:
+        # Not even a changed app can do that: it sends the number, and the messenger says whose it is.
+        raise InvalidSandboxRequest(
+            "The messenger fills in user_id by the number, so the sender's own id goes with the sender's own number "
+            "only. An old number of theirs can come as a forward: name forwarded_from."
+        )
+    return shared, forwarded_from
 
 
 def link_field(fields: dict[str, Any]) -> str:
@@ -139,14 +227,28 @@ def number_parameter(request: Request, name: str, highest: float) -> float:
     return float(value)
 
 
-def _optional_text(fields: dict[str, Any], name: str, limit: int) -> str | None:
-    """Return a string without white space around it; None when it is not there or empty."""
-    value = fields.get(name)
-    if value is None:
+def wait_field(fields: dict[str, Any]) -> float:
+    """Return how many seconds the caller wants to wait for the bot, 0 when it does not say."""
+    wait = fields.get("wait")
+    if wait is None:
+        return 0
+    if isinstance(wait, bool) or not isinstance(wait, int | float) or not 0 <= wait <= LONGEST_WAIT:
+        raise InvalidSandboxRequest(f"wait must be a number from 0 to {LONGEST_WAIT:g}.")
+    return wait
+
+
+def json_response(content: dict[str, Any]) -> JSONResponse:
+    """Return a good answer."""
+    return JSONResponse(content, headers={"Cache-Control": "no-store"})
+
+
+def _person_field(fields: dict[str, Any], name: str, people: People) -> Person | None:
+    user_id = integer_field(fields, name, 1, HIGHEST_ID)
+    if user_id is None:
         return None
-    if not isinstance(value, str) or len(value) > limit:
-        raise InvalidSandboxRequest(f"{name} must be a string of at most {limit} characters.")
-    return clean_text(value).strip() or None
+    if user_id not in people:
+        raise InvalidSandboxRequest(f"{name} must be the id of a pretend user. GET /sandbox/users lists them.")
+    return people[user_id]
 
 
 def _matching(name: str, value: str | None, pattern: str, example: str) -> str | None:

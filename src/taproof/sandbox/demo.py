@@ -146,11 +146,13 @@ class Demo:
 
 
 def _shown(identity: Identity) -> dict[str, Any]:
-    return {
+    shown = {
         "messenger_id": identity.messenger_id,
         "messenger_name": identity.messenger_name,
         "messenger_username": identity.messenger_username or None,
     }
+    # Where the project collects no phone numbers, nothing speaks of one.
+    return shown if identity.messenger_phone is None else shown | {"messenger_phone": identity.messenger_phone}
 
 
 async def _draw_qr(request: Request) -> Response:

@@ -27,11 +27,12 @@ _DESCRIPTIONS: Final = {
 
 @dataclass(slots=True)
 class Fault:
-    """A failure that the next `times` calls of a method meet."""
+    """A failure that the next `times` calls of a method meet; `bot_id` None: of any bot."""
 
     method: str
     error: ApiError
     times: int
+    bot_id: int | None
 
 
 class Faults:
@@ -40,7 +41,16 @@ class Faults:
     def __init__(self) -> None:
         self._faults: list[Fault] = []
 
-    def add(self, method: str, error_code: int, description: str | None, retry_after: int | None, times: int) -> bool:
+    def add(
+        self,
+        method: str,
+        error_code: int,
+        *,
+        description: str | None = None,
+        retry_after: int | None = None,
+        times: int = 1,
+        bot_id: int | None = None,
+    ) -> bool:
         """Let a method fail; False when too many faults wait already."""
         if len(self._faults) >= FAULT_LIMIT:
             return False
@@ -50,7 +60,7 @@ class Faults:
             error = ApiError(error_code, _DESCRIPTIONS.get(error_code, "Unknown Error"), retry_after)
         if description is not None:
             error.description = description
-        self._faults.append(Fault(method.lower(), error, times))
+        self._faults.append(Fault(method.lower(), error, times, bot_id))
         return True
 
     def clear(self) -> int:
@@ -59,10 +69,10 @@ class Faults:
         self._faults.clear()
         return count
 
-    def raise_for(self, method: str) -> None:
-        """Raise the first fault that waits for this method."""
+    def raise_for(self, method: str, bot_id: int) -> None:
+        """Raise the first fault that waits for this method of this bot."""
         for fault in self._faults:
-            if fault.method == method.lower():
+            if fault.method == method.lower() and fault.bot_id in {None, bot_id}:
                 fault.times -= 1
                 if fault.times <= 0:
                     self._faults.remove(fault)

@@ -1,4 +1,4 @@
-"""The messenger's state, all of it in memory, and what people do with it.
+"""What one bot and the people have to do with each other, all of it in memory.
 
 A person's act becomes a message or a callback query, and an update for the bot. What the bot does in turn is in
 `bot_methods.py`.
@@ -11,24 +11,22 @@ from typing import Any, Final
 
 from taproof.core.clock import SECOND, Clock
 from taproof.core.entropy import Entropy
-from taproof.sandbox.chats import Chat, Message, Person
-from taproof.sandbox.html_text import Entity, clean_text, utf16_length
-from taproof.sandbox.reply_markup import InlineKeyboard
+from taproof.sandbox.chats import Chat, Message
+from taproof.sandbox.html_text import Entity, FormattedText, clean_text, utf16_length
+from taproof.sandbox.people import Contact, People, Person
+from taproof.sandbox.reply_markup import Markup, ReplyButton
 from taproof.sandbox.updates import UpdateQueue
 
-PEOPLE_LIMIT: Final = 1_000
 QUERY_LIMIT: Final = 1_000
 """Callback queries that wait for their answer at once; the oldest goes when another comes."""
 QUERY_LIFETIME: Final = 60 * SECOND
 """How long a callback query can be answered. The real time is of this order, and not documented."""
-FIRST_ID: Final = 1_001
 
-_COMMAND: Final = re.compile(r"(?<![\w/<>@])/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?(?![\w/<>@])")
-_PEOPLE: Final = (
-    Person(FIRST_ID, "Ada", "Lovelace", "ada", "+15550001001", "en"),
-    Person(FIRST_ID + 1, "Борис", "Петров", None, "+15550001002", "ru"),
-    Person(FIRST_ID + 2, "سارا", "احمدی", "sara_ahmadi", "+15550001003", "fa"),
-)
+_FOUND_BY_ITSELF: Final = {
+    "bot_command": re.compile(r"(?<![\w/<>@])/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?(?![\w/<>@])"),
+    "phone_number": re.compile(r"(?<![\w+])\+[0-9]{7,15}(?!\w)"),
+}
+"""What the messenger marks in a text that somebody types; it marks more, that no bot here needs."""
 
 
 @dataclass(slots=True)
@@ -48,43 +46,36 @@ class Messenger:
 
     Args:
         bot_id: the number that the bot's token begins with.
-        bot_username: without the `@`.
+        username: without the `@`.
+        name: what people see of the bot.
+        people: everybody; other bots know them too.
         clock: returns the time in ms.
         entropy: returns random bytes.
     """
 
-    def __init__(self, bot_id: int, bot_username: str, clock: Clock, entropy: Entropy) -> None:
-        self.bot: Final[dict[str, Any]] = {
-            "id": bot_id,
-            "is_bot": True,
-            "first_name": "Taproof sandbox",
-            "username": bot_username,
-        }
+    def __init__(
+        self, bot_id: int, username: str, name: str, people: People, *, clock: Clock, entropy: Entropy
+    ) -> None:
+        self.bot: Final[dict[str, Any]] = {"id": bot_id, "is_bot": True, "first_name": name, "username": username}
+        self.people: Final = people
         self.updates: Final = UpdateQueue(clock, entropy)
-        self.chats: Final[dict[int, Chat]] = {}
         self.is_closed = False
+        self._chats: dict[int, Chat] = {}
         self._clock = clock
         self._entropy = entropy
         self._chat_instance = int.from_bytes(entropy(7))
         self._next_message_id = 1
         self._taps: OrderedDict[str, Tap] = OrderedDict()
-        for person in _PEOPLE:
-            self.put_person(person)
 
-    # ---- people
+    def chat(self, user_id: int) -> Chat:
+        """Return a person's chat with this bot; one that nobody has looked at yet costs nothing.
 
-    def free_id(self) -> int:
-        """Return an id that nobody has."""
-        return max([FIRST_ID, *(user_id + 1 for user_id in self.chats)])
-
-    def put_person(self, person: Person) -> Chat:
-        """Add a person, or change the one with this id; the chat stays."""
-        chat = self.chats.get(person.id)
+        Raises:
+            KeyError: nobody has this id.
+        """
+        chat = self._chats.get(user_id)
         if chat is None:
-            chat = self.chats[person.id] = Chat(person)
-        else:
-            chat.person = person
-            chat.note_change()
+            chat = self._chats[self.people[user_id].id] = Chat(user_id, self.people)
         return chat
 
     # ---- what people do
@@ -93,16 +84,31 @@ class Messenger:
         """Send a text from the person to the bot; whoever has written to a bot may be written to by it."""
         text = clean_text(text)
         entities: list[Entity] = [
-            {"type": "bot_command", "offset": utf16_length(text[: found.start()]), "length": utf16_length(found[0])}
-            for found in _COMMAND.finditer(text)
+            {"type": kind, "offset": utf16_length(text[: found.start()]), "length": utf16_length(found[0])}
+            for kind, pattern in _FOUND_BY_ITSELF.items()
+            for found in pattern.finditer(text)
         ]
-        chat.has_started = True
-        message = self._add(chat, text, entities, [], from_bot=False)
-        self.updates.add("message", chat.person.id, chat.as_message(message, self.bot))
-        return message
+        entities.sort(key=lambda entity: entity["offset"])
+        return self._send(chat, self._message(FormattedText(text, entities), from_bot=False))
+
+    def share(self, chat: Chat, contact: Contact, forwarded_from: Person | None = None) -> Message:
+        """Send somebody's contact to the bot, as the app's attachment menu or its forwarding does."""
+        message = self._message(FormattedText("", []), from_bot=False)
+        message.contact, message.forwarded_from = contact, forwarded_from
+        return self._send(chat, message)
+
+    def press(self, chat: Chat, button: ReplyButton) -> Message:
+        """Press a button of the chat's reply keyboard: send its text, or what it asks for."""
+        opened = chat.open_keyboard
+        chat.note_keyboard_used()
+        if not button.request_contact:
+            return self.write(chat, button.text)
+        message = self._message(FormattedText("", []), from_bot=False)
+        message.contact, message.reply_to = Contact.of(chat.person), opened.message if opened is not None else None
+        return self._send(chat, message)
 
     def tap(self, chat: Chat, message: Message, data: str) -> Tap:
-        """Tap a button of a message that carries `data`."""
+        """Send a callback query about a message with `data`, which a button of it carries if the app is honest."""
         query_id = str(int.from_bytes(self._entropy(8)) >> 1)
         tap = Tap(query_id, chat, self._clock())
         if len(self._taps) >= QUERY_LIMIT:
@@ -137,9 +143,13 @@ class Messenger:
 
     # ---- what the bot does; whether it may is checked in bot_methods.py
 
-    def post(self, chat: Chat, text: str, entities: list[Entity], keyboard: InlineKeyboard) -> Message:
+    def post(self, chat: Chat, formatted: FormattedText, markup: Markup) -> Message:
         """Send a message from the bot."""
-        return self._add(chat, text, entities, keyboard, from_bot=True)
+        message = self._message(formatted, from_bot=True)
+        message.keyboard, message.is_editable = markup.inline, markup.is_inline
+        chat.put_keyboard(message, markup)
+        chat.add(message)
+        return message
 
     def answer(self, query_id: str, notice: str, *, shows_alert: bool) -> bool:
         """Answer a callback query; False when it is unknown, too old or answered."""
@@ -154,13 +164,16 @@ class Messenger:
         """Let everything that waits come to its end."""
         self.is_closed = True
         self.updates.close()
-        for chat in self.chats.values():
+        for chat in self._chats.values():
             chat.note_change()
 
-    def _add(
-        self, chat: Chat, text: str, entities: list[Entity], keyboard: InlineKeyboard, *, from_bot: bool
-    ) -> Message:
-        message = Message(self._next_message_id, from_bot, text, entities, self._clock(), keyboard)
+    def _message(self, formatted: FormattedText, *, from_bot: bool) -> Message:
+        message = Message(self._next_message_id, from_bot, *formatted, self._clock(), [])
         self._next_message_id += 1
+        return message
+
+    def _send(self, chat: Chat, message: Message) -> Message:
+        chat.has_started = True
         chat.add(message)
+        self.updates.add("message", chat.person.id, chat.as_message(message, self.bot))
         return message

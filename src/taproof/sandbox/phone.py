@@ -1,4 +1,4 @@
-"""The phone: a web page that shows one person's chat with the bot. It does all it does through the control API."""
+"""The phone: a web page that shows one person's chat with a bot. It does all it does through the control API."""
 
 from pathlib import Path
 from typing import Final
@@ -7,9 +7,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from taproof.sandbox.control_request import PHONE_PATH
+from taproof.sandbox.bots import PHONE_PATH
 
 _STATIC: Final = Path(__file__).parent / "static"
+_SCRIPTS: Final = ("phone.js", "phone_contact.js", "phone_keyboard.js", "phone_messages.js")
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -21,11 +22,13 @@ _HEADERS: Final = {
 
 
 def phone_routes() -> list[Route]:
-    """Return the routes of the page and its two files, and /sandbox, which leads to it."""
+    """Return the routes of the page and its files, and /sandbox, which leads to it."""
     return [
         Route("/sandbox", _redirect, methods=["GET"]),
         _file_route(PHONE_PATH, "phone.html", "text/html"),
-        _file_route(f"{PHONE_PATH}.js", "phone.js", "text/javascript"),
+        # The same page: it opens the chat with the bot that its address names.
+        _file_route(f"{PHONE_PATH}/{{username}}", "phone.html", "text/html"),
+        *(_file_route(f"/sandbox/{name}", name, "text/javascript") for name in _SCRIPTS),
         _file_route(f"{PHONE_PATH}.css", "phone.css", "text/css"),
     ]
 
@@ -40,4 +43,4 @@ def _file_route(path: str, name: str, media_type: str) -> Route:
     async def send(_: Request) -> Response:
         return Response(content, media_type=media_type, headers=_HEADERS)
 
-    return Route(path, send, methods=["GET"], name=name)
+    return Route(path, send, methods=["GET"])

@@ -15,8 +15,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
 from taproof.sandbox.bot_api import PREFIX, BotApi
-from taproof.sandbox.bot_methods import BotMethods
+from taproof.sandbox.bots import Bots
 from taproof.sandbox.control_api import ControlApi
+from taproof.sandbox.control_bots import BOTS_PATH, BotsControl
 from taproof.sandbox.control_errors import (
     HostNotAllowed,
     SandboxError,
@@ -25,22 +26,22 @@ from taproof.sandbox.control_errors import (
     error_response,
 )
 from taproof.sandbox.faults import Faults
-from taproof.sandbox.messenger import Messenger
 from taproof.sandbox.own_hosts import OwnHosts
+from taproof.sandbox.people import People
 from taproof.sandbox.phone import phone_routes
-from taproof.sandbox.webhook import WebhookSender
 
 _log = structlog.get_logger(__name__)
 
 
 class Sandbox:
-    """The pretend messenger of one bot.
+    """The pretend messenger, with the service's own bot; the control API adds further ones.
 
-    `app` answers full paths: /sandbox, /sandbox/phone, /sandbox/users, /sandbox/faults, /sandbox/bot<token>/<method>.
+    `app` answers full paths: /sandbox, /sandbox/phone, /sandbox/users, /sandbox/bots, /sandbox/faults,
+    /sandbox/bot<token>/<method>.
 
     Args:
-        bot_token: what the bot calls the Bot API with; the number before its colon is the bot's id.
-        bot_username: the bot's name, without the `@`.
+        bot_token: what the service's bot calls the Bot API with; the number before its colon is the bot's id.
+        bot_username: its name, without the `@`.
         clock: returns the time in ms.
         entropy: returns random bytes.
         base_url: the address that clients use; only its host and this machine's loopback are answered.
@@ -49,14 +50,14 @@ class Sandbox:
     def __init__(self, bot_token: str, bot_username: str, clock: Clock, entropy: Entropy, base_url: str) -> None:
         own_hosts = OwnHosts(base_url)
         self._faults = Faults()
-        self._messenger = Messenger(int(bot_token.partition(":")[0]), bot_username, clock, entropy)
-        self._webhook = WebhookSender(self._messenger.updates, own_hosts, clock)
-        methods = BotMethods(self._messenger, self._webhook, own_hosts, clock)
+        self.bots: Final = Bots(People(), own_hosts, clock, entropy, base_url)
+        self.bots.add(bot_username, token=bot_token)
         self.app: Final = Starlette(
             routes=[
                 *phone_routes(),
-                *ControlApi(self._messenger, self._faults, own_hosts).routes,
-                Route(PREFIX + "{call:path}", BotApi(bot_token, methods, self._faults)),
+                *ControlApi(self.bots, self._faults, own_hosts).routes,
+                *BotsControl(self.bots).routes,
+                Route(PREFIX + "{call:path}", BotApi(self.bots, self._faults)),
             ],
             middleware=[Middleware(_Gate, own_hosts=own_hosts)],
             exception_handlers={SandboxError: _on_error, HTTPException: _on_http_exception},
@@ -64,12 +65,13 @@ class Sandbox:
 
     def stop_waiting(self) -> None:
         """End every long poll at once, and let no new one begin: a server that drains need not wait for them."""
-        self._messenger.close()
+        self.bots.close()
 
     async def close(self) -> None:
         """End what waits, and send no more updates."""
         self.stop_waiting()
-        await self._webhook.set(None)
+        for bot in self.bots:
+            await bot.webhook.set(None)
 
 
 class _Gate:
@@ -89,7 +91,8 @@ class _Gate:
             return
         hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
         is_own = len(hosts) == 1 and self._own_hosts.include_authority(hosts[0])
-        if not is_own and not scope["path"].startswith(PREFIX):
+        is_bot_call = scope["path"].startswith(PREFIX) and not scope["path"].startswith(BOTS_PATH)
+        if not is_own and not is_bot_call:
             await error_response(HostNotAllowed())(scope, receive, send)
             return
         started = False

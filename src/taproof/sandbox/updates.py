@@ -49,6 +49,11 @@ class UpdateQueue:
         """Return how many updates wait."""
         return len(self.pending())
 
+    @property
+    def is_polled(self) -> bool:
+        """Tell whether a getUpdates call waits."""
+        return self._poll is not None
+
     def allow(self, parameter: str) -> None:
         """Take the parameter `allowed_updates`; what cannot be read leaves everything as it was, as it really does."""
         if not parameter:

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         ProjectName,
         ProjectSecrets,
         Session,
+        Usage,
         WebhookSecret,
         WebhookTurnedOff,
     )
@@ -105,6 +106,7 @@ __all__ = [
     "SqliteGuard",
     "TaproofApiError",
     "UnexpectedAnswer",
+    "Usage",
     "WebhookError",
     "WebhookEvent",
     "WebhookFromFuture",

@@ -4,8 +4,8 @@ import re
 from typing import Final
 
 _LONGEST_SENTENCE: Final = 500
-_SECRET: Final = re.compile(r"\b(?:tap|sk|whsec)_[A-Za-z0-9+/=_-]+|[A-Za-z0-9._~-]{43,}")
-"""What may be a credential, a session token, a code verifier or a proof: what was sent may be echoed."""
+_SECRET: Final = re.compile(r"\b(?:tap|sk|whsec)_[A-Za-z0-9+/=_-]+|[A-Za-z0-9._~-]{43,}|[0-9]{3,}:[A-Za-z0-9_-]{20,}")
+"""What may be a credential, a session token, a code verifier, a proof or a bot's token: what was sent may be echoed."""
 
 
 class TaproofApiError(Exception):
@@ -14,7 +14,7 @@ class TaproofApiError(Exception):
     Attributes:
         sentence: what went wrong and what to do, as the service said it where it did.
         status: the answer's HTTP status; None when no answer came.
-        code: the answer's `X-Error-Code`, such as "project_not_found"; "" when it has none.
+        code: the answer's `X-Error-Code`, such as "project_not_found" or "plan_limit_reached"; "" when it has none.
         retry_after: the seconds after which the service asks to come again; None when it did not say.
     """
 

@@ -121,6 +121,7 @@ class AsyncClient:
     resend_delivery = _awaiting(developer_calls.resend_delivery)
     list_sessions = _iterating(developer_calls.list_sessions)
     read_session = _awaiting(developer_calls.read_session)
+    erase_user = _awaiting(developer_calls.erase_user)
     read_analytics = _awaiting(developer_calls.read_analytics)
     list_access_tokens = _awaiting(developer_calls.list_access_tokens)
     create_access_token = _awaiting(developer_calls.create_access_token)

@@ -113,6 +113,7 @@ class Client:
     resend_delivery = _blocking(developer_calls.resend_delivery)
     list_sessions = _iterating(developer_calls.list_sessions)
     read_session = _blocking(developer_calls.read_session)
+    erase_user = _blocking(developer_calls.erase_user)
     read_analytics = _blocking(developer_calls.read_analytics)
     list_access_tokens = _blocking(developer_calls.list_access_tokens)
     create_access_token = _blocking(developer_calls.create_access_token)

@@ -4,7 +4,7 @@ The clients carry their names, parameters and docstrings; `service` is given by 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, Literal, TypeVar
@@ -35,6 +35,11 @@ _DELIVERIES_LIMIT: Final = 16 * ANSWER_LIMIT
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Erased:
+    erased: bool
+
+
 def read_account(service: Service) -> Call[Account]:
     """Return the account that the access token belongs to: a way to check that the token is valid."""
     return read(Account, (yield from _ask(service, "GET", "/me")))
@@ -52,23 +57,41 @@ def create_project(
     webhook_url: str = "",
     public_access: bool = True,
     collect_phone: bool = False,
+    phone_required: bool | None = None,
+    show_context: bool | None = None,
+    match_code: Literal["off", "on"] | None = None,
+    allowed_origins: Collection[str] | None = None,
+    bot_token: str | None = None,
 ) -> Call[CreatedProject]:
     """Create a project. Keep its `secret_key`: it is shown this once.
+
+    What is None is not sent. Older services refuse whatever comes after `collect_phone`.
 
     Args:
         service: given by the client.
         name: what users see in the messenger, up to 100 characters.
         webhook_url: an https:// address that receives webhooks; "" for none.
         public_access: whether browsers may start sign-ins with nothing but the project's id.
-        collect_phone: on the pro and business plans only.
+        collect_phone: whether users are asked for their number; on the pro and business plans only.
+        phone_required: whether nobody is signed in who does not give it; True unless given.
+        show_context: whether the messenger shows where a sign-in was started; True unless given.
+        match_code: "on" for a number that the page shows and the user must choose; "off" unless given.
+        allowed_origins: the only sites whose pages may start sign-ins, such as "https://shop.example.com"; any unless
+            given.
+        bot_token: of a bot of the project's own, from @BotFather. It is not shown again.
     """
     body = {
         "name": name,
         "webhook_url": webhook_url,
         "public_access": public_access,
         "collect_phone": collect_phone,
+        "phone_required": phone_required,
+        "show_context": show_context,
+        "match_code": match_code,
+        "allowed_origins": _origins(allowed_origins),
+        "bot_token": bot_token,
     }
-    return read(CreatedProject, (yield from _ask(service, "POST", "/projects", body)))
+    return read(CreatedProject, (yield from _ask(service, "POST", "/projects", _present(body))))
 
 
 def read_project(service: Service, project_id: str) -> Call[Project]:
@@ -85,14 +108,28 @@ def update_project(
     is_active: bool | None = None,
     public_access: bool | None = None,
     collect_phone: bool | None = None,
+    phone_required: bool | None = None,
+    show_context: bool | None = None,
+    match_code: Literal["off", "on"] | None = None,
+    allowed_origins: Collection[str] | None = None,
+    bot_token: str | None = None,
 ) -> Call[Project]:
-    """Change a project. What is left out stays as it is; a `webhook_url` of "" removes the webhook."""
+    """Change a project. What is left out stays as it is; what each one means, see `create_project`.
+
+    A `webhook_url` of "" removes the webhook, a `bot_token` of "" the project's own bot, and `allowed_origins` of ()
+    lets every site in again.
+    """
     given = {
         "name": name,
         "webhook_url": webhook_url,
         "is_active": is_active,
         "public_access": public_access,
         "collect_phone": collect_phone,
+        "phone_required": phone_required,
+        "show_context": show_context,
+        "match_code": match_code,
+        "allowed_origins": _origins(allowed_origins),
+        "bot_token": bot_token,
     }
     return read(Project, (yield from _ask(service, "PATCH", f"/projects/{_id(project_id)}", _present(given))))
 
@@ -142,6 +179,14 @@ def resend_delivery(service: Service, delivery_id: str) -> Call[Delivery]:
 def read_session(service: Service, session_id: str) -> Call[Session]:
     """Return one session, as the list shows it."""
     return read(Session, (yield from _ask(service, "GET", f"/sessions/{_id(session_id)}")))
+
+
+def erase_user(service: Service, messenger_id: str) -> Call[bool]:
+    """Erase the sessions of a messenger account in your projects: its id, names and phone number, and their webhooks.
+
+    This cannot be undone. Counts stay as they are. Returns whether there was anything to erase.
+    """
+    return read(_Erased, (yield from _ask(service, "DELETE", f"/users/{_id(messenger_id)}"))).erased
 
 
 def read_analytics(
@@ -292,6 +337,12 @@ def _present(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
+def _origins(given: Collection[str] | None) -> list[str] | None:
+    if isinstance(given, str):
+        raise TypeError('allowed_origins must be a list, such as ["https://shop.example.com"].')
+    return None if given is None else list(given)
+
+
 def _with_query(path: str, given: Mapping[str, Any]) -> str:
     query = urlencode(_present(given))
     return f"{path}?{query}" if query else path
@@ -300,7 +351,7 @@ def _with_query(path: str, given: Mapping[str, Any]) -> str:
 def _id(value: str) -> str:
     # Part of a path: nothing in it may lead to another one.
     if not isinstance(value, str) or _ID.fullmatch(value) is None:
-        raise ValueError("An id is letters, digits and _ only, such as proj_…, evt_…, sess_… or tok_….")
+        raise ValueError("An id is letters, digits and _ only, such as proj_…, evt_…, sess_… or a messenger_id.")
     return value
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import jwt
 
 from taproof.sdk.guard import SingleUseGuard
-from taproof.sdk.strict_json import is_text, read_object
+from taproof.sdk.strict_json import is_phone, is_text, read_object
 from taproof.sdk.webhook_secrets import require_webhook_secrets
 
 _ISSUER: Final = "taproof"
@@ -26,6 +26,7 @@ _FUTURE_TOLERANCE: Final = 60
 """Seconds that `iat` may lie ahead: the two servers' clocks never agree exactly."""
 _NAMES: Final = ("messenger_name", "messenger_username")
 _IDENTIFIERS: Final = ("messenger_id", "project_id", "session_token")
+_PHONE: Final = "messenger_phone"
 _TIMES: Final = ("iat", "exp")
 
 
@@ -66,6 +67,8 @@ class Identity:
             store a user under.
         messenger_name: the display name that the user chose. Anybody may choose any: escape it, trust it in nothing.
         messenger_username: the user's handle, without "@"; "" when there is none. It may pass to somebody else.
+        messenger_phone: the user's phone number as the messenger knows it, such as "+4915123456789" (E.164); None
+            unless the project collects it and the user gave it. Left out of `repr`, to keep it out of logs.
         project_id: the project that the sign-in was made for.
         session_token: the one sign-in that this proof stands for. Left out of `repr`, to keep it out of logs.
         issuer: always "taproof" (the claim `iss`).
@@ -76,6 +79,7 @@ class Identity:
     messenger_id: str
     messenger_name: str
     messenger_username: str
+    messenger_phone: str | None = field(default=None, repr=False)
     project_id: str
     session_token: str = field(repr=False)
     issuer: str
@@ -132,6 +136,7 @@ def verify_proof(
         messenger_id=claims["messenger_id"],
         messenger_name=claims["messenger_name"],
         messenger_username=claims["messenger_username"],
+        messenger_phone=claims.get(_PHONE),
         project_id=claims["project_id"],
         session_token=claims["session_token"],
         issuer=_ISSUER,
@@ -169,13 +174,18 @@ def _require_one_spelling(proof: str) -> None:
 
 
 def _require_form(claims: dict[str, Any]) -> None:
-    """Raise ProofMalformed unless all eight claims are there, each of its exact type, and Taproof issued them."""
+    """Raise ProofMalformed unless all eight claims are there, each of its exact type, and Taproof issued them.
+
+    The phone number may be missing, and is checked no less where it is there.
+    """
     for name in (*_NAMES, *_IDENTIFIERS):
         if not is_text(claims.get(name)):
             raise ProofMalformed(f"The proof's claim {name} must be there, as a string.")
     for name in _IDENTIFIERS:
         if not claims[name]:
             raise ProofMalformed(f"The proof's claim {name} must not be empty.")
+    if _PHONE in claims and not is_phone(claims[_PHONE]):
+        raise ProofMalformed(f"The proof's claim {_PHONE} must be a phone number like +4915123456789.")
     for name in _TIMES:
         # `type`, since a JSON true is an int to isinstance.
         if type(claims.get(name)) is not int or not 0 <= claims[name] <= _LATEST:

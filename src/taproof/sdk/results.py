@@ -9,13 +9,39 @@ from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """How much of its plan an account has used. A limit of None: there is none.
+
+    Attributes:
+        projects: how many there are.
+        projects_limit: how many there may be.
+        sign_ins_this_month: those started in this UTC month, and confirmed.
+        sign_ins_limit: how many of them there may be.
+    """
+
+    projects: int
+    projects_limit: int | None
+    sign_ins_this_month: int
+    sign_ins_limit: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """The developer account that the access token belongs to; `plan` is "free", "pro" or "business"."""
+    """The developer account that the access token belongs to.
+
+    Attributes:
+        id: of the account.
+        email: of the developer.
+        plan: "free", "pro" or "business".
+        created_at: when it was made.
+        usage: how much of the plan is used; None from an older service.
+    """
 
     id: str
     email: str
     plan: str
     created_at: datetime
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +56,7 @@ class WebhookTurnedOff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A project.
+    """A project. From an older service the last six are None.
 
     Attributes:
         id: `proj_…`.
@@ -45,6 +71,12 @@ class Project:
         confirmed_count: sign-ins that were confirmed.
         webhook_failing_since: since when every attempt to deliver has failed; None while the webhook works.
         webhook_turned_off: why the service has emptied `webhook_url`; None when it has not.
+        phone_required: with `collect_phone`, whether nobody is signed in who does not give their number.
+        show_context: whether the messenger shows where a sign-in was started: site, browser, place.
+        match_code: "on" when the user must choose in the messenger the number that the page shows; otherwise "off".
+        allowed_origins: the only sites whose pages may start sign-ins, such as "https://shop.example.com"; () for any.
+        bot_username: of the project's own bot; None when it uses the service's.
+        bot_broken_at: since when its own bot does not work, as with a revoked token; None while it works.
     """
 
     id: str
@@ -59,6 +91,12 @@ class Project:
     confirmed_count: int
     webhook_failing_since: datetime | None = None
     webhook_turned_off: WebhookTurnedOff | None = None
+    phone_required: bool | None = None
+    show_context: bool | None = None
+    match_code: str | None = None
+    allowed_origins: tuple[str, ...] | None = None
+    bot_username: str | None = None
+    bot_broken_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +135,9 @@ class Session:
     """One sign-in, as the service keeps it. Its token is not kept.
 
     `messenger_id` and `messenger_name` are "" and `messenger_username` is None until the user confirms; from then on
-    they stay, and `messenger_username` is "" when there is none.
+    they stay, and `messenger_username` is "" when there is none. `messenger_phone`, such as "+4915123456789", is None
+    unless it was collected, and left out of `repr`. `reported_at` is when the user said "This wasn't me"; None
+    otherwise.
     """
 
     id: str
@@ -109,6 +149,8 @@ class Session:
     status: Literal["pending", "confirmed", "cancelled", "expired", "used"]
     created_at: datetime
     confirmed_at: datetime | None
+    messenger_phone: str | None = field(default=None, repr=False)
+    reported_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +209,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyticsDay:
-    """What became of the sign-ins that were started on one UTC day."""
+    """What became of the sign-ins that were started on one UTC day; `reported` is None from an older service."""
 
     date: date
     sessions: int
@@ -176,11 +218,15 @@ class AnalyticsDay:
     cancelled: int
     expired: int
     unique_users: int
+    reported: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyticsFunnel:
-    """How far the sign-ins of the window came."""
+    """How far the sign-ins of the window came.
+
+    `reported`: of how many the user said "This wasn't me"; None from an older service.
+    """
 
     requested: int
     opened: int
@@ -188,6 +234,7 @@ class AnalyticsFunnel:
     used: int
     cancelled: int
     expired: int
+    reported: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

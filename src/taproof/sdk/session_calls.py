@@ -30,6 +30,8 @@ class SignIn:
         code_verifier: shows that the result is read by whoever started the sign-in. Give it to nobody.
         expires_at: when the link stops working.
         project_id: the project that it was started for; None when the secret key said so alone.
+        match_code: what the user must choose in the messenger, such as "42": show it beside the link. None unless the
+            project's `match_code` is on. Left out of `repr` too.
     """
 
     session_token: str = field(repr=False)
@@ -37,6 +39,7 @@ class SignIn:
     code_verifier: str = field(repr=False)
     expires_at: datetime
     project_id: str | None = None
+    match_code: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +50,13 @@ class MessengerUser:
         messenger_id: the user's account in the messenger, digits; the one thing that never changes.
         messenger_name: the display name that the user chose. Anybody may choose any: escape it, trust it in nothing.
         messenger_username: the user's handle, without "@"; None when there is none. It may pass to somebody else.
+        messenger_phone: the user's number, such as "+4915123456789"; None unless it was collected. Left out of `repr`.
     """
 
     messenger_id: str
     messenger_name: str
     messenger_username: str | None
+    messenger_phone: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +87,7 @@ class _Created:
     session_token: str = field(repr=False)
     deeplink: str = field(repr=False)
     expires_at: datetime
+    match_code: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +102,7 @@ class _Confirmed:
 
 
 def create_session(service: Service) -> Call[SignIn]:
-    """Start a sign-in: show the user its `deeplink`, then `wait_for_user`.
+    """Start a sign-in: show the user its `deeplink`, and its `match_code` if there is one, then `wait_for_user`.
 
     With a secret key it is started through the server's endpoint, otherwise through the public one for `project_id`.
     Never made again once the service may have received it.
@@ -115,6 +121,7 @@ def create_session(service: Service) -> Call[SignIn]:
         code_verifier=code_verifier,
         expires_at=created.expires_at,
         project_id=service.project_id,
+        match_code=created.match_code,
     )
 
 
@@ -132,7 +139,9 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
     """Wait until the user has decided, or the sign-in has ended otherwise, and return what became of it.
 
     The answer comes the moment that the user taps. Failures that pass are outlasted: lost connections, 502, 503, 504
-    and 429. After a lost answer the same confirmed answer can be read again within a minute.
+    and 429, after which nothing is asked for as long as `Retry-After` says. Should that go beyond `timeout`, the last
+    question is asked just before it is over. After a lost answer the same confirmed answer can be read again within a
+    minute.
 
     Args:
         service: given by the client.
@@ -165,9 +174,11 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
                 return result
         else:
             failures += 1
-            pause = retry_pause(service, error, failures)
-            if not is_passing(outcome) or service.monotonic() + pause >= deadline:
+            # The last call begins early enough for its answer to come in time.
+            left = deadline - _INTERVAL - service.monotonic()
+            if not is_passing(outcome) or left <= 0:
                 raise error
+            pause = min(retry_pause(service, error, failures), left)
         if pause:
             yield Pause(pause)
 

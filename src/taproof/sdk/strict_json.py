@@ -4,10 +4,12 @@ The SDK for Node reads by the same rules (sdk/js/src/server/strict_json.js); sdk
 """
 
 import json
+import re
 from typing import Any, Final, TypeGuard
 
 _MOST_BRACKETS: Final = 500
 """Of "{" and "[" together: far more than any event needs, and few enough that no parser runs out of stack."""
+_PHONE: Final = re.compile(r"\+[1-9][0-9]{4,14}")
 
 
 def read_object(data: bytes) -> dict[str, Any]:
@@ -34,6 +36,11 @@ def is_text(value: Any) -> TypeGuard[str]:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def is_phone(value: Any) -> TypeGuard[str]:
+    """Return whether it is a phone number as the service writes one: "+" and 5 to 15 digits, the first no 0 (E.164)."""
+    return isinstance(value, str) and _PHONE.fullmatch(value) is not None
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

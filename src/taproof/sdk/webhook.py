@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from taproof.sdk.strict_json import is_text, read_object
+from taproof.sdk.strict_json import is_phone, is_text, read_object
 from taproof.sdk.webhook_secrets import WRONG_SETTING, require_webhook_secrets
 
 _LONGEST_BODY: Final = 65_536
@@ -58,6 +58,8 @@ class WebhookEvent:
             there for "auth.confirmed", and None otherwise.
         messenger_name: the display name that the user chose. Anybody may choose any: escape it, trust it in nothing.
         messenger_username: the user's handle, without "@"; None when there is none. It may pass to somebody else.
+        messenger_phone: the user's phone number as the messenger knows it, such as "+4915123456789" (E.164); None
+            unless the project collects it and the user gave it. Left out of `repr`.
         occurred_at: when the user decided, or when the test was made, in seconds since the epoch, to the millisecond;
             None for the events of a newer service.
         signed_at: when this attempt was signed, in seconds since the epoch; None when `X-Service-Signature` alone was
@@ -72,6 +74,7 @@ class WebhookEvent:
     messenger_id: str | None
     messenger_name: str | None
     messenger_username: str | None
+    messenger_phone: str | None = field(default=None, repr=False)
     occurred_at: float | None
     signed_at: int | None
     data: dict[str, Any] = field(repr=False, hash=False)
@@ -227,6 +230,7 @@ def _event(data: dict[str, Any], signed_at: int | None) -> WebhookEvent:
         messenger_id=_text(data, "messenger_id") if confirmed else None,
         messenger_name=_text(data, "messenger_name", may_be_empty=True) if confirmed else None,
         messenger_username=username,
+        messenger_phone=_phone(data) if confirmed else None,
         occurred_at=_instant(data, instant_field) if instant_field else None,
         signed_at=signed_at,
         data=data,
@@ -237,6 +241,15 @@ def _text(data: dict[str, Any], name: str, *, may_be_empty: bool = False) -> str
     value = data.get(name)
     if not is_text(value) or not (value or may_be_empty):
         raise WebhookMalformed(f"The body's field {name} must be there, as a string.")
+    return value
+
+
+def _phone(data: dict[str, Any]) -> str | None:
+    value = data.get("messenger_phone", ...)
+    if value is ...:
+        return None
+    if not is_phone(value):
+        raise WebhookMalformed("The body's field messenger_phone must be a phone number like +4915123456789.")
     return value
 
 

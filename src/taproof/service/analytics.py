@@ -14,7 +14,8 @@ from taproof.service.sessions import owned_project_ids
 from taproof.storage.protocol import Storage
 
 Window = Literal[7, 30, 90]
-COUNTS: Final = ("requested", "opened", "confirmed", "used", "cancelled", "expired")
+COUNTS: Final = ("requested", "opened", "confirmed", "used", "cancelled", "expired", "reported")
+"""The last one is of sessions whose user said "This wasn't me": they are among the cancelled and the confirmed too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,13 @@ from typing import Final
 from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import key_hash, key_preview, new_id, new_key, new_webhook_secret
-from taproof.core.model import Identity, Project
+from taproof.core.model import SERVICE_DEVELOPER, Identity, Project
 from taproof.core.sealing import Sealer
+from taproof.service.bindings import webhook_secret_binding
 from taproof.service.sealed_sign_in import SealedSignIn, SeenSignIn, StartedSignIn
-from taproof.service.signin import SignIn, webhook_secret_binding
+from taproof.service.signin import SignIn
 from taproof.service.waiting import UntilGone, WaitEnd
 from taproof.storage.protocol import Storage
-
-DEVELOPER_ID: Final = "dev_console"
-"""Whose projects these are: too short for the id of any developer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +109,7 @@ class ConsoleSignIn:
         binding = webhook_secret_binding(project_id)
         project = Project(
             id=project_id,
-            developer_id=DEVELOPER_ID,
+            developer_id=SERVICE_DEVELOPER,
             name=purpose.project_name,
             secret_key_preview=key_preview(secret_key),
             sealed_webhook_secret=self._sealer.seal(new_webhook_secret(self._entropy), binding, self._entropy),
@@ -125,5 +123,5 @@ class ConsoleSignIn:
         await self._storage.create_project(project, key_hash(secret_key))
         kept = await self._storage.claim_mark(purpose.mark, project_id.encode())
         if kept != project_id.encode():
-            await self._storage.delete_project(DEVELOPER_ID, project_id)
+            await self._storage.delete_project(SERVICE_DEVELOPER, project_id)
         return kept

@@ -25,9 +25,9 @@ from taproof.core.model import (
 )
 from taproof.core.sealing import Sealer
 from taproof.service.audit import audit_entry
+from taproof.service.bindings import event_body_binding
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.service.projects import read_owned_project
-from taproof.service.signin import event_body_binding
 from taproof.service.webhooks import ANSWER_KEPT, Answer, SignedRequest, Webhooks, answer_binding
 from taproof.storage.protocol import Storage
 

@@ -13,6 +13,8 @@ _UPDATES_KEPT: Final = 2 * DAY
 """Telegram keeps an undelivered update for at most 24 hours, so an older one cannot come again."""
 _USER_DAYS_KEPT: Final = 91
 """Days, at least: the widest window of analytics is 90, and its distinct users are counted by these rows."""
+_USAGE_KEPT: Final = 31
+"""Days, at least, that what deleted projects had confirmed is kept: it counts in its own month, and none is longer."""
 _DAYS_AHEAD: Final = 3
 """Room for new sessions is made so early that a store or a process that is away for a weekend is no trouble."""
 
@@ -46,6 +48,8 @@ class Housekeeping:
             await self._storage.purge_user_days(today - max(self._retention_days, _USER_DAYS_KEPT), BATCH) >= BATCH,
             await self._storage.purge_updates(now - _UPDATES_KEPT, BATCH) >= BATCH,
             await self._storage.purge_console_access(now, now - IDLE_LIFETIME, BATCH) >= BATCH,
+            await self._storage.purge_phone_requests(now, BATCH) >= BATCH,
+            await self._storage.purge_removed_usage(today - _USAGE_KEPT, BATCH) >= BATCH,
         ]
         # Not before all expiry is counted: after a long stop there may be pending sessions that are old enough to go.
         if expired < BATCH:

@@ -23,6 +23,8 @@ async def has_master_key(storage: Storage) -> bool:
 async def check_master_key(storage: Storage, sealer: Sealer, entropy: Entropy) -> None:
     """Bind the database to this master key on first use, and hold it to it from then on.
 
+    Of several keys any may be the one. `service/resealing.py` seals the check anew, when all else is.
+
     Raises:
         MasterKeyWrong: the database was made with another key.
     """
@@ -31,6 +33,12 @@ async def check_master_key(storage: Storage, sealer: Sealer, entropy: Entropy) -
         sealer.unseal(check, KEY_MARK)
     except SealBroken:
         raise MasterKeyWrong from None
+
+
+async def is_under_first_key(storage: Storage, sealer: Sealer) -> bool:
+    """Tell whether everything has been sealed under the sealer's first key: the last to be sealed anew is the check."""
+    check = await storage.read_mark(KEY_MARK)
+    return check is None or sealer.is_current(check)
 
 
 async def check_mode(storage: Storage, *, sandbox: bool) -> None:

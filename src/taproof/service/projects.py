@@ -1,32 +1,42 @@
 """Projects and their secrets (service-spec.md, Project; contract.md, Developer endpoints)."""
 
+import dataclasses
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
 from taproof.core.address_rules import AddressRules
-from taproof.core.clock import HOUR, Clock, iso8601
+from taproof.core.clock import HOUR, Clock, iso8601, month_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
     InvalidRequest,
     InvalidSecretKey,
     NoRotation,
+    PlanLimitReached,
     ProjectNotFound,
     RotationUnderWay,
     TooManyProjects,
 )
 from taproof.core.identifiers import is_key, is_project_id, key_hash, key_preview, new_id, new_key, new_webhook_secret
-from taproof.core.model import Actor, Developer, Project, ProjectChanges
+from taproof.core.model import Actor, Developer, Plan, Project, ProjectChanges
 from taproof.core.names import name_problem
+from taproof.core.origins import ORIGINS_LIMIT, NotAnOrigin, read_origin
 from taproof.core.sealing import Sealer
 from taproof.core.webhook_url import webhook_url_problem
 from taproof.service.audit import audit_entry, url_origin
-from taproof.service.signin import webhook_secret_binding
+from taproof.service.bindings import webhook_secret_binding
 from taproof.storage.protocol import Storage
 
 PROJECT_LIMIT: Final = 1000
 """Projects of one developer; who had more before there was a limit keeps them."""
 OVERLAP_LIMIT: Final = 168
 """Hours that a rotation of the webhook secret takes at most."""
+
+
+_NO_PHONES: Final = (
+    "collect_phone is available on the pro and business plans, and this account is on the free plan. Leave it false, "
+    "or ask the operator of this service for another plan."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +67,7 @@ class Projects:
         address_rules: which addresses a webhook URL may name.
         webhook_ports: which ports a webhook URL may name.
         allow_loopback_http: accept http:// webhook URLs to a loopback address, as the sandbox does.
+        limits: how many projects a developer may have, by plan; one that is not there has `PROJECT_LIMIT` only.
     """
 
     def __init__(
@@ -69,6 +80,7 @@ class Projects:
         address_rules: AddressRules,
         webhook_ports: frozenset[int],
         allow_loopback_http: bool,
+        limits: Mapping[Plan, int] | None = None,
     ) -> None:
         self._storage = storage
         self._sealer = sealer
@@ -77,18 +89,31 @@ class Projects:
         self._address_rules = address_rules
         self._webhook_ports = webhook_ports
         self._allow_loopback_http = allow_loopback_http
+        self._limits = limits or {}
 
     async def create_project(
-        self, actor: Actor, name: str, *, webhook_url: str, public_access: bool, collect_phone: bool
+        self,
+        actor: Actor,
+        name: str,
+        *,
+        webhook_url: str,
+        public_access: bool,
+        collect_phone: bool,
+        phone_required: bool = True,
+        show_context: bool = True,
+        match_code: bool = False,
+        allowed_origins: Sequence[str] = (),
     ) -> tuple[Project, ProjectSecrets]:
         """Create a project with new secrets.
 
         Raises:
             InvalidRequest: a field cannot be accepted; the sentence names it.
-            TooManyProjects: the developer has `PROJECT_LIMIT` of them.
+            PlanLimitReached: the developer has as many projects as their plan has room for.
+            TooManyProjects: they have `PROJECT_LIMIT` of them.
         """
         name = name.strip()
         self._check(actor.developer, name=name, webhook_url=webhook_url, collect_phone=collect_phone)
+        origins = checked_origins(allowed_origins)
         secrets = self._new_secrets()
         project_id = new_id("proj", self._entropy)
         now = self._clock()
@@ -103,11 +128,18 @@ class Projects:
             public_access=public_access,
             collect_phone=collect_phone,
             created_at=now,
+            phone_required=phone_required,
+            show_context=show_context,
+            match_code=match_code,
+            allowed_origins=origins,
         )
         entry = audit_entry(actor, "project.created", now, self._entropy, subject=project_id, details={"name": name})
         key = key_hash(secrets.secret_key)
-        if not await self._storage.create_project(project, key, limit=PROJECT_LIMIT, entry=entry):
-            raise TooManyProjects
+        limit = min(PROJECT_LIMIT, self._limits.get(actor.developer.plan, PROJECT_LIMIT))
+        if not await self._storage.create_project(project, key, limit=limit, entry=entry):
+            if collect_phone:
+                await self._require_phone_plan(actor.developer)
+            raise TooManyProjects if limit == PROJECT_LIMIT else _no_room(actor.developer, limit)
         return project, secrets
 
     async def list_projects(self, developer: Developer) -> list[Project]:
@@ -123,8 +155,15 @@ class Projects:
         """
         return await read_owned_project(self._storage, developer, project_id)
 
-    async def update_project(self, actor: Actor, project_id: str, changes: ProjectChanges) -> Project:
-        """Change the fields that are not None.
+    async def update_project(
+        self,
+        actor: Actor,
+        project_id: str,
+        changes: ProjectChanges,
+        *,
+        before: Callable[[], Awaitable[None]] | None = None,
+    ) -> Project:
+        """Change the fields that are not None; `before` is done first, once the changes are found acceptable.
 
         Raises:
             InvalidRequest, ProjectNotFound: and nothing is changed.
@@ -132,9 +171,10 @@ class Projects:
         _check_project_id(project_id)
         name = None if changes.name is None else changes.name.strip()
         self._check(actor.developer, name=name, webhook_url=changes.webhook_url, collect_phone=changes.collect_phone)
-        changes = ProjectChanges(
-            name, changes.webhook_url, changes.is_active, changes.public_access, changes.collect_phone
-        )
+        origins = None if changes.allowed_origins is None else checked_origins(changes.allowed_origins)
+        changes = dataclasses.replace(changes, name=name, allowed_origins=origins)
+        if before is not None:
+            await before()
         now = self._clock()
         details = {field: value for field, value in asdict(changes).items() if value is not None}
         if changes.webhook_url is not None:
@@ -144,6 +184,8 @@ class Projects:
             entry = audit_entry(actor, "project.updated", now, self._entropy, subject=project_id, details=details)
         project = await self._storage.update_project(actor.developer.id, project_id, changes, now, entry=entry)
         if project is None:
+            if changes.collect_phone:
+                await self._require_phone_plan(actor.developer)
             raise ProjectNotFound
         return project
 
@@ -154,10 +196,12 @@ class Projects:
             InvalidRequest, ProjectNotFound: and nothing is deleted.
         """
         project = await self.read_project(actor.developer, project_id)
-        entry = audit_entry(
-            actor, "project.deleted", self._clock(), self._entropy, subject=project_id, details={"name": project.name}
-        )
-        if not await self._storage.delete_project(actor.developer.id, project_id, entry=entry):
+        now = self._clock()
+        details = {"name": project.name}
+        entry = audit_entry(actor, "project.deleted", now, self._entropy, subject=project_id, details=details)
+        usage_since = month_of(now).start
+        owned = (actor.developer.id, project_id)
+        if not await self._storage.delete_project(*owned, usage_since=usage_since, entry=entry):
             raise ProjectNotFound
 
     async def regenerate_secrets(self, actor: Actor, project_id: str) -> ProjectSecrets:
@@ -275,13 +319,36 @@ class Projects:
             if problem is not None:
                 raise InvalidRequest(f"webhook_url {problem}.")
         if collect_phone and developer.plan == "free":
-            raise InvalidRequest("collect_phone is available on the pro and business plans.")
+            raise InvalidRequest(_NO_PHONES)
+
+    async def _require_phone_plan(self, developer: Developer) -> None:
+        """Say so if it was the developer's plan, which has changed just now, that the store has refused."""
+        current = await self._storage.read_developer(developer.email)
+        if current is None or current.plan == "free":
+            raise InvalidRequest(_NO_PHONES)
 
     def _new_secrets(self) -> ProjectSecrets:
         return ProjectSecrets(new_key("sk", self._entropy), new_webhook_secret(self._entropy))
 
     def _seal(self, webhook_secret: str, project_id: str) -> bytes:
         return self._sealer.seal(webhook_secret, webhook_secret_binding(project_id), self._entropy)
+
+
+def checked_origins(origins: Sequence[str]) -> tuple[str, ...]:
+    """Return the origins of a project as they are stored, each once.
+
+    Raises:
+        InvalidRequest: too many, or one is none; the sentence says which, by its place.
+    """
+    if len(origins) > ORIGINS_LIMIT:
+        raise InvalidRequest(f"allowed_origins must hold at most {ORIGINS_LIMIT} origins.")
+    found = []
+    for place, origin in enumerate(origins, 1):
+        try:
+            found.append(read_origin(origin))
+        except NotAnOrigin as error:
+            raise InvalidRequest(f"allowed_origins: number {place} of the list {error}.") from None
+    return tuple(dict.fromkeys(found))
 
 
 async def read_owned_project(storage: Storage, developer: Developer, project_id: str) -> Project:
@@ -296,6 +363,13 @@ async def read_owned_project(storage: Storage, developer: Developer, project_id:
     if project is None or project.developer_id != developer.id:
         raise ProjectNotFound
     return project
+
+
+def _no_room(developer: Developer, limit: int) -> PlanLimitReached:
+    return PlanLimitReached(
+        f"The {developer.plan} plan has room for {limit} project{'s' if limit != 1 else ''}, and this account has as "
+        "many. Delete one that is not in use any more, or ask the operator of this service for another plan."
+    )
 
 
 def _under_way(rotation: Rotation) -> RotationUnderWay:

@@ -29,13 +29,14 @@ _START: Final = "?start="
 class StartedSignIn:
     """A sign-in that waits for its decision.
 
-    `deeplink` is for the person, as a link or a QR code. `sealed` is for the one who started it alone: base64url text
-    that reads the result. `expires_at` in ms.
+    `deeplink` is for the person, as a link or a QR code, and `match_code` to be shown beside it, None without.
+    `sealed` is for the one who started it alone: base64url text that reads the result. `expires_at` in ms.
     """
 
     deeplink: str
     expires_at: int
     sealed: str
+    match_code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class SeenSignIn:
     status: Status
     deeplink: str
     expires_at: int
+    match_code: str | None = None
 
 
 class SealedSignIn:
@@ -72,11 +74,14 @@ class SealedSignIn:
         """Start a sign-in of a project, whether or not its public access is on.
 
         Raises:
-            InvalidRequest, ProjectNotFound, ProjectPaused, MessengerUnavailable: and nothing is stored.
+            InvalidRequest, ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable: and
+                nothing is stored.
         """
         session = await self._signin.create_session(project_id, public=False)
-        sealed = base64.urlsafe_b64encode(self._sealer.seal(session.deeplink, binding, self._entropy))
-        return StartedSignIn(session.deeplink, session.expires_at, sealed.rstrip(b"=").decode())
+        # With a space between them: there is none in a link.
+        kept = " ".join(filter(None, (session.deeplink, session.match_code)))
+        sealed = base64.urlsafe_b64encode(self._sealer.seal(kept, binding, self._entropy)).rstrip(b"=").decode()
+        return StartedSignIn(session.deeplink, session.expires_at, sealed, session.match_code)
 
     async def read(self, sealed: str, binding: str) -> SeenSignIn:
         """Return what became of a sign-in, and change nothing.
@@ -84,9 +89,10 @@ class SealedSignIn:
         Raises:
             SignInNotFound: `sealed` is none of this service's for `binding`, or the sign-in is long over.
         """
-        deeplink, _, session = await self._open(sealed, binding)
+        kept, _, session = await self._open(sealed, binding)
+        deeplink, _, match_code = kept.partition(" ")
         status = visible_status(session.status, session.expires_at, self._clock())
-        return SeenSignIn(status, deeplink, session.expires_at)
+        return SeenSignIn(status, deeplink, session.expires_at, match_code or None)
 
     async def wait(self, sealed: str, binding: str, seconds: float, until_gone: UntilGone) -> WaitEnd:
         """Wait, for at most `seconds`, as long as a sign-in is pending; change nothing.
@@ -107,17 +113,17 @@ class SealedSignIn:
         return await self._signin.verify_session(session.project_id, session_token, public=False)
 
     async def _open(self, sealed: str, binding: str) -> tuple[str, str, PolledSession]:
-        """Return the deeplink of a sign-in, its session token, and the session as it is stored."""
+        """Return what was sealed of a sign-in, its session token, and the session as it is stored."""
         try:
             if len(sealed) > _SEALED_LIMIT:
                 raise SignInNotFound
             raw = base64.b64decode(sealed + "=" * (-len(sealed) % 4), altchars=b"-_", validate=True)
-            deeplink = self._sealer.unseal(raw, binding)
+            kept = self._sealer.unseal(raw, binding)
         except (binascii.Error, ValueError, SealBroken):
             raise SignInNotFound from None
-        session_token = deeplink.rpartition(_START)[2]
+        session_token = kept.partition(" ")[0].rpartition(_START)[2]
         key = session_key(session_token)
         session = None if key is None else await self._storage.poll_session(key)
         if session is None:
             raise SignInNotFound
-        return deeplink, session_token, session
+        return kept, session_token, session

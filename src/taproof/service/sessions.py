@@ -1,17 +1,21 @@
 """The developer's view of sessions: page by page, newest first, or one by its id (contract.md, Developer endpoints)."""
 
-import re
+import dataclasses
 from dataclasses import dataclass
-from typing import Final
+
+import structlog
 
 from taproof.core.clock import Clock
-from taproof.core.errors import InvalidRequest, ProjectNotFound, SessionNotFound
+from taproof.core.errors import InvalidRequest, ProjectNotFound, SealBroken, SessionNotFound
 from taproof.core.identifiers import is_project_id, session_created_at, session_key
 from taproof.core.model import Developer, PageCursor, Session, Status
+from taproof.core.sealing import Sealer
+from taproof.service.bindings import phone_binding
+from taproof.service.erasure import checked_messenger_id
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.storage.protocol import Storage
 
-_MESSENGER_ID: Final = re.compile(r"[0-9]{1,20}")
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +29,9 @@ class SessionPage:
 class Sessions:
     """Shows a developer the sessions of their projects."""
 
-    def __init__(self, storage: Storage, clock: Clock) -> None:
+    def __init__(self, storage: Storage, sealer: Sealer, clock: Clock) -> None:
         self._storage = storage
+        self._sealer = sealer
         self._clock = clock
 
     async def list_sessions(
@@ -56,10 +61,11 @@ class Sessions:
         Raises:
             InvalidRequest: a malformed project id, cursor or messenger id.
             ProjectNotFound: none of this developer's.
+            SealBroken: a phone number does not open: it was sealed under another key, or for another session.
         """
         before = None if cursor is None else read_cursor(cursor, "sess")
-        if messenger_id is not None and _MESSENGER_ID.fullmatch(messenger_id) is None:
-            raise InvalidRequest("messenger_id must be a messenger account's id: digits only, at most 20.")
+        if messenger_id is not None:
+            checked_messenger_id(messenger_id)
         project_ids = await owned_project_ids(self._storage, developer, project_id)
         if until is not None:
             # No id comes before "": a page that ends there begins with what was created earlier.
@@ -68,7 +74,7 @@ class Sessions:
         found = await self._storage.list_sessions(
             project_ids, status, before, limit + 1, self._clock(), since=since or 0, messenger_id=messenger_id
         )
-        page = found[:limit]
+        page = [self._opened(session) for session in found[:limit]]
         return SessionPage(page, write_cursor(page[-1].created_at, page[-1].id) if len(found) > limit else None)
 
     async def read_session(self, developer: Developer, session_id: str) -> Session:
@@ -84,7 +90,7 @@ class Sessions:
             found = await self._storage.find_session(project_ids, created_at, session_id, self._clock())
         if found is None:
             raise SessionNotFound("There is no such session. List yours with GET /api/v1/dev/sessions.")
-        return found
+        return self._opened(found)
 
     async def read_session_by_token(self, developer: Developer, session_token: str) -> Session:
         """Return the session of a token, as `read_session` does that of an id.
@@ -96,6 +102,20 @@ class Sessions:
         found = None if key is None else await self._storage.read_session(key)
         # Read again by its id: that looks at this developer's projects only, so a foreign session is as an unknown one.
         return await self.read_session(developer, "" if found is None else found.id)
+
+    def _opened(self, session: Session) -> Session:
+        """Return a session with the phone number that is kept with it, without it if that does not open."""
+        if session.sealed_phone is None or session.identity is None:
+            return session
+        try:
+            phone = self._sealer.unseal(session.sealed_phone, phone_binding(session.id))
+        except SealBroken:
+            # The other sessions of the list are not to be lost with it.
+            _log.error(
+                "phone_unreadable", session_id=session.id, advice="It was altered, or its master key is missing."
+            )
+            return session
+        return dataclasses.replace(session, identity=dataclasses.replace(session.identity, messenger_phone=phone))
 
 
 async def owned_project_ids(storage: Storage, developer: Developer, project_id: str | None) -> list[str]:

@@ -1,60 +1,66 @@
-"""A sign-in, from its creation by a client over the decision in the messenger to the one read of its proof.
+"""A sign-in as its client sees it: from its creation to the one read of its proof. The messenger's side is `Decisions`.
 
 Source: service-spec.md, States and transitions and Public session endpoints; contract.md, Session endpoints, Messenger.
 """
 
 import dataclasses
-import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Final
 
-from taproof.core.clock import Clock, iso8601
+from taproof.core.clock import Clock
 from taproof.core.code_challenge import REREAD_WINDOW, challenge_digest, is_code_verifier, is_proven
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
+    BotBroken,
     CodeVerifierMissing,
     InvalidRequest,
+    OriginNotAllowed,
     ProjectNotFound,
     ProjectPaused,
     PublicAccessDisabled,
     SessionNotFound,
     TaproofError,
 )
-from taproof.core.identifiers import is_project_id, new_event_id, new_session_id, new_session_token, session_key
+from taproof.core.identifiers import is_project_id, new_session_id, new_session_token, session_key
+from taproof.core.match_code import new_match_code
 from taproof.core.model import (
+    SERVICE_BOT,
     ConsumedSession,
-    Event,
-    EventType,
     Identity,
     NewSession,
+    Plan,
     PolledSession,
-    Session,
     SessionKey,
+    SignInProject,
     Status,
 )
 from taproof.core.names import stored_text
 from taproof.core.proof import sign_proof
+from taproof.core.request_context import (
+    USER_AGENT_LIMIT,
+    RequestContext,
+    Requester,
+    dump_context,
+    origin_domain,
+)
 from taproof.core.sealing import Sealer
 from taproof.core.session_state import SESSION_LIFETIME, visible_status
-from taproof.service.waiting import Waiting
+from taproof.service.bindings import phone_binding, webhook_secret_binding
+from taproof.service.decisions import Decisions
 from taproof.storage.protocol import Storage
 
-Outcome = Literal["opened", "confirmed", "cancelled", "expired", "foreign", "unknown"]
-"""What the bot tells a user about a session that they opened or decided.
-
-"opened": it waits for this user's decision. "confirmed" and "cancelled": it was decided, now or before. "expired": its
-time is over. "foreign": another account opened it first. "unknown": there is no such session.
-"""
+NOBODY_KNOWN: Final = Requester()
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedSession:
-    """A new pending session; `expires_at` in milliseconds since the epoch."""
+    """A new pending session; `expires_at` in milliseconds since the epoch, `match_code` what the page has to show."""
 
     session_token: str
     deeplink: str
     expires_at: int
+    match_code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,28 +76,11 @@ class Verification:
     proof: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SeenSession:
-    """What the bot may show a user. `created_at` and `decided_at` in ms; `changed`: this very call decided it.
-
-    `project_name` is exactly what the developer typed: show it through `core.names.isolated_name` only.
-    """
-
-    outcome: Outcome
-    project_name: str = ""
-    created_at: int = 0
-    decided_at: int | None = None
-    changed: bool = False
-    project_id: str = ""
-    session_id: str = ""
-
-
 _SEEN = {status: Verification(status) for status in ("pending", "cancelled", "expired", "used")}
-_UNKNOWN = SeenSession("unknown")
 
 
-class SignIn:
-    """Creates, shows, decides and reads sign-in sessions; `waiting` are the calls that wait for a decision.
+class SignIn(Decisions):
+    """Creates and reads sign-in sessions; `Decisions` shows and decides them.
 
     Args:
         storage: the store.
@@ -101,6 +90,9 @@ class SignIn:
         clock: returns the time in ms.
         entropy: returns random bytes.
         recorded: called after a decision that may have recorded a webhook event, so that it leaves at once.
+        own_link_base: returns the same for a project's own bot, by its username.
+        find_place: returns roughly where an IP address is, such as "Berlin, Germany", or "".
+        require_room: raises PlanLimitReached when a developer's plan has no room for another sign-in.
     """
 
     def __init__(
@@ -112,25 +104,32 @@ class SignIn:
         entropy: Entropy,
         *,
         recorded: Callable[[], None] = lambda: None,
+        own_link_base: Callable[[str], str] = lambda username: f"https://t.me/{username}",
+        find_place: Callable[[str], str] = lambda _address: "",
+        require_room: Callable[[str, Plan], Awaitable[None]] | None = None,
     ) -> None:
-        self.waiting = Waiting(storage, clock)
-        self._storage = storage
-        self._sealer = sealer
+        super().__init__(storage, sealer, clock, entropy, recorded)
         self._link_base = link_base
-        self._clock = clock
-        self._entropy = entropy
-        self._recorded = recorded
+        self._own_link_base = own_link_base
+        self._find_place = find_place
+        self._require_room = require_room
 
     async def create_session(
-        self, project_id: str, *, public: bool, code_challenge: str | None = None
+        self,
+        project_id: str,
+        *,
+        public: bool,
+        code_challenge: str | None = None,
+        requester: Requester = NOBODY_KNOWN,
     ) -> CreatedSession:
         """Start a sign-in (POST generate/public when `public`, else POST generate).
 
         With a `code_challenge` (RFC 7636, S256) only the holder of its verifier can read what becomes of it.
+        `requester`: who asks, for the user to see; the address is not stored.
 
         Raises:
-            InvalidRequest, ProjectNotFound, PublicAccessDisabled, ProjectPaused, MessengerUnavailable: and nothing is
-                stored.
+            InvalidRequest, ProjectNotFound, PublicAccessDisabled, ProjectPaused, OriginNotAllowed, BotBroken,
+            PlanLimitReached, MessengerUnavailable: and nothing is stored.
         """
         _require_project_id(project_id)
         digest = None if code_challenge is None else challenge_digest(code_challenge)
@@ -138,15 +137,45 @@ class SignIn:
             raise InvalidRequest(
                 "code_challenge must be the SHA-256 of your code_verifier in base64url without padding: 43 characters."
             )
-        link_base = self._link_base()
+        project = await self._storage.read_sign_in_project(project_id)
+        if project is None:
+            raise ProjectNotFound
+        if public:
+            if not project.public_access:
+                raise PublicAccessDisabled
+            _require_allowed_origin(project, requester.origin)
+        if project.bot_broken_at is not None:
+            raise BotBroken
+        if self._require_room is not None and project.is_active:
+            await self._require_room(project.developer_id, project.plan)
+        link_base = self._link_base() if project.bot_username is None else self._own_link_base(project.bot_username)
         now = self._clock()
         session_token = new_session_token(now, self._entropy)
         key = session_key(session_token)
         assert key is not None  # noqa: S101 — it was made two lines above.
-        session = NewSession(key, new_session_id(now, self._entropy), project_id, now, now + SESSION_LIFETIME, digest)
+        match_code, choices = new_match_code(self._entropy) if project.match_code else (None, ())
+        session = NewSession(
+            key,
+            new_session_id(now, self._entropy),
+            project_id,
+            now,
+            now + SESSION_LIFETIME,
+            digest,
+            SERVICE_BOT if project.bot_id is None else project.bot_id,
+            self._context(requester) if project.show_context else None,
+            match_code,
+            " ".join(choices) or None,
+        )
         if not await self._storage.create_session(session, public=public):
             raise await self._refusal(project_id, ProjectPaused(), public=public)
-        return CreatedSession(session_token, f"{link_base}?start={session_token}", session.expires_at)
+        deeplink = f"{link_base}?start={session_token}"
+        return CreatedSession(session_token, deeplink, session.expires_at, match_code)
+
+    def _context(self, requester: Requester) -> str | None:
+        """Return what is kept for the prompt to tell, as long as the session is pending."""
+        place = self._find_place(requester.address) if requester.address else ""
+        user_agent = stored_text(requester.user_agent[:USER_AGENT_LIMIT])
+        return dump_context(RequestContext(origin_domain(requester.origin), user_agent, stored_text(place)))
 
     async def verify_session(
         self, project_id: str, session_token: str, *, public: bool, code_verifier: object = None
@@ -175,20 +204,24 @@ class SignIn:
         now = self._clock()
         status = visible_status(session.status, session.expires_at, now)
         if status == "confirmed":
-            answer = await self._consume_session(key, session_token, project_id, now)
+            answer = await self._consume_session(key, session_token, session, now)
         else:
             answer = _SEEN[status]
         if answer.status == "used" and session.code_challenge is not None:
             return await self._reread_session(key, session_token, now)
         return answer
 
-    async def _consume_session(self, key: SessionKey, session_token: str, project_id: str, now: int) -> Verification:
-        # The secret is opened once before anything is changed: a session must not be used up for a proof that
-        # cannot be signed. It is opened again from what the statement returns, since `regenerate` may come between.
-        webhook_secrets = await self._storage.read_webhook_secrets(project_id)
+    async def _consume_session(
+        self, key: SessionKey, session_token: str, polled: PolledSession, now: int
+    ) -> Verification:
+        # Secret and phone are opened once before anything is changed: a session must not be used up for a proof that
+        # cannot be made. They are opened again from what the statement returns, since `regenerate` may come between.
+        webhook_secrets = await self._storage.read_webhook_secrets(polled.project_id)
         if webhook_secrets is None:
             raise ProjectNotFound
-        self._sealer.unseal(webhook_secrets.at(now)[0], webhook_secret_binding(project_id))
+        self._sealer.unseal(webhook_secrets.at(now)[0], webhook_secret_binding(polled.project_id))
+        if polled.sealed_phone is not None and (session := await self._storage.read_session(key)) is not None:
+            self._sealer.unseal(polled.sealed_phone, phone_binding(session.id))
         consumed = await self._storage.consume_session(key, now)
         return _SEEN["used"] if consumed is None else self._confirmed(consumed, session_token)
 
@@ -199,10 +232,13 @@ class SignIn:
 
     def _confirmed(self, consumed: ConsumedSession, session_token: str) -> Verification:
         """Build the confirmed answer, which depends on nothing but what is stored."""
-        project_id, used_at = consumed.project_id, consumed.used_at
+        project_id, used_at, identity = consumed.project_id, consumed.used_at, consumed.identity
         secret = self._sealer.unseal(consumed.webhook_secrets.at(used_at)[0], webhook_secret_binding(project_id))
-        proof = sign_proof(consumed.identity, project_id, session_token, secret, used_at)
-        return Verification("confirmed", consumed.identity, consumed.confirmed_at, proof)
+        if consumed.sealed_phone is not None:
+            phone = self._sealer.unseal(consumed.sealed_phone, phone_binding(consumed.session_id))
+            identity = dataclasses.replace(identity, messenger_phone=phone)
+        proof = sign_proof(identity, project_id, session_token, secret, used_at)
+        return Verification("confirmed", identity, consumed.confirmed_at, proof)
 
     async def _refusal(self, project_id: str, otherwise: TaproofError, *, public: bool) -> TaproofError:
         project = await self._storage.read_project(project_id)
@@ -212,84 +248,16 @@ class SignIn:
             return PublicAccessDisabled()
         return otherwise
 
-    # ---- the messenger's side
-
-    async def open_session(self, session_token: str, opener_id: str) -> SeenSession:
-        """A user opened the deeplink. The first account to do so owns the decision. Safe to repeat."""
-        key = session_key(session_token)
-        if key is None:
-            return _UNKNOWN
-        now = self._clock()
-        await self._storage.open_session(key, opener_id, now)
-        return _seen(await self._storage.read_session(key), opener_id, now)
-
-    async def confirm_session(self, session_token: str, identity: Identity) -> SeenSession:
-        """The user tapped Confirm. Safe to repeat: only the first decision of the owner counts."""
-        identity = Identity(
-            identity.messenger_id,
-            stored_text(identity.messenger_name),
-            stored_text(identity.messenger_username),
-        )
-        return await self._decide(session_token, identity.messenger_id, identity)
-
-    async def cancel_session(self, session_token: str, opener_id: str) -> SeenSession:
-        """The user tapped Cancel. Safe to repeat: only the first decision of the owner counts."""
-        return await self._decide(session_token, opener_id, None)
-
-    async def _decide(self, session_token: str, opener_id: str, identity: Identity | None) -> SeenSession:
-        key = session_key(session_token)
-        session = None if key is None else await self._storage.read_session(key)
-        if key is None or session is None:
-            return _UNKNOWN
-        now = self._clock()
-        changed = False
-        if _seen(session, opener_id, now).outcome == "opened":
-            event = self._event(session, session_token, identity, now)
-            if identity is None:
-                changed = await self._storage.cancel_session(key, opener_id, now, event)
-            else:
-                changed = await self._storage.confirm_session(key, identity, now, event)
-            if changed:
-                self.waiting.wake(key)
-                self._recorded()
-                return _seen(_decided(session, identity, now), opener_id, now, changed=True)
-            session = await self._storage.read_session(key)
-        return _seen(session, opener_id, now, changed=changed)
-
-    def _event(self, session: Session, session_token: str, identity: Identity | None, now: int) -> Event:
-        """Build the webhook event of a decision, as contract.md, Webhooks, has its body."""
-        event_id = new_event_id(now, self._entropy)
-        event_type: EventType = "auth.cancelled" if identity is None else "auth.confirmed"
-        body: dict[str, Any] = {
-            "id": event_id,
-            "event": event_type,
-            "project_id": session.project_id,
-            "session_token": session_token,
-        }
-        if identity is None:
-            body["cancelled_at"] = iso8601(now)
-        else:
-            body["messenger_id"] = identity.messenger_id
-            body["messenger_name"] = identity.messenger_name
-            body["messenger_username"] = identity.messenger_username or None
-            body["confirmed_at"] = iso8601(now)
-        sealed = self._sealer.seal(json.dumps(body, ensure_ascii=False), event_body_binding(event_id), self._entropy)
-        return Event(event_id, event_type, session.project_id, sealed, now)
-
-
-def webhook_secret_binding(project_id: str) -> str:
-    """Return what a project's sealed webhook secret is bound to."""
-    return f"webhook_secret:{project_id}"
-
-
-def event_body_binding(event_id: str) -> str:
-    """Return what an event's sealed body is bound to."""
-    return f"event_body:{event_id}"
-
 
 def _require_project_id(project_id: str) -> None:
     if not is_project_id(project_id):
         raise InvalidRequest("project_id must be a project's id: proj_ followed by letters and digits.")
+
+
+def _require_allowed_origin(project: SignInProject, origin: str | None) -> None:
+    """Refuse a page of another origin than the project allows. What is no browser sends none, and is let through."""
+    if project.allowed_origins and origin is not None and origin not in project.allowed_origins.split():
+        raise OriginNotAllowed
 
 
 def _require_proof(session: PolledSession, code_verifier: object) -> None:
@@ -300,32 +268,3 @@ def _require_proof(session: PolledSession, code_verifier: object) -> None:
         raise InvalidRequest("code_verifier must be 43 to 128 characters of A-Z a-z 0-9 - . _ ~ (RFC 7636).")
     if not is_proven(session.code_challenge, code_verifier):
         raise SessionNotFound
-
-
-def _decided(session: Session, identity: Identity | None, now: int) -> Session:
-    """Return a pending session as the decision that has just been stored left it."""
-    if identity is None:
-        return dataclasses.replace(session, status="cancelled", cancelled_at=now)
-    return dataclasses.replace(session, status="confirmed", confirmed_at=now, identity=identity)
-
-
-def _seen(session: Session | None, user_id: str, now: int, *, changed: bool = False) -> SeenSession:
-    """Tell what `user_id` may know of a session."""
-    if session is None:
-        return _UNKNOWN
-    status = visible_status(session.status, session.expires_at, now)
-    outcome: Outcome
-    if session.opener_id is not None and session.opener_id != user_id:
-        return SeenSession("foreign")
-    if status == "pending":
-        outcome = "opened" if session.opener_id == user_id else "unknown"
-    elif status in {"confirmed", "used"}:
-        outcome = "confirmed"
-    elif status == "cancelled":
-        outcome = "cancelled"
-    else:
-        outcome = "expired"
-    decided_at = session.confirmed_at if session.confirmed_at is not None else session.cancelled_at
-    return SeenSession(
-        outcome, session.project_name, session.created_at, decided_at, changed, session.project_id, session.id
-    )

@@ -25,7 +25,7 @@ from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
 from taproof.core.sealing import Sealer
 from taproof.core.signature import signature_headers
 from taproof.service.audit import service_entry
-from taproof.service.signin import event_body_binding, webhook_secret_binding
+from taproof.service.bindings import event_body_binding, webhook_secret_binding
 from taproof.storage.protocol import Storage
 
 SEND_TIMEOUT: Final = 10

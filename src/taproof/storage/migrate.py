@@ -19,6 +19,8 @@ _FILE = re.compile(r"(?P<driver>[a-z]+)_(?P<version>\d{4})_(?P<name>\w+)\.sql")
 
 
 _APPLIED = "SELECT version, checksum FROM schema_migrations"
+LOCK_PATIENCE = 2_000
+"""Milliseconds that a step waits for a table; meanwhile everybody else who wants it waits behind."""
 _LOCK = "SELECT pg_advisory_xact_lock(8387771130)"
 """For the length of one transaction, and not of a session: so it also holds behind PgBouncer. A number of our own."""
 
@@ -115,6 +117,8 @@ async def migrate_postgres(connection: "asyncpg.Connection", now: int) -> tuple[
             applied = {row[0]: row[1] for row in await connection.fetch(_APPLIED)}
             before = max(applied, default=0) if before is None else before
             if migration.is_missing(applied):
+                # Whoever waits for a table makes everybody else wait behind: rather try again when it is free.
+                await connection.execute(f"SET LOCAL lock_timeout = {LOCK_PATIENCE}")
                 await connection.execute(migration.sql)
                 await connection.execute(
                     "INSERT INTO schema_migrations VALUES ($1, $2, $3, $4)",

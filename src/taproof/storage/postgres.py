@@ -22,19 +22,33 @@ from taproof.core.model import (
     SealedWebhookSecrets,
     Session,
     SessionKey,
+    SignInProject,
     Status,
 )
-from taproof.storage import postgres_sql, sql
+from taproof.storage import plan_sql, postgres_sql, sql
 from taproof.storage.coalesce import Coalescer
 from taproof.storage.postgres_accounts import add_entry
-from taproof.storage.postgres_deliveries import PostgresDeliveries, begin_ending
+from taproof.storage.postgres_bots import PostgresBots
+from taproof.storage.postgres_deliveries import begin_ending
+from taproof.storage.postgres_erasure import PostgresErasure
 from taproof.storage.postgres_listen import listen
 from taproof.storage.postgres_listing import find_session, list_sessions
 from taproof.storage.postgres_partitions import Partitions
+from taproof.storage.postgres_plans import PostgresPlans, hold_plan
 from taproof.storage.postgres_pool import PostgresPool, migrate_postgres, storable
+from taproof.storage.postgres_sealed import PostgresSealed
 from taproof.storage.postgres_sessions import Cancellation, Confirmation, Opening, PostgresSessions
-from taproof.storage.protocol import ENDED_AT_ONCE, NO_LIMIT, UpdateClaim
-from taproof.storage.rows import change_values, columns, consumed_from, project_from, project_values, session_from
+from taproof.storage.postgres_users import PostgresUsers
+from taproof.storage.protocol import ENDED_AT_ONCE, NO_LIMIT, NOTHING_COUNTS, UpdateClaim
+from taproof.storage.rows import (
+    change_values,
+    columns,
+    consumed_from,
+    project_from,
+    project_values,
+    session_from,
+    sign_in_project_from,
+)
 
 __all__ = ["PostgresStorage", "migrate_postgres"]
 _UPDATES: Final = 256
@@ -54,7 +68,7 @@ class _Claim(NamedTuple):
     stale_before: int
 
 
-class PostgresStorage(PostgresDeliveries):
+class PostgresStorage(PostgresUsers, PostgresSealed, PostgresBots, PostgresPlans, PostgresErasure):
     """Storage in one PostgreSQL database. See `storage.protocol.Storage` for what each method promises."""
 
     def __init__(self, pool: PostgresPool, clock: Clock | None, *, pgbouncer: bool) -> None:
@@ -65,6 +79,7 @@ class PostgresStorage(PostgresDeliveries):
         self._sessions = PostgresSessions(pool, self._partitions, clock)
         self._claims = Coalescer[_Claim, UpdateClaim](self._claim_updates, limit=_UPDATES, key=lambda claim: claim[:2])
         self._secrets = Coalescer[str, SealedWebhookSecrets | None](self._read_secrets, limit=_READS)
+        self._sign_in_projects = Coalescer[str, SignInProject | None](self._read_sign_in_projects, limit=_READS)
         self._keys = Coalescer[bytes, Project | None](self._read_by_keys, limit=_READS)
         self._finished = Coalescer[tuple[int, int], None](self._finish_updates, limit=_UPDATES)
 
@@ -90,7 +105,7 @@ class PostgresStorage(PostgresDeliveries):
 
     async def close(self) -> None:
         await self._sessions.close()
-        for each in (self._claims, self._secrets, self._keys):
+        for each in (self._claims, self._secrets, self._sign_in_projects, self._keys):
             await each.close()
         await self._finished.close()
         await self._attempts.close()
@@ -174,6 +189,7 @@ class PostgresStorage(PostgresDeliveries):
             return None
 
         async def update(connection: asyncpg.Connection) -> Project | None:
+            await hold_plan(connection, developer_id, changes)
             if not await connection.fetch(sql.UPDATE_PROJECT, *change_values(changes), developer_id, project_id):
                 return None
             if changes.webhook_url and await connection.fetch(sql.FIND_ENDED_WEBHOOK, developer_id, project_id):
@@ -223,7 +239,14 @@ class PostgresStorage(PostgresDeliveries):
     ) -> bool:
         return bool(await self._change(entry, sql.PROMOTE_WEBHOOK_SECRET, developer_id, project_id, now))
 
-    async def delete_project(self, developer_id: str, project_id: str, *, entry: AuditEntry | None = None) -> bool:
+    async def delete_project(
+        self,
+        developer_id: str,
+        project_id: str,
+        *,
+        usage_since: int = NOTHING_COUNTS,
+        entry: AuditEntry | None = None,
+    ) -> bool:
         if "\0" in project_id:
             return False
 
@@ -231,6 +254,7 @@ class PostgresStorage(PostgresDeliveries):
             if not await connection.fetch(sql.DELETE_PROJECT, developer_id, project_id):
                 return False
             await connection.execute(sql.REMEMBER_DELETED_PROJECT, project_id, developer_id)
+            await connection.execute(plan_sql.REMEMBER_USAGE, developer_id, project_id, usage_since)
             await add_entry(connection, entry)
             return True
 
@@ -249,6 +273,14 @@ class PostgresStorage(PostgresDeliveries):
 
     # ---- the life of a session
 
+    async def read_sign_in_project(self, project_id: str) -> SignInProject | None:
+        return None if "\0" in project_id else await self._sign_in_projects.run(project_id)
+
+    async def _read_sign_in_projects(self, project_ids: list[str]) -> list[SignInProject | None]:
+        rows = await self._pool.fetch(postgres_sql.READ_SIGN_IN_PROJECTS, project_ids)
+        found = {row[-1]: sign_in_project_from(row[:-1]) for row in rows}
+        return [found.get(each) for each in project_ids]
+
     async def create_session(self, session: NewSession, *, public: bool) -> bool:
         return await self._sessions.create.run((session, public))
 
@@ -262,8 +294,10 @@ class PostgresStorage(PostgresDeliveries):
     async def open_session(self, key: SessionKey, opener_id: str, now: int) -> bool:
         return await self._sessions.open.run(Opening(key, opener_id, now))
 
-    async def confirm_session(self, key: SessionKey, identity: Identity, now: int, event: Event) -> bool:
-        return await self._sessions.confirm.run(Confirmation(key, identity, now, event))
+    async def confirm_session(
+        self, key: SessionKey, identity: Identity, now: int, event: Event, sealed_phone: bytes | None = None
+    ) -> bool:
+        return await self._sessions.confirm.run(Confirmation(key, identity, now, event, sealed_phone))
 
     async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
         return await self._sessions.cancel.run(Cancellation(key, opener_id, now, event))
@@ -274,6 +308,9 @@ class PostgresStorage(PostgresDeliveries):
     async def reread_session(self, key: SessionKey, since: int) -> ConsumedSession | None:
         found = await self._pool.fetch(sql.REREAD_SESSION, *key, since)
         return consumed_from(found[0]) if found else None
+
+    async def report_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Status | None:
+        return await self._sessions.report(key, opener_id, now, event)
 
     async def prepare_days(self, first_day: int, last_day: int) -> None:
         await self._partitions.prepare(set(range(first_day, last_day + 1)))
@@ -364,6 +401,7 @@ async def _erase_project(connection: asyncpg.Connection, project: asyncpg.Record
         # Counts are no personal data: what a late statement adds to them goes when the project is forgotten.
         await connection.execute(sql.ERASE_DAILY_COUNTS, project_id)
         await connection.execute(sql.FORGET_ENDPOINT, project_id)
+        await connection.execute(sql.ERASE_BLOCKS, project_id)
         end = sql.FORGET_DELETED_PROJECT if is_settled else postgres_sql.MARK_ERASED_PROJECT
         await connection.execute(end, project_id)
         erased = 1

@@ -23,6 +23,8 @@ _RELEASE_PATIENCE: Final = 2.0
 _CLOSE_PATIENCE: Final = 5.0
 _CONNECTIONS: Final = (2, 10)
 _ATTEMPTS: Final = 4
+_MIGRATE_ATTEMPTS: Final = 15
+"""With the waits between them they take about a minute."""
 _NAME: Final = "taproof"
 _SETTINGS: Final = {
     "application_name": _NAME,
@@ -244,11 +246,18 @@ def storable(names: Iterable[str]) -> list[str]:
 
 
 async def _migrate(connection: asyncpg.Connection, now: int) -> tuple[int, int]:
-    """Migrate, again if the server undid a step for the sake of a node at work: each step is one transaction."""
-    for _ in range(_ATTEMPTS - 1):
-        with contextlib.suppress(*_UNDONE):
+    """Migrate, again if the server undid a step for the sake of a node at work: each step is one transaction.
+
+    A table that is being read, as an export or a backup does for minutes, is asked for now and then for a while.
+    """
+    for attempt in range(_MIGRATE_ATTEMPTS):
+        with contextlib.suppress(*_UNDONE, asyncpg.LockNotAvailableError):
             return await migrate.migrate_postgres(connection, now)
-    return await migrate.migrate_postgres(connection, now)
+        await asyncio.sleep(min(attempt, 2))
+    raise StoreUnavailable(
+        "The tables cannot be changed: another program has been reading them all the time. Let the export or backup "
+        "that is under way end, and start again. Nodes that run already go on."
+    )
 
 
 async def _leave_as_it_is(_connection: asyncpg.Connection) -> None:

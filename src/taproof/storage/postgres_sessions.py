@@ -12,13 +12,14 @@ from taproof.core.model import (
     NewSession,
     PolledSession,
     SessionKey,
+    Status,
 )
 from taproof.storage import postgres_sql
 from taproof.storage.coalesce import Coalescer
 from taproof.storage.postgres_listen import Announcer
 from taproof.storage.postgres_partitions import Partitions
 from taproof.storage.postgres_pool import PostgresPool
-from taproof.storage.rows import columns, consumed_from, event_values
+from taproof.storage.rows import columns, consumed_from, event_values, identity_values, new_session_values
 
 _READS: Final = 512
 _WRITES: Final = 256
@@ -41,6 +42,7 @@ class Confirmation(NamedTuple):
     identity: Identity
     now: int
     event: Event
+    sealed_phone: bytes | None
 
 
 class Cancellation(NamedTuple):
@@ -81,10 +83,7 @@ class PostgresSessions:
         return now if self._clock is None else max(now, self._clock())
 
     async def _create(self, items: list[tuple[NewSession, bool]]) -> list[bool]:
-        values = columns(
-            (*each.key, each.id, each.created_at, each.expires_at, each.code_challenge, each.project_id, int(public))
-            for each, public in items
-        )
+        values = columns(new_session_values(each, public=public) for each, public in items)
         try:
             made = await self._pool.fetch(postgres_sql.CREATE_SESSIONS, *values)
         except asyncpg.CheckViolationError:
@@ -106,7 +105,14 @@ class PostgresSessions:
 
     async def _confirm(self, items: list[Confirmation]) -> list[bool]:
         values = columns(
-            (*each.key, each.now, *_identity_values(each.identity), self._deadline(each.now), *event_values(each.event))
+            (
+                *each.key,
+                each.now,
+                *identity_values(each.identity),
+                self._deadline(each.now),
+                *event_values(each.event),
+                each.sealed_phone,
+            )
             for each in items
         )
         return await self._decide(postgres_sql.CONFIRM_SESSIONS, values, [each.key for each in items])
@@ -131,6 +137,17 @@ class PostgresSessions:
             used[row[:2]] = consumed_from(row[2:])
         return [used.pop(key, None) for key, _ in items]
 
+    async def report(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Status | None:
+        """Write down that a session was not its user's."""
+        values = (now, *key, opener_id, self._deadline(now), event.id, event.type, event.sealed_body, event.created_at)
+        reported = await self._pool.find(postgres_sql.REPORT_SESSION, *values)
+        if not reported:
+            return None
+        status: Status = reported[0][0]
+        if status == "cancelled":
+            self._announcer.tell([key])
+        return status
+
     async def expire(self, now: int, limit: int) -> int:
         """Write down expiry: of yesterday's and today's sessions, and now and then of all that were overlooked."""
         today = day_number(now)
@@ -154,10 +171,6 @@ class PostgresSessions:
 
 def _key(item: Opening | Confirmation | Cancellation) -> SessionKey:
     return item.key
-
-
-def _identity_values(identity: Identity) -> tuple[str, str, str]:
-    return identity.messenger_id, identity.messenger_name, identity.messenger_username
 
 
 def _are_in(rows: list[asyncpg.Record], keys: list[SessionKey]) -> list[bool]:

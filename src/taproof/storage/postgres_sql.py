@@ -5,10 +5,11 @@ one statement. The first array names their days, each once, so that it is planne
 are locked in one order everywhere, so that no two nodes wait for each other in a circle: sessions by day and hash,
 people, daily_counts by project and day, daily_users by developer and day, projects by id, webhook_events by id,
 webhook_endpoints by project; and of the console the table developers, one developer, invitations, which nobody locks
-without the table but whoever revokes a single one, console_sessions by id. The audit log is only added to, so nobody
-waits for it. What housekeeping erases and what a worker claims is locked with SKIP LOCKED: neither ever waits. Whoever
-goes on with an ending holds its row of ended_webhooks before any event, and deletes it last: who waits for that row
-waits for nobody who waits.
+without the table but whoever revokes a single one, console_sessions by id. Who changes what a plan allows holds its
+developer before any project, and removed_usage by day after it. The audit log is only added to, so nobody waits for it.
+What housekeeping erases and what a worker claims is locked with SKIP LOCKED: neither ever waits. Whoever goes on with
+an ending holds its row of ended_webhooks before any event, and deletes it last: who waits for that row waits for nobody
+who waits.
 
 Sessions are found by `CROSS JOIN LATERAL (… LIMIT 1)`, one walk down the primary key for each, and a status is compared
 as `status || ''`: the planner must not take another way. A new day's partition has no statistics for its first minutes,
@@ -25,6 +26,10 @@ from taproof.storage import sql
 READ_WEBHOOK_SECRETS: Final = """
 SELECT id, sealed_webhook_secret, sealed_next_webhook_secret, next_webhook_secret_at
 FROM projects WHERE id = ANY ($1::TEXT[])"""
+READ_SIGN_IN_PROJECTS: Final = """
+SELECT p.developer_id, COALESCE(d.plan, 'free'), p.is_active, p.public_access, p.show_context, p.match_code,
+  p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at, p.id
+FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = ANY ($1::TEXT[])"""
 READ_PROJECTS_BY_SECRET_KEY: Final = """
 SELECT p.id, p.developer_id, p.name, p.secret_key_preview, p.sealed_webhook_secret, p.webhook_url, p.is_active,
   p.public_access, p.collect_phone, p.created_at, p.secret_key_hash
@@ -72,10 +77,14 @@ ERASE_PEOPLE: Final = "SELECT erase_people($1, $2, $3)"
 
 CREATE_SESSIONS: Final = """
 WITH made AS (
-  INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, code_challenge, project_id)
-  SELECT a.day, a.token_hash, a.id, 'pending', a.created_at, a.expires_at, a.code_challenge, p.id
-  FROM unnest($1::INTEGER[], $2::BYTEA[], $3::TEXT[], $4::BIGINT[], $5::BIGINT[], $6::BYTEA[], $7::TEXT[],
-    $8::INTEGER[]) AS a (day, token_hash, id, created_at, expires_at, code_challenge, project_id, is_public)
+  INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, code_challenge, bot_id, context,
+    match_code, match_choices, project_id)
+  SELECT a.day, a.token_hash, a.id, 'pending', a.created_at, a.expires_at, a.code_challenge, a.bot_id, a.context,
+    a.match_code, a.match_choices, p.id
+  FROM unnest($1::INTEGER[], $2::BYTEA[], $3::TEXT[], $4::BIGINT[], $5::BIGINT[], $6::BYTEA[], $7::BIGINT[],
+    $8::TEXT[], $9::TEXT[], $10::TEXT[], $11::TEXT[], $12::INTEGER[])
+    AS a (day, token_hash, id, created_at, expires_at, code_challenge, bot_id, context, match_code, match_choices,
+      project_id, is_public)
   JOIN projects p ON p.id = a.project_id
   WHERE p.is_active = 1 AND (p.public_access = 1 OR a.is_public = 0)
   RETURNING day, token_hash, project_id
@@ -86,7 +95,7 @@ WITH made AS (
 )
 SELECT day, token_hash FROM made"""
 POLL_SESSIONS: Final = """
-SELECT s.day, s.token_hash, s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge
+SELECT s.day, s.token_hash, s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.sealed_phone
 FROM unnest($2::INTEGER[], $3::BYTEA[]) AS a (day, token_hash)
 CROSS JOIN LATERAL (
   SELECT * FROM sessions x
@@ -113,7 +122,8 @@ WITH asked AS (
   ON CONFLICT (project_id, day) DO UPDATE SET opened = c.opened + excluded.opened
 )
 SELECT day, token_hash FROM moved"""
-CONFIRM_SESSIONS: Final = "SELECT * FROM confirm_sessions($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+CONFIRM_SESSIONS: Final = """
+SELECT * FROM confirm_sessions($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"""
 CANCEL_SESSIONS: Final = """
 WITH asked AS (
   SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::TEXT[], $5::BIGINT[], $6::BIGINT[], $7::TEXT[], $8::TEXT[],
@@ -127,7 +137,8 @@ WITH asked AS (
     LIMIT 1 FOR UPDATE
   ) AS s
 ), moved AS (
-  UPDATE sessions s SET status = 'cancelled', cancelled_at = l.cancelled_at FROM locked l, projects p
+  UPDATE sessions s SET status = 'cancelled', cancelled_at = l.cancelled_at, context = NULL
+  FROM locked l, projects p
   WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
   RETURNING s.day, s.token_hash, s.id, s.project_id
 ), counted AS (
@@ -159,13 +170,65 @@ WITH asked AS (
   FROM locked l, projects p
   WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
   RETURNING s.day, s.token_hash, s.project_id, s.messenger_id, s.messenger_name, s.messenger_username,
-    s.confirmed_at, p.sealed_webhook_secret, p.sealed_next_webhook_secret, p.next_webhook_secret_at, s.used_at
+    s.confirmed_at, p.sealed_webhook_secret, p.sealed_next_webhook_secret, p.next_webhook_secret_at, s.used_at, s.id,
+    s.sealed_phone
 ), counted AS (
   INSERT INTO daily_counts AS c (project_id, day, used)
   SELECT m.project_id, m.day, COUNT(*) FROM moved m GROUP BY m.project_id, m.day ORDER BY m.project_id, m.day
   ON CONFLICT (project_id, day) DO UPDATE SET used = c.used + excluded.used
 )
 SELECT * FROM moved"""
+
+# ---- what users say of sessions
+
+# From one project to the next by the index, as SQLite does it; ordered so that no other index will do.
+LIST_PROJECTS_OF_USER: Final = """
+WITH RECURSIVE found (id) AS (
+  (SELECT s.project_id FROM sessions s WHERE s.messenger_id = $1 AND s.day >= $2
+   ORDER BY s.messenger_id, s.project_id LIMIT 1)
+  UNION ALL
+  SELECT n.project_id FROM found f CROSS JOIN LATERAL (
+    SELECT s.project_id FROM sessions s WHERE s.messenger_id = $1 AND s.project_id > f.id AND s.day >= $2
+    ORDER BY s.messenger_id, s.project_id LIMIT 1
+  ) AS n
+)
+SELECT f.id FROM found f LIMIT $3"""
+# `used_at` stays as it is: it is when somebody got the proof.
+REPORT_SESSION: Final = """
+WITH held AS MATERIALIZED (
+  SELECT s.day, s.token_hash, s.status FROM sessions s
+  WHERE s.day = $2 AND s.token_hash = $3 AND s.opener_id = $4 AND s.reported_at IS NULL
+    AND (s.status || '' IN ('confirmed', 'used') OR (s.status || '' = 'pending' AND s.expires_at > $5))
+  FOR UPDATE
+), moved AS (
+  UPDATE sessions s SET reported_at = $1, context = NULL,
+    status = CASE h.status WHEN 'pending' THEN 'cancelled' ELSE 'used' END,
+    cancelled_at = CASE h.status WHEN 'pending' THEN $1 ELSE s.cancelled_at END
+  FROM held h, projects p
+  WHERE s.day = $2 AND s.token_hash = $3 AND p.id = s.project_id
+  RETURNING s.id, s.day, s.project_id, s.status, s.confirmed_at
+), counted AS (
+  INSERT INTO daily_counts AS c (project_id, day, reported, cancelled)
+  SELECT m.project_id, m.day, 1, CASE m.status WHEN 'cancelled' THEN 1 ELSE 0 END FROM moved m
+  ON CONFLICT (project_id, day) DO UPDATE SET reported = c.reported + excluded.reported,
+    cancelled = c.cancelled + excluded.cancelled
+), hooked AS MATERIALIZED (
+  SELECT p.id FROM projects p WHERE p.id IN (SELECT m.project_id FROM moved m WHERE m.status = 'cancelled')
+    AND p.webhook_url <> '' ORDER BY p.id FOR SHARE
+), recorded AS (
+  INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, project_id,
+    session_id)
+  SELECT $6, $7, $8, $9, 'due', $9, 0, 0, h.id, m.id FROM hooked h JOIN moved m ON m.project_id = h.id
+), ended AS (
+  UPDATE webhook_events e SET state = 'ended', finished_at = $1, leased_until = 0 FROM moved m
+  WHERE m.status = 'used' AND e.project_id = m.project_id AND e.state = 'due'
+    AND e.type COLLATE "C" = 'auth.confirmed' AND e.created_at = m.confirmed_at AND e.session_id = m.id
+)
+SELECT status FROM moved"""
+PURGE_PHONE_REQUESTS: Final = """
+WITH old AS MATERIALIZED (
+  SELECT day, token_hash FROM phone_requests WHERE expires_at <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
+DELETE FROM phone_requests r USING old o WHERE r.day = o.day AND r.token_hash = o.token_hash RETURNING r.day"""
 
 # ---- expiry
 
@@ -174,7 +237,7 @@ WITH due AS MATERIALIZED (
   SELECT token_hash FROM sessions WHERE day = $1 AND status = 'pending' AND expires_at <= $2
   ORDER BY expires_at LIMIT $3 FOR UPDATE SKIP LOCKED
 ), moved AS (
-  UPDATE sessions s SET status = 'expired' FROM due d
+  UPDATE sessions s SET status = 'expired', context = NULL FROM due d
   WHERE s.day = $1 AND s.token_hash = d.token_hash RETURNING s.project_id
 ), counted AS (
   INSERT INTO daily_counts AS c (project_id, day, expired)
@@ -187,7 +250,8 @@ SELECT COUNT(*) FROM moved"""
 
 _SESSION: Final = """
 SELECT s.day, s.token_hash, s.id, s.project_id, p.name, s.status, s.created_at, s.expires_at, s.opened_at,
-  s.opener_id, s.confirmed_at, s.cancelled_at, s.used_at, s.messenger_id, s.messenger_name, s.messenger_username
+  s.opener_id, s.confirmed_at, s.cancelled_at, s.used_at, s.messenger_id, s.messenger_name, s.messenger_username,
+  s.sealed_phone, s.reported_at
 FROM projects p"""
 _SESSIONS: Final = f"""{_SESSION}
 CROSS JOIN unnest($2::TEXT[], $3::BIGINT[], $4::TEXT[], $5::BIGINT[], $6::BIGINT[], $7::BIGINT[])
@@ -253,7 +317,7 @@ DELETE FROM user_days u USING old WHERE u.developer_id = old.developer_id AND u.
 # ---- analytics
 
 READ_DAILY_COUNTS: Final = """
-SELECT project_id, day, requested, opened, confirmed, used, cancelled, expired, unique_users, latest_users
+SELECT project_id, day, requested, opened, confirmed, used, cancelled, expired, unique_users, latest_users, reported
 FROM daily_counts WHERE project_id = ANY ($1::TEXT[]) AND day >= $2 ORDER BY project_id, day"""
 
 # ---- webhook events

@@ -36,9 +36,15 @@ from taproof.core.model import (
     SealedWebhookSecrets,
     Session,
     SessionKey,
+    SignInProject,
     Status,
     TurnOffReason,
 )
+from taproof.storage.bot_protocol import BotStorage
+from taproof.storage.erasure_protocol import ErasureStorage
+from taproof.storage.plan_protocol import PlanStorage
+from taproof.storage.sealed_protocol import SealedStorage
+from taproof.storage.user_protocol import UserStorage
 
 UpdateClaim = Literal["claimed", "in_progress", "done"]
 ATTEMPTS_SHOWN: Final = 50
@@ -48,12 +54,14 @@ CONSOLE_SESSIONS_KEPT: Final = 50
 EXPIRED_TOKENS_KEPT: Final = 100
 """Expired access tokens of one developer that are kept, for the list of them."""
 NO_LIMIT: Final = sys.maxsize
+NOTHING_COUNTS: Final = (1 << 31) - 1
+"""A day that no session was created on or after."""
 ENDED_AT_ONCE: Final = 200
 """Due deliveries that end in the very transaction that removes their webhook: 100,000 would hold up every other writer
 for seconds."""
 
 
-class Storage(Protocol):
+class Storage(UserStorage, SealedStorage, BotStorage, PlanStorage, ErasureStorage, Protocol):
     """The store: SQLite on one machine, PostgreSQL for many.
 
     A method that takes an `entry` adds it to the audit log in the transaction of the change, if anything was changed.
@@ -206,7 +214,11 @@ class Storage(Protocol):
     async def create_project(
         self, project: Project, secret_key_hash: bytes, *, limit: int = NO_LIMIT, entry: AuditEntry | None = None
     ) -> bool:
-        """Store a project; False, and nothing stored, when the developer has `limit` of them."""
+        """Store a project.
+
+        False, and nothing stored, when the developer has `limit` of them, or it is to collect phone numbers and their
+        plan is "free".
+        """
 
     async def read_project(self, project_id: str) -> Project | None:
         """Return a project with its counts."""
@@ -223,7 +235,10 @@ class Storage(Protocol):
     async def update_project(
         self, developer_id: str, project_id: str, changes: ProjectChanges, now: int, *, entry: AuditEntry | None = None
     ) -> Project | None:
-        """Change the fields that are not None; None when this developer has no such project.
+        """Change the fields that are not None.
+
+        None, and nothing changed, when this developer has no such project, or it is to collect phone numbers from here
+        on and their plan is "free".
 
         Removing the webhook URL ends the project's due deliveries: `ENDED_AT_ONCE` of them now, and the others in
         `end_deliveries`. These are shown as due until then, but nobody gets them any more; a webhook URL is not set
@@ -263,8 +278,17 @@ class Storage(Protocol):
     ) -> bool:
         """Let the next webhook secret be the current one at once; False when no rotation is under way at `now`."""
 
-    async def delete_project(self, developer_id: str, project_id: str, *, entry: AuditEntry | None = None) -> bool:
-        """Delete a project: from here on nothing of it is found.
+    async def delete_project(
+        self,
+        developer_id: str,
+        project_id: str,
+        *,
+        usage_since: int = NOTHING_COUNTS,
+        entry: AuditEntry | None = None,
+    ) -> bool:
+        """Delete a project: from here on nothing of it is found, but `read_used` goes on counting its sign-ins.
+
+        It does so for the days from `usage_since` on; what is confirmed at this very instant may be left out.
 
         `purge_deleted_projects` erases what is left of it, and takes its people out of `read_daily_users` as it goes.
         """
@@ -273,6 +297,9 @@ class Storage(Protocol):
         """Erase at most about `limit` rows of deleted projects; return how many were erased (0: all is done)."""
 
     # ---- the life of a session; each is one guarded statement, so of any number of callers one wins
+
+    async def read_sign_in_project(self, project_id: str) -> SignInProject | None:
+        """Return what a project has to say about a new session."""
 
     async def create_session(self, session: NewSession, *, public: bool) -> bool:
         """Store a pending session and count it.
@@ -290,8 +317,13 @@ class Storage(Protocol):
     async def open_session(self, key: SessionKey, opener_id: str, now: int) -> bool:
         """Make `opener_id` the owner of a pending session that nobody has opened; tell whether that happened."""
 
-    async def confirm_session(self, key: SessionKey, identity: Identity, now: int, event: Event) -> bool:
-        """Move pending to confirmed if `identity` opened it, record it, and record `event` if a webhook is set."""
+    async def confirm_session(
+        self, key: SessionKey, identity: Identity, now: int, event: Event, sealed_phone: bytes | None = None
+    ) -> bool:
+        """Move pending to confirmed if `identity` opened it, record it, and record `event` if a webhook is set.
+
+        `sealed_phone` is the phone number that goes with it, encrypted.
+        """
 
     async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
         """Move pending to cancelled if `opener_id` opened it, and record `event` if a webhook is set."""

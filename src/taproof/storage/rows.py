@@ -16,11 +16,15 @@ from taproof.core.model import (
     Event,
     Identity,
     Invitation,
+    NewSession,
+    PhoneRequest,
     Project,
     ProjectChanges,
+    PromptDetails,
     SealedWebhookSecrets,
     Session,
     SessionKey,
+    SignInProject,
 )
 from taproof.core.session_state import visible_status
 
@@ -141,13 +145,30 @@ def project_values(project: Project, secret_key_hash: bytes) -> tuple[Any, ...]:
         int(project.public_access),
         int(project.collect_phone),
         project.created_at,
+        int(project.phone_required),
+        int(project.show_context),
+        int(project.match_code),
+        " ".join(project.allowed_origins),
     )
 
 
 def change_values(changes: ProjectChanges) -> tuple[Any, ...]:
     """Return the first values of `sql.UPDATE_PROJECT`."""
-    flags = (changes.is_active, changes.public_access, changes.collect_phone)
-    return (changes.name, changes.webhook_url, *(None if flag is None else int(flag) for flag in flags))
+    flags = (
+        changes.is_active,
+        changes.public_access,
+        changes.collect_phone,
+        changes.phone_required,
+        changes.show_context,
+        changes.match_code,
+    )
+    origins = None if changes.allowed_origins is None else " ".join(changes.allowed_origins)
+    return (changes.name, changes.webhook_url, *(None if flag is None else int(flag) for flag in flags), origins)
+
+
+def identity_values(identity: Identity) -> tuple[str, str, str]:
+    """Return the values of an identity in `sql.CONFIRM_SESSION`."""
+    return (identity.messenger_id, identity.messenger_name, identity.messenger_username)
 
 
 def event_values(event: Event) -> tuple[Any, ...]:
@@ -156,21 +177,65 @@ def event_values(event: Event) -> tuple[Any, ...]:
 
 
 def project_from(row: Row) -> Project:
-    """Return the project of a row of `sql.READ_PROJECT` and its kin."""
-    return Project(*row[:6], *(bool(flag) for flag in row[6:9]), *row[9:])
+    """Return the project of a row of `sql.READ_PROJECT`, or of `sql.READ_PROJECT_BY_SECRET_KEY`, which has less."""
+    values = (*row[:6], *(bool(flag) for flag in row[6:9]), *row[9:18])
+    if len(row) > 18:
+        values = (*values, *(bool(flag) for flag in row[18:21]), tuple(row[21].split()), *row[22:])
+    return Project(*values)
+
+
+def sign_in_project_from(row: Row) -> SignInProject:
+    """Return what a row of `sql.READ_SIGN_IN_PROJECT` holds."""
+    return SignInProject._make((*row[:2], *(bool(flag) for flag in row[2:6]), *row[6:]))
 
 
 def consumed_from(row: Row) -> ConsumedSession:
     """Return what a row of `sql.REREAD_SESSION` holds."""
-    return ConsumedSession(row[0], Identity(*row[1:4]), row[4], SealedWebhookSecrets(*row[5:8]), row[8])
+    return ConsumedSession(row[0], Identity(*row[1:4]), row[4], SealedWebhookSecrets(*row[5:8]), *row[8:])
 
 
 def session_from(row: Row, now: int | None = None) -> Session:
     """Return the session of a row of `sql.READ_SESSION` and its kin; with `now`, in the state that a reader sees."""
-    identity = Identity(*row[13:]) if row[13] is not None else None
+    identity = Identity(*row[13:16]) if row[13] is not None else None
     status = row[5] if now is None else visible_status(row[5], row[7], now)
-    values = (SessionKey(row[0], row[1]), *row[2:5], status, *row[6:13], identity)
+    prompt = None if len(row) <= 18 else PromptDetails._make((*row[18:22], bool(row[22]), bool(row[23])))
+    values = (SessionKey(row[0], row[1]), *row[2:5], status, *row[6:13], identity, *row[16:18], prompt)
     return Session(*values)
+
+
+def new_session_values(session: NewSession, *, public: bool) -> tuple[Any, ...]:
+    """Return the values of `sql.CREATE_SESSION`."""
+    return (
+        *session.key,
+        session.id,
+        session.created_at,
+        session.expires_at,
+        session.code_challenge,
+        session.bot_id,
+        session.context,
+        session.match_code,
+        session.match_choices,
+        session.project_id,
+        int(public),
+    )
+
+
+def phone_request_values(request: PhoneRequest) -> tuple[Any, ...]:
+    """Return the values of `sql.ASK_FOR_PHONE`."""
+    return (
+        *request.key,
+        request.session_id,
+        request.messenger_id,
+        request.bot_id,
+        request.sealed_token,
+        request.asked_at,
+        request.expires_at,
+    )
+
+
+def phone_request_from(row: Row) -> PhoneRequest:
+    """Return the request of a row of `sql.READ_PHONE_REQUEST` and its kin."""
+    return PhoneRequest(SessionKey(row[0], row[1]), *row[2:])
 
 
 def delivery_from(row: Row, leased_until: int) -> Delivery:

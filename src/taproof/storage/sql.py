@@ -121,16 +121,19 @@ WHERE developer_id = $1 AND (created_at, id) < ($2, $3) ORDER BY created_at DESC
 
 CREATE_PROJECT: Final = """
 INSERT INTO projects (id, developer_id, name, secret_key_hash, secret_key_preview, sealed_webhook_secret,
-  webhook_url, is_active, public_access, collect_phone, created_at)
-SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11
-WHERE (SELECT COUNT(*) FROM projects WHERE developer_id = $2) < $12 RETURNING id"""
+  webhook_url, is_active, public_access, collect_phone, created_at, phone_required, show_context, match_code,
+  allowed_origins)
+SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15
+WHERE (SELECT COUNT(*) FROM projects WHERE developer_id = $2) < $16
+  AND ($10 = 0 OR EXISTS (SELECT 1 FROM developers d WHERE d.id = $2 AND d.plan <> 'free')) RETURNING id"""
 _PROJECT: Final = """
 SELECT p.id, p.developer_id, p.name, p.secret_key_preview, p.sealed_webhook_secret, p.webhook_url, p.is_active,
   p.public_access, p.collect_phone, p.created_at"""
 _COUNTED_PROJECT: Final = f"""{_PROJECT},
   (SELECT COALESCE(SUM(c.requested), 0) FROM daily_counts c WHERE c.project_id = p.id),
   (SELECT COALESCE(SUM(c.confirmed), 0) FROM daily_counts c WHERE c.project_id = p.id),
-  p.sealed_next_webhook_secret, p.next_webhook_secret_at, w.failing_since, w.off_at, w.off_reason, w.off_url
+  p.sealed_next_webhook_secret, p.next_webhook_secret_at, w.failing_since, w.off_at, w.off_reason, w.off_url,
+  p.phone_required, p.show_context, p.match_code, p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at
 FROM projects p LEFT JOIN webhook_endpoints w ON w.project_id = p.id"""
 READ_WEBHOOK_SECRETS: Final = """
 SELECT sealed_webhook_secret, sealed_next_webhook_secret, next_webhook_secret_at FROM projects WHERE id = $1"""
@@ -140,8 +143,12 @@ READ_PROJECT_BY_SECRET_KEY: Final = f"{_PROJECT} FROM projects p WHERE p.secret_
 UPDATE_PROJECT: Final = """
 UPDATE projects SET name = COALESCE($1, name), webhook_url = COALESCE($2, webhook_url),
   is_active = COALESCE($3, is_active), public_access = COALESCE($4, public_access),
-  collect_phone = COALESCE($5, collect_phone)
-WHERE developer_id = $6 AND id = $7 RETURNING id"""
+  collect_phone = COALESCE($5, collect_phone), phone_required = COALESCE($6, phone_required),
+  show_context = COALESCE($7, show_context), match_code = COALESCE($8, match_code),
+  allowed_origins = COALESCE($9, allowed_origins)
+WHERE developer_id = $10 AND id = $11
+  AND (COALESCE($5, 0) = 0 OR EXISTS (SELECT 1 FROM developers d WHERE d.id = $10 AND d.plan <> 'free'))
+RETURNING id"""
 REPLACE_PROJECT_SECRETS: Final = """
 UPDATE projects SET secret_key_hash = $1, secret_key_preview = $2, sealed_webhook_secret = $3,
   sealed_next_webhook_secret = NULL, next_webhook_secret_at = NULL, secrets_version = secrets_version + 1
@@ -172,30 +179,38 @@ ERASE_DAILY_COUNTS: Final = "DELETE FROM daily_counts WHERE project_id = $1"
 
 # ---- the life of a session
 
+READ_SIGN_IN_PROJECT: Final = """
+SELECT p.developer_id, COALESCE(d.plan, 'free'), p.is_active, p.public_access, p.show_context, p.match_code,
+  p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at
+FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = $1"""
 CREATE_SESSION: Final = """
-INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, code_challenge, project_id)
-SELECT $1, $2, $3, 'pending', $4, $5, $6, p.id FROM projects p
-WHERE p.id = $7 AND p.is_active = 1 AND (p.public_access = 1 OR $8 = 0) RETURNING id"""
+INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, code_challenge, bot_id, context, match_code,
+  match_choices, project_id)
+SELECT $1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $10, p.id FROM projects p
+WHERE p.id = $11 AND p.is_active = 1 AND (p.public_access = 1 OR $12 = 0) RETURNING id"""
 POLL_SESSION: Final = """
-SELECT s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge
+SELECT s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.sealed_phone
 FROM sessions s JOIN projects p ON p.id = s.project_id WHERE s.day = $1 AND s.token_hash = $2"""
 _SESSION: Final = """
 SELECT s.day, s.token_hash, s.id, s.project_id, p.name, s.status, s.created_at, s.expires_at, s.opened_at,
-  s.opener_id, s.confirmed_at, s.cancelled_at, s.used_at, s.messenger_id, s.messenger_name, s.messenger_username
-FROM sessions s JOIN projects p ON p.id = s.project_id"""
-READ_SESSION: Final = f"{_SESSION} WHERE s.day = $1 AND s.token_hash = $2"
+  s.opener_id, s.confirmed_at, s.cancelled_at, s.used_at, s.messenger_id, s.messenger_name, s.messenger_username,
+  s.sealed_phone, s.reported_at"""
+_OF_SESSIONS: Final = "FROM sessions s JOIN projects p ON p.id = s.project_id"
+READ_SESSION: Final = f"""{_SESSION}, s.bot_id, s.context, s.match_code, s.match_choices,
+  CASE WHEN d.plan <> 'free' THEN p.collect_phone ELSE 0 END, p.phone_required
+{_OF_SESSIONS} LEFT JOIN developers d ON d.id = p.developer_id WHERE s.day = $1 AND s.token_hash = $2"""
 OPEN_SESSION: Final = """
 UPDATE sessions SET opened_at = $1, opener_id = $2
 WHERE day = $3 AND token_hash = $4 AND status = 'pending' AND opener_id IS NULL AND expires_at > $5
 RETURNING project_id"""
 CONFIRM_SESSION: Final = """
 UPDATE sessions SET status = 'confirmed', confirmed_at = $1, messenger_id = $2, messenger_name = $3,
-  messenger_username = $4
-WHERE day = $5 AND token_hash = $6 AND status = 'pending' AND opener_id = $2 AND expires_at > $7
+  messenger_username = $4, sealed_phone = $5, context = NULL
+WHERE day = $6 AND token_hash = $7 AND status = 'pending' AND opener_id = $2 AND expires_at > $8
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, (SELECT p.developer_id FROM projects p WHERE p.id = sessions.project_id), id"""
 CANCEL_SESSION: Final = """
-UPDATE sessions SET status = 'cancelled', cancelled_at = $1
+UPDATE sessions SET status = 'cancelled', cancelled_at = $1, context = NULL
 WHERE day = $2 AND token_hash = $3 AND status = 'pending' AND opener_id = $4 AND expires_at > $5
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, id"""
@@ -207,30 +222,89 @@ WHERE day = $2 AND token_hash = $3 AND status = 'confirmed'
 RETURNING project_id, messenger_id, messenger_name, messenger_username, confirmed_at,
   (SELECT p.sealed_webhook_secret FROM projects p WHERE p.id = sessions.project_id),
   (SELECT p.sealed_next_webhook_secret FROM projects p WHERE p.id = sessions.project_id),
-  (SELECT p.next_webhook_secret_at FROM projects p WHERE p.id = sessions.project_id)"""
+  (SELECT p.next_webhook_secret_at FROM projects p WHERE p.id = sessions.project_id), used_at, id, sealed_phone"""
 # By `used_at`, which only a used session has: so its key is the one way to it, whatever a planner thinks of a status.
 REREAD_SESSION: Final = """
 SELECT s.project_id, s.messenger_id, s.messenger_name, s.messenger_username, s.confirmed_at,
-  p.sealed_webhook_secret, p.sealed_next_webhook_secret, p.next_webhook_secret_at, s.used_at
+  p.sealed_webhook_secret, p.sealed_next_webhook_secret, p.next_webhook_secret_at, s.used_at, s.id, s.sealed_phone
 FROM sessions s JOIN projects p ON p.id = s.project_id
 WHERE s.day = $1 AND s.token_hash = $2 AND s.code_challenge IS NOT NULL AND s.used_at > $3
-  AND s.secrets_version = p.secrets_version"""
+  AND s.secrets_version = p.secrets_version AND s.reported_at IS NULL"""
+# Of the assignments each sees the row as it was. `used_at` stays as it is: it is when somebody got the proof.
+REPORT_SESSION: Final = """
+UPDATE sessions SET reported_at = $1, context = NULL,
+  status = CASE status WHEN 'pending' THEN 'cancelled' ELSE 'used' END,
+  cancelled_at = CASE status WHEN 'pending' THEN $1 ELSE cancelled_at END
+WHERE day = $2 AND token_hash = $3 AND opener_id = $4 AND reported_at IS NULL
+  AND (status IN ('confirmed', 'used') OR (status = 'pending' AND expires_at > $5))
+  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
+RETURNING project_id, id, status, confirmed_at"""
+# No application is told any more that somebody is signed in who says that it was not them.
+END_CONFIRMED_EVENT: Final = """
+UPDATE webhook_events SET state = 'ended', finished_at = $1, leased_until = 0
+WHERE project_id = $2 AND state = 'due' AND type = 'auth.confirmed' AND created_at = $3 AND session_id = $4
+RETURNING id"""
+COUNT_REPORTED: Final = """
+INSERT INTO daily_counts (project_id, day, reported, cancelled) VALUES ($1, $2, 1, $3)
+ON CONFLICT (project_id, day) DO UPDATE SET reported = daily_counts.reported + excluded.reported,
+  cancelled = daily_counts.cancelled + excluded.cancelled"""
 EXPIRE_SESSIONS: Final = """
-UPDATE sessions SET status = 'expired' WHERE status = 'pending' AND (day, token_hash) IN
+UPDATE sessions SET status = 'expired', context = NULL
+WHERE status = 'pending' AND (day, token_hash) IN
   (SELECT day, token_hash FROM sessions WHERE status = 'pending' AND expires_at <= $1 ORDER BY expires_at LIMIT $2)
 RETURNING project_id, day"""
 ANY_OVERDUE_SESSION: Final = "SELECT 1 FROM sessions WHERE status = 'pending' AND expires_at <= $1 LIMIT 1"
-LIST_SESSIONS: Final = f"""{_SESSION}
+LIST_SESSIONS: Final = f"""{_SESSION} {_OF_SESSIONS}
 WHERE s.project_id = $1 AND s.status = $2 AND (s.created_at, s.id) < ($3, $4) AND s.created_at >= $5
   AND s.expires_at > $6 AND s.expires_at <= $7
 ORDER BY s.created_at DESC, s.id DESC LIMIT $8"""
-LIST_SESSIONS_OF_USER: Final = f"""{_SESSION}
+LIST_SESSIONS_OF_USER: Final = f"""{_SESSION} {_OF_SESSIONS}
 WHERE s.messenger_id = $1 AND s.project_id = $2 AND s.status = $3 AND (s.created_at, s.id) < ($4, $5)
   AND s.created_at >= $6
 ORDER BY s.created_at DESC, s.id DESC LIMIT $7"""
-FIND_SESSION: Final = f"""{_SESSION}
+FIND_SESSION: Final = f"""{_SESSION} {_OF_SESSIONS}
 WHERE s.project_id IN (SELECT value FROM json_each($1))
   AND s.status IN ('pending', 'confirmed', 'cancelled', 'expired', 'used') AND s.created_at = $2 AND s.id = $3"""
+
+# ---- what users say of projects and sessions
+
+# The newest first; a second sign-in of one user may wait for the same contact.
+ASK_FOR_PHONE: Final = """
+INSERT INTO phone_requests (day, token_hash, session_id, messenger_id, bot_id, sealed_token, asked_at, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (day, token_hash) DO UPDATE SET asked_at = excluded.asked_at
+WHERE phone_requests.asked_at < excluded.asked_at"""
+_PHONE_REQUEST: Final = """
+SELECT r.day, r.token_hash, r.session_id, r.messenger_id, r.bot_id, r.sealed_token, r.asked_at, r.expires_at
+FROM phone_requests r JOIN sessions s ON s.day = r.day AND s.token_hash = r.token_hash"""
+READ_PHONE_REQUEST: Final = f"{_PHONE_REQUEST} WHERE r.day = $1 AND r.token_hash = $2"
+FIND_PHONE_REQUEST: Final = f"""{_PHONE_REQUEST}
+WHERE r.messenger_id = $1 AND r.bot_id = $2 AND r.expires_at > $3
+ORDER BY s.status = 'pending' DESC, r.asked_at DESC, r.session_id DESC LIMIT 1"""
+# From one project to the next by the index, however often the account signed in to each.
+LIST_PROJECTS_OF_USER: Final = """
+WITH RECURSIVE found (id) AS (
+  SELECT (SELECT s.project_id FROM sessions s WHERE s.messenger_id = $1 ORDER BY s.project_id LIMIT 1)
+  UNION ALL
+  SELECT (SELECT s.project_id FROM sessions s WHERE s.messenger_id = $1 AND s.project_id > f.id
+    ORDER BY s.project_id LIMIT 1)
+  FROM found f WHERE f.id IS NOT NULL
+)
+SELECT f.id FROM found f WHERE f.id IS NOT NULL LIMIT $2"""
+BLOCK_PROJECT: Final = """
+INSERT INTO blocks (messenger_id, project_id, created_at) SELECT $1, $2, $3
+WHERE EXISTS (SELECT 1 FROM projects WHERE id = $2) ON CONFLICT (messenger_id, project_id) DO NOTHING
+RETURNING project_id"""
+UNBLOCK_PROJECT: Final = "DELETE FROM blocks WHERE messenger_id = $1 AND project_id = $2 RETURNING project_id"
+IS_BLOCKED: Final = "SELECT 1 FROM blocks WHERE messenger_id = $1 AND project_id = $2"
+LIST_BLOCKS: Final = """
+SELECT b.project_id, p.name FROM blocks b JOIN projects p ON p.id = b.project_id
+WHERE b.messenger_id = $1 AND (CAST($2 AS TEXT) IS NULL OR b.project_id = $2)
+ORDER BY b.created_at DESC, b.project_id LIMIT $3"""
+ERASE_BLOCKS: Final = "DELETE FROM blocks WHERE project_id = $1"
+ANY_OLD_PHONE_REQUEST: Final = "SELECT 1 FROM phone_requests WHERE expires_at <= $1 LIMIT 1"
+PURGE_PHONE_REQUESTS: Final = """
+DELETE FROM phone_requests WHERE (day, token_hash) IN
+  (SELECT day, token_hash FROM phone_requests WHERE expires_at <= $1 LIMIT $2) RETURNING day"""
 
 # ---- retention
 
@@ -276,7 +350,7 @@ SELECT MAX(CASE WHEN project_id = $1 THEN day END), MAX(day),
 FROM user_days WHERE developer_id = $3 AND messenger_id = $4"""
 ADD_USER_DAY: Final = "INSERT INTO user_days (developer_id, messenger_id, day, project_id) VALUES ($1, $2, $3, $4)"
 READ_DAILY_COUNTS: Final = """
-SELECT project_id, day, requested, opened, confirmed, used, cancelled, expired, unique_users, latest_users
+SELECT project_id, day, requested, opened, confirmed, used, cancelled, expired, unique_users, latest_users, reported
 FROM daily_counts WHERE project_id = $1 AND day >= $2 ORDER BY day"""
 READ_DAILY_USERS: Final = """
 SELECT day, unique_users, latest_users FROM daily_users WHERE developer_id = $1 AND day >= $2 ORDER BY day"""

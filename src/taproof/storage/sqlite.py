@@ -23,30 +23,35 @@ from taproof.core.model import (
     SealedWebhookSecrets,
     Session,
     SessionKey,
+    SignInProject,
     Status,
 )
-from taproof.storage import decisions, sql, sqlite_listing, user_counts
+from taproof.storage import decisions, plan_sql, sql, sqlite_listing, user_counts
 from taproof.storage.group_commit import rows
-from taproof.storage.protocol import ENDED_AT_ONCE, NO_LIMIT, UpdateClaim
+from taproof.storage.protocol import ENDED_AT_ONCE, NO_LIMIT, NOTHING_COUNTS, UpdateClaim
 from taproof.storage.rows import (
     change_values,
     consumed_from,
     event_values,
+    identity_values,
+    new_session_values,
     project_from,
     project_values,
     session_from,
+    sign_in_project_from,
 )
 from taproof.storage.sqlite_access import add_entry
-from taproof.storage.sqlite_deliveries import SqliteDeliveries, begin_ending
+from taproof.storage.sqlite_bots import SqliteBots
+from taproof.storage.sqlite_deliveries import begin_ending
+from taproof.storage.sqlite_erasure import SqliteErasure
 from taproof.storage.sqlite_file import migrate_file, open_connections
+from taproof.storage.sqlite_plans import SqlitePlans
+from taproof.storage.sqlite_sealed import SqliteSealed
+from taproof.storage.sqlite_users import SqliteUsers
 
 
-class SqliteStorage(SqliteDeliveries):
+class SqliteStorage(SqliteUsers, SqliteSealed, SqliteBots, SqlitePlans, SqliteErasure):
     """Storage in one SQLite file. See `storage.protocol.Storage` for what each method promises."""
-
-    def __init__(self, reader: apsw.Connection, writer: apsw.Connection, clock: Clock | None) -> None:
-        super().__init__(reader, writer)
-        self._clock = clock
 
     @classmethod
     def open(cls, path: Path, now: int, clock: Clock | None = None) -> Self:
@@ -69,10 +74,6 @@ class SqliteStorage(SqliteDeliveries):
     async def close(self) -> None:
         await self._writer.close()
         self._reader.close()
-
-    def _at_least(self, now: int) -> int:
-        """Return the time that a deadline is held to in a write: nobody may have read "expired" before a decision."""
-        return now if self._clock is None else max(now, self._clock())
 
     async def ping(self) -> None:
         self._read("SELECT 1", ())
@@ -181,11 +182,22 @@ class SqliteStorage(SqliteDeliveries):
     ) -> bool:
         return bool(await self._write(sql.PROMOTE_WEBHOOK_SECRET, (developer_id, project_id, now), entry))
 
-    async def delete_project(self, developer_id: str, project_id: str, *, entry: AuditEntry | None = None) -> bool:
+    async def delete_project(
+        self,
+        developer_id: str,
+        project_id: str,
+        *,
+        usage_since: int = NOTHING_COUNTS,
+        entry: AuditEntry | None = None,
+    ) -> bool:
         def write(connection: apsw.Connection) -> bool:
             if not rows(connection, sql.DELETE_PROJECT, (developer_id, project_id)):
                 return False
             connection.execute(sql.REMEMBER_DELETED_PROJECT, (project_id, developer_id))
+            # What the group of this write has confirmed is counted with it, and not at its end.
+            self._tally.write(connection)
+            self._tally.clear()
+            connection.execute(plan_sql.REMEMBER_USAGE, (developer_id, project_id, usage_since))
             add_entry(connection, entry)
             return True
 
@@ -206,6 +218,7 @@ class SqliteStorage(SqliteDeliveries):
             if erased == 0:
                 connection.execute(sql.ERASE_DAILY_COUNTS, (project_id,))
                 connection.execute(sql.FORGET_ENDPOINT, (project_id,))
+                connection.execute(sql.ERASE_BLOCKS, (project_id,))
                 connection.execute(sql.FORGET_DELETED_PROJECT, (project_id,))
                 erased = 1
             return erased
@@ -214,17 +227,12 @@ class SqliteStorage(SqliteDeliveries):
 
     # ---- the life of a session
 
+    async def read_sign_in_project(self, project_id: str) -> SignInProject | None:
+        found = self._read(sql.READ_SIGN_IN_PROJECT, (project_id,))
+        return sign_in_project_from(found[0]) if found else None
+
     async def create_session(self, session: NewSession, *, public: bool) -> bool:
-        values = (
-            session.key.day,
-            session.key.token_hash,
-            session.id,
-            session.created_at,
-            session.expires_at,
-            session.code_challenge,
-            session.project_id,
-            int(public),
-        )
+        values = new_session_values(session, public=public)
 
         def write(connection: apsw.Connection) -> bool:
             if not rows(connection, sql.CREATE_SESSION, values):
@@ -251,8 +259,10 @@ class SqliteStorage(SqliteDeliveries):
 
         return bool(await self._writer.run(write))
 
-    async def confirm_session(self, key: SessionKey, identity: Identity, now: int, event: Event) -> bool:
-        values = (now, identity.messenger_id, identity.messenger_name, identity.messenger_username, *key)
+    async def confirm_session(
+        self, key: SessionKey, identity: Identity, now: int, event: Event, sealed_phone: bytes | None = None
+    ) -> bool:
+        values = (now, *identity_values(identity), sealed_phone, *key)
 
         def write(connection: apsw.Connection) -> bool:
             found = rows(connection, sql.CONFIRM_SESSION, (*values, self._at_least(now)))
@@ -281,7 +291,7 @@ class SqliteStorage(SqliteDeliveries):
             found = rows(connection, sql.CONSUME_SESSION, (now, *key))
             if not found:
                 return None
-            consumed = consumed_from((*found[0], now))
+            consumed = consumed_from(found[0])
             self._tally.add("used", consumed.project_id, key.day)
             return consumed
 

@@ -96,17 +96,20 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "projects": _columns(
         "id:text developer_id:text name:text secret_key_hash:bytes secret_key_preview:text "
         "sealed_webhook_secret:bytes webhook_url:text is_active:small public_access:small collect_phone:small "
-        "created_at:int sealed_next_webhook_secret:bytes? next_webhook_secret_at:int? secrets_version:small=0"
+        "created_at:int sealed_next_webhook_secret:bytes? next_webhook_secret_at:int? secrets_version:small=0 "
+        "phone_required:small=1 show_context:small=1 match_code:small=0 allowed_origins:text= bot_id:int? "
+        "bot_username:text? sealed_bot_token:bytes? bot_broken_at:int?"
     ),
     "deleted_projects": _columns("id:text developer_id:text"),
     "sessions": _columns(
         "day:day token_hash:bytes id:text project_id:text status:text created_at:int expires_at:int opened_at:int? "
         "opener_id:text? confirmed_at:int? cancelled_at:int? used_at:int? messenger_id:text? messenger_name:text? "
-        "messenger_username:text? code_challenge:bytes? secrets_version:small?"
+        "messenger_username:text? code_challenge:bytes? secrets_version:small? bot_id:int=0 context:text? "
+        "match_code:text? match_choices:text? sealed_phone:bytes? reported_at:int?"
     ),
     "daily_counts": _columns(
         "project_id:text day:day requested:small opened:small confirmed:small used:small cancelled:small "
-        "expired:small unique_users:small latest_users:small"
+        "expired:small unique_users:small latest_users:small reported:small=0"
     ),
     "daily_users": _columns("developer_id:text day:day unique_users:small latest_users:small"),
     "user_days": _columns("developer_id:text messenger_id:text day:day project_id:text"),
@@ -119,11 +122,26 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     ),
     "webhook_endpoints": _columns("project_id:text failing_since:int? off_at:int? off_reason:text? off_url:text?"),
     "ended_webhooks": _columns("project_id:text ended_at:int"),
+    "phone_requests": _columns(
+        "day:day token_hash:bytes session_id:text messenger_id:text bot_id:int sealed_token:bytes asked_at:int "
+        "expires_at:int"
+    ),
+    "blocks": _columns("messenger_id:text project_id:text created_at:int"),
+    "removed_usage": _columns("developer_id:text day:day confirmed:small"),
     "bot_updates": _columns("bot_id:int update_id:int claimed_at:int done:small"),
 }
 """What is moved, by table, in the order of the file: the same columns in both stores."""
 _LATER_TABLES: Final = frozenset(
-    {"webhook_attempts", "webhook_endpoints", "ended_webhooks", "invitations", "audit_entries"}
+    {
+        "webhook_attempts",
+        "webhook_endpoints",
+        "ended_webhooks",
+        "invitations",
+        "audit_entries",
+        "phone_requests",
+        "blocks",
+        "removed_usage",
+    }
 )
 """Those that the export of an older release does not have."""
 

@@ -1,13 +1,13 @@
 """Reads a request's body through a cap on its size and on the time that it takes (contract.md, Everywhere)."""
 
 import asyncio
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, MutableMapping
+from typing import Any, Final
 
 from starlette.types import Receive
 
 from taproof.core.errors import InvalidRequest, PayloadTooLarge
-from taproof.web.body_deadline import BodyDeadline
+from taproof.web.body_deadline import BodyDeadline, late_sentence
 
 BODY_LIMIT: Final = 16 * 1024
 """Bytes of a request body at most."""
@@ -47,27 +47,27 @@ async def read_body(receive: Receive, length: int) -> bytes:
     """
     reading = _deadline.begin()
     try:
-        return await _read(receive, length)
+        message = await receive()
+        body: bytes = message.get("body", b"")
+        # The server gives a body and the news of its end as two messages; once all announced bytes are here the second
+        # is not waited for, which spares the polled path a turn of the event loop.
+        if message["type"] != "http.request" or (len(body) != length and message.get("more_body")):
+            body = await _read_on(message, receive, length)
     except asyncio.CancelledError:
         if _deadline.end(reading):
-            raise InvalidRequest(f"The body took longer than {BODY_SECONDS} seconds. Send it again.") from None
+            raise InvalidRequest(late_sentence(BODY_SECONDS)) from None
         raise
     finally:
         _deadline.end(reading)
+    if len(body) > BODY_LIMIT:
+        raise PayloadTooLarge
+    return body
 
 
-async def _read(receive: Receive, length: int) -> bytes:
-    """Return the body.
-
-    The server gives a body and the news of its end as two messages; once all announced bytes are here the second is
-    not waited for, which spares the polled path a turn of the event loop.
-    """
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    if message["type"] == "http.request" and (len(body) == length or not message.get("more_body")):
-        return _checked(body)
-    chunks = [body]
-    size = len(body)
+async def _read_on(message: MutableMapping[str, Any], receive: Receive, length: int) -> bytes:
+    """Return a body that did not come in one piece; `message` is the first."""
+    chunks = [message.get("body", b"")]
+    size = len(chunks[0])
     while message["type"] == "http.request" and message.get("more_body") and size != length:
         message = await receive()
         chunks.append(message.get("body", b""))
@@ -76,10 +76,4 @@ async def _read(receive: Receive, length: int) -> bytes:
             raise PayloadTooLarge
     if message["type"] != "http.request":
         raise InvalidRequest(_CUT_SHORT)
-    return _checked(b"".join(chunks))
-
-
-def _checked(body: bytes) -> bytes:
-    if len(body) > BODY_LIMIT:
-        raise PayloadTooLarge
-    return body
+    return b"".join(chunks)

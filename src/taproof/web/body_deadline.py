@@ -7,6 +7,11 @@ second looks after all bodies that are being read, and none runs while there are
 import asyncio
 from typing import Any, Final
 
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from taproof.core.errors import InvalidRequest
+from taproof.web.errors import send_error
+
 _EVERY: Final = 1.0
 
 
@@ -48,3 +53,54 @@ class BodyDeadline:
             self._loop.call_later(_EVERY, self._tick)
         else:
             self._loop = None
+
+
+class BodiesInTime:
+    """ASGI middleware for applications that read bodies by themselves: a body that is late is the end of its request.
+
+    To the application it looks as if the client had gone away; the client gets the answer that it gets elsewhere.
+
+    Args:
+        app: the application.
+        seconds: how long a whole body may take to arrive.
+    """
+
+    def __init__(self, app: ASGIApp, seconds: float) -> None:
+        self._app = app
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        deadline = asyncio.get_running_loop().time() + self._seconds
+        is_whole = is_late = is_answered = False
+
+        async def receive_in_time() -> Message:
+            nonlocal is_whole, is_late
+            if is_whole:  # What comes now is only the end of the connection, which may take as long as it likes.
+                return await receive()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError:
+                is_late = True
+                return {"type": "http.disconnect"}
+            is_whole = not message.get("more_body", False)
+            return message
+
+        async def send_unless_late(message: Message) -> None:
+            nonlocal is_answered
+            if not is_late or is_answered:
+                is_answered = True
+                await send(message)
+
+        await self._app(scope, receive_in_time, send_unless_late)
+        if is_late and not is_answered:
+            await send_error(send, InvalidRequest(late_sentence(self._seconds)))
+
+
+def late_sentence(seconds: float) -> str:
+    """Return what is said of a body that took longer than so many seconds."""
+    return f"The body took longer than {seconds:g} seconds. Send it again."

@@ -9,15 +9,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Final, TypeVar, cast
 
-from fastapi import Depends, FastAPI, Query, Request, Response
+from fastapi import Depends, FastAPI, Path, Query, Request, Response
 from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
 from taproof.core.errors import InvalidRequest
 from taproof.core.model import Actor, DeliveryState, Developer, EventType, Status
 from taproof.service.analytics import AnalyticsReader, Window
 from taproof.service.audit import AuditLog
+from taproof.service.bots import Bots
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
+from taproof.service.erasure import Erasure
+from taproof.service.plans import Plans
 from taproof.service.projects import Projects, Rotation
 from taproof.service.sessions import Sessions
 from taproof.web import schemas, showing
@@ -43,10 +46,15 @@ def build_developer_api(
     deliveries: Deliveries,
     *,
     audit: AuditLog,
+    bots: Bots,
+    plans: Plans,
+    erasure: Erasure,
     metrics: Metrics,
 ) -> FastAPI:
     """Return the application that answers `/api/v1/dev/*`; requests must come with their whole path."""
-    api = DeveloperApi(developers, projects, sessions, analytics, deliveries, audit=audit)
+    api = DeveloperApi(
+        developers, projects, sessions, analytics, deliveries, audit=audit, bots=bots, plans=plans, erasure=erasure
+    )
     app = FastAPI(
         docs_url=None,
         redoc_url=None,
@@ -130,6 +138,11 @@ MessengerId = Annotated[
     Annotated[str, WithJsonSchema({"type": "string", "pattern": "^[0-9]{1,20}$"})] | None,
     Query(description="Sessions that this messenger account confirmed."),
 ]
+UserId = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "pattern": "^[0-9]{1,20}$"}),
+    Path(description="The user's messenger account.", examples=["123456789"]),
+]
 Cursor = Annotated[
     Annotated[str, WithJsonSchema({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,100}$"})] | None,
     Query(description="The next_cursor of the page before. Left out: the first page."),
@@ -148,6 +161,9 @@ class DeveloperApi:
         deliveries: Deliveries,
         *,
         audit: AuditLog,
+        bots: Bots,
+        plans: Plans,
+        erasure: Erasure,
     ) -> None:
         self._developers = developers
         self._projects = projects
@@ -155,6 +171,9 @@ class DeveloperApi:
         self._analytics = analytics
         self._deliveries = deliveries
         self._audit = audit
+        self._bots = bots
+        self._plans = plans
+        self._erasure = erasure
 
     async def authenticate(self, request: Request, response: Response) -> None:
         """Recognise the caller of any endpoint. What it then answers may hold secrets and is not to be cached."""
@@ -165,9 +184,9 @@ class DeveloperApi:
         request.state.actor = Actor(developer, "access_token", token.id, address)
         response.headers["Cache-Control"] = "no-store"
 
-    async def read_account(self, caller: Caller) -> schemas.AccountAnswer:
+    async def read_account(self, caller: Caller) -> schemas.OwnAccountAnswer:
         """Return the account that the access token belongs to: a way to check that the token is valid."""
-        return showing.account(caller)
+        return showing.own_account(caller, await self._plans.read_usage(caller))
 
     async def list_projects(self, caller: Caller) -> schemas.ProjectListAnswer:
         """Return all of your projects, oldest first."""
@@ -178,13 +197,19 @@ class DeveloperApi:
         self, writer: Writer, body: Annotated[schemas.CreateProject, _body(schemas.CreateProject)]
     ) -> schemas.CreatedProjectAnswer:
         """Create a project. Keep its secret_key: it is shown this once."""
-        project, secrets = await self._projects.create_project(
+        create = partial(
+            self._projects.create_project,
             writer,
             body.name,
             webhook_url=body.webhook_url,
             public_access=body.public_access,
             collect_phone=body.collect_phone,
+            phone_required=body.phone_required,
+            show_context=body.show_context,
+            match_code=body.match_code == "on",
+            allowed_origins=body.allowed_origins,
         )
+        project, secrets = await self._bots.create_project(writer, create, body.bot_token)
         return showing.created_project(project, secrets)
 
     async def read_project(self, caller: Caller, project_id: schemas.ProjectId) -> schemas.ProjectAnswer:
@@ -198,7 +223,8 @@ class DeveloperApi:
         body: Annotated[schemas.UpdateProject, _body(schemas.UpdateProject)],
     ) -> schemas.ProjectAnswer:
         """Change a project. Fields that are left out stay as they are."""
-        return showing.project(await self._projects.update_project(writer, project_id, body.as_changes()))
+        changes, bot_token = body.as_changes(), body.new_bot_token()
+        return showing.project(await self._bots.update_project(writer, project_id, changes, bot_token))
 
     async def delete_project(self, writer: Writer, project_id: schemas.ProjectId) -> schemas.DeletedAnswer:
         """Delete a project with its sessions and analytics. This cannot be undone."""
@@ -299,6 +325,13 @@ class DeveloperApi:
         """Return one session, as the list shows it."""
         return showing.session(await self._sessions.read_session(caller, session_id))
 
+    async def erase_user(self, writer: Writer, messenger_id: UserId) -> schemas.ErasedAnswer:
+        """Erase what your projects keep of a user: sessions, phone number, webhook events, also those still to be sent.
+
+        Counts stay, without the user. This cannot be undone; calling it again is safe. It may take some seconds.
+        """
+        return schemas.ErasedAnswer(erased=await self._erasure.erase_user(writer, messenger_id))
+
     async def read_analytics(
         self, caller: Caller, days: Days = 30, project_id: OneProject = None
     ) -> schemas.AnalyticsAnswer:
@@ -348,6 +381,8 @@ class DeveloperApi:
                 tags=[tag],
                 operation_id=endpoint.__name__,
                 summary=endpoint.__name__.replace("_", " ").capitalize(),
+                # So that a field which is there only at times is left out at others.
+                response_model_exclude_unset=True,
                 openapi_extra=None if body is None else _documented_body(body, required=body_required),
             )
 
@@ -371,6 +406,7 @@ class DeveloperApi:
         add(webhooks, "POST", "/deliveries/{delivery_id}/resend", self.resend_delivery)
         add("Sessions and analytics", "GET", "/sessions", self.list_sessions)
         add("Sessions and analytics", "GET", "/sessions/{session_id}", self.read_session)
+        add("Sessions and analytics", "DELETE", "/users/{messenger_id}", self.erase_user)
         add("Sessions and analytics", "GET", "/analytics", self.read_analytics)
         add("Access tokens", "GET", "/tokens", self.list_access_tokens)
         add("Access tokens", "POST", "/tokens", self.create_access_token, schemas.CreateAccessToken)

@@ -23,6 +23,9 @@ from taproof.core.errors import (
     AccessDenied,
     AccessTokenNotFound,
     AuthorizationPending,
+    BotBroken,
+    BotTaken,
+    BotTokenRefused,
     CodeVerifierMissing,
     ConsoleSessionNotFound,
     DeliveryNotFound,
@@ -41,11 +44,14 @@ from taproof.core.errors import (
     NoRotation,
     NotFound,
     NotTheFirst,
+    OriginNotAllowed,
     OwnerOnly,
     PayloadTooLarge,
+    PlanLimitReached,
     ProjectNotFound,
     ProjectPaused,
     PublicAccessDisabled,
+    RateLimited,
     RotationUnderWay,
     SessionNotFound,
     SignInNotFound,
@@ -62,6 +68,11 @@ RawHeaders = list[tuple[bytes, bytes]]
 STATUSES: Final[dict[type[TaproofError], HTTPStatus]] = {
     InvalidRequest: HTTPStatus.BAD_REQUEST,
     ProjectPaused: HTTPStatus.BAD_REQUEST,
+    OriginNotAllowed: HTTPStatus.BAD_REQUEST,
+    BotBroken: HTTPStatus.BAD_REQUEST,
+    BotTaken: HTTPStatus.BAD_REQUEST,
+    BotTokenRefused: HTTPStatus.BAD_REQUEST,
+    PlanLimitReached: HTTPStatus.BAD_REQUEST,
     CodeVerifierMissing: HTTPStatus.BAD_REQUEST,
     HttpsRequired: HTTPStatus.BAD_REQUEST,
     DeveloperExists: HTTPStatus.BAD_REQUEST,
@@ -90,6 +101,7 @@ STATUSES: Final[dict[type[TaproofError], HTTPStatus]] = {
     SignInNotFound: HTTPStatus.NOT_FOUND,
     MethodNotAllowed: HTTPStatus.METHOD_NOT_ALLOWED,
     PayloadTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    RateLimited: HTTPStatus.TOO_MANY_REQUESTS,
     StoreUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     MessengerUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     InternalError: HTTPStatus.INTERNAL_SERVER_ERROR,
@@ -134,9 +146,15 @@ def error_response(
         (b"cache-control", b"no-store"),
         (b"x-error-code", error.code.encode()),
         *STATUS_HEADERS.get(status, ()),
+        *retry_after(error),
         *extra_headers,
     ]
     return status.value, headers, body
+
+
+def retry_after(error: TaproofError) -> RawHeaders:
+    """Return the header that tells who called too often when to come back; none for another error."""
+    return [(b"retry-after", b"%d" % error.retry_after)] if isinstance(error, RateLimited) else []
 
 
 def bearer_token(scope: MutableMapping[str, Any]) -> str | None:

@@ -11,7 +11,15 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 from taproof.core.clock import DAY, SECOND, Clock
-from taproof.core.errors import AccessDenied, AuthorizationPending, ExpiredToken, InvalidRequest, MethodNotAllowed
+from taproof.core.errors import (
+    AccessDenied,
+    AuthorizationPending,
+    ExpiredToken,
+    InvalidRequest,
+    MethodNotAllowed,
+    RateLimited,
+    SignInNotFound,
+)
 from taproof.core.model import Actor
 from taproof.core.names import name_problem
 from taproof.service.console_sign_in import TERMINAL, ConsoleSignIn
@@ -19,6 +27,7 @@ from taproof.service.developers import Developers
 from taproof.web.errors import error_response
 from taproof.web.json_body import Receive, Scope, read_json_object
 from taproof.web.metrics import Metrics
+from taproof.web.rate_limits import RateLimits
 from taproof.web.session_api import Headers, Send, text_field, until_gone, wait_seconds
 
 WAIT_LIMIT: Final = 25
@@ -39,7 +48,15 @@ _NO_DEVELOPER: Final = (
 class LoginApi:
     """Answers the two login endpoints. Each public method is an ASGI application."""
 
-    def __init__(self, console_sign_in: ConsoleSignIn, developers: Developers, metrics: Metrics, clock: Clock) -> None:
+    def __init__(
+        self,
+        console_sign_in: ConsoleSignIn,
+        developers: Developers,
+        metrics: Metrics,
+        limits: RateLimits,
+        clock: Clock,
+    ) -> None:
+        self._limits = limits
         self._console_sign_in = console_sign_in
         self._developers = developers
         self._metrics = metrics
@@ -55,6 +72,7 @@ class LoginApi:
 
     async def _start(self, scope: Scope, receive: Receive) -> dict[str, Any]:
         await read_json_object(scope, receive)
+        self._limits.start_sign_in(scope)
         started = await self._console_sign_in.start(TERMINAL)
         return {
             "device_code": started.sealed,
@@ -70,9 +88,16 @@ class LoginApi:
         # Before anything is consumed: whoever has confirmed should not have to do so again for a slip in the name.
         if (problem := name_problem(name)) is not None:
             raise InvalidRequest(f"name {problem}.")
-        if "wait" in body:
-            await self._wait(device_code, wait_seconds(body["wait"], WAIT_LIMIT), receive)
-        seen = await self._console_sign_in.read(device_code, TERMINAL)
+        seconds = wait_seconds(body["wait"], WAIT_LIMIT) if "wait" in body else 0
+        if too_soon := self._limits.refuse_poll(scope, "", device_code, None):
+            raise RateLimited(too_soon)
+        try:
+            if seconds:
+                await self._wait(device_code, seconds, receive)
+            seen = await self._console_sign_in.read(device_code, TERMINAL)
+        except SignInNotFound as error:
+            self._limits.poll_failed(scope, "", device_code, None, error)
+            raise
         if seen.status == "pending":
             raise AuthorizationPending
         if seen.status == "cancelled":

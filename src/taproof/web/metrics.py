@@ -6,12 +6,17 @@
 | `taproof_polls_total` | `status` | answered verify calls, by the status that they answered |
 | `taproof_waiting_calls` | none | verify calls that wait for their session to leave pending, just now |
 | `taproof_waits_without_place_total` | none | verify calls with `wait` that were answered at once: too many waited |
+| `taproof_rate_limited_total` | `limit` | calls that were refused because there were too many, by the limit |
 | `taproof_developer_requests_total` | `method`, `route`, `status` | answered requests to the developer API |
 | `taproof_webhook_attempts_total` | `outcome` | attempts to deliver a webhook event, by how they ended |
 | `taproof_webhook_dead_letters_total` | none | webhook events that were given up |
 | `taproof_webhook_oldest_due_seconds` | none | for how long the oldest due webhook event has been waiting |
+| `taproof_own_bots` | `state` | bots of projects that run (`running`), and that the messenger refuses (`broken`) |
 | `taproof_info` | `version` | always 1: the release that runs |
 | `process_*` | none | CPU, memory, file descriptors and start time of this process |
+
+The limits are `generate_address`, `generate_project`, `verify_session`, `verify_unknown`, `sign_in` and `credential`:
+see docs/reference/retention-and-limits.md.
 
 An attempt's outcome is `delivered`, `retried` (it failed, and is made again later), `dead` (it failed, and was the last
 one), `turned_off` (the same, and the project's webhook was turned off), `skipped` (nothing was sent, since the
@@ -25,7 +30,7 @@ import os
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Final, get_args
+from typing import Final, Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Info, Metric, ProcessCollector, values
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
@@ -35,6 +40,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from taproof.core.model import Status
 from taproof.service.webhooks import Outcome
 
+LimitName = Literal["generate_address", "generate_project", "verify_session", "verify_unknown", "sign_in", "credential"]
+"""The limits of `rate_limits.py`."""
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
@@ -62,8 +69,8 @@ class Metrics:
         version: the release.
         shared: where all processes of this port count, after `share_metrics`.
 
-    `sessions_created` and the children in `polls`, by status, are bound beforehand: on the polled path counting is
-    one call.
+    `sessions_created` and the children in `polls`, by status, and in `rate_limited`, by limit, are bound beforehand: on
+    the polled path counting is one call.
     """
 
     def __init__(self, exposed: CollectorRegistry, version: str, shared: Path | None = None) -> None:
@@ -86,6 +93,13 @@ class Metrics:
             "Verify calls with wait that were answered at once, because too many waited.",
             registry=registry,
         )
+        limited = Counter(
+            "taproof_rate_limited_total",
+            "Calls that were refused because there were too many.",
+            ["limit"],
+            registry=registry,
+        )
+        self.rate_limited: dict[str, Counter] = {limit: limited.labels(limit) for limit in get_args(LimitName)}
         self.developer_requests = Counter(
             "taproof_developer_requests_total",
             "Answered requests to the developer API.",
@@ -109,6 +123,15 @@ class Metrics:
             registry=registry,
             multiprocess_mode="livemax",
         )
+        # One process runs them all; every other one says 0.
+        own_bots = Gauge(
+            "taproof_own_bots",
+            "Bots of projects, by whether they run or the messenger refuses their token.",
+            ["state"],
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self._own_bots = {state: own_bots.labels(state) for state in ("running", "broken")}
         Info("taproof", "The release that runs.", registry=exposed).info({"version": version})
         if shared is None:
             ProcessCollector(registry=exposed)
@@ -125,6 +148,11 @@ class Metrics:
     def show_oldest_due(self, seconds: float) -> None:
         """Show for how many seconds the oldest due webhook event has been waiting; 0 when none is."""
         self._webhook_oldest_due.set(seconds)
+
+    def show_own_bots(self, running: int, broken: int) -> None:
+        """Show how many bots of projects this process runs, and how many of all it knows to be broken."""
+        self._own_bots["running"].set(running)
+        self._own_bots["broken"].set(broken)
 
 
 class _EachProcess(Collector):

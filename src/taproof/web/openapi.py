@@ -60,6 +60,7 @@ _ANYWHERE: Final = ("BadRequest", "MethodNotAllowed", "InternalError")
 _SHARED: Final = (*_ANYWHERE, "StoreUnavailable")
 _BAD_REQUESTS: Final = {
     "create_project": "BadProject",
+    "update_project": "BadProjectChange",
     "create_access_token": "BadAccessToken",
     "rotate_webhook_secret": "BadRotation",
     "promote_webhook_secret": "BadPromotion",
@@ -67,6 +68,7 @@ _BAD_REQUESTS: Final = {
     "resend_delivery": "BadSend",
 }
 """Developer endpoints that have a 400 of their own."""
+_ASKS_MESSENGER: Final = frozenset({"create_project", "update_project"})
 
 
 def build_openapi(app: FastAPI) -> dict[str, Any]:
@@ -94,7 +96,8 @@ def _complete(operation: dict[str, Any]) -> None:
     """Add to FastAPI's description of a developer endpoint what it does not know."""
     parameters = operation.get("parameters", [])
     bad_request = _BAD_REQUESTS.get(operation["operationId"], "BadRequest")
-    possible = [bad_request, "MethodNotAllowed", "InternalError", "StoreUnavailable", "InvalidAccessToken"]
+    unavailable = "StoreOrMessengerUnavailable" if operation["operationId"] in _ASKS_MESSENGER else "StoreUnavailable"
+    possible = [bad_request, "MethodNotAllowed", "InternalError", unavailable, "InvalidAccessToken"]
     if "requestBody" in operation:
         possible.append("PayloadTooLarge")
     names = {parameter["name"] for parameter in parameters}

@@ -6,6 +6,9 @@ from taproof.core.errors import (
     AccessDenied,
     AccessTokenNotFound,
     AuthorizationPending,
+    BotBroken,
+    BotTaken,
+    BotTokenRefused,
     CodeVerifierMissing,
     DeliveryNotFound,
     ExpiredToken,
@@ -17,10 +20,13 @@ from taproof.core.errors import (
     MessengerUnavailable,
     MethodNotAllowed,
     NoRotation,
+    OriginNotAllowed,
     PayloadTooLarge,
+    PlanLimitReached,
     ProjectNotFound,
     ProjectPaused,
     PublicAccessDisabled,
+    RateLimited,
     RotationUnderWay,
     SessionNotFound,
     SignInNotFound,
@@ -35,6 +41,9 @@ from taproof.web.errors import STATUSES
 _MEANINGS: Final[dict[type[TaproofError], str]] = {
     InvalidRequest: "The request is not valid; the sentence names what is wrong.",
     ProjectPaused: "The project is paused: its is_active is false.",
+    BotBroken: "The messenger refuses the token of the project's bot: its bot_broken_at is set.",
+    BotTaken: "The bot with this bot_token serves another project, or is the service's own.",
+    BotTokenRefused: "The messenger knows no bot with this bot_token.",
     WebhookNotSet: "The project has no webhook_url.",
     RotationUnderWay: "The webhook secret is being rotated already.",
     NoRotation: "The webhook secret is not being rotated.",
@@ -56,18 +65,24 @@ _MEANINGS: Final[dict[type[TaproofError], str]] = {
     DeliveryNotFound: "There is no delivery with this delivery_id, or it is not yours.",
     MethodNotAllowed: "The address does not answer this method.",
     PayloadTooLarge: "The body is larger than 16 KiB.",
+    OriginNotAllowed: "The page's origin is not among the project's allowed_origins.",
+    PlanLimitReached: "The developer's plan has no room for another project, or for more sign-ins in this month.",
+    RateLimited: "Too many calls came from this client address, or for this session or project. Nothing was done, and "
+    "nothing was used up.",
     InternalError: "A bug in the service.",
     StoreUnavailable: "The store cannot be reached just now.",
-    MessengerUnavailable: "The messenger cannot be reached just now, so there is no deeplink to show.",
+    MessengerUnavailable: "The messenger cannot be reached just now: there is no deeplink to show, or a bot_token "
+    "cannot be checked.",
 }
 _FAILURES: Final[dict[str, tuple[type[TaproofError], ...]]] = {
     "BadRequest": (InvalidRequest, HttpsRequired),
-    "BadStart": (InvalidRequest, ProjectPaused, HttpsRequired),
+    "BadStart": (InvalidRequest, ProjectPaused, OriginNotAllowed, BotBroken, PlanLimitReached, HttpsRequired),
     "BadRead": (InvalidRequest, CodeVerifierMissing, HttpsRequired),
     "BadSend": (InvalidRequest, WebhookNotSet, HttpsRequired),
     "BadRotation": (InvalidRequest, RotationUnderWay, HttpsRequired),
     "BadPromotion": (InvalidRequest, NoRotation, HttpsRequired),
-    "BadProject": (InvalidRequest, TooManyProjects, HttpsRequired),
+    "BadProject": (InvalidRequest, BotTokenRefused, BotTaken, PlanLimitReached, TooManyProjects, HttpsRequired),
+    "BadProjectChange": (InvalidRequest, BotTokenRefused, BotTaken, HttpsRequired),
     "BadAccessToken": (InvalidRequest, TooManyAccessTokens, HttpsRequired),
     "BadLogin": (
         InvalidRequest,
@@ -88,6 +103,7 @@ _FAILURES: Final[dict[str, tuple[type[TaproofError], ...]]] = {
     "DeliveryNotFound": (DeliveryNotFound,),
     "MethodNotAllowed": (MethodNotAllowed,),
     "PayloadTooLarge": (PayloadTooLarge,),
+    "RateLimited": (RateLimited,),
     "InternalError": (InternalError,),
     "StoreUnavailable": (StoreUnavailable,),
     "StoreOrMessengerUnavailable": (StoreUnavailable, MessengerUnavailable),
@@ -128,7 +144,7 @@ def _failure(errors: tuple[type[TaproofError], ...]) -> dict[str, Any]:
             "example": errors[0].code,
         }
     }
-    extra = {401: "WWW-Authenticate", 405: "Allow", 503: "Retry-After"}.get(status)
+    extra = {401: "WWW-Authenticate", 405: "Allow", 429: "Retry-After", 503: "Retry-After"}.get(status)
     if extra is not None:
         headers[extra] = {"required": True, "schema": {"type": "string"}}
     return {

@@ -107,7 +107,7 @@ def _operation(
                     "description": "Successful Response",
                     "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{answer}"}}},
                 },
-                **failures(*failed, "MethodNotAllowed", "PayloadTooLarge", "InternalError"),
+                **failures(*failed, "MethodNotAllowed", "PayloadTooLarge", "RateLimited", "InternalError"),
             },
         }
     }

@@ -54,6 +54,12 @@ _CODE_VERIFIER: Final = {
 }
 _OPTIONAL: Final = (_OPTIONAL_PROJECT_ID, _WAIT, _CODE_CHALLENGE, _CODE_CHALLENGE_METHOD, _CODE_VERIFIER)
 _BINDING: Final = {"code_challenge": _CODE_CHALLENGE, "code_challenge_method": _CODE_CHALLENGE_METHOD}
+PHONE: Final = {
+    "type": "string",
+    "pattern": "^\\+[1-9][0-9]{4,14}$",
+    "description": "In E.164 form. Left out unless the project collects phone numbers and the user gave theirs.",
+    "examples": ["+4915123456789"],
+}
 TIME: Final = {"type": "string", "format": "date-time", "examples": ["2026-11-20T22:44:03.127Z"]}
 
 SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
@@ -68,6 +74,12 @@ SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
                 "examples": ["https://t.me/acme_sign_in_bot?start=UHbqfTr3m0h7xYk2Vw9cLr5sZ8dA1eB4gJ6nP0tQ3vE"],
             },
             "expires_at": {**TIME, "description": "From then on a pending session is expired."},
+            "match_code": {
+                "type": "string",
+                "description": "Only when the project's match_code is on: show it beside the deeplink, on the same "
+                "page. The user picks it out of three in the messenger; another one cancels.",
+                "examples": ["42"],
+            },
         },
         "required": ["session_token", "deeplink", "expires_at"],
     },
@@ -92,6 +104,7 @@ SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
                 "description": 'null when the user has none (in the proof, and in GET /dev/sessions, it is "" then).',
                 "examples": ["ada"],
             },
+            "messenger_phone": PHONE,
             "confirmed_at": TIME,
             "proof": {
                 "type": "string",
@@ -104,6 +117,23 @@ SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
     "Verification": {
         "description": "The status of a session.",
         "oneOf": [{"$ref": "#/components/schemas/UndecidedOrOver"}, {"$ref": "#/components/schemas/Confirmed"}],
+    },
+}
+
+
+_RATE_LIMIT_FIELDS: Final[dict[str, Any]] = {
+    "RateLimit-Policy": {
+        "description": "The limit that counts for this caller: so many within so many seconds. Also with 429. Left out "
+        "when there is none. See draft-ietf-httpapi-ratelimit-headers.",
+        "required": False,
+        "schema": {"type": "string"},
+        "example": '"address";q=60;w=60',
+    },
+    "RateLimit": {
+        "description": "How many calls are left of it, and in how many seconds it is one more.",
+        "required": False,
+        "schema": {"type": "string"},
+        "example": '"address";r=59;t=1',
     },
 }
 
@@ -129,9 +159,12 @@ def _operation(verb: str, summary: str, description: str, fields: dict[str, Any]
             "responses": {
                 "200": {
                     "description": "Successful Response",
+                    **({"headers": _RATE_LIMIT_FIELDS} if verb.startswith("generate") else {}),
                     "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{answer}"}}},
                 },
-                **failures(*_SIGN_IN_FAILURES[verb], "MethodNotAllowed", "PayloadTooLarge", "InternalError"),
+                **failures(
+                    *_SIGN_IN_FAILURES[verb], "MethodNotAllowed", "PayloadTooLarge", "RateLimited", "InternalError"
+                ),
             },
         }
     }

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from taproof.core.model import EventType
 from taproof.service.webhooks import SEND_TIMEOUT
-from taproof.web.openapi_sign_in import PROJECT_ID, SESSION_TOKEN, TIME
+from taproof.web.openapi_sign_in import PHONE, PROJECT_ID, SESSION_TOKEN, TIME
 
 _EVENT_ID: Final[dict[str, Any]] = {
     "type": "string",
@@ -75,7 +75,7 @@ def _body(event: EventType, description: str, fields: dict[str, Any]) -> dict[st
         "type": "object",
         "description": f"{description} Newer releases may send more fields.",
         "properties": properties,
-        "required": list(properties),
+        "required": [name for name in properties if name != "messenger_phone"],
     }
 
 
@@ -119,6 +119,7 @@ WEBHOOK_SCHEMAS: Final[dict[str, Any]] = {
                 "description": "null when the user has none.",
                 "examples": ["ada"],
             },
+            "messenger_phone": PHONE,
             "confirmed_at": TIME,
         },
     ),

@@ -16,6 +16,7 @@ from taproof.core.webhook_url import WEBHOOK_URL_LIMIT
 from taproof.service.projects import OVERLAP_LIMIT
 from taproof.storage.protocol import ATTEMPTS_SHOWN
 from taproof.web.instants import read_instant
+from taproof.web.project_fields import AllowedOrigins, CollectPhone, MatchCode, PhoneRequired, ShowContext, stored
 
 _PRINTED: Final = r"[^\u0000-\u001f\u007f-\u009f\u2028\u2029]"
 """Any character but control characters and line breaks, as a regular expression of ECMA 262."""
@@ -65,12 +66,13 @@ WebhookUrl = Annotated[
     ),
 ]
 PublicAccess = Annotated[bool, Field(description="Whether the public session endpoints answer for this project.")]
-CollectPhone = Annotated[
-    bool,
+BotToken = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "maxLength": 117, "pattern": "^$|^[1-9][0-9]{0,15}:[A-Za-z0-9_-]{30,100}$"}),
     Field(
-        description="A setting that is stored, and may be true on the pro and business plans only. This version does "
-        "not ask for phone numbers yet.",
-        examples=[False],
+        description="The token of a bot of the project's own, from @BotFather: sign-in links lead to it, and it asks "
+        'people to confirm. Checked with the messenger, kept encrypted, never shown again. "": the service\'s own bot.',
+        examples=["7000000001:AAGkBS3d0c7Vw1FhQ9pRz2XyTtUuWvJjKkL"],
     ),
 ]
 
@@ -86,6 +88,11 @@ class CreateProject(_Request):
     webhook_url: WebhookUrl = ""
     public_access: PublicAccess = True
     collect_phone: CollectPhone = False
+    phone_required: PhoneRequired = True
+    show_context: ShowContext = True
+    match_code: MatchCode = "off"
+    allowed_origins: AllowedOrigins = Field(default_factory=list)
+    bot_token: BotToken = ""
 
 
 class UpdateProject(_Request):
@@ -96,10 +103,19 @@ class UpdateProject(_Request):
     is_active: bool = Field(default_factory=bool, description="false pauses the project: it starts no new sign-ins.")
     public_access: PublicAccess = Field(default_factory=bool)
     collect_phone: CollectPhone = Field(default_factory=bool)
+    phone_required: PhoneRequired = Field(default_factory=bool)
+    show_context: ShowContext = Field(default_factory=bool)
+    match_code: MatchCode = Field(default_factory=lambda: "off")
+    allowed_origins: AllowedOrigins = Field(default_factory=list)
+    bot_token: BotToken = Field(default_factory=str)
 
     def as_changes(self) -> ProjectChanges:
-        """Return the fields that were sent."""
-        return ProjectChanges(**self.model_dump(exclude_unset=True))
+        """Return the fields that were sent, but for the bot's token."""
+        return ProjectChanges(**stored(self.model_dump(exclude_unset=True, exclude={"bot_token"})))
+
+    def new_bot_token(self) -> str | None:
+        """Return the bot's token, None when it was not sent."""
+        return self.bot_token if "bot_token" in self.model_fields_set else None
 
 
 class RotateWebhookSecret(_Request):
@@ -140,6 +156,23 @@ class AccountAnswer(BaseModel):
     plan: Plan = Field(examples=["free"])
 
 
+class UsageAnswer(BaseModel):
+    """What a developer uses of their plan. A limit of null is none."""
+
+    projects: int = Field(examples=[2])
+    projects_limit: int | None = Field(examples=[3])
+    sign_ins_this_month: int = Field(
+        description="Sign-ins that were started in this calendar month (UTC), and confirmed.", examples=[812]
+    )
+    sign_ins_limit: int | None = Field(examples=[1000])
+
+
+class OwnAccountAnswer(AccountAnswer):
+    """The account that an access token belongs to."""
+
+    usage: UsageAnswer
+
+
 class WebhookTurnedOffAnswer(BaseModel):
     """A webhook that the service has turned off."""
 
@@ -159,6 +192,10 @@ class ProjectAnswer(BaseModel):
     is_active: bool = Field(description="false: the project is paused.", examples=[True])
     public_access: PublicAccess
     collect_phone: CollectPhone
+    phone_required: PhoneRequired
+    show_context: ShowContext
+    match_code: MatchCode
+    allowed_origins: AllowedOrigins
     created_at: Time
     sessions_count: int = Field(description="Sessions ever started.", examples=[1200])
     confirmed_count: int = Field(description="Sessions that were confirmed.", examples=[1050])
@@ -169,6 +206,14 @@ class ProjectAnswer(BaseModel):
     )
     webhook_turned_off: WebhookTurnedOffAnswer | None = Field(
         description="Why the service has emptied webhook_url; null once a webhook_url is set, also the same one again.",
+        examples=[None],
+    )
+    bot_username: str | None = Field(
+        description="The bot of the project's own, without @; null: the service's own bot asks.", examples=["shop_bot"]
+    )
+    bot_broken_at: Time | None = Field(
+        description="Since when the messenger refuses that bot's token. No sign-ins start until bot_token is set "
+        "again; another bot never takes its place.",
         examples=[None],
     )
 
@@ -215,6 +260,12 @@ class DeletedAnswer(BaseModel):
     deleted: Literal[True]
 
 
+class ErasedAnswer(BaseModel):
+    """What was kept of a user is gone."""
+
+    erased: bool = Field(description="false: there was nothing.", examples=[True])
+
+
 class SessionAnswer(BaseModel):
     """One sign-in session. The session token is not kept, so it is not shown."""
 
@@ -228,9 +279,15 @@ class SessionAnswer(BaseModel):
     messenger_username: str | None = Field(
         description='null until the user confirms; from then on "" when the user has none.', examples=["ada"]
     )
+    messenger_phone: str = Field(
+        default_factory=str,
+        description="In E.164 form. Left out unless the project collects phone numbers and the user gave theirs.",
+        examples=["+4915123456789"],
+    )
     status: Status = Field(examples=["used"])
     created_at: Time
     confirmed_at: Time | None = Field(description="null until the user confirms.")
+    reported_at: Time | None = Field(description='When the user said "This wasn\'t me"; null if they have not.')
 
 
 class SessionPageAnswer(BaseModel):
@@ -306,6 +363,7 @@ class DayAnswer(BaseModel):
     cancelled: int
     expired: int
     unique_users: int = Field(description="Distinct users who confirmed.")
+    reported: int = Field(description="Sessions whose user said that it was not them.")
 
 
 class FunnelAnswer(BaseModel):
@@ -317,6 +375,10 @@ class FunnelAnswer(BaseModel):
     used: int
     cancelled: int
     expired: int
+    reported: int = Field(
+        description="Sessions whose user said that it was not them, before or after confirming: each is also counted "
+        "in the steps that it reached."
+    )
 
 
 class ProjectNameAnswer(BaseModel):

@@ -12,12 +12,14 @@ from pydantic_core import to_json
 
 from taproof.core.clock import iso8601
 from taproof.core.code_challenge import METHOD
-from taproof.core.errors import InvalidRequest, MethodNotAllowed
+from taproof.core.errors import InvalidRequest, MethodNotAllowed, RateLimited, TaproofError
+from taproof.core.request_context import Requester
 from taproof.service.projects import Projects
-from taproof.service.signin import CreatedSession, SignIn, Verification
+from taproof.service.signin import NOBODY_KNOWN, CreatedSession, SignIn, Verification
 from taproof.web.errors import bearer_token, error_response
 from taproof.web.json_body import Receive, Scope, read_json_object
 from taproof.web.metrics import Metrics
+from taproof.web.rate_limits import POLL_REFUSALS, GenerateCall, RateLimits
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
@@ -26,7 +28,7 @@ _HEADERS: Final[Headers] = [(b"content-type", b"application/json"), (b"cache-con
 _ANY_ORIGIN: Final[Headers] = [(b"access-control-allow-origin", b"*")]
 _ANY_ORIGIN_ERROR: Final[Headers] = [
     *_ANY_ORIGIN,
-    (b"access-control-expose-headers", b"X-Error-Code, Retry-After"),
+    (b"access-control-expose-headers", b"X-Error-Code, Retry-After, RateLimit, RateLimit-Policy"),
 ]
 WAIT_LIMIT: Final = 30
 """Seconds that a call may wait at most: RFC 6202, section 5.5, calls 30 safe; many proxies give up after 60."""
@@ -46,11 +48,13 @@ def verified_answer(verification: Verification) -> dict[str, Any]:
     identity = verification.identity
     if identity is None or verification.confirmed_at is None:
         return {"status": verification.status}
+    phone = {} if identity.messenger_phone is None else {"messenger_phone": identity.messenger_phone}
     return {
         "status": verification.status,
         "messenger_id": identity.messenger_id,
         "messenger_name": identity.messenger_name,
         "messenger_username": identity.messenger_username or None,
+        **phone,
         "confirmed_at": iso8601(verification.confirmed_at),
         "proof": verification.proof,
     }
@@ -59,15 +63,17 @@ def verified_answer(verification: Verification) -> dict[str, Any]:
 class SessionApi:
     """Answers generate and verify, public and server-side. Each public method is an ASGI application."""
 
-    def __init__(self, signin: SignIn, projects: Projects, metrics: Metrics) -> None:
+    def __init__(self, signin: SignIn, projects: Projects, metrics: Metrics, limits: RateLimits) -> None:
         self._signin = signin
         self._projects = projects
         self._metrics = metrics
+        self._limits = limits
         self._waiting = signin.waiting
 
     async def generate_public(self, scope: Scope, receive: Receive, send: Send) -> None:
         """POST /api/v1/generate/public."""
-        await self._answer(self._generate_public, scope, receive, send, public=True)
+        call = GenerateCall(self._limits, scope, send, public=True)
+        await self._answer(partial(self._generate_public, call), scope, receive, call.send, public=True)
 
     async def verify_public(self, scope: Scope, receive: Receive, send: Send) -> None:
         """POST /api/v1/verify/public."""
@@ -75,58 +81,97 @@ class SessionApi:
 
     async def generate(self, scope: Scope, receive: Receive, send: Send) -> None:
         """POST /api/v1/generate."""
-        await self._answer(self._generate, scope, receive, send, public=False)
+        call = GenerateCall(self._limits, scope, send, public=False)
+        await self._answer(partial(self._generate, call), scope, receive, call.send, public=False)
 
     async def verify(self, scope: Scope, receive: Receive, send: Send) -> None:
         """POST /api/v1/verify."""
         await self._answer(self._verify, scope, receive, send, public=False)
 
-    async def _generate_public(self, scope: Scope, receive: Receive) -> bytes:
+    async def _generate_public(self, call: GenerateCall, scope: Scope, receive: Receive) -> bytes:
         body = await read_json_object(scope, receive)
-        return await self._create(text_field(body, "project_id"), body, public=True)
+        requester = requester_of(scope)
+        return await self._create(call, text_field(body, "project_id"), body, public=True, requester=requester)
 
     async def _verify_public(self, scope: Scope, receive: Receive) -> bytes:
         body = await read_json_object(scope, receive)
         project_id, session_token = text_field(body, "project_id"), text_field(body, "session_token")
-        if "wait" in body and not await self._wait(body, project_id, session_token, receive, public=True):
-            return _TO_NOBODY
-        verification = await self._signin.verify_session(
-            project_id, session_token, public=True, code_verifier=body.get("code_verifier")
-        )
+        code_verifier = body.get("code_verifier")
+        seconds = wait_seconds(body["wait"], WAIT_LIMIT) if "wait" in body else 0
+        if too_soon := self._limits.refuse_poll(scope, project_id, session_token, code_verifier):
+            return POLL_REFUSALS[too_soon]
+        try:
+            if seconds and not await self._wait(
+                seconds, project_id, session_token, code_verifier, receive, public=True
+            ):
+                return _TO_NOBODY
+            verification = await self._signin.verify_session(
+                project_id, session_token, public=True, code_verifier=code_verifier
+            )
+        except TaproofError as error:
+            self._limits.poll_failed(scope, project_id, session_token, code_verifier, error)
+            raise
         return self._verified(verification)
 
-    async def _generate(self, scope: Scope, receive: Receive) -> bytes:
+    async def _generate(self, call: GenerateCall, scope: Scope, receive: Receive) -> bytes:
         project_id, body = await self._read_keyed(scope, receive)
-        return await self._create(project_id, body, public=False)
+        return await self._create(call, project_id, body, public=False)
 
     async def _verify(self, scope: Scope, receive: Receive) -> bytes:
         project_id, body = await self._read_keyed(scope, receive)
-        session_token = text_field(body, "session_token")
-        if "wait" in body:
-            if not await self._wait(body, project_id, session_token, receive, public=False):
-                return _TO_NOBODY
-            # The key may have been replaced during the wait, and a replaced key is dead at once.
-            await self._projects.authenticate(bearer_token(scope))
-        verification = await self._signin.verify_session(
-            project_id, session_token, public=False, code_verifier=body.get("code_verifier")
-        )
+        session_token, code_verifier = text_field(body, "session_token"), body.get("code_verifier")
+        seconds = wait_seconds(body["wait"], WAIT_LIMIT) if "wait" in body else 0
+        if too_soon := self._limits.refuse_poll(scope, project_id, session_token, code_verifier):
+            return POLL_REFUSALS[too_soon]
+        try:
+            if seconds:
+                if not await self._wait(seconds, project_id, session_token, code_verifier, receive, public=False):
+                    return _TO_NOBODY
+                # The key may have been replaced during the wait, and a replaced key is dead at once.
+                await self._projects.authenticate(bearer_token(scope))
+            verification = await self._signin.verify_session(
+                project_id, session_token, public=False, code_verifier=code_verifier
+            )
+        except TaproofError as error:
+            self._limits.poll_failed(scope, project_id, session_token, code_verifier, error)
+            raise
         return self._verified(verification)
 
-    async def _create(self, project_id: str, body: dict[str, Any], *, public: bool) -> bytes:
+    async def _create(
+        self,
+        call: GenerateCall,
+        project_id: str,
+        body: dict[str, Any],
+        *,
+        public: bool,
+        requester: Requester = NOBODY_KNOWN,
+    ) -> bytes:
         code_challenge = text_field(body, "code_challenge") if "code_challenge" in body else None
         if "code_challenge_method" in body and text_field(body, "code_challenge_method") != METHOD:
             raise InvalidRequest(f"code_challenge_method must be {METHOD}, the only one there is. It may be left out.")
         if "code_challenge_method" in body and code_challenge is None:
             raise InvalidRequest("code_challenge is missing, though there is a code_challenge_method.")
-        session = await self._signin.create_session(project_id, public=public, code_challenge=code_challenge)
+        call.take(project_id)
+        try:
+            session = await self._signin.create_session(
+                project_id, public=public, code_challenge=code_challenge, requester=requester
+            )
+        except TaproofError:
+            call.give_back(project_id)
+            raise
         return self._created(session)
 
     async def _wait(
-        self, body: dict[str, Any], project_id: str, session_token: str, receive: Receive, *, public: bool
+        self,
+        seconds: float,
+        project_id: str,
+        session_token: str,
+        code_verifier: object,
+        receive: Receive,
+        *,
+        public: bool,
     ) -> bool:
-        """Wait as long as the body's `wait` says and the session is pending; False when the client has gone away."""
-        seconds = wait_seconds(body["wait"], WAIT_LIMIT)
-        code_verifier = body.get("code_verifier")
+        """Wait for so long at most while the session is pending; False when the client has gone away."""
         gone = partial(until_gone, receive)
         with self._metrics.waiting_calls.track_inprogress():
             end = await self._waiting.wait(
@@ -158,6 +203,8 @@ class SessionApi:
             "deeplink": session.deeplink,
             "expires_at": iso8601(session.expires_at),
         }
+        if session.match_code is not None:
+            answer["match_code"] = session.match_code
         return to_json(answer)
 
     def _verified(self, verification: Verification) -> bytes:
@@ -183,7 +230,7 @@ class SessionApi:
                     return
                 raise MethodNotAllowed  # noqa: TRY301 — the one map of errors below answers it.
             body = await handler(scope, receive)
-            if (start := _STATUS_ONLY_STARTS[public].get(body)) is not None:
+            if (start := _READY_STARTS[public].get(body)) is not None:
                 await send(start)
                 await send({"type": "http.response.body", "body": body})
                 return
@@ -204,17 +251,21 @@ _STATUS_ONLY: Final = {
 _TO_NOBODY: Final = _STATUS_ONLY["pending"]
 """Sent to a client that went away while it waited: nothing is read, let alone consumed, for an answer that is lost."""
 
-_STATUS_ONLY_STARTS: Final = {
-    public: {
-        body: {
-            "type": "http.response.start",
-            "status": 200,
-            "headers": [*(_PUBLIC_HEADERS if public else _HEADERS), (b"content-length", b"%d" % len(body))],
-        }
+
+def _ready_starts(*, public: bool) -> dict[bytes, dict[str, Any]]:
+    """Return how answers begin whose bodies are ready, by these: a status alone, or the refusal of a poll."""
+    answers = [
+        (200, [*(_PUBLIC_HEADERS if public else _HEADERS), (b"content-length", b"%d" % len(body))], body)
         for body in _STATUS_ONLY.values()
+    ]
+    extra = _ANY_ORIGIN_ERROR if public else ()
+    answers += [error_response(RateLimited(seconds), extra) for seconds in POLL_REFUSALS]
+    return {
+        body: {"type": "http.response.start", "status": status, "headers": headers} for status, headers, body in answers
     }
-    for public in (True, False)
-}
+
+
+_READY_STARTS: Final = {public: _ready_starts(public=public) for public in (True, False)}
 """The beginning of nearly every answer, made once: whoever adds a header sends a copy, as `transport.py` does."""
 
 
@@ -233,6 +284,19 @@ async def until_gone(receive: Receive) -> None:
     """
     while (await receive())["type"] == "http.request":
         pass
+
+
+def requester_of(scope: Scope) -> Requester:
+    """Return who sends a request, as far as it says: for the user to see, never to be relied on."""
+    origins, user_agent = [], b""
+    for name, value in scope["headers"]:
+        if name == b"origin":
+            origins.append(value.decode("latin-1"))
+        elif name == b"user-agent":
+            user_agent = value
+    # Several are no origin, and so no allowed one either.
+    origin = ", ".join(origins) if origins else None
+    return Requester(origin, user_agent.decode("latin-1"), scope["client"][0] if scope.get("client") else "")
 
 
 def wait_seconds(value: Any, limit: int) -> float:

@@ -8,6 +8,7 @@ from taproof.core.model import AccessToken, Attempt, Developer, Project, Session
 from taproof.service.analytics import Analytics
 from taproof.service.deliveries import SeenDelivery
 from taproof.service.developers import CreatedAccessToken
+from taproof.service.plans import Usage
 from taproof.service.projects import ProjectSecrets, Rotation
 from taproof.web import schemas
 
@@ -26,6 +27,17 @@ def account(developer: Developer) -> schemas.AccountAnswer:
     return schemas.AccountAnswer(
         id=developer.id, email=developer.email, created_at=iso8601(developer.created_at), plan=developer.plan
     )
+
+
+def own_account(developer: Developer, usage: Usage) -> schemas.OwnAccountAnswer:
+    """Show a developer account to its own developer."""
+    shown = schemas.UsageAnswer(
+        projects=usage.projects,
+        projects_limit=usage.projects_limit,
+        sign_ins_this_month=usage.sign_ins_this_month,
+        sign_ins_limit=usage.sign_ins_limit,
+    )
+    return schemas.OwnAccountAnswer(**account(developer).model_dump(), usage=shown)
 
 
 def project(found: Project) -> schemas.ProjectAnswer:
@@ -75,17 +87,24 @@ def _project_fields(found: Project) -> dict[str, Any]:
         "is_active": found.is_active,
         "public_access": found.public_access,
         "collect_phone": found.collect_phone,
+        "phone_required": found.phone_required,
+        "show_context": found.show_context,
+        "match_code": "on" if found.match_code else "off",
+        "allowed_origins": list(found.allowed_origins),
         "created_at": iso8601(found.created_at),
         "sessions_count": found.sessions_count,
         "confirmed_count": found.confirmed_count,
         "webhook_failing_since": _time(found.webhook_failing_since),
         "webhook_turned_off": _turned_off(found),
+        "bot_username": found.bot_username,
+        "bot_broken_at": _time(found.bot_broken_at),
     }
 
 
 def session(found: Session) -> schemas.SessionAnswer:
-    """Show the nine fields of a session (service-spec.md, Session)."""
+    """Show a session: the nine fields of service-spec.md, when it was reported, and the phone number if there is one."""
     identity = found.identity
+    phone = None if identity is None else identity.messenger_phone
     return schemas.SessionAnswer(
         id=found.id,
         project_id=found.project_id,
@@ -93,9 +112,11 @@ def session(found: Session) -> schemas.SessionAnswer:
         messenger_id="" if identity is None else identity.messenger_id,
         messenger_name="" if identity is None else identity.messenger_name,
         messenger_username=None if identity is None else identity.messenger_username,
+        **({} if phone is None else {"messenger_phone": phone}),
         status=found.status,
         created_at=iso8601(found.created_at),
         confirmed_at=_time(found.confirmed_at),
+        reported_at=_time(found.reported_at),
     )
 
 
@@ -150,6 +171,7 @@ def analytics(found: Analytics) -> schemas.AnalyticsAnswer:
                 cancelled=day.counts["cancelled"],
                 expired=day.counts["expired"],
                 unique_users=day.unique_users,
+                reported=day.counts["reported"],
             )
             for day in found.daily
         ],

@@ -17,6 +17,10 @@ from taproof.web.errors import send_error
 
 _FORWARDED: Final = frozenset({b"x-forwarded-for", b"x-forwarded-proto", b"forwarded"})
 _KNOWN_HOSTS: Final = 4096
+_ENTRIES: Final = 32
+"""Entries of a forwarding header that are looked at, from the right: a client may have sent ever so many before."""
+_LONGEST_ADDRESS: Final = 100
+"""Characters of an address with a zone and a port at most."""
 _UNTRUSTED_PROXY: Final = (
     "A proxy forwarded this request, but no proxy on this machine is trusted. If you run one, start Taproof with "
     "--trusted-proxy 127.0.0.1/32 (TAPROOF_TRUSTED_PROXY)."
@@ -38,7 +42,8 @@ class Peer(Enum):
 class HttpsOnly:
     """ASGI middleware around everything.
 
-    Behind a trusted proxy it sets the scope's `client` to the address that the proxy saw, with port 0, and `scheme`.
+    Behind a trusted proxy it sets the scope's `client` to the address that the proxy saw, with port 0, and `scheme`. So
+    a loopback address with another port is that of a program on this very machine.
 
     Args:
         app: the application.
@@ -73,6 +78,8 @@ class HttpsOnly:
             elif peer is Peer.PROXY or peer is Peer.LOCAL_PROXY:
                 await self._answer_proxied(scope, receive, send)
             elif scope["scheme"] == "https":
+                if peer is Peer.LOOPBACK and _is_forwarded(scope):
+                    scope["client"] = (host, 0)  # Not a program here, but whoever sent it by way of some proxy.
                 await self._app(scope, receive, self._with_hsts(send))
             elif peer is Peer.LOOPBACK:
                 if _is_forwarded(scope) and not _is_forwarded_from_loopback(scope):
@@ -90,8 +97,8 @@ class HttpsOnly:
     async def _answer_proxied(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Several values, or one with commas, come from a chain of proxies: every link must have been HTTPS. A peer that
         # says nothing but is itself connected over HTTPS is safe, whether it is the proxy or one of its neighbours.
-        protocols = _values(scope, b"x-forwarded-proto") or [scope["scheme"]]
-        if any(protocol.lower() != "https" for protocol in protocols):
+        protocols = [entry for entry in _entries(scope, b"x-forwarded-proto") if entry] or [scope["scheme"]]
+        if len(protocols) == _ENTRIES or any(protocol.lower() != "https" for protocol in protocols):
             await send_error(send, HttpsRequired(_UNSAID_PROTOCOL))
             return
         scope["scheme"] = "https"
@@ -99,10 +106,13 @@ class HttpsOnly:
         await self._app(scope, receive, self._with_hsts(send))
 
     def _forwarded_client(self, scope: Scope) -> str:
-        """Return the rightmost address that no trusted proxy has: what stands further left anybody can have sent."""
+        """Return the rightmost address that no trusted proxy has: what stands further left anybody can have sent.
+
+        An entry that is no address, or empty, is of a proxy that did not know better: nothing beyond it counts.
+        """
         client: str = scope["client"][0]
-        for entry in reversed(_values(scope, b"x-forwarded-for")):
-            address = _parse(entry)
+        for entry in _entries(scope, b"x-forwarded-for"):
+            address = parse_address(entry)
             if address is None:
                 break
             client = str(address)
@@ -111,7 +121,7 @@ class HttpsOnly:
         return client
 
     def _classify(self, host: str) -> Peer:
-        address = _parse(host)
+        address = parse_address(host)
         if address is None:
             peer = Peer.OTHER
         elif self._is_trusted(address):
@@ -136,10 +146,13 @@ class HttpsOnly:
         return sending
 
 
-def _values(scope: Scope, wanted: bytes) -> list[str]:
-    """Return the comma-separated entries of all headers of this name, in order."""
-    joined = b",".join(value for name, value in scope["headers"] if name == wanted).decode("latin-1")
-    return [entry.strip() for entry in joined.split(",") if entry.strip()]
+def _entries(scope: Scope, wanted: bytes) -> list[str]:
+    """Return the comma-separated entries of all headers of this name, the last one first, `_ENTRIES` at most."""
+    found: list[bytes] = []
+    for name, value in reversed(scope["headers"]):
+        if name == wanted and len(found) < _ENTRIES:
+            found += reversed(value.rsplit(b",", _ENTRIES))
+    return [entry.decode("latin-1").strip() for entry in found[:_ENTRIES]]
 
 
 def _is_forwarded(scope: Scope) -> bool:
@@ -151,24 +164,39 @@ def _is_forwarded(scope: Scope) -> bool:
 
 def _is_forwarded_from_loopback(scope: Scope) -> bool:
     """Tell whether the forwarding headers name clients, and only on this machine, as a development proxy's do."""
-    clients = _values(scope, b"x-forwarded-for")
-    for element in _values(scope, b"forwarded"):
+    clients = _entries(scope, b"x-forwarded-for")
+    elements = _entries(scope, b"forwarded")
+    for element in elements:
         for pair in element.split(";"):
             name, _, value = pair.partition("=")
             if name.strip().lower() == "for":
                 clients.append(value.strip().strip('"'))
-    addresses = [_parse(client) for client in clients]
-    return bool(addresses) and all(address is not None and address.is_loopback for address in addresses)
+    if not clients or len(clients) >= _ENTRIES or len(elements) >= _ENTRIES:
+        return False
+    addresses = [parse_address(client) for client in clients]
+    return all(address is not None and address.is_loopback for address in addresses)
 
 
-def _parse(text: str) -> IPv4Address | IPv6Address | None:
-    """Read an address, with or without a port, as proxies write it; an IPv4 address inside IPv6 as the IPv4 it is."""
+def parse_address(text: str) -> IPv4Address | IPv6Address | None:
+    """Read an address, with or without a port, as servers and proxies write it; None when it is anything else.
+
+    An IPv4 address inside IPv6 is read as the IPv4 that it is, and a zone is left out: with either, one and the same
+    client could have many addresses.
+    """
+    if len(text) > _LONGEST_ADDRESS:
+        return None
+    port = ""
     if text.startswith("["):
-        text = text[1:].partition("]")[0]
+        text, bracket, port = text[1:].partition("]")
+        if not bracket or ":" not in text or (port and not port.startswith(":")):
+            return None
+        port = port[1:]
     elif text.count(":") == 1:
-        text = text.partition(":")[0]
+        text, _, port = text.partition(":")
+    if port and not (port.isascii() and port.isdigit()):
+        return None
     try:
-        address = ip_address(text)
+        address = ip_address(text.partition("%")[0] if ":" in text else text)
     except ValueError:
         return None
     return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address

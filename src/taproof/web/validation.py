@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,40}")
+# Without digits: a phone number or a key that was put in the place of a name is not repeated.
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z_.-]{1,40}")
 _SENTENCES: Final = {
     "missing": "{field} is required.",
     "extra_forbidden": "{field} is not a field of this request.",

@@ -31,6 +31,8 @@ const DEFAULT_PORTS = { http: ":80", https: ":443" };
  *   nothing.
  * @property {string} messengerUsername The handle, without "@"; "" when there is none. It may pass to somebody else.
  * @property {number} signedInAt When, in seconds since the epoch.
+ * @property {string} [messengerPhone] The user's phone number, such as "+4915123456789"; there only when the project
+ *   collects it and the user gave it.
  */
 
 /**
@@ -106,8 +108,7 @@ export function makeEndpoint({ projectId, webhookSecret, guard, afterSignIn = HO
       };
       try {
         const identity = await verifyProof(proof, secrets, { projectId, guard: guarding, now: instant });
-        const { messengerId, messengerName, messengerUsername } = identity;
-        const signedIn = { messengerId, messengerName, messengerUsername, signedInAt: Math.floor(instant) };
+        const signedIn = /** @type {SignedIn} */ (signedInOf({ ...identity, signedInAt: Math.floor(instant) }));
         return { status: 200, content, signedIn, proofDigest };
       } catch (error) {
         if (error instanceof ProofAlreadyUsed && held === proofDigest) return { status: 200, content };
@@ -167,10 +168,11 @@ export function ownPath(path, otherwise = HOME) {
  * @returns {SignedIn | null}
  */
 export function signedInOf(value) {
-  const { messengerId, messengerName, messengerUsername, signedInAt } = value ?? {};
+  const { messengerId, messengerName, messengerUsername, messengerPhone, signedInAt } = value ?? {};
   const isWhole = [messengerId, messengerName, messengerUsername].every((each) => typeof each === "string");
   if (!isWhole || messengerId === "" || !Number.isInteger(signedInAt)) return null;
-  return { messengerId, messengerName, messengerUsername, signedInAt };
+  const signedIn = { messengerId, messengerName, messengerUsername, signedInAt };
+  return typeof messengerPhone === "string" ? { ...signedIn, messengerPhone } : signedIn;
 }
 
 /**

@@ -6,7 +6,7 @@ import {
   ProofAlreadyUsed, ProofExpired, ProofMalformed, ProofNotYetValid, ProofSignatureInvalid, ProofWrongProject,
 } from "./errors.js";
 import { requireNumber, requireWebhookSecrets } from "./secrets.js";
-import { isText, own, readObject } from "./strict_json.js";
+import { isPhone, isText, own, readObject } from "./strict_json.js";
 
 const ISSUER = "taproof";
 const LONGEST_PROOF = 16_384;
@@ -25,6 +25,8 @@ const IDENTIFIERS = ["messenger_id", "project_id", "session_token"];
  * @property {string} messengerName The display name that the user chose. Anybody may choose any: escape it, trust it in
  *   nothing.
  * @property {string} messengerUsername The user's handle, without "@"; "" when there is none. It may pass to somebody else.
+ * @property {string | null} messengerPhone The user's phone number as the messenger knows it, such as "+4915123456789"
+ *   (E.164); null unless the project collects it and the user gave it.
  * @property {string} projectId The project that the sign-in was made for.
  * @property {string} sessionToken The one sign-in that this proof stands for. Not enumerable, to keep it out of logs,
  *   JSON and copies.
@@ -174,7 +176,8 @@ function malformed() {
 }
 
 /**
- * Return the identity, or throw ProofMalformed unless all eight claims are there, each of its exact type.
+ * Return the identity, or throw ProofMalformed unless all eight claims are there, each of its exact type. The phone number
+ * may be missing, and is checked no less where it is there.
  *
  * @param {{ fields: Record<string, unknown>, numbers: Map<string, string> }} claims
  * @returns {Readonly<Identity>}
@@ -197,10 +200,16 @@ function identityOf({ fields, numbers }) {
   };
   const [messengerName, messengerUsername] = NAMES.map(text);
   const [messengerId, projectId, sessionToken] = IDENTIFIERS.map(text);
+  const phone = own(fields, "messenger_phone"); // JSON has no undefined: then it is not there.
+  const messengerPhone = isPhone(phone) ? phone : null;
+  if (messengerPhone === null && phone !== undefined) {
+    throw new ProofMalformed("The proof's claim messenger_phone must be a phone number like +4915123456789.");
+  }
   const [issuedAt, expiresAt] = ["iat", "exp"].map(seconds);
   if (own(fields, "iss") !== ISSUER) {
     throw new ProofMalformed("The proof was not issued by Taproof: its claim iss is another.");
   }
-  const identity = { messengerId, messengerName, messengerUsername, projectId, issuer: ISSUER, issuedAt, expiresAt };
+  const user = { messengerId, messengerName, messengerUsername, messengerPhone };
+  const identity = { ...user, projectId, issuer: ISSUER, issuedAt, expiresAt };
   return Object.freeze(Object.defineProperty({ ...identity, sessionToken }, "sessionToken", { enumerable: false }));
 }

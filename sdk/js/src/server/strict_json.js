@@ -56,6 +56,16 @@ export function isText(value) {
 }
 
 /**
+ * Return whether it is a phone number as the service writes one: "+" and 5 to 15 digits, the first no 0 (E.164).
+ *
+ * @param {unknown} value
+ * @returns {value is string}
+ */
+export function isPhone(value) {
+  return typeof value === "string" && /^\+[1-9][0-9]{4,14}$/.test(value);
+}
+
+/**
  * Return the field's value, or undefined when it is not the object's own.
  *
  * @param {Record<string, unknown>} fields

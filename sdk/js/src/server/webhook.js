@@ -4,7 +4,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 
 import { WebhookFromFuture, WebhookMalformed, WebhookSignatureInvalid, WebhookTooOld } from "./errors.js";
 import { WRONG_SECRET, requireNumber, requireWebhookSecrets } from "./secrets.js";
-import { isText, own, readObject } from "./strict_json.js";
+import { isPhone, isText, own, readObject } from "./strict_json.js";
 
 const LONGEST_BODY = 65_536; // Bytes: many times what any event needs.
 const STANDARD_HEADERS = ["webhook-id", "webhook-timestamp", "webhook-signature"];
@@ -28,6 +28,8 @@ const INSTANT_FIELDS = new Map([
  *   two, it is there for "auth.confirmed", and null otherwise.
  * @property {string | null} messengerName The display name that the user chose. Escape it, trust it in nothing.
  * @property {string | null} messengerUsername The user's handle, without "@"; null when there is none.
+ * @property {string | null} messengerPhone The user's phone number as the messenger knows it, such as "+4915123456789"
+ *   (E.164); null unless the project collects it and the user gave it.
  * @property {number | null} occurredAt When the user decided, or when the test was made, in seconds since the epoch, to the
  *   millisecond; null for the events of a newer service.
  * @property {number | null} signedAt When this attempt was signed, in seconds since the epoch; null when
@@ -193,6 +195,7 @@ function eventOf(data, signedAt) {
     messengerUsername: confirmed && own(data, "messenger_username") !== null
       ? text(data, "messenger_username", true) || null
       : null,
+    messengerPhone: confirmed ? phone(data) : null,
     occurredAt: instantField === undefined ? null : instant(data, instantField),
     signedAt,
     data,
@@ -209,6 +212,14 @@ function text(data, name, mayBeEmpty = false) {
   const value = own(data, name);
   if (isText(value) && (value || mayBeEmpty)) return value;
   throw new WebhookMalformed(`The body's field ${name} must be there, as a string.`);
+}
+
+/** @param {Record<string, unknown>} data */
+function phone(data) {
+  const value = own(data, "messenger_phone"); // JSON has no undefined: then it is not there.
+  if (value === undefined) return null;
+  if (isPhone(value)) return value;
+  throw new WebhookMalformed("The body's field messenger_phone must be a phone number like +4915123456789.");
 }
 
 /**

@@ -79,8 +79,12 @@ async function signIn() {
     }
     current.sessionToken = created.session_token;
     addStep("The page asked the service for a session and got its token and link.", "POST /api/v1/generate/public");
-    showWaiting(created.deeplink);
-    if (tab && !tab.closed) {
+    showWaiting(created.deeplink, created.match_code);
+    if (created.match_code) {
+      // The messenger will ask which code this page shows, so the page stays in front until it was read.
+      tab?.close();
+      addStep("The project asks for a match code, which only this page shows.", `match_code: ${created.match_code}`);
+    } else if (tab && !tab.closed) {
       tab.location.replace(created.deeplink);
     }
     addStep("You open the link in the messenger, and the bot there asks you.", "…?start=<session_token>");
@@ -224,8 +228,10 @@ function showSignInButton(label) {
   button.focus();
 }
 
-function showWaiting(deeplink) {
+function showWaiting(deeplink, matchCode) {
   const current = attempt;
+  element("match").hidden = !matchCode;
+  element("match-code").textContent = matchCode ?? "";
   element("deeplink").href = deeplink;
   element("qr").closest("figure").hidden = true;
   showOnly("waiting");
@@ -251,10 +257,12 @@ async function showQrCode(current, deeplink) {
   }
 }
 
-function showSignedIn({ messenger_id, messenger_name, messenger_username }) {
+function showSignedIn({ messenger_id, messenger_name, messenger_username, messenger_phone }) {
   element("who-name").textContent = messenger_name;
   element("who-username").textContent = messenger_username ? `@${messenger_username}` : "";
   element("who-id").textContent = messenger_id;
+  element("who-phone").hidden = !messenger_phone;
+  element("who-number").textContent = messenger_phone ?? "";
   showOnly("signed-in");
 }
 

@@ -1,29 +1,23 @@
-// The phone: shows one pretend user's chat with the bot and does what a person does with it, through the control API.
+// The phone: shows one pretend user's chat with a bot and does what a person does with it, through the control API.
 // What anybody wrote only ever becomes textContent.
+
+import { contactForm } from "./phone_contact.js";
+import { replyKeyboard } from "./phone_keyboard.js";
+import { messageElement } from "./phone_messages.js";
 
 const WAIT = 25;
 const RETRY = 1_500;
 const TOAST = 5_000;
 const CHOICE = "taproof-sandbox-user";
-
-/** What a MessageEntity is shown as; a link is shown, not followed: the phone leads nowhere. */
-const ELEMENTS = {
-  bold: "b",
-  italic: "i",
-  underline: "u",
-  strikethrough: "s",
-  spoiler: "mark",
-  code: "code",
-  pre: "pre",
-  blockquote: "blockquote",
-  expandable_blockquote: "blockquote",
-  text_link: "span",
-};
+const PHONE = "/sandbox/phone";
 
 const element = (id) => document.getElementById(id);
 
 /** The user whose chat is shown: the reader of that chat ends as soon as another takes this place. */
 let current = null;
+let people = [];
+let bots = [];
+let bot = null;
 let deeplink = new URL(location.href).searchParams.has("start") ? location.href : null;
 let toastTimer = 0;
 
@@ -50,7 +44,7 @@ async function request(method, path, body, signal) {
   return answer;
 }
 
-const act = (verb, body) => request("POST", `users/${current.id}/${verb}`, body);
+const act = (verb, body) => request("POST", `users/${current.id}/${verb}`, { ...body, bot: bot.username });
 
 /** Do what a control asks for; it stays disabled meanwhile, so that a second click does nothing twice. */
 async function during(control, action) {
@@ -65,14 +59,43 @@ async function during(control, action) {
   }
 }
 
-// ---- users
+// ---- users and bots
+
+const fullName = (user) => [user.first_name, user.last_name].filter(Boolean).join(" ");
+const nameOf = (id) => fullName(people.find((user) => user.id === id) ?? { first_name: `user ${id}` });
+
+async function loadBots() {
+  ({ bots } = await request("GET", "bots"));
+  const wanted = decodeURIComponent(location.pathname.slice(PHONE.length + 1)).toLowerCase();
+  const found = bots.find((each) => (wanted ? each.username.toLowerCase() === wanted : each.is_first));
+  bot = found ?? bots.find((each) => each.is_first);
+  element("bot").replaceChildren(...bots.map((each) => new Option(`${each.name} (@${each.username})`, each.username)));
+  element("bot").value = bot.username;
+  element("bots").hidden = bots.length < 2;
+  showBotName();
+  return found ? "" : `There is no bot @${wanted} here.`;
+}
+
+function showBotName() {
+  element("bot-name").textContent = bot.name;
+  element("bot-face").textContent = [...bot.name][0];
+}
+
+function chooseBot() {
+  bot = bots.find((each) => each.username === element("bot").value);
+  showBotName();
+  deeplink = null;
+  history.replaceState(null, "", bot.is_first ? PHONE : `${PHONE}/${bot.username}`);
+  choose();
+}
 
 async function loadUsers(chosen) {
   const { users } = await request("GET", "users");
+  people = users;
   const wanted = String(chosen ?? new URL(location.href).searchParams.get("user") ?? localStorage.getItem(CHOICE) ?? "");
   element("user").replaceChildren(
     ...users.map((user) => {
-      const name = [user.first_name, user.last_name].filter(Boolean).join(" ");
+      const name = fullName(user);
       return new Option(user.username ? `${name} (@${user.username})` : name, user.id);
     }),
   );
@@ -84,7 +107,9 @@ async function loadUsers(chosen) {
 
 function choose() {
   current?.controller.abort();
-  current = { id: element("user").value, controller: new AbortController(), version: -1, shown: new Map() };
+  const id = element("user").value;
+  const path = `users/${id}/messages?bot=${bot.username}`;
+  current = { id, path, controller: new AbortController(), version: -1, shown: new Map() };
   localStorage.setItem(CHOICE, current.id);
   element("messages").replaceChildren();
   element("empty").hidden = false;
@@ -100,9 +125,9 @@ async function follow(reader) {
       continue;
     }
     reader.controller = new AbortController();
-    const wait = reader.version < 0 ? "" : `?wait=${WAIT}&after=${reader.version}`;
+    const wait = reader.version < 0 ? "" : `&wait=${WAIT}&after=${reader.version}`;
     try {
-      const chat = await request("GET", `users/${reader.id}/messages${wait}`, undefined, reader.controller.signal);
+      const chat = await request("GET", `${reader.path}${wait}`, undefined, reader.controller.signal);
       if (reader === current) {
         showChat(chat);
         reader.version = chat.version;
@@ -129,7 +154,7 @@ async function addUser() {
 
 async function start() {
   const opened = await during(element("start"), () =>
-    deeplink ? act("open", { deeplink }) : act("send", { text: "/start" }),
+    deeplink ? request("POST", `users/${current.id}/open`, { deeplink }) : act("send", { text: "/start" }),
   );
   if (!opened) {
     return;
@@ -170,6 +195,33 @@ async function send(event) {
   element("text").focus();
 }
 
+/** Press a button of the bot's keyboard; whether to share one's number, the app asks first. */
+async function press(control, button) {
+  if (button.request_contact && !(await confirmShare())) {
+    return;
+  }
+  if (await during(control, () => act("press", { button: button.text }))) {
+    await refresh();
+    element("messages").focus();
+  }
+}
+
+function confirmShare() {
+  const dialog = element("own-contact");
+  element("own-number").textContent = people.find((user) => String(user.id) === current.id).phone;
+  dialog.returnValue = "";
+  dialog.showModal();
+  return new Promise((resolve) =>
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "share"), { once: true }),
+  );
+}
+
+async function share(contact) {
+  if (await during(element("attach"), () => act("share", contact))) {
+    await refresh();
+  }
+}
+
 async function toggleBlock() {
   const verb = element("block").dataset.verb;
   if (await during(element("block"), () => act(verb, {}))) {
@@ -180,7 +232,7 @@ async function toggleBlock() {
 /** Show the chat as it is now, without waiting for the reader's next answer. */
 async function refresh() {
   const reader = current;
-  const chat = await request("GET", `users/${reader.id}/messages`).catch(() => null);
+  const chat = await request("GET", reader.path).catch(() => null);
   if (chat && reader === current && chat.version >= reader.version) {
     showChat(chat);
   }
@@ -201,7 +253,7 @@ function showChat(chat) {
     if (shown?.written === written) {
       continue;
     }
-    const item = messageElement(message);
+    const item = messageElement(message, nameOf, tap);
     if (shown) {
       const hadFocus = shown.item.contains(document.activeElement);
       shown.item.replaceWith(item);
@@ -220,11 +272,12 @@ function showChat(chat) {
       current.shown.delete(id);
     }
   }
+  element("empty").hidden = chat.messages.length > 0;
+  showControls(chat);
+  // Last, since the keyboard takes some of the room.
   if (grown || atEnd) {
     list.scrollTop = list.scrollHeight;
   }
-  element("empty").hidden = chat.messages.length > 0;
-  showControls(chat);
 }
 
 function showControls(chat) {
@@ -232,6 +285,7 @@ function showControls(chat) {
   const hadFocus = document.activeElement === element("start");
   element("start").hidden = !offersStart;
   element("composer").hidden = offersStart || chat.has_blocked;
+  keyboard.show(element("composer").hidden ? null : chat.reply_keyboard);
   if (offersStart && document.activeElement === document.body) {
     element("start").focus();
   } else if (hadFocus && !offersStart) {
@@ -239,87 +293,6 @@ function showControls(chat) {
   }
   element("block").dataset.verb = chat.has_blocked ? "unblock" : "block";
   element("block").textContent = chat.has_blocked ? "Unblock bot" : "Block bot";
-}
-
-function messageElement(message) {
-  const item = document.createElement("li");
-  item.dataset.message = message.message_id;
-  item.dataset.from = message.from;
-  item.className = `from-${message.from}`;
-  const bubble = document.createElement("div");
-  bubble.className = "bubble";
-  const text = document.createElement("div");
-  text.dir = "auto";
-  // As in the real messenger, the payload of a deeplink is not shown to the person who opened it.
-  const isStart = message.from === "user" && message.text.startsWith("/start ");
-  text.append(isStart ? "/start" : formatted(message.text, message.entities));
-  const when = document.createElement("time");
-  when.className = "when";
-  when.dateTime = message.date;
-  when.textContent = `${message.edited ? "edited " : ""}${clock(message.date)}`;
-  bubble.append(text, when);
-  item.append(bubble);
-  if (message.buttons.length) {
-    item.append(buttonsElement(message));
-  }
-  return item;
-}
-
-function buttonsElement(message) {
-  const rows = document.createElement("div");
-  rows.dataset.buttons = message.message_id;
-  for (const labels of message.buttons) {
-    const row = document.createElement("div");
-    for (const label of labels) {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.dir = "auto";
-      button.textContent = label;
-      button.addEventListener("click", () => tap(button, message.message_id, label));
-      row.append(button);
-    }
-    rows.append(row);
-  }
-  return rows;
-}
-
-/** Build elements from a text and its entities, whose offsets count UTF-16 units, as JavaScript's strings do. */
-function formatted(text, entities) {
-  const root = document.createDocumentFragment();
-  const open = [{ node: root, end: text.length }];
-  let position = 0;
-  const writeUpTo = (end) => {
-    while (position < end) {
-      while (open.length > 1 && open.at(-1).end <= position) {
-        open.pop();
-      }
-      const next = Math.min(end, open.at(-1).end);
-      open.at(-1).node.append(text.slice(position, next));
-      position = next;
-    }
-    while (open.length > 1 && open.at(-1).end <= position) {
-      open.pop();
-    }
-  };
-  for (const entity of entities) {
-    if (!(entity.type in ELEMENTS)) {
-      continue;
-    }
-    writeUpTo(entity.offset);
-    const node = document.createElement(ELEMENTS[entity.type]);
-    if (entity.type === "text_link") {
-      node.className = "link";
-      node.title = entity.url;
-    }
-    open.at(-1).node.append(node);
-    open.push({ node, end: Math.min(entity.offset + entity.length, open.at(-1).end) });
-  }
-  writeUpTo(text.length);
-  return root;
-}
-
-function clock(date) {
-  return new Date(date).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
 }
 
 function showToast(text) {
@@ -332,6 +305,10 @@ function showToast(text) {
 
 // ---- start
 
+const keyboard = replyKeyboard(element, press);
+const contact = contactForm(element, fullName, share);
+element("bot").addEventListener("change", chooseBot);
+element("attach").addEventListener("click", () => contact.open(people, current.id));
 element("user").addEventListener("change", choose);
 document.addEventListener("visibilitychange", () => {
   // A browser keeps only a few connections to one address: tabs that nobody looks at must not use them up.
@@ -349,4 +326,10 @@ element("person").addEventListener("close", () => {
     addUser();
   }
 });
-loadUsers().catch((error) => showToast(error.message));
+try {
+  const problem = await loadBots();
+  await loadUsers();
+  showToast(problem);
+} catch (error) {
+  showToast(error.message);
+}

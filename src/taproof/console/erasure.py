@@ -1,0 +1,41 @@
+"""The page that asks whether a user is to be erased, and does it."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from taproof.console.access import Access, Visitor
+from taproof.console.forms import read_form
+from taproof.console.rendering import Pages
+from taproof.service.erasure import Erasure, checked_messenger_id
+
+_SESSIONS = "/console/sessions"
+
+
+class ErasurePages:
+    """Erases what a developer's projects keep of a user, after a question."""
+
+    def __init__(self, access: Access, pages: Pages, erasure: Erasure) -> None:
+        self._access = access
+        self._pages = pages
+        self._erasure = erasure
+
+    def routes(self) -> list[Route]:
+        """Return the page with its address."""
+        signed_in = self._access.signed_in
+        page = "/console/users/{messenger_id}/erase"
+        return [
+            Route(page, signed_in(self._ask), methods=["GET"]),
+            Route(page, signed_in(self._erase), methods=["POST"]),
+        ]
+
+    async def _ask(self, request: Request, _visitor: Visitor) -> Response:
+        messenger_id = checked_messenger_id(request.path_params["messenger_id"])
+        return self._pages.render(request, "erase_user.html", {"messenger_id": messenger_id})
+
+    async def _erase(self, request: Request, visitor: Visitor) -> Response:
+        await read_form(request)
+        messenger_id: str = request.path_params["messenger_id"]
+        erased = await self._erasure.erase_user(visitor.actor, messenger_id)
+        notice = f"Your projects keep nothing of the user {messenger_id} any more."
+        return self._pages.redirect(request, _SESSIONS, notice=notice if erased else f"{notice} There was nothing.")

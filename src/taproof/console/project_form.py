@@ -1,0 +1,69 @@
+"""The form of a project's settings: what it shows, what was typed, and what that changes."""
+
+from typing import Any, Final
+
+from taproof.console.forms import Form
+from taproof.core.errors import TaproofError
+from taproof.core.model import Project, ProjectChanges
+from taproof.core.names import visible_name
+
+_FLAGS: Final = ("is_active", "public_access", "collect_phone", "phone_required", "show_context", "match_code")
+_IN_WORDS: Final = {
+    "name ": "The name ",
+    "webhook_url ": "The webhook URL ",
+    "collect_phone ": "Phone collection ",
+    "allowed_origins": "Pages that may start sign-ins",
+    "bot_token ": "The token ",
+}
+"""How a sentence about a field of the API begins in a form."""
+NEW: Final[dict[str, Any]] = {
+    "name": "",
+    "webhook_url": "",
+    "is_active": True,
+    "public_access": True,
+    "collect_phone": False,
+    "phone_required": True,
+    "show_context": True,
+    "match_code": False,
+    "allowed_origins": (),
+}
+"""What the form shows for a new project."""
+
+
+def shown(project: Project) -> dict[str, Any]:
+    """Return what the form shows of a project."""
+    flags = {flag: getattr(project, flag) for flag in _FLAGS}
+    origins = project.allowed_origins
+    return {
+        "name": visible_name(project.name),
+        "webhook_url": project.webhook_url,
+        "allowed_origins": origins,
+        **flags,
+    }
+
+
+def typed(form: Form, prefix: str = "") -> dict[str, Any]:
+    """Return what was typed, to be shown again; with the prefix `was_` what the form had shown."""
+    flags = {flag: form.is_checked(prefix + flag) for flag in _FLAGS}
+    return {
+        "name": visible_name(form[f"{prefix}name"]),
+        "webhook_url": form[f"{prefix}webhook_url"],
+        "allowed_origins": tuple(form[f"{prefix}allowed_origins"].split()),
+        **flags,
+    }
+
+
+def changes(form: Form) -> ProjectChanges:
+    """Return what differs from what the form had shown: meanwhile another page may have changed the other fields."""
+    before, after = typed(form, "was_"), typed(form)
+    # As it was typed: what shows nothing in a name is refused, and not left out.
+    before["name"], after["name"] = form["was_name"], form["name"]
+    return ProjectChanges(**{field: value for field, value in after.items() if value != before[field]})
+
+
+def in_words(error: TaproofError) -> str:
+    """Return the sentence of an error with the name that its field has in the form."""
+    for field, words in _IN_WORDS.items():
+        if error.sentence.startswith(field):
+            return words + error.sentence.removeprefix(field)
+    return error.sentence

@@ -1,0 +1,16 @@
+"""The form of a bot's token: the bot's id, a colon, and a secret (core.telegram.org/bots/api#authorizing-your-bot)."""
+
+import re
+from typing import Final
+
+_TOKEN: Final = re.compile(r"([1-9][0-9]{0,15}):[A-Za-z0-9_-]{30,100}")
+# Long enough that the log's redaction knows every one of them: see `logs.py`.
+_LARGEST_ID: Final = 2**52 - 1
+"""core.telegram.org/bots/api#user: an id has at most 52 significant bits."""
+
+
+def bot_id_of(token: str) -> int | None:
+    """Return the id of the bot that a token belongs to; None when it does not have the form of one."""
+    found = _TOKEN.fullmatch(token)
+    bot_id = int(found[1]) if found else 0
+    return bot_id if 0 < bot_id <= _LARGEST_ID else None

@@ -1,0 +1,66 @@
+"""The origins of web pages (RFC 6454), in the one spelling in which browsers send them in the header Origin."""
+
+import re
+from ipaddress import IPv6Address, ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+from taproof.core.webhook_url import is_loopback
+
+ORIGINS_LIMIT: Final = 20
+"""Origins of one project at most."""
+ORIGIN_LENGTH: Final = 300
+"""Characters of one at most: a host name has 253."""
+_LABEL: Final = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+# What browsers take for an IPv4 address, in whatever spelling: its last part is a number.
+_NUMBER_LAST: Final = re.compile(r"(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$")
+_PORTS: Final = {"https": 443, "http": 80}
+
+
+class NotAnOrigin(ValueError):
+    """Its message says why, as the rest of a sentence that begins with the origin."""
+
+
+def read_origin(text: str) -> str:
+    """Return an origin as browsers send it: in lower case, and without the port that its scheme has by itself.
+
+    Raises:
+        NotAnOrigin: it is none, or one that no page of a sign-in should have.
+    """
+    if len(text) > ORIGIN_LENGTH:
+        raise NotAnOrigin(f"must have at most {ORIGIN_LENGTH} characters")
+    if "*" in text:
+        raise NotAnOrigin("must not contain a wildcard; name each host")
+    if not text.isascii() or not text.isprintable() or " " in text or "\\" in text:
+        raise NotAnOrigin("must be plain ASCII without spaces; write the letters of other scripts in the form xn--…")
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise NotAnOrigin("must be scheme, host and perhaps port, such as https://shop.example") from None
+    if parts.scheme not in _PORTS or not text.lower().startswith(f"{parts.scheme}://"):
+        raise NotAnOrigin("must begin with https://, or for this machine itself with http://")
+    if "@" in parts.netloc:
+        raise NotAnOrigin("must not contain a user name or password")
+    if text[len(parts.scheme) + len("://") :] != parts.netloc:
+        raise NotAnOrigin("must end after host and port: leave out the slash, the path and all behind it")
+    if port == 0 or parts.netloc.endswith(":") or not (host := _host(host)):
+        raise NotAnOrigin("must name a host as browsers do, such as https://shop.example or https://shop.example:8443")
+    if parts.scheme == "http" and not is_loopback(host.strip("[]")):
+        raise NotAnOrigin("must begin with https://; http:// is for this machine itself only, such as http://localhost")
+    return f"{parts.scheme}://{host}" + (f":{port}" if port not in {None, _PORTS[parts.scheme]} else "")
+
+
+def _host(host: str) -> str:
+    """Return a host as it stands in an origin; "" for one that browsers write otherwise, or not at all."""
+    if ":" not in host and not _NUMBER_LAST.search(host):
+        return host if len(host) <= 253 and _NAME.fullmatch(host) else ""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return ""
+    if not isinstance(address, IPv6Address):
+        return host
+    # Of an address that carries an IPv4 one there are two spellings, and of a zone none.
+    return f"[{address.compressed}]" if "." not in address.compressed and "%" not in host else ""

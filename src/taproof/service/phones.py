@@ -1,0 +1,27 @@
+"""Phone numbers as they are kept: in E.164 form (ITU-T), such as +4915123456789."""
+
+import re
+from typing import Final
+
+import phonenumbers
+
+_E164: Final = re.compile(r"\+[1-9][0-9]{4,14}")
+
+
+def e164_number(text: str) -> str | None:
+    """Return a messenger's phone number in E.164 form; None when it is none.
+
+    Messengers write the whole number with its country code, some without the plus sign before it.
+    """
+    text = text.strip()
+    if not text.isascii() or len(text) > 32:
+        return None
+    try:
+        number = phonenumbers.parse(text if text.startswith("+") else f"+{text}", None)
+    except phonenumbers.NumberParseException:
+        return None
+    if number.extension or not phonenumbers.is_possible_number(number):
+        return None
+    written = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
+    # The library also knows of numbers that are too short or too long for E.164, and an SDK refuses a proof with one.
+    return written if _E164.fullmatch(written) else None

@@ -1,0 +1,116 @@
+"""What users may see and do about the projects that they sign in to: look back, report, block, unblock.
+
+A project's own bot shows and changes what concerns that project only: who owns a bot's token reads all that it says,
+and what its users tap.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from taproof.core.clock import DAY, Clock
+from taproof.core.model import SERVICE_BOT, NamedProject, Session, SessionKey
+from taproof.service.decisions import Decisions, SeenSession
+from taproof.storage.protocol import Storage
+
+LOOK_BACK: Final = 30 * DAY
+SHOWN: Final = 10
+"""Sign-ins and projects in one message at most: each has a button."""
+_LOOKED_AT: Final = 50
+"""The latest sign-ins of which the projects are offered for blocking."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecentSignIn:
+    """A sign-in that a user confirmed. `confirmed_at` in ms; `is_reported`: they said that it was not them."""
+
+    key: SessionKey
+    project: NamedProject
+    confirmed_at: int
+    is_reported: bool
+
+
+class UserControl:
+    """Answers users who ask a bot; nobody can see or change anything of another user's, whatever they send.
+
+    `bot_id` is the bot that the user is talking to.
+
+    Args:
+        storage: the store.
+        decisions: takes reports.
+        clock: returns the time in ms.
+    """
+
+    def __init__(self, storage: Storage, decisions: Decisions, clock: Clock) -> None:
+        self._storage = storage
+        self._decisions = decisions
+        self._clock = clock
+
+    async def list_sign_ins(self, user_id: str, bot_id: int = SERVICE_BOT) -> list[RecentSignIn]:
+        """Return what a user confirmed in the last 30 days, newest first, `SHOWN` at most."""
+        return [_recent(session) for session in await self._sign_ins(user_id, bot_id, SHOWN)]
+
+    async def list_blockable(self, user_id: str, bot_id: int = SERVICE_BOT) -> list[NamedProject]:
+        """Return the projects that a user signed in to lately and has not blocked, the latest first."""
+        sign_ins = await self._sign_ins(user_id, bot_id, _LOOKED_AT)
+        found = dict.fromkeys(NamedProject(each.project_id, each.project_name) for each in sign_ins)
+        return [each for each in found if not await self._storage.is_blocked(user_id, each.project_id)][:SHOWN]
+
+    async def list_blocks(self, user_id: str, bot_id: int = SERVICE_BOT) -> list[NamedProject]:
+        """Return the projects that a user has blocked, the latest first, `SHOWN` at most."""
+        if bot_id == SERVICE_BOT:
+            return await self._storage.list_blocks(user_id, SHOWN)
+        own = await self._storage.read_project_bot(bot_id)
+        return [] if own is None else await self._storage.list_blocks(user_id, 1, project_id=own.project_id)
+
+    async def block_project(self, user_id: str, project_id: str, bot_id: int = SERVICE_BOT) -> NamedProject | None:
+        """Let a user hear nothing of a project any more; None when there is none, or not for this bot."""
+        project = await self._find(project_id, bot_id)
+        if project is not None:
+            await self._storage.block_project(user_id, project_id, self._clock())
+        return project
+
+    async def unblock_project(self, user_id: str, project_id: str, bot_id: int = SERVICE_BOT) -> NamedProject | None:
+        """End a block, if there is one; None when there is no such project, or not for this bot."""
+        project = await self._find(project_id, bot_id)
+        if project is not None:
+            await self._storage.unblock_project(user_id, project_id)
+        return project
+
+    async def report_session(self, session_token: str, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
+        """The user says of a prompt "This wasn't me". See `Decisions.report_session`."""
+        return await self._decisions.report_session(session_token, user_id, bot_id)
+
+    async def report_sign_in(self, key: SessionKey, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
+        """The user says so of a past sign-in, whichever bot it was confirmed with, if this one may show it."""
+        if bot_id != SERVICE_BOT:
+            own = await self._storage.read_project_bot(bot_id)
+            session = await self._storage.read_session(key)
+            if own is None or session is None or session.project_id != own.project_id:
+                return SeenSession("unknown")
+        return await self._decisions.report_sign_in(key, user_id)
+
+    async def _sign_ins(self, user_id: str, bot_id: int, limit: int) -> list[Session]:
+        now = self._clock()
+        if bot_id == SERVICE_BOT:
+            return await self._storage.list_sign_ins(user_id, now - LOOK_BACK, limit, now)
+        own = await self._storage.read_project_bot(bot_id)
+        if own is None:
+            return []
+        return await self._storage.list_sign_ins(user_id, now - LOOK_BACK, limit, now, project_id=own.project_id)
+
+    async def _find(self, project_id: str, bot_id: int) -> NamedProject | None:
+        if bot_id != SERVICE_BOT:
+            own = await self._storage.read_project_bot(bot_id)
+            if own is None or own.project_id != project_id:
+                return None
+        project = await self._storage.read_project(project_id)
+        return None if project is None else NamedProject(project.id, project.name)
+
+
+def _recent(session: Session) -> RecentSignIn:
+    return RecentSignIn(
+        session.key,
+        NamedProject(session.project_id, session.project_name),
+        session.created_at if session.confirmed_at is None else session.confirmed_at,
+        session.reported_at is not None,
+    )

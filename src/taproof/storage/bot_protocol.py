@@ -1,0 +1,38 @@
+"""What the service asks of a store about the bots of projects. See `protocol.py`."""
+
+from typing import Literal, Protocol
+
+from taproof.core.model import AuditEntry, ProjectBot
+
+BotSetting = Literal["set", "not_found", "taken"]
+"""What became of giving a project a bot, or taking it away. "taken": it serves another project."""
+
+
+class BotStorage(Protocol):
+    """The part of the store that knows the bots of projects."""
+
+    async def set_project_bot(
+        self, developer_id: str, project_id: str, bot: ProjectBot | None, *, entry: AuditEntry | None = None
+    ) -> BotSetting:
+        """Give a project this bot, whole, in the place of any other; with None take away the one that it has.
+
+        "not_found": this developer has no such project. "taken": this bot serves another one, whoever's; of two calls
+        at once for one bot one is told so. Taking away what is not there is "set", and adds no `entry`.
+        """
+
+    async def list_project_bots(self) -> list[ProjectBot]:
+        """Return the bots of all projects, broken or not, by id."""
+
+    async def read_project_bot(self, bot_id: int) -> ProjectBot | None:
+        """Return the bot with this id and whose it is; None when it is no project's."""
+
+    async def mark_bot_broken(
+        self, project_id: str, sealed_token: bytes, now: int, *, entry: AuditEntry | None = None
+    ) -> bool:
+        """Write down that the messenger refuses this token since `now`, until another is set; once.
+
+        False, and nothing is changed, when the project has another token by now or that was written down before.
+        """
+
+    async def rename_bot(self, bot_id: int, username: str) -> bool:
+        """Write down a bot's username; False when it is that already, or the bot is no project's."""

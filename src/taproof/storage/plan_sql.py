@@ -1,0 +1,34 @@
+"""The statements about plans and what is used of them, for both stores."""
+
+from typing import Final
+
+UPDATE_PLAN: Final = "UPDATE developers SET plan = $1 WHERE id = $2 AND plan <> $1 RETURNING id"
+STOP_COLLECTING: Final = "UPDATE projects SET collect_phone = 0 WHERE developer_id = $1 AND collect_phone = 1"
+# Those of a deleted project that are not erased yet are in `removed_usage` already.
+READ_USED: Final = """
+SELECT (SELECT COUNT(*) FROM projects p WHERE p.developer_id = $1),
+  (SELECT COALESCE(SUM(c.confirmed), 0) FROM projects p JOIN daily_counts c ON c.project_id = p.id
+    WHERE p.developer_id = $1 AND c.day >= $2)
+  + (SELECT COALESCE(SUM(r.confirmed), 0) FROM removed_usage r WHERE r.developer_id = $1 AND r.day >= $2)"""
+# In the order of the days, so that two deletions at once take the rows that they share in one order.
+REMEMBER_USAGE: Final = """
+INSERT INTO removed_usage (developer_id, day, confirmed)
+SELECT $1, c.day, c.confirmed FROM daily_counts c WHERE c.project_id = $2 AND c.day >= $3 AND c.confirmed > 0
+ORDER BY c.day
+ON CONFLICT (developer_id, day) DO UPDATE SET confirmed = removed_usage.confirmed + excluded.confirmed"""
+ANY_REMOVED_USAGE_BEFORE: Final = "SELECT 1 FROM removed_usage WHERE day < $1 LIMIT 1"
+PURGE_REMOVED_USAGE: Final = """
+DELETE FROM removed_usage WHERE (developer_id, day) IN
+  (SELECT developer_id, day FROM removed_usage WHERE day < $1 LIMIT $2) RETURNING day"""
+
+# ---- what PostgreSQL needs otherwise
+
+POSTGRES_STOP_COLLECTING: Final = """
+WITH held AS MATERIALIZED (
+  SELECT id FROM projects WHERE developer_id = $1 AND collect_phone = 1 ORDER BY id FOR UPDATE
+)
+UPDATE projects p SET collect_phone = 0 FROM held h WHERE p.id = h.id"""
+POSTGRES_PURGE_REMOVED_USAGE: Final = """
+WITH old AS MATERIALIZED (
+  SELECT developer_id, day FROM removed_usage WHERE day < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
+DELETE FROM removed_usage r USING old WHERE r.developer_id = old.developer_id AND r.day = old.day RETURNING r.day"""

@@ -1,0 +1,59 @@
+"""Whose a bot token is: asked of the messenger, without a word about the token."""
+
+import pytest
+from tests.bot.bots_server import BotsServer
+
+from taproof.bot.accounts import fetch_account
+from taproof.core.errors import BotTokenRefused, MessengerUnavailable
+from taproof.service.bots import BotAccount
+
+SECRET = "AAsecretSECRETsecretSECRETsecretSECRET0"
+
+
+async def test_a_token_that_is_known_names_its_bot() -> None:
+    """The id and the username are those that the messenger says."""
+    async with BotsServer().serving() as server:
+        bot = server.add("Shop_Bot")
+        assert await fetch_account(bot.token, server.base) == BotAccount(bot.id, "Shop_Bot")
+
+
+@pytest.mark.parametrize("answer", [(401, "Unauthorized"), (404, "Not Found")])
+async def test_a_token_that_is_not_known_is_refused(answer: tuple[int, str]) -> None:
+    """Both answers mean that no bot has it."""
+    async with BotsServer().serving() as server:
+        bot = server.add()
+        bot.faults["getMe"] = lambda: answer
+        with pytest.raises(BotTokenRefused):
+            await fetch_account(bot.token, server.base)
+
+
+@pytest.mark.parametrize("answer", [(500, "Internal"), (502, "Bad Gateway"), (429, "Too Many Requests: retry after 9")])
+async def test_no_usable_answer_is_not_held_against_the_token(answer: tuple[int, str]) -> None:
+    """The developer is told to try again, and the token is in no error."""
+    async with BotsServer().serving() as server:
+        bot = server.add()
+        bot.faults["getMe"] = lambda: answer
+        with pytest.raises(MessengerUnavailable) as caught:
+            await fetch_account(bot.token, server.base)
+    assert "nothing was changed" in caught.value.sentence
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+async def test_a_messenger_out_of_reach_is_told_without_the_token() -> None:
+    """The address that could not be reached holds the token, so it is in no error that anybody may log."""
+    with pytest.raises(MessengerUnavailable) as caught:
+        await fetch_account(f"7000000001:{SECRET}", "http://127.0.0.1:9")
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert SECRET not in str(error)
+        error = error.__cause__ or error.__context__
+
+
+async def test_an_account_without_a_username_is_no_bot() -> None:
+    """Links are made of the username."""
+    async with BotsServer().serving() as server:
+        bot = server.add("x")
+        bot.username = ""
+        with pytest.raises(BotTokenRefused):
+            await fetch_account(bot.token, server.base)

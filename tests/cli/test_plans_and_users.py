@@ -1,0 +1,138 @@
+"""`taproof developers plan` and `taproof users erase`."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from taproof.cli import commands
+from taproof.core.clock import system_clock
+from taproof.core.entropy import system_entropy
+from taproof.core.model import Identity
+from taproof.core.sealing import Sealer, new_master_key
+from taproof.service.signin import SignIn
+from taproof.storage.sqlite import SqliteStorage
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture(autouse=True)
+def _ada(run: Run) -> None:
+    assert run("migrate").exit_code == 0
+    assert run("developers", "add", "ada@example.com").exit_code == 0
+
+
+# ---- plans
+
+
+def test_a_plan_is_changed_and_the_audit_log_tells(run: Run, run_json: Callable[..., Any]) -> None:
+    """From one to the other, once; who does it is the operator."""
+    changed = run_json("developers", "plan", "ADA@example.com", "pro")
+    assert (changed["email"], changed["plan"], changed["plan_before"]) == ("ada@example.com", "pro", "free")
+    assert run_json("developers", "list")["developers"][0]["plan"] == "pro"
+    again = run("developers", "plan", "ada@example.com", "pro")
+    assert (again.exit_code, again.stdout) == (0, "ada@example.com is on the plan pro already.\n")
+    back = run("developers", "plan", "ada@example.com", "free")
+    assert back.stdout.splitlines() == [
+        "ada@example.com is on the plan free now; before it was pro.",
+        "Their projects collect no phone numbers from here on. Those that were collected are kept.",
+    ]
+    entries = run_json("audit", "ada@example.com")["entries"]
+    found = [(each["details"], each["actor"]) for each in entries if each["action"] == "developer.plan_changed"]
+    assert found == [
+        ({"plan": "free", "before": "pro"}, "command line"),
+        ({"plan": "pro", "before": "free"}, "command line"),
+    ]
+
+
+def test_what_cannot_be_a_plan_or_a_developer_is_told(run: Run) -> None:
+    """In words that say what to type."""
+    refused = run("developers", "plan", "ada@example.com", "gold")
+    assert (refused.exit_code, refused.stderr) == (2, "PLAN must be free, pro or business.\n")
+    unknown = run("developers", "plan", "eve@example.com", "pro")
+    assert unknown.exit_code == 1
+    assert "There is no developer with this e-mail address." in unknown.stderr
+
+
+def test_a_plan_s_projects_are_counted_on_the_command_line_too(run: Run) -> None:
+    """The setting holds wherever a project is made."""
+    limit = {"TAPROOF_PLAN_PROJECTS": "free=1,pro=20"}
+    assert run("projects", "create", "ada@example.com", "One", **limit).exit_code == 0
+    refused = run("projects", "create", "ada@example.com", "Two", **limit)
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith("The free plan has room for 1 project, and this account has as many.")
+    assert run("projects", "create", "ada@example.com", "Two", "--plan-projects", "free=2").exit_code == 0
+
+
+# ---- erasing
+
+
+async def _sign_in(database: Path, project_id: str, user: str) -> None:
+    storage = SqliteStorage.open(database, system_clock())
+    sealer = Sealer(new_master_key(system_entropy))
+    signin = SignIn(storage, sealer, lambda: "https://t.me/b", system_clock, system_entropy)
+    for _ in range(2):
+        token = (await signin.create_session(project_id, public=True)).session_token
+        await signin.open_session(token, user)
+        await signin.confirm_session(token, Identity(user, "Grace", ""))
+    await signin.open_session((await signin.create_session(project_id, public=True)).session_token, user)
+    await storage.close()
+
+
+def _users(database: Path) -> list[str]:
+    connection = SqliteStorage.open(database, system_clock())
+    found = connection._read("SELECT opener_id FROM sessions ORDER BY opener_id", ())
+    asyncio.run(connection.close())
+    return [row[0] for row in found]
+
+
+@pytest.fixture
+def database(tmp_path: Path, run_json: Callable[..., Any]) -> Path:
+    """A database with three sessions of the user 1001, and three of 2002."""
+    project_id = run_json("projects", "create", "ada@example.com", "One")["id"]
+    path = tmp_path / "taproof.db"
+    for user in ("1001", "2002"):
+        asyncio.run(_sign_in(path, project_id, user))
+    return path
+
+
+def test_a_user_is_erased_everywhere(run: Run, run_json: Callable[..., Any], database: Path) -> None:
+    """With --yes without a question; what is told is how much went, and the second time that there is nothing."""
+    assert run_json("users", "erase", "1001", "--yes") == {"erased": True, "rows": 4, "developer": None}
+    assert _users(database) == ["2002"] * 3
+    again = run("users", "erase", "1001", "--yes")
+    assert (again.exit_code, again.stdout) == (0, "Nothing is kept of a user 1001.\n")
+    assert run("users", "erase", "2002", "--yes").stdout.startswith("Erased all that was kept of the user 2002: 4 rows")
+
+
+@pytest.mark.parametrize("answer", ["", "n\n", "\n"])
+def test_nothing_goes_unless_it_is_meant(database: Path, answer: str) -> None:
+    """The question goes to stderr; without an answer, or somebody to give one, nothing is done."""
+    asked = CliRunner().invoke(commands, ["users", "erase", "1001"], input=answer, prog_name="taproof")
+    assert (asked.exit_code, asked.stdout) == (1, "")
+    assert "Erase all that is kept of the user 1001, in all projects?" in asked.stderr
+    assert "Nothing was erased. To go ahead without being asked, add --yes." in asked.stderr
+    assert _users(database) == ["1001"] * 3 + ["2002"] * 3
+    meant = CliRunner().invoke(commands, ["users", "erase", "1001"], input="y\n", prog_name="taproof")
+    assert meant.exit_code == 0
+    assert _users(database) == ["2002"] * 3
+
+
+def test_an_account_that_signs_in_a_developer_is_named(run: Run, run_json: Callable[..., Any], database: Path) -> None:
+    """It is the developer's, and left: the operator may want to know."""
+    storage = SqliteStorage.open(database, system_clock())
+    storage._writer._connection.execute("UPDATE developers SET messenger_id = '2002'")
+    asyncio.run(storage.close())
+    assert "also signs in the developer ada@example.com" in run("users", "erase", "2002", "--yes").stdout
+    assert run_json("users", "erase", "2002", "--yes")["developer"] == "ada@example.com"
+
+
+@pytest.mark.parametrize("user", ["ada", "1" * 21, "1 2", ""])
+def test_what_is_no_messenger_id_is_refused_before_any_question(run: Run, user: str) -> None:
+    """And in words."""
+    refused = run("users", "erase", user)
+    assert refused.exit_code == 1
+    assert refused.stderr == "messenger_id must be a messenger account's id: digits only, at most 20.\n"

@@ -1,0 +1,126 @@
+"""The bot of a project's own in the console: given, taken away, and told of when it is broken."""
+
+import pytest
+from tests.console.conftest import Installation, Visitor
+
+from taproof.core.model import Project
+
+LIST = "/console/projects"
+
+
+def settings(project: Project) -> str:
+    return f"{LIST}/{project.id}/settings"
+
+
+def bot_form(project: Project) -> str:
+    return f"{LIST}/{project.id}/bot"
+
+
+async def read(console: Installation, project: Project) -> Project:
+    found = await console.storage.read_project(project.id)
+    assert found is not None
+    return found
+
+
+async def break_bot(console: Installation) -> None:
+    (bot,) = await console.storage.list_project_bots()
+    assert await console.services.bots.mark_broken(bot)
+
+
+async def test_a_bot_is_given_by_its_token(visitor: Visitor, console: Installation) -> None:
+    """The settings say that it asks from then on; the token is on no page again, and in no field."""
+    project, _ = await visitor.create_project()
+    before = await visitor.get(settings(project))
+    assert "The service's own bot asks people to confirm." in before.text
+    assert before.one(".//input[@name='bot_token']").get("type") == "password"
+    token = console.bot_father.make_bot("Shop_Bot")
+    answer = await visitor.submit(settings(project), bot_form(project), bot_token=token)
+    shown = await visitor.follow(answer)
+    assert "@Shop_Bot asks from now on." in shown.text
+    assert "In use @Shop_Bot asks people to confirm." in shown.text
+    assert (await read(console, project)).bot_username == "Shop_Bot"
+    pages = [shown, *[await visitor.get(path) for path in (LIST, f"{LIST}/{project.id}", "/console/audit")]]
+    assert not [page for page in pages if token.partition(":")[2] in page.html]
+    assert "@Shop_Bot" in pages[2].text
+    assert "Gave a project its own bot" in pages[3].text
+
+
+async def test_a_bot_is_removed(visitor: Visitor, console: Installation) -> None:
+    """The service's own asks again; the form for that is there only with a bot."""
+    project, _ = await visitor.create_project()
+    await console.services.bots.set_bot(visitor.actor, project.id, console.bot_father.make_bot("Shop_Bot"))
+    shown = await visitor.follow(await visitor.submit(settings(project), f"{bot_form(project)}/remove"))
+    assert "The bot is removed. The service's own bot asks from now on." in shown.text
+    assert not shown.all(f".//form[@action='{bot_form(project)}/remove']")
+    assert (await read(console, project)).bot_username is None
+
+
+@pytest.mark.parametrize(
+    ("problem", "status", "words"),
+    [
+        ("empty", 400, "Paste the token that @BotFather shows"),
+        ("malformed", 400, "The token must be a bot's token as @BotFather shows it"),
+        ("refused", 400, "The messenger knows no bot with this token."),
+        ("taken", 400, "This bot serves another project already."),
+        ("away", 503, "The messenger cannot be reached just now"),
+    ],
+)
+async def test_a_token_that_cannot_be_used_is_told_beside_its_field(
+    visitor: Visitor, console: Installation, problem: str, status: int, words: str
+) -> None:
+    """What was typed is not in the page again; the project keeps the bot that it has."""
+    project, _ = await visitor.create_project()
+    token = console.bot_father.make_bot("Shop_Bot")
+    if problem == "empty":
+        token = ""
+    if problem == "malformed":
+        token = "Shop_Bot_of_mine"
+    if problem == "refused":
+        token = f"7000000009:{'A' * 35}"
+    if problem == "taken":
+        other, _ = await visitor.create_project("Other")
+        await console.services.bots.set_bot(visitor.actor, other.id, token)
+    if problem == "away":
+        console.bot_father.is_away = True
+    shown = await visitor.submit(settings(project), bot_form(project), bot_token=token)
+    assert shown.status == status
+    [error] = shown.texts(".//p[@id='bot_token-error']")
+    assert words in error
+    assert shown.texts(".//p[@role='alert']") == [error]
+    assert not token or token not in shown.html
+    assert (await read(console, project)).bot_username is None
+
+
+async def test_a_broken_bot_is_told_wherever_its_project_is(visitor: Visitor, console: Installation) -> None:
+    """On the list, the project's pages and its settings, with what to do, until there is another token."""
+    project, _ = await visitor.create_project()
+    well, _ = await visitor.create_project("Well")
+    await console.services.bots.set_bot(visitor.actor, project.id, console.bot_father.make_bot("Shop_Bot"))
+    await break_bot(console)
+    listed = await visitor.get(LIST)
+    assert "No sign-ins can be started for Shop: the messenger does not accept its bot's token any more." in listed.text
+    assert [row[1] for row in sorted(listed.rows())] == ["Active Bot broken", "Active"]
+    banner = "No sign-ins can be started: the messenger does not accept the token of @Shop_Bot any more."
+    for page in ("", "/webhooks", "/try"):
+        shown = await visitor.get(f"{LIST}/{project.id}{page}")
+        assert banner in shown.text
+        assert shown.all(f".//a[@href='{settings(project)}#bot']")
+        assert banner not in (await visitor.get(f"{LIST}/{well.id}{page}")).text
+    shown = await visitor.get(settings(project))
+    assert "Broken since 2026-11-18 11:06:40 UTC: @Shop_Bot asks people to confirm." in shown.text
+    assert "Copy the new token from @BotFather" in shown.text
+    token = console.bot_father.make_bot("Shop_Bot")
+    await visitor.submit(settings(project), bot_form(project), bot_token=token)
+    assert "broken" not in (await visitor.get(LIST)).text
+    assert banner not in (await visitor.get(f"{LIST}/{project.id}")).text
+
+
+async def test_a_strangers_project_is_not_found(visitor: Visitor, stranger: Visitor, console: Installation) -> None:
+    """Nobody gives or takes the bot of a project that is not theirs."""
+    project, _ = await visitor.create_project()
+    await console.services.bots.set_bot(visitor.actor, project.id, console.bot_father.make_bot("Shop_Bot"))
+    token = console.bot_father.make_bot("Other_Bot", 7_000_000_002)
+    for path in (bot_form(project), f"{bot_form(project)}/remove"):
+        shown = await stranger.post(path, {"bot_token": token})
+        assert shown.status == 404
+    assert (await read(console, project)).bot_username == "Shop_Bot"

@@ -1,0 +1,55 @@
+"""Who tries too often to come in gets a page that says so (docs: Retention and limits)."""
+
+import httpx
+import pytest
+from tests.console.browsing import Browsing, Shown
+from tests.console.conftest import BASE_URL, Installation
+
+SIGN_IN = "/console/sign-in"
+ADA, GRACE = "203.0.113.7", "198.51.100.9"
+
+
+async def browser(console: Installation, address: str) -> Browsing:
+    transport = httpx.ASGITransport(console.app.app, client=(address, 4711))
+    client = httpx.AsyncClient(transport=transport, base_url=BASE_URL)
+    return Browsing(await console._clients.enter_async_context(client))
+
+
+def assert_refused(shown: Shown) -> None:
+    assert shown.status == 429
+    assert shown.response.headers["retry-after"] == "3"
+    assert "Too many requests. Try again in 3 seconds." in shown.text
+    assert shown.response.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        (SIGN_IN, {"next": ""}),
+        (f"{SIGN_IN}/token", {"next": "", "access_token": "tap_x"}),
+        ("/console/invite", {"code": "x"}),
+    ],
+)
+async def test_too_many_tries_of_one_address(console: Installation, path: str, fields: dict[str, str]) -> None:
+    """Twenty at once, then one each three seconds; a browser elsewhere, or on this machine, comes in all the time."""
+    ada = await browser(console, ADA)
+    for _ in range(20):
+        assert (await ada.post(path, fields)).status != 429
+    assert_refused(await ada.post(path, fields))
+    assert_refused(await (await browser(console, ADA)).post(path, fields))
+    assert (await (await browser(console, GRACE)).post(path, fields)).status != 429
+    here = await console.browser()
+    for _ in range(25):
+        assert (await here.post(path, fields)).status != 429
+    console.clock.now += 3_000
+    assert (await ada.post(path, fields)).status != 429
+    assert_refused(await ada.post(path, fields))
+
+
+async def test_pages_are_shown_as_before(console: Installation) -> None:
+    """Only what is tried is counted."""
+    ada = await browser(console, ADA)
+    for _ in range(21):
+        await ada.post(f"{SIGN_IN}/token", {"next": "", "access_token": "tap_x"})
+    assert (await ada.get(SIGN_IN)).status == 200
+    assert (await ada.get("/console/invite")).status == 200

@@ -1,0 +1,186 @@
+"""The settings of a project that say how its sign-ins go, and where the console shows what comes of them."""
+
+import json
+
+import pytest
+from tests.console.conftest import ADA, GRACE, Installation, Visitor
+from tests.console.test_try_it import link_in, page_of, start
+
+from taproof.core.model import Project, ProjectChanges
+
+LIST = "/console/projects"
+PHONE = "+4915123456789"
+
+
+async def the_project(visitor: Visitor, console: Installation) -> Project:
+    [project] = await console.services.projects.list_projects(visitor.developer)
+    return project
+
+
+async def change(visitor: Visitor, console: Installation, project: Project, **changes: object) -> Project:
+    return await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(**changes))  # type: ignore[arg-type]
+
+
+async def test_a_new_project_takes_them(visitor: Visitor, console: Installation) -> None:
+    """What is checked to begin with is on; origins may be typed one on each line, in any spelling."""
+    await visitor.submit(f"{LIST}/new", LIST, name="Plain")
+    plain = await the_project(visitor, console)
+    assert (plain.phone_required, plain.show_context, plain.match_code, plain.allowed_origins) == (
+        True,
+        True,
+        False,
+        (),
+    )
+    await console.services.projects.delete_project(visitor.actor, plain.id)
+    typed = "  https://Shop.example\r\n\r\nhttps://shop.example:443\r\nhttp://localhost:3000  "
+    await visitor.submit(f"{LIST}/new", LIST, name="Shop", match_code="on", allowed_origins=typed)
+    project = await the_project(visitor, console)
+    assert project.match_code
+    assert project.allowed_origins == ("https://shop.example", "http://localhost:3000")
+
+
+async def test_each_can_be_changed_and_changed_back(visitor: Visitor, console: Installation) -> None:
+    """A box that is not sent is off; emptied origins are any. The audit log tells of what was changed."""
+    project, _ = await visitor.create_project("Shop")
+    path = f"{LIST}/{project.id}/settings"
+    fields = (await visitor.get(path)).fields(path)
+    sent = {name: value for name, value in fields.items() if name not in {"phone_required", "show_context"}}
+    await visitor.post(path, sent | {"match_code": "on", "allowed_origins": "https://shop.example"})
+    changed = await the_project(visitor, console)
+    assert (changed.phone_required, changed.show_context, changed.match_code) == (False, False, True)
+    assert changed.allowed_origins == ("https://shop.example",)
+    log = await console.services.audit.list_entries(visitor.developer, limit=50, cursor=None)
+    [entry] = [each for each in log.entries if each.action == "project.updated"]
+    assert json.loads(entry.details) == {
+        "phone_required": False,
+        "show_context": False,
+        "match_code": True,
+        "allowed_origins": ["https://shop.example"],
+    }
+    shown = await visitor.get(path)
+    assert "https://shop.example" in str(shown.one(".//textarea[@id='allowed_origins']").text)
+    fields = shown.fields(path)
+    fields.pop("match_code")
+    await visitor.post(path, fields | {"phone_required": "on", "show_context": "on", "allowed_origins": ""})
+    assert await the_project(visitor, console) == project
+
+
+async def test_what_is_no_origin_stays_in_the_form(visitor: Visitor, console: Installation) -> None:
+    """The sentence names the field as the page does, and which line it is; nothing is changed."""
+    project, _ = await visitor.create_project("Shop")
+    path = f"{LIST}/{project.id}/settings"
+    fields = (await visitor.get(path)).fields(path)
+    typed = "https://shop.example\nhttps://shop.example/sign-in"
+    shown = await visitor.post(path, fields | {"allowed_origins": typed})
+    assert shown.status == 400
+    [sentence] = shown.texts(".//p[@role='alert']")
+    assert sentence.startswith("Pages that may start sign-ins: number 2 of the list must end after host and port")
+    assert str(shown.one(".//textarea[@id='allowed_origins']").text).split() == typed.split()
+    assert await the_project(visitor, console) == project
+
+
+async def test_a_plan_without_room_says_so(console: Installation, visitor: Visitor) -> None:
+    """On the page where a project is made, and on the account's page, which shows what is used."""
+    pro = await console.sign_in(await console.add_developer("pro@example.com", "pro"))
+    facts = (await pro.get("/console/account")).texts(".//dl/div")
+    assert {"PlanPro", "Projects0 of 2", "Sign-ins this month0 of 3"} <= set(facts)
+    for _ in range(2):
+        project, _ = await pro.create_project("Shop")
+    refused = await pro.post(LIST, {"name": "Shop"})
+    assert refused.status == 400
+    assert "The pro plan has room for 2 projects" in refused.text
+    for _ in range(3):
+        await console.messenger.confirm((await pro.start_session(project.id)).deeplink)
+    facts = (await pro.get("/console/account")).texts(".//dl/div")
+    assert "Projects2 of 2 No room left" in facts
+    assert any(fact.startswith("Sign-ins this month3 of 3 No room left") for fact in facts)
+    unlimited = (await visitor.get("/console/account")).texts(".//dl/div")
+    assert {"PlanBusiness", "Projects0, no limit", "Sign-ins this month0, no limit"} <= set(unlimited)
+
+
+async def test_a_full_month_is_told_where_one_tries_it(console: Installation) -> None:
+    """In the API's words; the page itself stays."""
+    pro = await console.sign_in(await console.add_developer("pro@example.com", "pro"))
+    project, _ = await pro.create_project("Shop")
+    for _ in range(3):
+        await console.messenger.confirm((await pro.start_session(project.id)).deeplink)
+    console.clock.now += 60_000
+    shown = await pro.submit(page_of(project), page_of(project))
+    assert shown.status == 400
+    assert "as many sign-ins confirmed in this month" in shown.texts(".//p[@role='alert']")[0]
+
+
+async def test_try_it_shows_the_match_code(visitor: Visitor, console: Installation) -> None:
+    """The waiting page has the one number of three that confirms, also when it is read again; without, it has none."""
+    project, _ = await visitor.create_project("Shop")
+    assert not (await start(visitor, project)).all(".//strong[@class='match-code']")
+    await visitor.get(f"{page_of(project)}/again")
+    await change(visitor, console, project, match_code=True)
+    waiting = await start(visitor, project)
+    code = waiting.texts(".//strong[@class='match-code']")
+    assert (await visitor.get(page_of(project))).texts(".//strong[@class='match-code']") == code
+    assert code[0] not in link_in(waiting).partition("?start=")[0]
+    token = link_in(waiting).partition("?start=")[2]
+    seen = await console.messenger.open(link_in(waiting), ADA.messenger_id)
+    choice = seen.choices.index(code[0])
+    confirmed = await console.messenger.signin.confirm_session(token, ADA, choice=choice)
+    assert confirmed.outcome == "confirmed"
+    assert (await visitor.get(page_of(project))).texts(".//h2")[0] == f"Signed in: {ADA.messenger_name}"
+
+
+async def sign_in_with_phone(console: Installation, deeplink: str) -> None:
+    token = deeplink.partition("?start=")[2]
+    await console.messenger.open(deeplink, ADA.messenger_id)
+    assert (await console.messenger.signin.confirm_session(token, ADA)).outcome == "phone"
+    assert (await console.messenger.signin.give_phone(ADA, ADA.messenger_id, PHONE)).outcome == "confirmed"
+
+
+async def test_a_phone_number_is_shown_where_the_session_is(visitor: Visitor, console: Installation) -> None:
+    """In the list, on its page, and by Try it; of a session without one there is no such row."""
+    project, _ = await visitor.create_project("Shop")
+    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink, GRACE)
+    await change(visitor, console, project, collect_phone=True)
+    console.clock.now += 1
+    waiting = await start(visitor, project)
+    await sign_in_with_phone(console, link_in(waiting))
+    tried = await visitor.get(page_of(project))
+    assert f"Phone number{PHONE}" in tried.texts(".//dl/div")
+    listed = await visitor.get("/console/sessions")
+    assert [PHONE in row[3] for row in listed.rows()] == [True, False]
+    pages = [await visitor.get(str(link.get("href"))) for link in listed.all(".//tbody//th/a")]
+    shown = [f"messenger_phone{PHONE}" in page.texts(".//dl/div") for page in pages]
+    assert shown == [True, False]
+    assert "messenger_phone" not in pages[1].text
+
+
+async def test_a_user_is_erased_after_a_question(visitor: Visitor, console: Installation, stranger: Visitor) -> None:
+    """The list of one user's sessions leads there; one more press erases them, in one's own projects only."""
+    mine, _ = await visitor.create_project("Shop")
+    other, _ = await stranger.create_project("Other")
+    for browser, project, who in ((visitor, mine, ADA), (visitor, mine, GRACE), (stranger, other, ADA)):
+        await console.messenger.confirm((await browser.start_session(project.id)).deeplink, who)
+    assert not (await visitor.get("/console/sessions")).all(".//a[@href][.='Erase this user…']")
+    listed = await visitor.get("/console/sessions", messenger_id=ADA.messenger_id)
+    page = f"/console/users/{ADA.messenger_id}/erase"
+    assert listed.one(f".//a[@href='{page}']") is not None
+    asked = await visitor.get(page)
+    assert asked.heading == f"Erase the user {ADA.messenger_id}?"
+    assert len((await visitor.get("/console/sessions")).rows()) == 2
+    done = await visitor.follow(await visitor.submit(page, page))
+    assert f"Your projects keep nothing of the user {ADA.messenger_id} any more." in done.text
+    assert [GRACE.messenger_name in row[3] for row in done.rows()] == [True]
+    assert len((await stranger.get("/console/sessions")).rows()) == 1
+    again = await visitor.follow(await visitor.submit(page, page))
+    assert "There was nothing." in again.text
+    log = await visitor.get("/console/audit")
+    assert log.text.count("Erased what was kept of a user") == 1
+    assert ADA.messenger_id not in log.text
+
+
+@pytest.mark.parametrize("user", ["ada", "1" * 21, "%D9%A1", "1'--"])
+async def test_what_is_no_messenger_id_has_no_page(visitor: Visitor, user: str) -> None:
+    """Neither to be asked nor to be erased."""
+    page = f"/console/users/{user}/erase"
+    for shown in (await visitor.get(page), await visitor.post(page, {})):
+        assert shown.status == 400
+        assert "digits only, at most 20" in shown.text

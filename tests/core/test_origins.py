@@ -1,0 +1,98 @@
+"""The origins of web pages (RFC 6454, sections 4 and 6.1; the URL standard, Host writing)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taproof.core.origins import ORIGIN_LENGTH, NotAnOrigin, read_origin
+
+
+@pytest.mark.parametrize(
+    ("text", "origin"),
+    [
+        ("https://shop.example", "https://shop.example"),
+        ("HTTPS://Shop.EXAMPLE", "https://shop.example"),
+        ("https://shop.example:443", "https://shop.example"),
+        ("https://shop.example:8443", "https://shop.example:8443"),
+        ("https://shop.example:08443", "https://shop.example:8443"),
+        ("https://localhost", "https://localhost"),
+        ("http://localhost:3000", "http://localhost:3000"),
+        ("http://app.localhost:80", "http://app.localhost"),
+        ("http://127.0.0.1:3000", "http://127.0.0.1:3000"),
+        ("http://[::1]:3000", "http://[::1]:3000"),
+        ("http://[0:0::1]", "http://[::1]"),
+        ("https://[2001:DB8:0::7]", "https://[2001:db8::7]"),
+        ("https://203.0.113.7:8443", "https://203.0.113.7:8443"),
+        ("https://xn--mnchen-3ya.example", "https://xn--mnchen-3ya.example"),
+        ("https://a_b.example", "https://a_b.example"),
+    ],
+)
+def test_an_origin_is_written_as_browsers_send_it(text: str, origin: str) -> None:
+    """What is stored is compared with the header, letter by letter."""
+    assert read_origin(text) == origin
+    assert read_origin(origin) == origin
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "must begin with https://"),
+        ("null", "must begin with https://"),
+        ("shop.example", "must begin with https://"),
+        ("//shop.example", "must begin with https://"),
+        ("https:shop.example", "must begin with https://"),
+        ("ftp://shop.example", "must begin with https://"),
+        ("javascript:alert(1)", "must begin with https://"),
+        ("http://shop.example", "http:// is for this machine itself only"),
+        ("http://127.0.0.1.example", "http:// is for this machine itself only"),
+        ("https://*.shop.example", "wildcard"),
+        ("*", "wildcard"),
+        ("https://shop.example/", "leave out the slash"),
+        ("https://shop.example/sign-in", "leave out the slash"),
+        ("https://shop.example?a=b", "leave out the slash"),
+        ("https://shop.example#top", "leave out the slash"),
+        ("https://shop.example?", "leave out the slash"),
+        ("https://ada:secret@shop.example", "user name or password"),
+        ("https://@shop.example", "user name or password"),
+        ("https://shop.example https://other.example", "spaces"),
+        ("https://shop.example\n", "plain ASCII"),
+        ("\thttps://shop.example", "plain ASCII"),
+        ("https://shop\\.example", "plain ASCII"),
+        ("https://münchen.example", "xn--"),
+        ("https://", "must name a host"),
+        ("https://:443", "must name a host"),
+        ("https://shop.example:", "must name a host"),
+        ("https://shop.example:0", "must name a host"),
+        ("https://shop.example:65536", "scheme, host and perhaps port"),
+        ("https://shop.example:https", "scheme, host and perhaps port"),
+        ("https://shop.example.", "must name a host"),
+        ("https://-shop.example", "must name a host"),
+        ("https://shop..example", "must name a host"),
+        ("https://sh%6fp.example", "must name a host"),
+        ("https://127.1", "must name a host"),
+        ("https://0x7f.0.0.1", "must name a host"),
+        ("https://2130706433", "must name a host"),
+        ("https://[::1", "scheme, host and perhaps port"),
+        ("https://[fe80::1%25eth0]", "must name a host"),
+        ("https://" + "a" * ORIGIN_LENGTH, "at most"),
+        ("https://" + "a" * 64 + ".example", "must name a host"),
+    ],
+)
+def test_what_is_none_is_refused_with_what_is_wrong(text: str, problem: str) -> None:
+    """The message completes a sentence, and repeats nothing of what was sent."""
+    with pytest.raises(NotAnOrigin) as refused:
+        read_origin(text)
+    assert problem in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+@given(st.text(max_size=40) | st.from_regex(r"\A(https?|HTTP)://[a-z0-9.:\[\]%@/?#-]{0,30}\Z"))
+def test_whatever_is_taken_is_one_word_that_is_taken_again(text: str) -> None:
+    """Origins are stored with spaces between them; what comes back is the same origin."""
+    try:
+        origin = read_origin(text)
+    except NotAnOrigin:
+        return
+    assert origin.split() == [origin]
+    assert origin == origin.lower()
+    assert read_origin(origin) == origin

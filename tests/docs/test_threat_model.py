@@ -1,0 +1,172 @@
+"""docs/explanation/threat-model*.md: no item is left out, and every test and file that is named is there."""
+
+import ast
+import functools
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.docs.blocks import ROOT
+
+EXPLANATION: Final = ROOT / "docs/explanation"
+PAGES: Final = ("threat-model", "threat-model-cross-device", "threat-model-jwt", "threat-model-asvs")
+REFERENCE: Final = re.compile(r"`((?:tests|docs|src|sdk)/[\w./-]+|pyproject\.toml)(?:::(\w+))?`")
+# The requirements of OWASP ASVS 5.0.0: how many of each section are of level 1, and how many of level 2. In each
+# section those of level 1 come first, then those of level 2, then those of level 3, which are no matter here.
+ASVS_SECTIONS: Final = """
+V1.1 0+2, V1.2 5+4, V1.3 2+9, V1.4 0+3, V1.5 1+1
+V2.1 1+2, V2.2 2+1, V2.3 1+3, V2.4 0+1
+V3.2 2+0, V3.3 1+3, V3.4 2+4, V3.5 3+2, V3.7 0+2
+V4.1 1+2, V4.2 0+1, V4.3 0+2, V4.4 1+3
+V5.1 0+1, V5.2 2+1, V5.3 2+0, V5.4 0+3
+V6.1 1+2, V6.2 8+4, V6.3 2+2, V6.4 2+2, V6.5 0+5, V6.6 0+3, V6.8 0+4
+V7.1 0+3, V7.2 4+0, V7.3 0+2, V7.4 2+3, V7.5 0+2, V7.6 0+2
+V8.1 1+1, V8.2 2+1, V8.3 1+0, V8.4 0+1
+V9.1 3+0, V9.2 1+3
+V10.1 0+2, V10.2 0+2, V10.3 0+4, V10.4 5+6, V10.5 0+5, V10.6 0+2, V10.7 0+3
+V11.1 0+2, V11.2 0+3, V11.3 2+1, V11.4 1+3, V11.5 0+1, V11.6 0+1
+V12.1 1+2, V12.2 2+0, V12.3 0+4
+V13.1 0+1, V13.2 0+5, V13.3 0+2, V13.4 1+4
+V14.1 0+2, V14.2 1+3, V14.3 1+2
+V15.1 1+2, V15.2 1+2, V15.3 1+6
+V16.1 0+1, V16.2 0+5, V16.3 0+4, V16.4 0+3, V16.5 0+3
+V17.1 0+1, V17.2 0+4, V17.3 0+2
+"""
+ASVS: Final = {
+    section: (int(first), int(second))
+    for section, first, second in re.findall(r"(V[\d.]+) (\d+)\+(\d+)", ASVS_SECTIONS)
+}
+LEVEL_1, LEVEL_2 = 70, 183
+RFC_8725: Final = [f"3.{number}" for number in range(1, 13)]
+RFC_10027: Final = [
+    *(f"2 ({number})" for number in range(1, 6)),
+    *("3.1.1", "3.1.2", "3.1.3", "3.2.1"),
+    *("4.1.1", "4.1.2", "4.1.3", "4.2", *(f"4.3.{number}" for number in range(1, 10)), "5"),
+    *(f"6.1.{number}" for number in range(1, 18)),
+    *("6.2.1", "6.2.2", "6.2.3", "6.2.4", "6.3"),
+]
+
+
+def page(name: str) -> str:
+    return (EXPLANATION / f"{name}.md").read_text(encoding="utf-8")
+
+
+def rows(name: str, first: str) -> Iterator[list[str]]:
+    """Yield the cells of each row of a page's tables whose first cell begins like this."""
+    for line in page(name).splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if line.startswith("|") and re.match(first, cells[0]):
+            yield cells
+
+
+def in_order(found: list[str], wanted: list[str]) -> None:
+    """Raise unless each item is there once, and nothing else."""
+    assert {item: count for item, count in Counter(found).items() if count > 1} == {}
+    assert sorted(set(wanted) - set(found)) == []
+    assert sorted(set(found) - set(wanted)) == []
+
+
+@functools.cache
+def functions_of(path: Path) -> frozenset[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+# ---- what is named is there
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_test_that_is_named_exists(name: str) -> None:
+    """A reader can run it: the file is there, and the function in it."""
+    named = REFERENCE.findall(page(name))
+    assert len(named) > 10
+    for path, function in named:
+        assert (ROOT / path).exists(), path
+        if function:
+            assert function in functions_of(ROOT / path), f"{path}::{function}"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_else_looks_like_the_name_of_a_test(name: str) -> None:
+    """A misspelt one would be passed over by the test above."""
+    text = page(name)
+    assert text.count("::") == sum(bool(function) for _, function in REFERENCE.findall(text))
+    assert len(re.findall(r"`tests/", text)) == sum(path.startswith("tests/") for path, _ in REFERENCE.findall(text))
+
+
+# ---- nothing is left out
+
+
+def asvs_ids() -> list[str]:
+    return [f"{section}.{number}" for section, levels in ASVS.items() for number in range(1, levels[0] + levels[1] + 1)]
+
+
+def asvs_rows() -> list[tuple[list[str], list[str]]]:
+    return [(cells[0].split(", "), cells) for cells in rows("threat-model-asvs", r"V\d+\.\d+\.\d+")]
+
+
+def test_the_list_of_asvs_has_its_size() -> None:
+    """So many requirements have levels 1 and 2 of the standard: a section that was left out would show here."""
+    assert sum(levels[0] for levels in ASVS.values()) == LEVEL_1
+    assert sum(levels[1] for levels in ASVS.values()) == LEVEL_2
+
+
+def test_every_requirement_of_asvs_is_there_once() -> None:
+    """None is missing, none is there twice, and none is made up."""
+    in_order([each for ids, _ in asvs_rows() for each in ids], asvs_ids())
+
+
+def test_every_requirement_of_asvs_has_a_state_and_a_reason() -> None:
+    """What is met names what shows it; what is not says why."""
+    for ids, cells in asvs_rows():
+        assert len(cells) == 4, ids
+        state, reason = cells[2:]
+        assert state in {"met", "yours", "not met", "n/a"}, ids
+        if state == "met":
+            assert REFERENCE.search(reason) or "table above" in reason, ids
+        else:
+            assert len(reason) > 4, ids
+
+
+def test_the_figures_of_asvs_are_right() -> None:
+    """The table at the top counts what stands below."""
+    counted: Counter[str] = Counter()
+    for ids, cells in asvs_rows():
+        counted[cells[2]] += len(ids)
+    told = {cells[0]: int(cells[2]) for cells in rows("threat-model-asvs", r"(met|yours|not met|n/a)$")}
+    assert told == dict(counted)
+
+
+def test_what_asvs_does_not_have_met_is_in_the_list_at_the_end() -> None:
+    """Each chapter with something that is not met has a line there, or is no more than documentation of one."""
+    summary = page("threat-model-asvs").partition("## Not met, in short")[2]
+    for ids, cells in asvs_rows():
+        if cells[2] == "not met":
+            chapter = ids[0].partition(".")[0]
+            assert re.search(rf"\({chapter}[.)]", summary) or ids == ["V11.2.2"], ids
+
+
+def test_every_section_of_rfc_10027_is_there_once() -> None:
+    """Practices, patterns, exploits, mitigations and protocols."""
+    found = [each for cells in rows("threat-model-cross-device", r"\d") for each in re.split(r", (?=\d)", cells[0])]
+    in_order(found, RFC_10027)
+    for cells in rows("threat-model-cross-device", r"(2 \(|6\.1\.)"):
+        assert cells[2] in {"done", "yours", "not done"}, cells[0]
+        if cells[2] == "done" and cells[0] != "2 (4)":
+            assert REFERENCE.search(cells[3]), cells[0]
+
+
+def test_every_section_of_rfc_8725_is_there_once() -> None:
+    """All of section 3, and something for either side."""
+    found = list(rows("threat-model-jwt", r"3\.\d"))
+    in_order([cells[0] for cells in found], RFC_8725)
+    assert all(len(cells) == 4 and all(cells) for cells in found)
+
+
+def test_the_pages_lead_to_each_other() -> None:
+    """From the first page to all others."""
+    for name in PAGES[1:]:
+        assert f"({name}.md)" in page(PAGES[0])

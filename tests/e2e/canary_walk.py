@@ -1,0 +1,249 @@
+"""Does with a service all that has to do with secrets and phone numbers. `walk_through` does everything once."""
+
+import json
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from tests.e2e.canary_search import Canary, text_canary
+from tests.e2e.canary_walker import PHONES, SHARE, WITHOUT, Walk, Walker, echoing_receiver
+from tests.e2e.conftest import OwnProject, Phone, free_port, make_phone
+
+
+def user(walker: Walker, name: str) -> Phone:
+    """A user whose contact has the number of that name."""
+    return make_phone(walker.client, "Somebody", phone=PHONES[name])
+
+
+def phones_and_own_bot(walker: Walker, webhook_url: str) -> OwnProject:
+    """A number that must be given, to a project's own bot, with a match code and a verifier; the bot breaks later."""
+    bot = walker.messenger("bots", {"username": "canary_own_bot"})
+    walker.note("bot token", bot["token"])
+    project = walker.make_project(
+        "Canary", bot_token=bot["token"], collect_phone=True, match_code="on", webhook_url=webhook_url
+    )
+    verifier = secrets.token_urlsafe(32)
+    session = walker.start(project, verifier)
+    chat = walker.chat(user(walker, "own contact"), "canary_own_bot")
+    chat.open_and(session, session["match_code"])
+    foreign = {"phone_number": PHONES["foreign contact"], "first_name": "Foreign"}
+    chat.do("share", contact=foreign)
+    old = {
+        "phone_number": PHONES["old number, forwarded"],
+        "first_name": "Old",
+        "user_id": int(chat.phone.messenger_id),
+    }
+    chat.do("share", contact=foreign | {"user_id": 99})
+    chat.do("send", text=PHONES["typed number"])
+    chat.do("send", text=PHONES["typed number"].removeprefix("+"))
+    chat.do("send", text=f"/start {verifier}")
+    chat.do("press", button=SHARE)
+    walker.read(project, session)
+    walker.read(project, session, secrets.token_urlsafe(32))
+    answer = walker.read(project, session, verifier)
+    assert answer["messenger_phone"] == PHONES["own contact"], answer
+    # After it was decided a contact is of no use to anybody, and neither is one that is a former number.
+    chat.do("share", contact=old, forwarded_from=int(chat.phone.messenger_id))
+    wrong = walker.start(project)
+    codes = chat.do("open", deeplink=wrong["deeplink"])["messages"][-1]["buttons"][0]
+    chat.do("tap", button=next(code for code in codes if code != wrong["match_code"]))
+    return project
+
+
+def optional_phones(walker: Walker, webhook_url: str) -> OwnProject:
+    """Numbers that may be given, to the service's own bot: one without a plus, one declined, one never given."""
+    project = walker.make_project("Optional", collect_phone=True, phone_required=False, webhook_url=webhook_url)
+    session = walker.start(project)
+    chat = walker.chat(user(walker, "own contact, no plus"))
+    chat.open_and(session, "Confirm")
+    chat.do("share", contact="own")
+    assert walker.read(project, session)["messenger_phone"] == f"+{PHONES['own contact, no plus']}"
+    for name, button in (("own contact of who declined", WITHOUT), ("own contact that was not wanted", "Cancel")):
+        session = walker.start(project)
+        chat = walker.chat(user(walker, name))
+        chat.open_and(session, "Confirm")
+        chat.do("tap", button=button)
+        chat.do("share", contact="own")
+        walker.read(project, session)
+    session = walker.start(project)
+    walker.chat(user(walker, "own contact, never given")).open_and(session, "Confirm")
+    return project
+
+
+def broken_bot(walker: Walker, project: OwnProject) -> None:
+    """The token is revoked, and what the developer tries next goes wrong in every way before it goes right."""
+    token = walker.messenger("bots/canary_own_bot/revoke", {})["token"]
+    walker.note("bot token after a revocation", token)
+    path = f"/projects/{project.id}"
+    walker.until(path, lambda answer: answer["bot_broken_at"] is not None)
+    for _ in range(2):
+        walker.client.post("/api/v1/generate/public", json={"project_id": project.id})
+    unknown = walker.note("unknown bot token", f"3999999999:{secrets.token_hex(16)}abc")
+    for bad in (unknown, f"{unknown}\n", unknown * 40, [unknown], {"token": unknown}, unknown.replace(":", "")):
+        assert walker.developer.call("PATCH", path, json={"bot_token": bad}).status_code == 400
+    assert walker.developer.call("PATCH", path, json={"name": 5, "bot_token": token}).status_code == 400
+    walker.messenger("faults", {"method": "getMe", "error_code": 500, "description": f"at bot{token}", "times": 3})
+    walker.developer.call("PATCH", path, json={"bot_token": token})
+    walker.client.delete("/sandbox/faults")
+    walker.developer.ask("PATCH", path, json={"bot_token": token})
+    assert walker.developer.call("POST", "/projects", json={"name": "Taken", "bot_token": token}).status_code == 400
+
+
+def failing_messenger(walker: Walker, project: OwnProject) -> None:
+    """The Bot API fails in the middle of a sign-in, with words that repeat what it was asked."""
+    session = walker.start(project)
+    description = f"Bad Request: start={session['session_token']}"
+    walker.messenger("faults", {"method": "editMessageText", "error_code": 400, "description": description, "times": 3})
+    chat = walker.chat(make_phone(walker.client, "Somebody"))
+    chat.open_and(session, "Confirm")
+    walker.client.delete("/sandbox/faults")
+    walker.read(project, session)
+    reported = walker.start(project)
+    chat.open_and(reported, "This wasn\N{RIGHT SINGLE QUOTATION MARK}t me")
+    chat.do("send", text="/sessions")
+
+
+def console(walker: Walker) -> None:
+    """A browser that is signed in to the console looks at every page there is a phone number or a secret behind."""
+    with httpx.Client(base_url=walker.client.base_url, event_hooks=walker.client.event_hooks, timeout=30) as browser:
+        origin = {"Origin": walker.walk.service.base_url}
+        sign_in = {"access_token": walker.walk.service.access_token, "next": "/console/projects"}
+        assert browser.post("/console/sign-in/token", data=sign_in, headers=origin).status_code == 303
+        for name, value in browser.cookies.items():
+            walker.note(f"cookie {name}", value)
+        projects = walker.developer.ask("GET", "/projects")["projects"]
+        sessions = walker.developer.ask("GET", "/sessions")["sessions"]
+        pages = [f"projects/{each['id']}" for each in projects] + [f"sessions/{each['id']}" for each in sessions]
+        for page in ("projects", "sessions", "analytics", "tokens", "audit", "account", "team", *pages):
+            browser.get(f"/console/{page}")
+        for bad in (walker.walk.secrets["access token"] + "x", PHONES["number in an error"]):
+            browser.post("/console/sign-in/token", data={"access_token": bad}, headers=origin)
+            browser.get(f"/console/{bad}")
+            browser.get(f"/console/sessions?cursor={bad}&project_id={bad}")
+            browser.post(f"/console/{pages[0]}", data={"bot_token": bad, "name": bad * 9}, headers=origin)
+            browser.post(
+                "/console/sign-in/token", data={"access_token": bad}, headers={"Origin": "https://evil.example"}
+            )
+            browser.get("/console/projects", headers={"Cookie": f"taproof_session={bad}"})
+
+
+def errors(walker: Walker, project: OwnProject) -> None:
+    """Put a few of everything wherever a caller may put it by mistake: each time the answer is an error."""
+    wanted = ("bot token", "code verifier", "cookie", "master key", "proof", "session token")
+    values = [next(value for name, value in walker.walk.secrets.items() if name.startswith(each)) for each in wanted]
+    client, developer = walker.client, walker.developer
+    developer.ask("PATCH", f"/projects/{project.id}", json={"allowed_origins": ["https://shop.example"]})
+    for value in (*values, PHONES["number in an error"], PHONES["number in an error"].removeprefix("+")):
+        public = {"project_id": project.id, "session_token": value[:-1] + "~"}
+        client.post("/api/v1/generate/public", json={"project_id": [value]})
+        client.post("/api/v1/generate/public", json={"project_id": project.id, "code_challenge": value + "~"})
+        client.post("/api/v1/generate/public", json={"project_id": project.id}, headers={"Origin": f"https://{value}"})
+        client.post("/api/v1/verify/public", json=public | {"code_verifier": value + "~"})
+        client.post("/api/v1/verify/public", json={"project_id": value, "session_token": value})
+        client.post("/api/v1/verify/public", json=public, headers={"Content-Type": f"text/{value[:20]}"})
+        client.post("/api/v1/verify/public", content=f'{{"session_token": "{value}"', headers=_JSON)
+        client.post("/api/v1/verify/public", content=f'["{value}"]', headers=_JSON)
+        client.post("/api/v1/verify/public", content=json.dumps({"x": value * 400}), headers=_JSON)
+        client.post("/api/v1/verify/public", content=value.encode("utf-16"), headers=_JSON)
+        client.post("/api/v1/verify", json=public, headers={"Authorization": f"Bearer {value}"})
+        client.get("/api/v1/dev/me", headers={"Authorization": f"Bearer {value}"})
+        client.post("/api/v1/login", json={"name": {"x": value}})
+        client.post("/api/v1/login/token", json={"device_code": value})
+        client.post("/bot/webhook", json={"x": value}, headers={"X-Telegram-Bot-Api-Secret-Token": value})
+        client.get(f"/{value}?{value}={value}", headers={"Cookie": f"taproof_session={value}"})
+        client.request("PUT", f"/api/v1/dev/{value}", content=value)
+        developer.call("DELETE", f"/users/{value}x")
+        developer.call("PATCH", f"/projects/{project.id}", json={value: value})
+        developer.call("PATCH", f"/projects/{project.id}", json={"collect_phone": value, "match_code": value})
+        developer.call("PATCH", f"/projects/{project.id}", json={"allowed_origins": [f"http://{value}/?"]})
+        developer.call("PATCH", f"/projects/{project.id}", json={"bot_token": value + " "})
+        developer.call("GET", f"/sessions?messenger_id={value}&status={value}&cursor={value}&limit={value}")
+        developer.call("GET", f"/deliveries/{value}")
+
+
+_JSON = {"Content-Type": "application/json"}
+
+
+def floods(walker: Walker, project: OwnProject) -> None:
+    """Too many calls from one address: each refusal had a secret in its call."""
+    far = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "https", "Origin": "https://shop.example"}
+    number = PHONES["number in an error"]
+    token = walker.start(project)["session_token"]
+    for path, body in (
+        ("generate/public", {"project_id": project.id, "phone": number}),
+        ("verify/public", {"project_id": project.id, "session_token": token, "phone": number}),
+        ("login", {"name": number}),
+    ):
+        for _ in range(80):
+            if walker.client.post(f"/api/v1/{path}", json=body, headers=far).status_code == 429:
+                break
+        else:
+            raise AssertionError(f"{path} was never refused")
+
+
+def walk_through(walk: Walk) -> None:
+    """Do everything once."""
+    with (
+        httpx.Client(base_url=walk.service.base_url, timeout=60) as client,
+        echoing_receiver(walk, 500) as failing,
+        echoing_receiver(walk, 200) as well,
+    ):
+        walker = Walker(client, walk)
+        project = phones_and_own_bot(walker, failing)
+        optional = optional_phones(walker, well)
+        unreachable = walker.make_project("Unreachable", webhook_url=f"http://127.0.0.1:{free_port()}/hook")
+        failing_messenger(walker, unreachable)
+        broken_bot(walker, project)
+        for each in (project, optional, unreachable):
+            walker.until(f"/projects/{each.id}/deliveries", lambda answer: _all_tried(answer["deliveries"]))
+        console(walker)
+        commands(walker)
+        errors(walker, project)
+        floods(walker, project)
+
+
+def commands(walker: Walker) -> None:
+    """What the operator's commands print; a developer's new access token is shown once, and by nothing else."""
+    created = json.loads(walker.command("developers", "add", "canary@example.com", "--json"))
+    walker.note("access token", created["access_token"])
+    walker.walk.outputs.pop()
+    walker.command("developers", "plan", "canary@example.com", "pro")
+    walker.command("audit", "sandbox@localhost")
+
+
+def _all_tried(deliveries: list[dict[str, Any]]) -> bool:
+    return bool(deliveries) and all(each["attempts"] for each in deliveries)
+
+
+@dataclass
+class Erased:
+    """A user who was erased, and whatever tells who that was."""
+
+    messenger_id: str
+    canaries: list[Canary]
+
+
+def sign_in_and_erase(walker: Walker, messenger_id: int, erase: Callable[[str], object]) -> Erased:
+    """Let a user with names and a number of their own sign in often, beside another one, and be erased."""
+    names = [f"{name}{secrets.token_hex(8)}" for name in ("Erased", "Gone", "nobody_")]
+    number = PHONES["own contact of who was erased"]
+    phone = make_phone(walker.client, names[0], id=messenger_id, last_name=names[1], username=names[2], phone=number)
+    other = make_phone(walker.client, "Somebody")
+    project = walker.make_project("Erasing", collect_phone=True)
+    for who in [phone, other] * 4:
+        session = walker.start(project)
+        chat = walker.chat(who)
+        chat.open_and(session, "Confirm")
+        chat.do("press", button=SHARE)
+        walker.read(project, session)
+    walker.chat(phone).do("open", deeplink=walker.start(project)["deeplink"])  # Opened, and left alone.
+    assert len(walker.developer.ask("GET", f"/sessions?messenger_id={phone.messenger_id}")["sessions"]) == 4
+    erase(phone.messenger_id)
+    return Erased(phone.messenger_id, identity_canaries(phone.messenger_id, *names))
+
+
+def identity_canaries(messenger_id: str, *names: str) -> list[Canary]:
+    """The id and the names of a user."""
+    return [text_canary("messenger id", messenger_id), *(text_canary("name", name) for name in names)]

@@ -1,0 +1,121 @@
+"""What a prompt tells and asks for, with the real service and the sandbox's messenger."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from tests.mmdb import place, write_mmdb
+
+if TYPE_CHECKING:
+    from tests.e2e.conftest import NewPhone, OwnProject, StartService
+
+SHARE = "Share my phone number"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:127.0) Gecko/20100101 Firefox/127.0"
+
+
+def change(project: "OwnProject", **settings: Any) -> None:
+    project.developer.ask("PATCH", f"/projects/{project.id}", json=settings)
+
+
+def generate(client: httpx.Client, project: "OwnProject", **headers: str) -> dict[str, str]:
+    answer = client.post("/api/v1/generate/public", json={"project_id": project.id}, headers=headers)
+    assert answer.status_code == 200, answer.text
+    session: dict[str, str] = answer.json()
+    return session
+
+
+def act(client: httpx.Client, user: str, name: str, **body: Any) -> dict[str, Any]:
+    answer = client.post(f"/sandbox/users/{user}/{name}", json=body)
+    assert answer.status_code == 200, answer.text
+    done: dict[str, Any] = answer.json()
+    return done
+
+
+def chat(client: httpx.Client, user: str) -> dict[str, Any]:
+    seen: dict[str, Any] = client.get(f"/sandbox/users/{user}/messages").json()
+    return seen
+
+
+def test_prompt_tells_page_and_browser_unless_the_project_does_not_want_that(
+    client: httpx.Client, project: "OwnProject", new_phone: "NewPhone"
+) -> None:
+    """As the request that made the session said; a loopback address has no place."""
+    headers = {"Origin": "https://shop.example.com", "User-Agent": FIREFOX}
+    told = new_phone().open(generate(client, project, **headers)["deeplink"])[-1]["text"]
+    assert "shop.example.com" in told
+    assert "Firefox on Linux" in told
+    assert "place" not in told
+    change(project, show_context=False)
+    silent = new_phone().open(generate(client, project, **headers)["deeplink"])[-1]["text"]
+    assert "shop.example.com" not in silent
+    assert "Firefox" not in silent
+
+
+def test_prompt_tells_the_place_behind_a_trusted_proxy(start_service: "StartService", tmp_path: Path) -> None:
+    """As far as the operator's GeoIP file knows it."""
+    file = write_mmdb(tmp_path / "city.mmdb", {"8.8.8.0/24": place("Germany", "Berlin")})
+    service = start_service("--geoip-file", str(file), "--trusted-proxy", "127.0.0.1/32")
+    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+        answer = client.post(
+            "/api/v1/generate/public",
+            json={"project_id": service.project_id},
+            headers={"X-Forwarded-For": "8.8.8.8", "X-Forwarded-Proto": "https"},
+        )
+        opened = act(client, "1001", "open", deeplink=answer.json()["deeplink"])
+    assert "Berlin, Germany" in opened["messages"][-1]["text"]
+
+
+def test_match_code(client: httpx.Client, project: "OwnProject", new_phone: "NewPhone") -> None:
+    """The number that generate gave confirms; another one cancels, and the right one does not help any more."""
+    change(project, match_code="on")
+    session, phone = generate(client, project), new_phone()
+    phone.open(session["deeplink"])
+    phone.tap(session["match_code"])
+    assert project.verify(session["session_token"])["status"] == "confirmed"
+    session, phone = generate(client, project), new_phone()
+    codes = phone.open(session["deeplink"])[-1]["inline_keyboard"][0]
+    assert [button["text"] for button in codes].count(session["match_code"]) == 1
+    right, wrong, _ = sorted(codes, key=lambda button: button["text"] != session["match_code"])
+    assert "Wrong number" in (phone.tap(wrong["text"]) or "")
+    act(client, phone.messenger_id, "tap", data=right["callback_data"])
+    act(client, phone.messenger_id, "tap", data=f"c:{session['session_token']}")
+    assert project.verify(session["session_token"])["status"] == "cancelled"
+
+
+@pytest.mark.parametrize("number", ["+4915123456789", "4915123456789"])
+def test_phone_number(number: str, client: httpx.Client, project: "OwnProject", new_phone: "NewPhone") -> None:
+    """Asked for after Confirm; typed and others' ones do not count; the own one confirms and the button goes."""
+    change(project, collect_phone=True)
+    session, phone = generate(client, project), new_phone("Ada", phone=number)
+    other = new_phone("Bob")
+    phone.open(session["deeplink"])
+    phone.tap("Confirm")
+    keyboard = chat(client, phone.messenger_id)["reply_keyboard"]
+    assert keyboard["buttons"] == [[{"text": SHARE, "request_contact": True}]]
+    assert keyboard["one_time_keyboard"]
+    for name, body in (
+        ("send", {"text": number}),
+        ("share", {"contact": int(other.messenger_id)}),
+        ("share", {"contact": "own", "forwarded_from": int(other.messenger_id)}),
+        ("share", {"contact": {"phone_number": "+33612345678", "first_name": "Ada"}}),
+    ):
+        assert act(client, phone.messenger_id, name, wait=20, **body)["answered"]
+        assert project.verify(session["session_token"]) == {"status": "pending"}
+    act(client, phone.messenger_id, "press", button=SHARE, wait=20)
+    confirmed = project.verify(session["session_token"])
+    assert (confirmed["status"], confirmed["messenger_phone"]) == ("confirmed", "+4915123456789")
+    assert chat(client, phone.messenger_id)["reply_keyboard"] is None
+
+
+def test_going_on_without_a_number(client: httpx.Client, project: "OwnProject", new_phone: "NewPhone") -> None:
+    """Where the project leaves it to the user: they are signed in without the field."""
+    change(project, collect_phone=True, phone_required=False)
+    session, phone = generate(client, project), new_phone()
+    phone.open(session["deeplink"])
+    phone.tap("Confirm")
+    phone.tap("Continue without")
+    confirmed = project.verify(session["session_token"])
+    assert confirmed["status"] == "confirmed"
+    assert "messenger_phone" not in confirmed
+    assert chat(client, phone.messenger_id)["reply_keyboard"] is None

@@ -1,0 +1,80 @@
+"""Users look back, report, block and unblock in the pretend messenger; the developer sees it in the API."""
+
+from typing import Any
+
+from tests.e2e.conftest import OwnProject, Phone
+
+from taproof.bot.texts import LANGUAGES
+
+TEXTS = LANGUAGES["en"].control
+
+
+def said(phone: Phone, text: str) -> dict[str, Any]:
+    """Send a message, and return what the bot said to it."""
+    answer = phone.client.post(f"/sandbox/users/{phone.messenger_id}/send", json={"text": text, "wait": 10}).json()
+    assert answer["answered"], answer
+    return newest(phone)
+
+
+def newest(phone: Phone) -> dict[str, Any]:
+    messages = phone.client.get(f"/sandbox/users/{phone.messenger_id}/messages").json()["messages"]
+    return dict(messages[-1])
+
+
+def labels(message: dict[str, Any]) -> list[str]:
+    return [button["text"] for row in message["inline_keyboard"] for button in row]
+
+
+def sessions_of(project: OwnProject) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = project.developer.ask("GET", f"/sessions?project_id={project.id}")["sessions"]
+    return found
+
+
+def test_report_on_a_prompt(project: OwnProject, phone: Phone) -> None:
+    """The client sees a cancellation, the developer a report without an identity, and the next link makes no prompt."""
+    session = project.generate()
+    phone.open(session["deeplink"])
+    phone.tap(TEXTS.not_me_button)
+    assert project.verify(session["session_token"]) == {"status": "cancelled"}
+    (listed,) = sessions_of(project)
+    assert listed["reported_at"] is not None
+    assert (listed["messenger_id"], listed["status"]) == ("", "cancelled")
+    analytics = project.developer.ask("GET", f"/analytics?project_id={project.id}")
+    assert (analytics["funnel"]["reported"], analytics["daily"][-1]["reported"]) == (1, 1)
+    phone.open(project.generate()["deeplink"])
+    assert labels(newest(phone)) == [TEXTS.unblock_button]
+    phone.tap(TEXTS.unblock_button)
+    phone.sign_in(again := project.generate())
+    assert project.verify(again["session_token"])["status"] == "confirmed"
+
+
+def test_look_back_and_report(project: OwnProject, phone: Phone) -> None:
+    """Of a sign-in that nobody has read the proof is gone; of one that was read the answer says so."""
+    read, unread = project.generate(), project.generate()
+    phone.sign_in(read)
+    assert project.verify(read["session_token"])["status"] == "confirmed"
+    phone.sign_in(unread)
+    listed = said(phone, "/sessions")
+    assert labels(listed) == [f"{number}. {TEXTS.not_me_button}" for number in (1, 2)]
+    phone.tap(f"1. {TEXTS.not_me_button}")
+    assert project.verify(unread["session_token"]) == {"status": "used"}
+    again = said(phone, "/sessions")
+    assert labels(again) == [f"2. {TEXTS.not_me_button}"]
+    assert again["text"].count(TEXTS.already_reported) == 1
+    phone.tap(f"2. {TEXTS.not_me_button}")
+    assert "Somebody did sign in with it" in newest(phone)["text"]
+    assert [session["reported_at"] is not None for session in sessions_of(project)] == [True, True]
+
+
+def test_block_and_unblock(project: OwnProject, phone: Phone) -> None:
+    """By command, in the sandbox as in the messenger; another user is not concerned."""
+    session = project.generate()
+    phone.sign_in(session)
+    offer = said(phone, "/block")
+    assert len(labels(offer)) == 1
+    phone.tap(labels(offer)[0])
+    assert labels(newest(phone)) == [TEXTS.unblock_button]
+    offer = said(phone, "/unblock")
+    phone.tap(labels(offer)[0])
+    assert said(phone, "/unblock")["text"] == TEXTS.nothing_to_unblock
+    assert "/sessions" in said(phone, "/help")["text"]

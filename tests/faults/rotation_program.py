@@ -1,0 +1,59 @@
+"""`taproof master-key rotate` with a short wait, killed (SIGKILL) at a place of its work. Started as a program.
+
+It is told the database, the seconds to wait, and where to die: the name of a place (or "-") and which
+passing of it.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
+
+from taproof.core.clock import system_clock
+from taproof.core.entropy import system_entropy
+from taproof.core.sealing import Sealer
+from taproof.master_key import KeyFile
+from taproof.master_key_rotation import rotate_key_file
+from taproof.storage.sqlite import SqliteStorage
+
+database, seconds, place, times = Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+passed: Counter[str] = Counter()
+fsync, replace = os.fsync, Path.replace
+
+
+def at(name: str) -> None:
+    """Die here, if it is the place."""
+    passed[name] += 1
+    if (name, passed[name]) == (place, times):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def synced(descriptor: int) -> None:
+    at("before fsync")
+    fsync(descriptor)
+    at("after fsync")
+
+
+def replaced(draft: Path, target: Path) -> Path:
+    at("before rename")
+    found = replace(draft, target)
+    at("after rename")
+    return found
+
+
+async def main() -> None:
+    storage = SqliteStorage.open(database, system_clock(), system_clock)
+    path = database.with_name(f"{database.name}.key")
+    # Synchronously like the service itself, but for the database, which is not what is at stake here.
+    storage._writer._connection.pragma("synchronous", 0)
+    os.fsync, Path.replace = synced, replaced  # type: ignore[assignment,method-assign]
+    sealer = Sealer(path.read_text("ascii"), KeyFile(path).newer)
+    await rotate_key_file(
+        path, storage, sealer, system_entropy, settle_seconds=seconds, told=lambda step, _number: at(step)
+    )
+    await storage.close()
+
+
+asyncio.run(main())

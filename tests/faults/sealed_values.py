@@ -1,0 +1,180 @@
+"""A store full of sealed values of every kind, with what stands in each of them."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from taproof.core.clock import DAY, MINUTE, system_clock
+from taproof.core.entropy import system_entropy
+from taproof.core.errors import SealBroken
+from taproof.core.identifiers import new_event_id, new_webhook_secret
+from taproof.core.model import (
+    Attempt,
+    Developer,
+    Event,
+    Identity,
+    NewSession,
+    PhoneRequest,
+    Project,
+    ProjectBot,
+    SessionKey,
+)
+from taproof.core.sealing import Sealer
+from taproof.service.bindings import (
+    bot_token_binding,
+    event_body_binding,
+    phone_binding,
+    phone_request_binding,
+    webhook_secret_binding,
+)
+from taproof.service.developers import Developers
+from taproof.service.installation import KEY_MARK, check_master_key
+from taproof.service.resealing import BINDINGS
+from taproof.service.webhooks import answer_binding
+from taproof.storage.protocol import Storage
+from taproof.storage.sealed_protocol import SealedKind, SealedRow
+from taproof.storage.sqlite import SqliteStorage
+
+USER = "1001"
+URL = "https://example.com/hook"
+_AT_ONCE = 200
+
+
+@dataclass
+class SealedValues:
+    """What stands in each value of a store, by kind and by what it is bound to."""
+
+    developer: Developer
+    plain: dict[str, str] = field(default_factory=dict)
+    projects: list[str] = field(default_factory=list)
+    """Projects whose webhook secret nobody changes but who is told so."""
+
+    @property
+    def count(self) -> int:
+        """How many values there are, but for the check of the key."""
+        return len(self.plain)
+
+
+class _Filling:
+    """Puts values into a store."""
+
+    def __init__(self, storage: Storage, sealer: Sealer, values: SealedValues) -> None:
+        self.storage = storage
+        self.sealer = sealer
+        self.values = values
+        self.now = system_clock()
+
+    def seal(self, text: str, binding: str) -> bytes:
+        """Seal a value and note what stands in it."""
+        self.values.plain[binding] = text
+        return self.sealer.seal(text, binding, system_entropy)
+
+    async def project(self, number: int) -> None:
+        project_id = f"proj_{number:022d}"
+        sealed = self.seal(new_webhook_secret(system_entropy), webhook_secret_binding(project_id))
+        project = Project(
+            id=project_id,
+            developer_id=self.values.developer.id,
+            name=f"Shop {number}",
+            secret_key_preview="sk_aaaa…zzzz",
+            sealed_webhook_secret=sealed,
+            webhook_url=URL,
+            is_active=True,
+            public_access=True,
+            collect_phone=False,
+            created_at=self.now,
+        )
+        assert await self.storage.create_project(project, hashlib.sha256(project_id.encode()).digest())
+        self.values.projects.append(project_id)
+
+    async def bot(self, number: int) -> None:
+        project_id = self.values.projects[number]
+        token = f"{1_000_000 + number}:AAabcdefghijklmnopqrstuvwxyz0123456"
+        bot = ProjectBot(
+            project_id, 1_000_000 + number, f"shop_{number}_bot", self.seal(token, bot_token_binding(project_id))
+        )
+        assert await self.storage.set_project_bot(self.values.developer.id, project_id, bot) == "set"
+
+    async def session(self, number: int) -> None:
+        """Confirm a session whose user was asked for their phone number and gave it: of today, or of days before."""
+        at = self.now - number % 3 * DAY
+        session_id, project_id = f"sess_{number:022d}", self.values.projects[number % len(self.values.projects)]
+        key = SessionKey(at // DAY, hashlib.sha256(session_id.encode()).digest())
+        session = NewSession(key, session_id, project_id, at, self.now + 10 * MINUTE)
+        assert await self.storage.create_session(session, public=True)
+        assert await self.storage.open_session(key, USER, at)
+        sealed = self.seal(f"token {number}", phone_request_binding(session_id))
+        await self.storage.ask_for_phone(PhoneRequest(key, session_id, USER, 0, sealed, at, self.now + 10 * MINUTE))
+        phone = self.seal(f"+4915{number:08d}", phone_binding(session_id))
+        event_id = new_event_id(at, system_entropy)
+        body = self.seal(json.dumps({"id": event_id}), event_body_binding(event_id))
+        event = Event(event_id, "auth.confirmed", project_id, body, at)
+        identity = Identity(USER, "Ada", "")
+        assert await self.storage.confirm_session(key, identity, at, event, phone)
+
+    async def delivery(self, number: int) -> None:
+        event_id = new_event_id(self.now, system_entropy)
+        body = self.seal(json.dumps({"id": event_id}), event_body_binding(event_id))
+        event = Event(event_id, "webhook.test", self.values.projects[number], body, self.now)
+        answer = self.seal(f"answer {number}", answer_binding(event_id, 1))
+        assert await self.storage.record_delivery(event, Attempt(1, self.now, 5, 500, None, answer), "failed")
+
+
+def open_quick(path: Path) -> SqliteStorage:
+    """Open a database that loses its latest writes with the power: how long each takes is not what is tested."""
+    storage = SqliteStorage.open(path, system_clock(), system_clock)
+    storage._writer._connection.pragma("synchronous", 0)
+    return storage
+
+
+async def _each(work: Callable[[int], Coroutine[Any, Any, None]], numbers: Iterable[int]) -> None:
+    waiting = list(numbers)
+    for start in range(0, len(waiting), _AT_ONCE):
+        await asyncio.gather(*map(work, waiting[start : start + _AT_ONCE]))
+
+
+async def fill(storage: Storage, sealer: Sealer, *, projects: int, others: int) -> SealedValues:
+    """Put so many projects into a store, and so many sessions, deliveries and bots; return what is sealed there."""
+    await check_master_key(storage, sealer, system_entropy)
+    developer = await Developers(storage, system_clock, system_entropy).create_developer("ada@example.com", "business")
+    filling = _Filling(storage, sealer, SealedValues(developer))
+    today = filling.now // DAY
+    await storage.prepare_days(today - 3, today + 1)
+    await _each(filling.project, range(projects))
+    for work in (filling.bot, filling.session, filling.delivery):
+        await _each(work, range(others))
+    return filling.values
+
+
+async def sealed_rows(storage: Storage, kind: SealedKind) -> list[SealedRow]:
+    """Return all values of a kind, without the marks that are none."""
+    page = await storage.list_sealed(kind, None, 1_000)
+    rows = page.rows
+    while page.after is not None:
+        page = await storage.list_sealed(kind, page.after, 1_000)
+        rows += page.rows
+    return [row for row in rows if kind != "mark" or row.name == KEY_MARK]
+
+
+async def check(storage: Storage, values: SealedValues, sealer: Sealer, *, old: Sealer | None = None) -> int:
+    """Open everything, and compare what is known; with `old` nothing may be left that it opens. Return how many."""
+    plain = dict(values.plain)
+    count = 0
+    for kind, binding in BINDINGS.items():
+        for row in await sealed_rows(storage, kind):
+            text = sealer.unseal(row.sealed, binding(row))
+            assert plain.pop(binding(row), text) == text, kind
+            assert old is None or not old.knows(row.sealed), kind
+            count += 1
+            if old is not None:
+                try:
+                    old.unseal(row.sealed, binding(row))
+                except SealBroken:
+                    continue
+                raise AssertionError(kind)
+    assert plain == {}
+    return count

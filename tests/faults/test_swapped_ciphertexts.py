@@ -1,0 +1,360 @@
+"""Who can write to the database, and does not have the master key, swaps what is encrypted in two rows: it is refused.
+
+Each case swaps two values in the file under a running service, reads them in every way that the service does, and
+shows that neither row's secret is used for the other.
+"""
+# ruff: noqa: S608 — the names in statements are this test's own.
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import httpx
+import pytest
+from tests.e2e.conftest import Service, launch
+from tests.faults.sealed_values import open_quick
+
+from taproof.bot.own_webhooks import OwnWebhooks
+from taproof.core.address_rules import AddressRules
+from taproof.core.clock import MINUTE, system_clock
+from taproof.core.entropy import system_entropy
+from taproof.core.errors import MasterKeyWrong, SealBroken
+from taproof.core.identifiers import session_key
+from taproof.core.model import Actor, Delivery, Developer, Identity, Project, ProjectBot
+from taproof.core.sealing import Sealer
+from taproof.master_key import read_or_make_master_key
+from taproof.service.bindings import bot_token_binding
+from taproof.service.bots import BotAccount, Bots
+from taproof.service.deliveries import Deliveries
+from taproof.service.developers import Developers
+from taproof.service.installation import KEY_MARK, MODE_MARK, check_master_key
+from taproof.service.projects import Projects
+from taproof.service.signin import SignIn
+from taproof.service.webhooks import Answer, SignedRequest, Webhooks
+from taproof.storage.sqlite import SqliteStorage
+
+INTERNAL = {"error": "Internal error."}
+
+
+class Place:
+    """One process on the database, and calls to the service that runs on it too."""
+
+    def __init__(self, storage: SqliteStorage, sealer: Sealer, service: Service, client: httpx.AsyncClient) -> None:
+        self.storage = storage
+        self.sealer = sealer
+        self.service = service
+        self.signin = SignIn(storage, sealer, lambda: "https://t.me/b", system_clock, system_entropy)
+        self.projects = Projects(
+            storage,
+            sealer,
+            system_clock,
+            system_entropy,
+            address_rules=AddressRules(),
+            webhook_ports=frozenset({443}),
+            allow_loopback_http=False,
+        )
+        self.webhooks = Webhooks(storage, sealer, system_clock, system_entropy, "Taproof/test")
+        self.deliveries = Deliveries(
+            storage, sealer, system_clock, system_entropy, self.webhooks, post=self.post, recorded=lambda: None
+        )
+        self.bots = Bots(
+            storage,
+            sealer,
+            system_clock,
+            system_entropy,
+            projects=self.projects,
+            ask=_nobody,
+            is_service_bot=lambda _id, _username: False,
+        )
+        self.sent: list[SignedRequest] = []
+        self.developer: Developer
+        self.token = ""
+        self._client = client
+
+    async def post(self, request: SignedRequest) -> Answer:
+        self.sent.append(request)
+        return Answer(5, 200, body=f"answer to {len(self.sent)}".encode())
+
+    @property
+    def actor(self) -> Actor:
+        return Actor(self.developer, "access_token", "tok_of_the_test", "203.0.113.7")
+
+    async def enter(self, number: int) -> None:
+        """Be a developer who may have all there is."""
+        developers = Developers(self.storage, system_clock, system_entropy)
+        self.developer = await developers.create_developer(f"ada{number}@example.com", "business")
+        self.token = (
+            await developers.create_access_token(
+                Actor(self.developer, "command_line"), "test", expires_at=system_clock() + MINUTE
+            )
+        ).plaintext
+
+    async def two_projects(self, *, collect_phone: bool = False) -> list[Project]:
+        return [
+            (
+                await self.projects.create_project(
+                    self.actor,
+                    "Shop",
+                    webhook_url="https://example.com/hook",
+                    public_access=True,
+                    collect_phone=collect_phone,
+                )
+            )[0]
+            for _ in range(2)
+        ]
+
+    async def confirmed(self, project: Project, user: str) -> str:
+        """Return the token of a session that a user has confirmed."""
+        token = (await self.signin.create_session(project.id, public=True)).session_token
+        assert (await self.signin.open_session(token, user)).outcome == "opened"
+        assert (await self.signin.confirm_session(token, Identity(user, "Ada", ""))).outcome in {"confirmed", "phone"}
+        return token
+
+    async def claimed(self, projects: list[Project]) -> list[Delivery]:
+        """Return the deliveries of these projects, of which each has one."""
+        ids = {project.id for project in projects}
+        found = [each for each in await self.webhooks.claim_deliveries(200) if each.event.project_id in ids]
+        assert len(found) == len(projects)
+        return found
+
+    def swap(self, table: str, column: str, key: str) -> list[bytes]:
+        """Swap the values of a column between the two rows that have one, of those that match; return both."""
+        connection = apsw.Connection(str(self.service.database))
+        connection.set_busy_timeout(5_000)
+        try:
+            where = f"FROM {table} WHERE {column} IS NOT NULL AND {key}"
+            rows: list[Any] = connection.execute(f"SELECT {column} {where}").fetchall()
+            (first,), (second,) = rows
+            connection.execute(
+                f"UPDATE {table} SET {column} = CASE {column} WHEN ?1 THEN ?2 ELSE ?1 END "
+                f"WHERE {column} IN (?1, ?2) AND {key}",
+                (first, second),
+            )
+            assert connection.changes() == 2
+        finally:
+            connection.close()
+        return [first, second]
+
+    async def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {self.token}"} if path.startswith("/dev/") else {}
+        return await self._client.request(method, f"/api/v1{path}", json=body, headers=headers)
+
+    async def refused(self, method: str, path: str, body: dict[str, Any] | None = None) -> None:
+        """Call the service; it must answer 500 with no reason, and say in its log what it was, without any value."""
+        before = len(self.service.log())
+        answer = await self.call(method, path, body)
+        assert (answer.status_code, answer.json()) == (500, INTERNAL), path
+        assert answer.headers["x-error-code"] == "internal_error"
+        told = self.service.log()[before:]
+        assert "internal_error" in told
+        assert "SealBroken" in told
+        for secret in ("whsec_", "+4915", "sk_", self.token):
+            assert secret not in told
+
+
+async def _nobody(_token: str) -> BotAccount:
+    raise AssertionError
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One `taproof serve` for all cases, without a messenger."""
+    directory: Path = tmp_path_factory.mktemp("service")
+    running = launch(
+        directory,
+        *("--role", "api"),
+        sandbox=False,
+        TAPROOF_BOT_TOKEN="123456789:AAabcdefghijklmnopqrstuvwxyz0123456",
+        TAPROOF_MESSENGER_LINK_BASE="https://t.me/shop_bot",
+    )
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+async def place(service: Service) -> AsyncIterator[Place]:
+    key_file = service.directory / "taproof.db.key"
+    sealer = Sealer(read_or_make_master_key(key_file, system_entropy, may_make=False))
+    storage = open_quick(service.database)
+    async with httpx.AsyncClient(base_url=service.base_url, timeout=30) as client:
+        found = Place(storage, sealer, service, client)
+        await found.enter(len(await storage.list_developers()))
+        yield found
+    await storage.close()
+
+
+# ---- one case for each column
+
+
+async def webhook_secrets(place: Place) -> None:
+    """Proofs and webhooks are signed with no other project's secret; the session is not used up for it."""
+    projects = await place.two_projects()
+    tokens = [await place.confirmed(project, "1001") for project in projects]
+    ids = ", ".join(f"'{each.id}'" for each in projects)
+    place.swap("projects", "sealed_webhook_secret", f"id IN ({ids})")
+    for project, token in zip(projects, tokens, strict=True):
+        body = {"project_id": project.id, "session_token": token}
+        for _ in range(2):
+            await place.refused("POST", "/verify/public", body)
+        key = session_key(token)
+        assert key is not None
+        session = await place.storage.read_session(key)
+        assert session is not None
+        assert session.status == "confirmed"
+        path = f"/dev/projects/{project.id}/webhook-secret"
+        await place.refused("GET", path)
+        await place.refused("POST", f"{path}/rotate", {})
+    for delivery in await place.claimed(projects):
+        with pytest.raises(SealBroken):
+            place.webhooks.sign_delivery(delivery)
+    tested = await place.deliveries.send_test(place.developer, projects[0].id)
+    assert [each.error for each in tested.record.attempts] == ["not_signed"]
+    assert place.sent == []
+
+
+async def next_webhook_secrets(place: Place) -> None:
+    """A secret that is to follow is shown for its own project alone, and signs nothing for another."""
+    projects = await place.two_projects()
+    for project in projects:
+        await place.projects.rotate_webhook_secret(place.actor, project.id, 24)
+        await place.confirmed(project, "1001")
+    ids = ", ".join(f"'{each.id}'" for each in projects)
+    place.swap("projects", "sealed_next_webhook_secret", f"id IN ({ids})")
+    for project in projects:
+        path = f"/dev/projects/{project.id}/webhook-secret"
+        await place.refused("GET", path)
+        await place.refused("POST", f"{path}/promote")
+        # Promoted all the same, it is the current one, and still does not open.
+        await place.refused("GET", path)
+    for delivery in await place.claimed(projects):
+        with pytest.raises(SealBroken):
+            place.webhooks.sign_delivery(delivery)
+
+
+async def bot_tokens(place: Place) -> None:
+    """No bot is run, called or answered for with another project's token."""
+    projects = await place.two_projects()
+    for number, project in enumerate(projects):
+        token = place.sealer.seal(f"{100 + number}:AAtoken", bot_token_binding(project.id), system_entropy)
+        bot = ProjectBot(project.id, 100 + number, f"shop_{number}_bot", token)
+        assert await place.storage.set_project_bot(place.developer.id, project.id, bot) == "set"
+    ids = ", ".join(f"'{each.id}'" for each in projects)
+    place.swap("projects", "sealed_bot_token", f"id IN ({ids})")
+    bots = [each for each in await place.bots.list_bots() if each.project_id in {project.id for project in projects}]
+    assert len(bots) == 2
+    own = OwnWebhooks(place.bots, lambda _token: pytest.fail("A token was used."), lambda _bot_id: ["secret"])
+    for bot in bots:
+        with pytest.raises(SealBroken):
+            place.bots.open_token(bot)
+        with pytest.raises(SealBroken):
+            await own.find_intake(bot.bot_id)
+
+
+async def event_bodies(place: Place) -> None:
+    """No receiver is sent what is meant for another one."""
+    projects = await place.two_projects()
+    for project in projects:
+        await place.confirmed(project, "1001")
+    ids = ", ".join(f"'{each.id}'" for each in projects)
+    place.swap("webhook_events", "sealed_body", f"project_id IN ({ids})")
+    for delivery in await place.claimed(projects):
+        with pytest.raises(SealBroken):
+            place.webhooks.sign_delivery(delivery)
+
+
+async def webhook_answers(place: Place) -> None:
+    """What another receiver answered is shown to nobody: the answer is left out."""
+    projects = await place.two_projects()
+    for project in projects:
+        assert (await place.deliveries.send_test(place.developer, project.id)).answers[0] is not None
+    ids = ", ".join(f"'{each.id}'" for each in projects)
+    place.swap(
+        "webhook_attempts",
+        "sealed_answer",
+        f"event_id IN (SELECT id FROM webhook_events WHERE project_id IN ({ids}))",
+    )
+    for project in projects:
+        answer = await place.call("GET", f"/dev/projects/{project.id}/deliveries")
+        assert answer.status_code == 200, answer.text
+        (delivery,) = answer.json()["deliveries"]
+        assert [each["answer"] for each in delivery["attempts"]] == [None]
+        assert "answer to" not in answer.text
+
+
+async def phones(place: Place) -> None:
+    """No application is told another user's phone number: not in an answer or a proof, nor in the list of sessions."""
+    projects = await place.two_projects(collect_phone=True)
+    tokens = []
+    for number, project in enumerate(projects):
+        user = f"{2_000 + number}"
+        tokens.append(await place.confirmed(project, user))
+        given = await place.signin.give_phone(Identity(user, "Ada", ""), user, f"+491512345678{number}")
+        assert given.outcome == "confirmed"
+    ids = ", ".join(f"'{each.id}'" for each in projects)
+    place.swap("sessions", "sealed_phone", f"project_id IN ({ids})")
+    for project, token in zip(projects, tokens, strict=True):
+        await place.refused("POST", "/verify/public", {"project_id": project.id, "session_token": token})
+        await place.refused("GET", f"/dev/sessions?project_id={project.id}")
+
+
+async def phone_requests(place: Place) -> None:
+    """A contact confirms no other session than the one that it was asked for."""
+    projects = await place.two_projects(collect_phone=True)
+    tokens = [await place.confirmed(project, f"{3_000 + number}") for number, project in enumerate(projects)]
+    place.swap("phone_requests", "sealed_token", "messenger_id IN ('3000', '3001')")
+    for number, (project, token) in enumerate(zip(projects, tokens, strict=True)):
+        user = f"{3_000 + number}"
+        with pytest.raises(SealBroken):
+            await place.signin.give_phone(Identity(user, "Ada", ""), user, f"+491512345678{number}")
+        body = {"project_id": project.id, "session_token": token}
+        assert (await place.call("POST", "/verify/public", body)).json() == {"status": "pending"}
+
+
+async def the_check_of_the_key(place: Place) -> None:
+    """What tells whether a key is the right one does not fit another mark, nor another mark it."""
+    connection = apsw.Connection(str(place.service.database))
+    try:
+        marks: dict[str, Any] = dict(connection.execute("SELECT name, value FROM marks").fetchall())  # type: ignore[arg-type]
+        put = {KEY_MARK: marks[MODE_MARK], MODE_MARK: marks[KEY_MARK]}
+        connection.executemany("UPDATE marks SET value = ? WHERE name = ?", [(put[name], name) for name in put])
+        with pytest.raises(MasterKeyWrong):
+            await check_master_key(place.storage, place.sealer, system_entropy)
+        done = place.service.command("projects", "create", place.developer.email, "Shop")
+        assert done.returncode == 1
+        assert marks[KEY_MARK].hex() not in done.stdout + done.stderr
+    finally:
+        connection.executemany("UPDATE marks SET value = ? WHERE name = ?", [(marks[name], name) for name in put])
+        connection.close()
+
+
+CASES: dict[tuple[str, str], Callable[[Place], Awaitable[None]]] = {
+    ("projects", "sealed_webhook_secret"): webhook_secrets,
+    ("projects", "sealed_next_webhook_secret"): next_webhook_secrets,
+    ("projects", "sealed_bot_token"): bot_tokens,
+    ("webhook_events", "sealed_body"): event_bodies,
+    ("webhook_attempts", "sealed_answer"): webhook_answers,
+    ("sessions", "sealed_phone"): phones,
+    ("phone_requests", "sealed_token"): phone_requests,
+    ("marks", "value"): the_check_of_the_key,
+}
+
+
+@pytest.mark.parametrize("column", CASES, ids=".".join)
+async def test_swapped_values_are_refused(column: tuple[str, str], place: Place) -> None:
+    """Whatever is swapped, neither value is used for the other row: see the case of each column."""
+    await CASES[column](place)
+
+
+def test_every_sealed_column_has_a_case(service: Service) -> None:
+    """A column that is added brings its case along."""
+    connection = apsw.Connection(str(service.database))
+    try:
+        found: list[Any] = connection.execute(
+            "SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c "
+            "WHERE m.type = 'table' AND c.name LIKE 'sealed\\_%' ESCAPE '\\'"
+        ).fetchall()
+    finally:
+        connection.close()
+    assert {*found, ("marks", "value")} == set(CASES)
+    assert len(found) == 7

@@ -1,0 +1,250 @@
+"""The match code on the page: the number that the user must choose in the messenger, in place of a blind Confirm.
+
+In the last two tests the service makes the code and the user chooses. In the others the way between page and service
+puts one of the test's own into the answer, so that it can be anything.
+"""
+
+import asyncio
+import re
+
+import pytest
+from playwright.async_api import Page, expect
+from tests.e2e.conftest import OwnProject, Phone
+from tests.e2e.test_console_accessibility import Theme
+from tests.sdk_js.conftest import (
+    DESKTOP,
+    PHONE,
+    OpenContext,
+    Site,
+    Way,
+    decide,
+    go,
+    heard,
+    part,
+    shown_link,
+    start,
+    wait_for,
+)
+from tests.sdk_js.test_button_accessibility import SCHEME, assert_accessible
+
+import taproof
+from taproof.bot.texts import LANGUAGES
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+
+
+async def assert_no_number(page: Page) -> None:
+    """See that there is neither a number nor a word about one, nor a gap where they would be."""
+    await expect(part(page, "match")).to_have_text("")
+    assert await part(page, "match").evaluate("(it) => it.getBoundingClientRect().height") == 0
+
+
+async def test_the_number_is_shown(
+    site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
+) -> None:
+    """It stands large beside the code until the sign-in is over, and the next sign-in has its own."""
+    way.match_code = "42"
+    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
+    link = await start(page)
+    await expect(part(page, "match")).to_have_text("Choose this number in Telegram:42")
+    large, normal = [
+        await part(page, name).evaluate("(it) => parseFloat(getComputedStyle(it).fontSize)")
+        for name in ("number", "status")
+    ]
+    assert large >= 2 * normal
+    await expect(part(page, "number")).to_be_in_viewport(ratio=1)
+    await decide(phone, link, "Cancel")
+    await expect(part(page, "status")).to_have_text("Cancelled")
+    await assert_no_number(page)
+    way.match_code = "07"
+    await part(page, "retry").click()
+    await expect(part(page, "number")).to_have_text("07")
+
+
+async def test_without_a_number_there_is_none(site: Site, open_context: OpenContext, project: OwnProject) -> None:
+    """A service that sends no code, an older one or a project without it, changes nothing of the panel."""
+    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
+    await start(page)
+    await assert_no_number(page)
+
+
+async def test_it_is_there_after_a_reload(
+    site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
+) -> None:
+    """Whoever comes back to the page, as from the messenger on a phone, still finds the number of this sign-in."""
+    way.match_code = "17"
+    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
+    link = await start(page)
+    way.match_code = "99"
+    await page.reload()
+    assert await shown_link(page) == link
+    await expect(part(page, "number")).to_have_text("17")
+    await decide(phone, link)
+    await expect(part(page, "status")).to_have_text("Confirmed")
+    await assert_no_number(page)
+
+
+async def test_it_stays_while_there_is_no_network(
+    site: Site, way: Way, open_context: OpenContext, project: OwnProject
+) -> None:
+    """The user may be choosing just then: a lost connection takes the number away from nobody."""
+    way.match_code = "42"
+    page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}"'))
+    await start(page)
+    way.mode = "html"
+    await page.evaluate("dispatchEvent(new Event('online'))")
+    await expect(part(page, "status")).to_have_text("No connection. Trying again…")
+    await expect(part(page, "number")).to_be_visible()
+
+
+async def test_a_phone_shows_it_first(
+    site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
+) -> None:
+    """A phone is not taken to the messenger before the number could be read; the link to tap stands below it."""
+    way.match_code = "42"
+    context = await open_context(PHONE, is_mobile=True)
+    page = await go(context, site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
+    link = await start(page)
+    await expect(part(page, "number")).to_be_in_viewport(ratio=1)
+    await expect(part(page, "link")).to_be_focused()
+    await expect(part(page, "link")).to_be_in_viewport(ratio=1)
+    assert len(context.pages) == 1
+    async with context.expect_page() as opened:
+        await part(page, "link").click()
+    await expect((await opened.value).locator("#start")).to_be_visible()
+    await decide(phone, link)
+    await page.wait_for_url("**/welcome?from=shop")
+
+
+async def test_a_phone_with_the_app_is_not_taken_there(
+    site: Site, way: Way, open_context: OpenContext, project: OwnProject
+) -> None:
+    """Nor does a link of t.me open as tg:// by itself when there is a number to read."""
+    context = await open_context(PHONE, is_mobile=True)
+    page = await go(context, site.show(f'project-id="{project.id}"'))
+    session = await context.new_cdp_session(page)
+    await session.send("Page.enable")
+    asked: list[str] = []
+    session.on("Page.frameRequestedNavigation", lambda event: asked.append(event["url"]))
+    session.on("Page.frameScheduledNavigation", lambda event: asked.append(event["url"]))
+    token = "a-B_" * 10 + "xyz"
+    deeplink = f"https://t.me/shop_bot?start={token}"
+    way.mode = {"session_token": token, "deeplink": deeplink, "status": "pending", "match_code": "42"}
+    assert await start(page) == deeplink
+    await expect(part(page, "number")).to_have_text("42")
+    await page.reload()
+    await expect(part(page, "number")).to_have_text("42")
+    assert [url for url in asked if url.startswith("tg:")] == []
+
+
+async def test_it_is_only_text(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
+    """Whatever a service sends as the code is shown as it is, and run as nothing."""
+    way.match_code = "<img src=x onerror=alert(1)>"
+    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
+    await start(page)
+    await expect(part(page, "number")).to_have_text(way.match_code)
+    assert await part(page, "number").evaluate("(it) => it.childElementCount") == 0
+
+
+async def test_a_screen_reader_says_it(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
+    """Words and number come into one live region that is there, and rendered, before they are: or nobody hears."""
+    way.match_code, way.mode = "42", "limit"
+    page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}"'))
+    async with page.expect_response("**/generate/public"):
+        await part(page, "button").click()
+    region = page.get_by_role("dialog").get_by_role("status").nth(0)
+    await expect(region).to_have_text("")
+    assert await region.evaluate("(it) => it.checkVisibility({ visibilityProperty: true })")
+    said = await region.evaluate_handle(
+        """(it) => {
+            const said = [];
+            const listen = () => said.push(it.textContent);
+            new MutationObserver(listen).observe(it, { childList: true, characterData: true, subtree: true });
+            return said;
+        }"""
+    )
+    way.mode = "pass"
+    await shown_link(page)
+    assert set(await said.evaluate("(said) => said.filter(Boolean)")) == {"Choose this number in Telegram:42"}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESKTOP, {"width": 320, "height": 568}], ids=["desktop", "phone"])
+@pytest.mark.parametrize("language", ["en", "fa"])
+async def test_axe(
+    site: Site,
+    way: Way,
+    open_context: OpenContext,
+    project: OwnProject,
+    theme: Theme,
+    size: dict[str, int],
+    language: str,
+) -> None:
+    """axe-core finds nothing in the panel with a number, in either direction and colour scheme."""
+    way.match_code = "42"
+    context = await open_context(size, color_scheme=theme, reduced_motion="reduce", bypass_csp=True)
+    page = await context.new_page()
+    direction = "rtl" if language == "fa" else "ltr"
+    await page.goto(site.show(f'project-id="{project.id}"', html=f'lang="{language}" dir="{direction}"', head=SCHEME))
+    await part(page, "button").click()
+    await shown_link(page)
+    await expect(part(page, "number")).to_have_text("42")
+    assert await part(page, "match").evaluate("(it) => getComputedStyle(it).direction") == direction
+    await assert_accessible(page, theme)
+
+
+@pytest.mark.parametrize("language", list(LANGUAGES))
+async def test_languages(site: Site, way: Way, open_context: OpenContext, project: OwnProject, language: str) -> None:
+    """The words are those of the panel's language, and change with it while the number stands there."""
+    way.match_code = "42"
+    page = await go(await open_context(), site.show(f'project-id="{project.id}" language="{language}"'))
+    await part(page, "button").click()
+    await shown_link(page)
+    words = await part(page, "choose").inner_text()
+    assert re.fullmatch(r"\w.+:", words)
+    assert ("number in Telegram" in words) is (language == "en")
+    other = "en" if language != "en" else "ru"
+    await page.evaluate(f"document.querySelector('taproof-button').setAttribute('language', '{other}')")
+    await expect(part(page, "choose")).not_to_have_text(words)
+    await expect(part(page, "number")).to_have_text("42")
+
+
+@pytest.fixture
+def with_codes(project: OwnProject) -> OwnProject:
+    """A project of the real service with match codes on."""
+    changed = project.developer.ask("PATCH", f"/projects/{project.id}", json={"match_code": "on"})
+    assert changed["match_code"] == "on"
+    return project
+
+
+async def test_the_right_choice_signs_in(
+    site: Site, open_context: OpenContext, with_codes: OwnProject, phone: Phone
+) -> None:
+    """Whoever chooses in the messenger the number that stands on the page is signed in."""
+    page = await go(await open_context(), site.show(f'project-id="{with_codes.id}" submit-url="/auth/taproof"'))
+    link = await start(page)
+    number = await part(page, "number").inner_text()
+    assert re.fullmatch("[1-9][0-9]", number)
+    await page.reload()
+    await shown_link(page)
+    await expect(part(page, "number")).to_have_text(number)
+    await decide(phone, link, number)
+    await page.wait_for_url("**/welcome?from=shop")
+    identity = taproof.verify_proof(site.posted[0]["proof"], with_codes.webhook_secret, project_id=with_codes.id)
+    assert identity.messenger_id == phone.messenger_id
+
+
+async def test_a_wrong_choice_ends_it(
+    site: Site, open_context: OpenContext, with_codes: OwnProject, phone: Phone
+) -> None:
+    """One wrong number cancels the sign-in: the page says so and has no proof."""
+    page = await go(await open_context(), site.show(f'project-id="{with_codes.id}"'))
+    link = await start(page)
+    number = await part(page, "number").inner_text()
+    messages = await asyncio.to_thread(phone.open, link)
+    wrong = next(code for code in messages[-1]["buttons"][0] if code != number)
+    await asyncio.to_thread(phone.tap, wrong)
+    await expect(part(page, "status")).to_have_text("Cancelled")
+    assert await wait_for(page, "ended") == {"status": "cancelled"}
+    assert await heard(page, "confirmed") == []
+    await assert_no_number(page)

@@ -1,0 +1,219 @@
+"""Plans: their limits, what is counted, and what a change of plan does."""
+
+import asyncio
+import itertools
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.service.conftest import acting
+
+from taproof.core.address_rules import AddressRules
+from taproof.core.clock import DAY, MINUTE, month_of
+from taproof.core.entropy import system_entropy
+from taproof.core.errors import InvalidRequest, PlanLimitReached, StoreUnavailable, TooManyProjects
+from taproof.core.model import SERVICE_DEVELOPER, Identity, Plan, ProjectChanges
+from taproof.service import projects as project_service
+from taproof.service.console_sign_in import CONSOLE, ConsoleSignIn
+from taproof.service.plans import FRESH, Plans
+from taproof.service.projects import Projects
+from taproof.service.signin import SignIn
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Node
+
+BOTH = pytest.mark.parametrize("driver", ["sqlite", "postgres"])
+
+
+def plans_of(node: "Node", projects: dict[Plan, int] | None = None, sign_ins: dict[Plan, int] | None = None) -> Plans:
+    return Plans(node.storage, node.clock, system_entropy, projects=projects or {}, sign_ins=sign_ins or {})
+
+
+def projects_of(node: "Node", limits: dict[Plan, int]) -> Projects:
+    return Projects(
+        node.storage,
+        node.sealer,
+        node.clock,
+        system_entropy,
+        address_rules=AddressRules(),
+        webhook_ports=frozenset({443}),
+        allow_loopback_http=False,
+        limits=limits,
+    )
+
+
+def signin_of(node: "Node", plans: Plans) -> SignIn:
+    return SignIn(node.storage, node.sealer, node.link, node.clock, system_entropy, require_room=plans.require_room)
+
+
+# ---- the month
+
+
+async def test_a_month_is_counted_afresh_now_and_then(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most every ten seconds for a developer, however many sign-ins they start; then the limit is seen."""
+    plans = plans_of(node, sign_ins={"free": 2})
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    reads = 0
+    read_used = node.storage.read_used
+
+    async def counted(developer_id: str, first_day: int) -> object:
+        nonlocal reads
+        reads += 1
+        return await read_used(developer_id, first_day)
+
+    monkeypatch.setattr(node.storage, "read_used", counted)
+    for _ in range(50):
+        await plans.require_room(developer.id, "free")
+    assert reads == 1
+    for _ in range(2):
+        await node.confirmed(project)
+    node.clock.now += FRESH - 1
+    await plans.require_room(developer.id, "free")
+    node.clock.now += 1
+    with pytest.raises(PlanLimitReached):
+        await plans.require_room(developer.id, "free")
+    assert reads == 2
+    for plan in ("pro", "business"):
+        await plans.require_room(developer.id, plan)
+    assert reads == 2
+
+
+async def test_a_clock_that_goes_back_counts_again(node: "Node") -> None:
+    """What was counted at a time that is yet to come is no guide."""
+    plans = plans_of(node, sign_ins={"free": 1})
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    await plans.require_room(developer.id, "free")
+    await node.confirmed(project)
+    node.clock.now -= MINUTE
+    with pytest.raises(PlanLimitReached):
+        await plans.require_room(developer.id, "free")
+
+
+async def test_the_next_month_has_room_at_its_first_instant(node: "Node") -> None:
+    """Sign-ins count in the month of their session, though they be confirmed in the next; so does what was cached."""
+    plans = plans_of(node, sign_ins={"free": 1})
+    node.clock.now = month_of(node.clock.now).stop * DAY - 1
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    token = await node.opened(project)
+    await plans.require_room(developer.id, "free")
+    node.clock.now += 1
+    await node.signin.confirm_session(token, Identity("1001", "Ada", ""))
+    await plans.require_room(developer.id, "free")
+    assert (await plans.read_usage(developer)).sign_ins_this_month == 0
+
+
+async def test_a_store_that_is_away_is_told_and_not_taken_for_room(
+    node: "Node", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as nothing was counted; later calls go by the count before for another ten seconds."""
+    plans = plans_of(node, sign_ins={"free": 1})
+    developer = await node.developer()
+
+    async def fail(*_: object) -> None:
+        raise StoreUnavailable
+
+    with monkeypatch.context() as patched:
+        patched.setattr(node.storage, "read_used", fail)
+        with pytest.raises(StoreUnavailable):
+            await plans.require_room(developer.id, "free")
+    await plans.require_room(developer.id, "free")
+
+
+async def test_generate_is_refused_and_what_is_under_way_goes_on(node: "Node") -> None:
+    """Refused by any of its callers, with nothing stored; sessions of before are opened, confirmed and read."""
+    signin = signin_of(node, plans_of(node, sign_ins={"free": 1}))
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    under_way = [(await signin.create_session(project.id, public=True)).session_token for _ in range(3)]
+    await node.confirmed(project)
+    node.clock.now += FRESH
+    for public in (True, False):
+        with pytest.raises(PlanLimitReached):
+            await signin.create_session(project.id, public=public)
+    stored = await node.storage.read_project(project.id)
+    assert stored is not None
+    assert stored.sessions_count == 4
+    for token in under_way:
+        await signin.open_session(token, "7")
+        assert (await signin.confirm_session(token, Identity("7", "Ada", ""))).outcome == "confirmed"
+        assert (await signin.verify_session(project.id, token, public=True)).proof
+
+
+async def test_signing_in_to_the_service_itself_has_no_limit(node: "Node") -> None:
+    """Whatever the limits are: else nobody could come in to the console to change anything."""
+    signin = signin_of(node, plans_of(node, sign_ins={"free": 0, "pro": 0, "business": 0}))
+    console = ConsoleSignIn(node.storage, node.sealer, signin, node.clock, system_entropy)
+    assert (await console.start(CONSOLE)).deeplink
+    assert await node.storage.list_projects(SERVICE_DEVELOPER)
+
+
+# ---- projects
+
+
+@BOTH
+async def test_of_those_who_make_the_last_project_one_does(node: "Node", other_node: "Node") -> None:
+    """On two nodes at the same instant; the others are told how many there may be."""
+    developer = await node.developer()
+    nodes = itertools.cycle([projects_of(each, {"free": 3}) for each in (node, other_node)])
+
+    async def create() -> str:
+        try:
+            await next(nodes).create_project(
+                acting(developer), "Shop", webhook_url="", public_access=True, collect_phone=False
+            )
+        except PlanLimitReached as error:
+            return error.sentence
+        return "made"
+
+    outcomes = await asyncio.gather(*(create() for _ in range(8)))
+    assert outcomes.count("made") == 3
+    sentence = (
+        "The free plan has room for 3 projects, and this account has as many. Delete one that is not in use any more, "
+        "or ask the operator of this service for another plan."
+    )
+    assert {each for each in outcomes if each != "made"} == {sentence}
+
+
+async def test_no_plan_has_room_for_more_than_any_developer(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit of all developers stays, with its own error."""
+    monkeypatch.setattr(project_service, "PROJECT_LIMIT", 1)
+    developer = await node.developer()
+    made = projects_of(node, {"free": 5})
+    await made.create_project(acting(developer), "Shop", webhook_url="", public_access=True, collect_phone=False)
+    with pytest.raises(TooManyProjects):
+        await made.create_project(acting(developer), "Shop", webhook_url="", public_access=True, collect_phone=False)
+
+
+# ---- a change of plan
+
+
+@BOTH
+async def test_a_downgrade_and_collecting_at_the_same_instant(node: "Node", other_node: "Node") -> None:
+    """Who still thinks that the plan has it is told what it is now; no project collects in the end."""
+    developer = await node.developer("pro")
+    project, _ = await node.project(developer)
+    other_plans = plans_of(other_node)
+    assert await other_plans.change_plan(developer, "free")
+    assert not await other_plans.change_plan(developer, "free")
+    with pytest.raises(InvalidRequest, match=r"^collect_phone is available on the pro and business plans"):
+        await node.projects.update_project(acting(developer), project.id, ProjectChanges(collect_phone=True))
+    with pytest.raises(InvalidRequest, match=r"^collect_phone is available on the pro and business plans"):
+        await node.projects.create_project(
+            acting(developer), "Shop", webhook_url="", public_access=True, collect_phone=True
+        )
+    assert [each.collect_phone for each in await node.projects.list_projects(developer)] == [False]
+
+
+async def test_a_change_of_plan_is_in_the_log_of_the_developer(node: "Node") -> None:
+    """From what to what, once, by the operator."""
+    developer = await node.developer()
+    plans = plans_of(node)
+    node.clock.now += 1
+    assert await plans.change_plan(developer, "business")
+    page = await node.audit.list_entries(developer, limit=1, cursor=None)
+    [entry] = page.entries
+    assert (entry.action, entry.actor, entry.subject) == ("developer.plan_changed", "command line", developer.id)
+    assert json.loads(entry.details) == {"plan": "business", "before": "free"}

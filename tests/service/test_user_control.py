@@ -1,0 +1,241 @@
+"""What users see and do about the projects that they sign in to, through the service's bot and a project's own."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.databases import DRIVERS
+from tests.service.callers import open_callers, running
+
+from taproof.core.clock import MINUTE
+from taproof.core.identifiers import session_key
+from taproof.core.model import Identity, NamedProject, Project, ProjectBot, Session, SessionKey
+from taproof.sdk.code_challenge import code_challenge, new_code_verifier
+from taproof.service.user_control import LOOK_BACK, SHOWN, UserControl
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Node
+
+pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
+OWN_BOT = 7_000_000_002
+OTHER_BOT = 7_000_000_003
+ADA = "1001"
+
+
+def control_of(node: "Node") -> UserControl:
+    return UserControl(node.storage, node.signin, node.clock)
+
+
+def key_of(token: str) -> SessionKey:
+    key = session_key(token)
+    assert key is not None
+    return key
+
+
+async def stored(node: "Node", token: str) -> Session:
+    session = await node.storage.read_session(key_of(token))
+    assert session is not None
+    return session
+
+
+async def give_bot(node: "Node", project: Project, bot_id: int = OWN_BOT) -> None:
+    bot = ProjectBot(project.id, bot_id, f"bot_{bot_id}", b"sealed")
+    assert await node.storage.set_project_bot(project.developer_id, project.id, bot) == "set"
+
+
+def named(project: Project) -> NamedProject:
+    return NamedProject(project.id, project.name)
+
+
+# ---- looking back
+
+
+async def test_list_is_of_30_days_newest_first_and_bounded(node: "Node") -> None:
+    """At most `SHOWN`; a sign-in of just 30 days ago is in, one a millisecond older is not."""
+    project, _ = await node.project()
+    old = await node.confirmed(project)
+    node.clock.now += 1
+    tokens = [await node.confirmed(project)]
+    node.clock.now += LOOK_BACK
+    control = control_of(node)
+    assert [each.key for each in await control.list_sign_ins(ADA)] == [key_of(tokens[0])]
+    assert key_of(old) not in [each.key for each in await control.list_sign_ins(ADA)]
+    for _ in range(SHOWN):
+        node.clock.now += MINUTE
+        tokens.append(await node.confirmed(project))
+    found = await control.list_sign_ins(ADA)
+    assert [each.key for each in found] == [key_of(token) for token in reversed(tokens[1:])]
+    assert found[0].confirmed_at == node.clock.now
+    assert await control.list_sign_ins("2002") == []
+
+
+async def test_projects_to_block_are_those_signed_in_to_and_not_blocked(node: "Node") -> None:
+    """Each once, the latest first, however often it was signed in to."""
+    shop, blog = (await node.project())[0], (await node.project())[0]
+    await node.project()
+    for project in (shop, blog, shop, shop):
+        await node.confirmed(project)
+        node.clock.now += MINUTE
+    control = control_of(node)
+    assert await control.list_blockable(ADA) == [named(shop), named(blog)]
+    assert await control.block_project(ADA, shop.id) == named(shop)
+    assert await control.list_blockable(ADA) == [named(blog)]
+    assert await control.list_blocks(ADA) == [named(shop)]
+    assert await control.list_blockable("2002") == []
+    assert await control.unblock_project(ADA, shop.id) == named(shop)
+    assert await control.list_blocks(ADA) == []
+
+
+async def test_projects_that_are_none_cannot_be_blocked(node: "Node") -> None:
+    """An id that somebody made up, or of a deleted project, is answered with nothing."""
+    control = control_of(node)
+    assert await control.block_project(ADA, "proj_0000000000000000000009") is None
+    assert await control.unblock_project(ADA, "proj_0000000000000000000009") is None
+
+
+# ---- a project's own bot
+
+
+async def test_own_bot_shows_its_own_project_only(node: "Node") -> None:
+    """Also of the time before the project had it; the service's own bot shows everything."""
+    shop, blog = (await node.project())[0], (await node.project())[0]
+    of_shop, of_blog = await node.confirmed(shop), await node.confirmed(blog)
+    await give_bot(node, shop)
+    control = control_of(node)
+    for project in (shop, blog):
+        await control.block_project(ADA, project.id)
+    assert [each.key for each in await control.list_sign_ins(ADA, OWN_BOT)] == [key_of(of_shop)]
+    assert {each.key for each in await control.list_sign_ins(ADA)} == {key_of(of_shop), key_of(of_blog)}
+    assert await control.list_blocks(ADA, OWN_BOT) == [named(shop)]
+    assert set(await control.list_blocks(ADA)) == {named(shop), named(blog)}
+    await control.unblock_project(ADA, shop.id)
+    assert await control.list_blockable(ADA, OWN_BOT) == [named(shop)]
+
+
+async def test_own_bot_acts_on_its_own_project_only(node: "Node") -> None:
+    """Whoever forges a tap through another project's bot changes nothing, and does not learn its name."""
+    shop, blog = (await node.project())[0], (await node.project())[0]
+    of_blog = await node.confirmed(blog)
+    await give_bot(node, shop)
+    control = control_of(node)
+    assert await control.block_project(ADA, blog.id, OWN_BOT) is None
+    assert not await node.storage.is_blocked(ADA, blog.id)
+    await control.block_project(ADA, blog.id)
+    assert await control.unblock_project(ADA, blog.id, OWN_BOT) is None
+    assert await node.storage.is_blocked(ADA, blog.id)
+    seen = await control.report_sign_in(key_of(of_blog), ADA, OWN_BOT)
+    assert (seen.outcome, seen.project_name) == ("unknown", "")
+    assert (await stored(node, of_blog)).reported_at is None
+
+
+async def test_own_bot_reports_what_it_shows(node: "Node") -> None:
+    """A sign-in of its project, whichever bot it was confirmed with."""
+    shop, _ = await node.project()
+    before = await node.confirmed(shop)
+    await give_bot(node, shop)
+    assert (await control_of(node).report_sign_in(key_of(before), ADA, OWN_BOT)).outcome == "reported"
+    assert (await stored(node, before)).reported_at is not None
+
+
+async def test_service_bot_reports_what_an_own_bot_signed_in(node: "Node") -> None:
+    """A user who trusts the project's bot no more still has the service's."""
+    shop, _ = await node.project()
+    await give_bot(node, shop)
+    token = await node.pending(shop)
+    assert (await node.signin.open_session(token, ADA, OWN_BOT)).outcome == "opened"
+    seen = await control_of(node).report_session(token, ADA)
+    assert (seen.outcome, (await stored(node, token)).status) == ("reported", "cancelled")
+
+
+async def test_bot_of_no_project_shows_and_changes_nothing(node: "Node") -> None:
+    """Such as one that was taken away a moment ago, whose last updates are still coming in."""
+    shop, _ = await node.project()
+    token = await node.confirmed(shop)
+    control = control_of(node)
+    assert await control.list_sign_ins(ADA, OTHER_BOT) == []
+    assert await control.list_blockable(ADA, OTHER_BOT) == []
+    assert await control.list_blocks(ADA, OTHER_BOT) == []
+    assert await control.block_project(ADA, shop.id, OTHER_BOT) is None
+    assert (await control.report_sign_in(key_of(token), ADA, OTHER_BOT)).outcome == "unknown"
+    assert (await stored(node, token)).reported_at is None
+
+
+# ---- reports and readers at the same instant
+
+
+@pytest.mark.parametrize("bound", [False, True])
+async def test_of_a_report_and_readers_at_once_none_gets_the_proof_after_the_report(
+    node: "Node",
+    other_node: "Node",
+    bound: bool,  # noqa: FBT001 — drawn by pytest.
+) -> None:
+    """On two nodes: either one reader was first, and the report says that somebody got in, or nobody ever gets it.
+
+    From the answer to the report on nobody gets it again, not even who made the session with a code challenge.
+    """
+    project, _ = await node.project()
+    verifier = new_code_verifier()
+    tokens = []
+    for _ in range(40):
+        challenge = code_challenge(verifier) if bound else None
+        created = await node.signin.create_session(project.id, public=True, code_challenge=challenge)
+        tokens.append(created.session_token)
+        await node.signin.open_session(created.session_token, ADA)
+        assert (await node.signin.confirm_session(created.session_token, Identity(ADA, "Ada", ""))).changed
+    control = control_of(other_node)
+
+    async def read(reader: "Node", token: str) -> str | None:
+        return (await reader.signin.verify_session(project.id, token, public=True, code_verifier=verifier)).proof
+
+    async def race(number: int, token: str) -> bool:
+        report = control.report_sign_in(key_of(token), ADA)
+        # Now the report is begun first, now the readers.
+        early = asyncio.create_task(report) if number % 2 else None
+        readers = [asyncio.create_task(read(reader, token)) for reader in (node, other_node)]
+        seen = await (early or report)
+        proofs = {proof for proof in await asyncio.gather(*readers) if proof is not None}
+        assert len(proofs) <= 1
+        assert (seen.outcome, seen.changed) == ("reported", True)
+        assert not proofs or seen.was_read
+        session = await stored(node, token)
+        assert (session.status, session.used_at is not None) == ("used", seen.was_read)
+        assert [await read(reader, token) for reader in (node, other_node)] == [None, None]
+        return bool(proofs)
+
+    read_first = await asyncio.gather(*(race(number, token) for number, token in enumerate(tokens)))
+    (row,) = await node.storage.read_daily_counts([project.id], 0)
+    assert (row.confirmed, row.reported, row.cancelled) == (40, 40, 0)
+    assert row.used == sum(read_first)
+
+
+async def test_waiting_call_hears_of_a_report_as_of_a_cancellation(node: "Node", other_node: "Node") -> None:
+    """A prompt that is reported through another node ends the client's wait at once."""
+    project, _ = await node.project()
+    token = await node.opened(project)
+    async with open_callers(node) as callers, running(node):
+        call = await callers.start(project, token)
+        assert (await control_of(other_node).report_session(token, ADA)).changed
+        assert await callers.end_of(call) == "over"
+    assert (await node.signin.verify_session(project.id, token, public=True)).status == "cancelled"
+
+
+async def test_report_of_a_prompt_tells_the_webhook_of_a_cancellation(node: "Node") -> None:
+    """The receiver hears what it hears when the user taps Cancel; of a sign-in it hears only if it did before."""
+    project, _ = await node.project(webhook_url="https://example.com/hook")
+    control = control_of(node)
+    await control.report_session(await node.opened(project), ADA)
+    confirmed = await node.confirmed(project, "2002")
+    await control.report_sign_in(key_of(confirmed), "2002")
+    assert [each.event.type for each in await node.webhooks.claim_deliveries(10)] == ["auth.cancelled"]
+
+
+async def test_block_holds_on_every_node_until_it_is_ended(node: "Node", other_node: "Node") -> None:
+    """What one process was told, another acts on."""
+    project, _ = await node.project()
+    await control_of(node).block_project(ADA, project.id)
+    token = await other_node.pending(project)
+    assert (await other_node.signin.open_session(token, ADA)).outcome == "blocked"
+    assert (await stored(node, token)).opener_id is None
+    assert (await other_node.signin.open_session(token, "2002")).outcome == "opened"
+    await control_of(other_node).unblock_project(ADA, project.id)
+    assert (await node.signin.open_session(await node.pending(project), ADA)).outcome == "opened"

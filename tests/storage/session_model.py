@@ -1,0 +1,100 @@
+"""What the oracle of `test_session_life.py` knows, and how it counts."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from taproof.core.code_challenge import REREAD_WINDOW
+from taproof.core.identifiers import session_key
+from taproof.core.model import Project, Session, SessionKey, Status
+from taproof.core.session_state import IllegalTransition, SessionEvent, next_status, visible_status
+
+
+@dataclass
+class ModelProject:
+    """What the oracle knows of a project."""
+
+    project: Project
+    webhook_secret: str
+    is_active: bool = True
+    public_access: bool = True
+    webhook_url: str = ""
+    exists: bool = True
+    created: int = 0
+    generation: int = 0
+    """How often its secrets were replaced: proofs of before are not made again."""
+
+
+@dataclass
+class ModelSession:
+    """What the oracle knows of a session."""
+
+    token: str
+    owner: ModelProject
+    expires_at: int
+    status: Status = "pending"
+    opener: str | None = None
+    bound: bool = False
+    """Made with a code challenge: its answer may be read again for a while."""
+    used_at: int | None = None
+    used_generation: int = 0
+    reported: bool = False
+    event_due: bool = False
+    """Whether the webhook event of its decision is still to be sent; the machine sends none."""
+
+    @property
+    def key(self) -> SessionKey:
+        key = session_key(self.token)
+        assert key is not None
+        return key
+
+    def after(self, event: SessionEvent, now: int) -> bool:
+        """Do what the table says; tell whether it has this event in this state."""
+        try:
+            self.status = next_status(self.status, event, self.expires_at, now)
+        except IllegalTransition:
+            return False
+        return True
+
+    def read_by(self, now: int) -> bool:
+        """Move on as the one reader does; tell whether there is one."""
+        if not self.after("consume", now):
+            return False
+        self.used_at, self.used_generation = now, self.owner.generation
+        return True
+
+    def reported_by(self, user: str, now: int) -> bool:
+        """Move on as a report does, which counts once; tell whether it did."""
+        if self.reported or not self.owner.exists or self.opener != user or not self.after("report", now):
+            return False
+        self.reported = True
+        self.event_due = self.status == "cancelled" and self.owner.webhook_url != ""
+        return True
+
+    def may_be_reread(self, now: int) -> bool:
+        is_recent = self.used_at is not None and self.used_at > now - REREAD_WINDOW
+        return self.bound and is_recent and not self.reported and self.used_generation == self.owner.generation
+
+    def seen(self, now: int) -> Status:
+        return visible_status(self.status, self.expires_at, now)
+
+
+def recount(sessions: list[Session]) -> list[tuple[Any, ...]]:
+    """Return what `read_daily_counts` should say of the sessions that are there, but for `latest_users`."""
+    by_day: dict[tuple[str, int], list[Session]] = defaultdict(list)
+    for session in sessions:
+        by_day[session.project_id, session.key.day].append(session)
+    return [
+        (
+            *project_and_day,
+            len(each),
+            sum(session.opened_at is not None for session in each),
+            sum(session.confirmed_at is not None for session in each),
+            sum(session.used_at is not None for session in each),
+            sum(session.cancelled_at is not None for session in each),
+            sum(session.status == "expired" for session in each),
+            len({session.identity.messenger_id for session in each if session.identity is not None}),
+            sum(session.reported_at is not None for session in each),
+        )
+        for project_and_day, each in by_day.items()
+    ]

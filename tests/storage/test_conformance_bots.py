@@ -1,0 +1,190 @@
+"""Conformance: the bots of projects."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from taproof.core.model import Project, ProjectBot, ProjectChanges
+from taproof.storage.protocol import Storage
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+LARGEST_ID = 2**52 - 1
+"""The Bot API promises that an id has at most 52 significant bits."""
+
+
+def bot_of(project: Project, bot_id: int = 7_000_000_001, username: str = "Shop_Bot") -> ProjectBot:
+    return ProjectBot(project.id, bot_id, username, b"sealed \0 " + str(bot_id).encode())
+
+
+async def give(storage: Storage, project: Project, bot: ProjectBot | None) -> str:
+    return await storage.set_project_bot(project.developer_id, project.id, bot)
+
+
+async def actions(storage: Storage, project: Project) -> list[str]:
+    return [each.action for each in await storage.list_audit_entries(project.developer_id, None, 50)]
+
+
+async def test_set_project_bot_gives_every_reader_the_bot(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """The project, new sign-ins, and who runs the bots see it on every node; other projects have none."""
+    project, other = await seed.project(), await seed.project()
+    bot = bot_of(project, LARGEST_ID)
+    assert await give(storage, project, bot) == "set"
+    assert await other_node.list_project_bots() == [bot]
+    assert await other_node.read_project_bot(LARGEST_ID) == bot
+    assert await other_node.read_project_bot(LARGEST_ID - 1) is None
+    read = await other_node.read_project(project.id)
+    assert read is not None
+    assert (read.bot_id, read.bot_username, read.bot_broken_at) == (LARGEST_ID, "Shop_Bot", None)
+    of_sign_in = await other_node.read_sign_in_project(project.id)
+    assert of_sign_in is not None
+    assert (of_sign_in.bot_id, of_sign_in.bot_username, of_sign_in.bot_broken_at) == (LARGEST_ID, "Shop_Bot", None)
+    unchanged = await other_node.read_project(other.id)
+    assert unchanged is not None
+    assert (unchanged.bot_id, unchanged.bot_username) == (None, None)
+
+
+async def test_list_project_bots_leaves_out_projects_without_one(storage: Storage, seed: "Seed") -> None:
+    """Nobody has to run what is not there."""
+    project, _ = await seed.project(), await seed.project()
+    assert await storage.list_project_bots() == []
+    await give(storage, project, bot_of(project))
+    assert await storage.list_project_bots() == [bot_of(project)]
+
+
+async def test_read_project_bot_by_its_id(storage: Storage, seed: "Seed") -> None:
+    """Each bot leads to its own project; one that was taken away to none."""
+    project, other = await seed.project(), await seed.project()
+    await give(storage, project, bot_of(project))
+    await give(storage, other, bot_of(other, 7_000_000_002, "Other_Bot"))
+    assert await storage.read_project_bot(7_000_000_002) == bot_of(other, 7_000_000_002, "Other_Bot")
+    await give(storage, other, None)
+    assert await storage.read_project_bot(7_000_000_002) is None
+
+
+async def test_set_project_bot_replaces_the_bot_whole(storage: Storage, seed: "Seed") -> None:
+    """A new token, or another bot, ends that the old one was broken; the old bot is free for another project."""
+    project, other = await seed.project(), await seed.project()
+    first, second = bot_of(project), bot_of(project, 7_000_000_002, "Other_Bot")
+    await give(storage, project, first)
+    assert await storage.mark_bot_broken(project.id, first.sealed_token, seed.now)
+    assert await give(storage, project, first) == "set"
+    assert await storage.list_project_bots() == [first]
+    assert await give(storage, project, second) == "set"
+    assert await storage.list_project_bots() == [second]
+    moved = bot_of(other)
+    assert await give(storage, other, moved) == "set"
+    assert await storage.list_project_bots() == [moved, second]
+
+
+async def test_set_project_bot_takes_the_bot_away(storage: Storage, seed: "Seed") -> None:
+    """Nothing of it is left; taking it away again is no error, and is not written into the audit log."""
+    project = await seed.project()
+    await give(storage, project, bot_of(project))
+    for _ in range(2):
+        entry = seed.entry(project.developer_id, "bot.removed")
+        assert await storage.set_project_bot(project.developer_id, project.id, None, entry=entry) == "set"
+    assert await storage.list_project_bots() == []
+    assert await storage.read_project_bot(7_000_000_001) is None
+    read = await storage.read_project(project.id)
+    assert read is not None
+    assert (read.bot_id, read.bot_username, read.bot_broken_at) == (None, None, None)
+    assert await actions(storage, project) == ["bot.removed"]
+
+
+async def test_set_project_bot_is_for_the_owner(storage: Storage, seed: "Seed") -> None:
+    """Another developer's project, and one that is not there, are not found, and nothing is written down."""
+    project, stranger = await seed.project(), await seed.developer()
+    await give(storage, project, bot_of(project))
+    entry = seed.entry(stranger.id, "bot.set")
+    for bot in (bot_of(project, 7_000_000_002), None):
+        assert await storage.set_project_bot(stranger.id, project.id, bot, entry=entry) == "not_found"
+        assert await storage.set_project_bot(stranger.id, "proj_\0", bot, entry=entry) == "not_found"
+    assert await storage.list_project_bots() == [bot_of(project)]
+    assert await storage.list_audit_entries(stranger.id, None, 10) == []
+
+
+async def test_set_project_bot_serves_one_project(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """Of many projects, of several developers, on two nodes at once, one gets the bot; the others change nothing."""
+    projects = [await seed.project() for _ in range(8)]
+    old = [bot_of(project, 7_100_000_000 + number) for number, project in enumerate(projects)]
+    for project, bot in zip(projects, old, strict=True):
+        await give(storage, project, bot)
+    outcomes = await asyncio.gather(
+        *(
+            (storage, other_node)[number % 2].set_project_bot(
+                project.developer_id, project.id, bot_of(project), entry=seed.entry(project.developer_id, "bot.set")
+            )
+            for number, project in enumerate(projects)
+        )
+    )
+    assert outcomes.count("set") == 1
+    assert outcomes.count("taken") == 7
+    winner = outcomes.index("set")
+    kept = [bot for number, bot in enumerate(old) if number != winner]
+    assert await storage.list_project_bots() == [bot_of(projects[winner]), *kept]
+    for number, project in enumerate(projects):
+        assert await actions(storage, project) == (["bot.set"] if number == winner else [])
+
+
+async def test_set_project_bot_frees_the_bot_of_a_deleted_project(storage: Storage, seed: "Seed") -> None:
+    """With its project a bot is gone at once, and may serve another one."""
+    project, other = await seed.project(), await seed.project()
+    await give(storage, project, bot_of(project))
+    await storage.delete_project(project.developer_id, project.id)
+    assert await storage.list_project_bots() == []
+    assert await give(storage, other, bot_of(other)) == "set"
+
+
+async def test_mark_bot_broken_is_told_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """Of all nodes that find it out one writes it down, with its time; who starts sign-ins sees it."""
+    project = await seed.project()
+    bot = bot_of(project)
+    await give(storage, project, bot)
+    told = await asyncio.gather(
+        *(
+            (storage, other_node)[number % 2].mark_bot_broken(
+                project.id, bot.sealed_token, seed.now + number, entry=seed.entry(project.developer_id, "bot.broken")
+            )
+            for number in range(6)
+        )
+    )
+    assert told.count(True) == 1
+    since = seed.now + told.index(True)
+    assert await actions(storage, project) == ["bot.broken"]
+    (listed,) = await storage.list_project_bots()
+    assert listed.broken_at == since
+    of_sign_in = await storage.read_sign_in_project(project.id)
+    assert of_sign_in is not None
+    assert of_sign_in.bot_broken_at == since
+    updated = await storage.update_project(project.developer_id, project.id, ProjectChanges(name="New"), seed.now)
+    assert updated is not None
+    assert updated.bot_broken_at == since
+
+
+async def test_mark_bot_broken_leaves_a_newer_token_alone(storage: Storage, seed: "Seed") -> None:
+    """What was found out about a token says nothing of the one that was set meanwhile, or of none."""
+    project = await seed.project()
+    old, new = bot_of(project), ProjectBot(project.id, 7_000_000_001, "Shop_Bot", b"another")
+    await give(storage, project, old)
+    await give(storage, project, new)
+    entry = seed.entry(project.developer_id, "bot.broken")
+    assert not await storage.mark_bot_broken(project.id, old.sealed_token, seed.now, entry=entry)
+    assert await storage.list_project_bots() == [new]
+    await give(storage, project, None)
+    assert not await storage.mark_bot_broken(project.id, new.sealed_token, seed.now, entry=entry)
+    assert not await storage.mark_bot_broken("proj_\0", new.sealed_token, seed.now, entry=entry)
+    assert await actions(storage, project) == []
+
+
+async def test_rename_bot_changes_what_links_begin_with(storage: Storage, seed: "Seed") -> None:
+    """The name alone changes, of this bot alone; what is so already, or nobody's, is not written again."""
+    project, other = await seed.project(), await seed.project()
+    bot, neighbour = bot_of(project), bot_of(other, 7_000_000_002, "Neighbour_Bot")
+    await give(storage, project, bot)
+    await give(storage, other, neighbour)
+    assert not await storage.rename_bot(bot.bot_id, "Shop_Bot")
+    assert await storage.rename_bot(bot.bot_id, "Store_Bot")
+    assert not await storage.rename_bot(7_000_000_003, "Store_Bot")
+    renamed = ProjectBot(project.id, bot.bot_id, "Store_Bot", bot.sealed_token)
+    assert await storage.list_project_bots() == [renamed, neighbour]

@@ -1,0 +1,147 @@
+"""Conformance: plans, and what is used of them."""
+
+import asyncio
+import itertools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tests.databases import NOW
+
+from taproof.core.clock import DAY, day_number
+from taproof.core.model import ProjectChanges
+from taproof.storage.protocol import Storage
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+TODAY = day_number(NOW)
+
+
+async def test_update_plan_changes_one_developer(storage: Storage, seed: "Seed") -> None:
+    """Once: who is on the plan already, or is nobody, is told so, and the audit log has no word of it."""
+    ada, bob = await seed.developer(plan="pro"), await seed.developer(plan="pro")
+    assert await storage.update_plan(ada.id, "business", entry=seed.entry(ada.id))
+    assert not await storage.update_plan(ada.id, "business", entry=seed.entry(ada.id))
+    assert not await storage.update_plan("dev_nobody", "pro", entry=seed.entry("dev_nobody"))
+    assert not await storage.update_plan("dev_\0", "pro")
+    assert await storage.read_developer(ada.email) == replace(ada, plan="business")
+    assert await storage.read_developer(bob.email) == bob
+    assert len(await storage.list_audit_entries(ada.id, None, 9)) == 1
+    assert not await storage.list_audit_entries("dev_nobody", None, 9)
+
+
+async def test_update_plan_stops_collecting_on_free(storage: Storage, seed: "Seed") -> None:
+    """On all projects of this developer, and no one else's; any other plan leaves them as they are."""
+    ada, bob = await seed.developer(plan="business"), await seed.developer(plan="pro")
+    first, second, others = await seed.project(ada), await seed.project(ada), await seed.project(bob)
+    collect = ProjectChanges(collect_phone=True)
+    for project in (first, second, others):
+        assert await storage.update_project(project.developer_id, project.id, collect, NOW)
+    assert await storage.update_plan(ada.id, "pro")
+    assert [project.collect_phone for project in await storage.list_projects(ada.id)] == [True, True]
+    assert await storage.update_plan(ada.id, "free")
+    assert [project.collect_phone for project in await storage.list_projects(ada.id)] == [False, False]
+    assert [project.collect_phone for project in await storage.list_projects(bob.id)] == [True]
+
+
+async def test_update_project_collects_on_paid_plans_only(storage: Storage, seed: "Seed") -> None:
+    """What is refused changes nothing, and adds nothing to the audit log; every other change is let through."""
+    ada = await seed.developer()
+    project = await seed.project(ada)
+    changes = ProjectChanges(name="Other", collect_phone=True)
+    assert await storage.update_project(ada.id, project.id, changes, NOW, entry=seed.entry(ada.id)) is None
+    assert await storage.read_project(project.id) == project
+    assert not await storage.list_audit_entries(ada.id, None, 9)
+    allowed = ProjectChanges(name="Other", collect_phone=False)
+    assert await storage.update_project(ada.id, project.id, allowed, NOW) == replace(project, name="Other")
+
+
+async def test_create_project_collects_on_paid_plans_only(storage: Storage, seed: "Seed") -> None:
+    """And it is not made otherwise."""
+    ada = await seed.developer()
+    project = replace(await seed.project(ada), id="proj_other", collect_phone=True)
+    assert not await storage.create_project(project, b"k" * 32)
+    assert await storage.read_project("proj_other") is None
+    assert await storage.update_plan(ada.id, "pro")
+    assert await storage.create_project(project, b"k" * 32)
+
+
+async def test_update_plan_wins_over_whoever_sets_collecting_at_the_same_instant(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """Two nodes, many rounds: after a downgrade no project collects, however the calls come to lie."""
+    ada = await seed.developer(plan="pro")
+    projects = [await seed.project(ada) for _ in range(4)]
+    collect = ProjectChanges(collect_phone=True)
+    outcomes = set()
+    for turn in range(12):
+        made = [replace(projects[0], id=seed.name("proj"), collect_phone=True) for _ in range(2)]
+        nodes = itertools.cycle((storage, other_node) if turn % 2 else (other_node, storage))
+        calls: list[Any] = [next(nodes).update_project(ada.id, each.id, collect, NOW) for each in projects]
+        calls += [next(nodes).create_project(each, seed.key_hash(each)) for each in made]
+        calls.insert(turn % len(calls), next(nodes).update_plan(ada.id, "free"))
+        results = await asyncio.gather(*calls)
+        outcomes |= {bool(result) for result in results}
+        assert not [project for project in await storage.list_projects(ada.id) if project.collect_phone]
+        assert await storage.update_plan(ada.id, "pro")
+    assert outcomes == {True, False}
+
+
+async def test_read_used_counts_projects_and_sign_ins(storage: Storage, seed: "Seed") -> None:
+    """Sign-ins of all projects, by the day of their sessions; what was not confirmed and others' do not count."""
+    ada = await seed.developer()
+    first, second, others = await seed.project(ada), await seed.project(ada), await seed.project()
+    await seed.confirmed(first, at=NOW - DAY)
+    await seed.confirmed(first)
+    await seed.confirmed(second)
+    await seed.opened(second)
+    await seed.confirmed(others)
+    assert await storage.read_used(ada.id, TODAY - 1) == (2, 3)
+    assert await storage.read_used(ada.id, TODAY) == (2, 2)
+    assert await storage.read_used(ada.id, TODAY + 1) == (2, 0)
+    assert await storage.read_used("dev_nobody", 0) == (0, 0)
+    assert await storage.read_used("dev_\0", 0) == (0, 0)
+
+
+async def test_delete_project_leaves_what_it_used(storage: Storage, seed: "Seed") -> None:
+    """From the day that was named, also when several go, also once they are erased; the project itself is gone."""
+    ada = await seed.developer()
+    first, second = await seed.project(ada), await seed.project(ada)
+    await seed.confirmed(first, at=NOW - DAY)
+    for project in (first, first, second):
+        await seed.confirmed(project)
+    await seed.opened(second)
+    assert not await storage.delete_project("dev_other", first.id, usage_since=TODAY)
+    assert await storage.delete_project(ada.id, first.id, usage_since=TODAY)
+    assert await storage.read_used(ada.id, TODAY - 1) == (1, 3)
+    assert await storage.delete_project(ada.id, second.id, usage_since=TODAY)
+    while await storage.purge_deleted_projects(100):
+        pass
+    assert await storage.read_used(ada.id, TODAY - 1) == (0, 3)
+    untold = await seed.project(ada)
+    await seed.confirmed(untold)
+    assert await storage.delete_project(ada.id, untold.id)
+    assert await storage.read_used(ada.id, TODAY - 1) == (0, 3)
+
+
+async def test_delete_project_of_two_at_once_counts_both(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """They share the rows of their days."""
+    ada = await seed.developer()
+    projects = [await seed.project(ada) for _ in range(8)]
+    for project, day in itertools.product(projects, range(3)):
+        await seed.confirmed(project, at=NOW - day * DAY)
+    nodes = itertools.cycle((storage, other_node))
+    gone = [next(nodes).delete_project(ada.id, project.id, usage_since=TODAY - 2) for project in projects]
+    assert all(await asyncio.gather(*gone))
+    assert await storage.read_used(ada.id, TODAY - 2) == (0, 24)
+
+
+async def test_purge_removed_usage_is_bounded(storage: Storage, seed: "Seed") -> None:
+    """It forgets the days before one, a few at a time, and no other."""
+    ada = await seed.developer()
+    project = await seed.project(ada)
+    for day in range(5):
+        await seed.confirmed(project, at=NOW - day * DAY)
+    assert await storage.delete_project(ada.id, project.id, usage_since=0)
+    assert [await storage.purge_removed_usage(TODAY - 1, 2) for _ in range(3)] == [2, 1, 0]
+    assert await storage.read_used(ada.id, 0) == (0, 2)
