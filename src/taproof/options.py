@@ -141,7 +141,7 @@ OPTIONS: Final[dict[str, Option]] = {
         flag="--geoip-file",
         panel=_MESSENGER,
         metavar="FILE",
-        help="City or Country database (.mmdb) of MaxMind or DB-IP, for prompts to tell roughly where a request is from.",
+        help="City or Country database (.mmdb) of MaxMind or DB-IP: prompts then tell roughly where a request is from.",
         must="must name a file that can be read: an .mmdb database of cities or countries",
     ),
     "webhook_allow": Option(

@@ -173,6 +173,8 @@ class Conversation:
     async def _take_word(self, chat: Chat, texts: Texts, message: Message, *, is_command: bool) -> None:
         """Take what is no link and no command of ours: the contact that a sign-in waits for, or talk."""
         contact = message.contact
+        if contact is None and not self._limits.spend_reply(chat.user.id):
+            return
         if is_command:
             seen = SeenSession("unknown")
         else:
@@ -183,7 +185,7 @@ class Conversation:
             seen = await self._signin.give_phone(_identity(chat), owner, number, chat.bot_id)
         if seen.changed:
             _log_seen("sign_in_decided", seen)
-        elif not self._limits.spend_reply(chat.user.id):
+        elif contact is not None and not self._limits.spend_reply(chat.user.id):
             return
         if seen.outcome == "phone":
             await chat.send(wrong_contact_reply(texts))

@@ -89,14 +89,14 @@ class LoginApi:
         if (problem := name_problem(name)) is not None:
             raise InvalidRequest(f"name {problem}.")
         seconds = wait_seconds(body["wait"], WAIT_LIMIT) if "wait" in body else 0
-        if too_soon := self._limits.refuse_poll(scope, "", device_code, None):
+        if too_soon := self._limits.refuse_poll(scope, "", device_code, None, public=True):
             raise RateLimited(too_soon)
         try:
             if seconds:
                 await self._wait(device_code, seconds, receive)
             seen = await self._console_sign_in.read(device_code, TERMINAL)
         except SignInNotFound as error:
-            self._limits.poll_failed(scope, "", device_code, None, error)
+            self._limits.poll_failed(scope, "", device_code, None, error, public=True)
             raise
         if seen.status == "pending":
             raise AuthorizationPending

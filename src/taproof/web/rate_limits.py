@@ -5,7 +5,7 @@
 | `generate_address` | public generate calls of a client address | a setting, 60 a minute unless it says otherwise |
 | `generate_project` | generate calls of a project, public and server-side ones apart | a setting, 6,000 a minute |
 | `verify_session` | verify calls of a client address for one session | one each 1.45 s, 10 at once |
-| `verify_unknown` | verify calls of a client address that found nothing | 20 a second, 200 at once |
+| `verify_unknown` | verify calls that found nothing, of a client address or a server's project | 20 a second, 200 at once |
 | `sign_in` | sign-ins to the console or of `taproof login`, begun from a client address | 20 a minute |
 | `credential` | access tokens and invitation codes tried from a client address | 20 a minute |
 
@@ -88,7 +88,9 @@ class RateLimits:
 
     # ---- verify
 
-    def refuse_poll(self, scope: Scope, project_id: str, session_token: str, code_verifier: object) -> int | None:
+    def refuse_poll(
+        self, scope: Scope, project_id: str, session_token: str, code_verifier: object, *, public: bool
+    ) -> int | None:
         """Return how many seconds a verify call has to wait that comes too often; None to let it in.
 
         A caller that was answered before is held to its own pace alone, whatever others do that share its address or
@@ -111,7 +113,7 @@ class RateLimits:
         if is_in:
             return None
         if is_in is None:
-            left = self._unknown.standing(address, now)
+            left = self._unknown.standing(address if public else project_id, now)
             if not left.remaining:
                 return self._refused_poll("verify_unknown", left.until_next)
             key_of_all = hash((address, session_token))
@@ -122,9 +124,19 @@ class RateLimits:
         return self._refused_poll("verify_session", self._polls.standing(key, now).until_next)
 
     def poll_failed(
-        self, scope: Scope, project_id: str, session_token: str, code_verifier: object, error: TaproofError
+        self,
+        scope: Scope,
+        project_id: str,
+        session_token: str,
+        code_verifier: object,
+        error: TaproofError,
+        *,
+        public: bool,
     ) -> None:
-        """Note that a verify call which was let in found nothing: no such session, or not this caller's."""
+        """Note that a verify call which was let in found nothing: no such session, or not this caller's.
+
+        Who has the project's key is counted by the project: strangers of the same address take nothing from them.
+        """
         address = self.address(scope)
         # A caller whom the store keeps waiting is still known when it is back.
         if address is None or isinstance(error, StoreUnavailable):
@@ -134,7 +146,7 @@ class RateLimits:
         verifier = code_verifier if isinstance(code_verifier, str) else None
         self._polls.forget(hash((address, project_id, session_token, verifier)))
         self._polls.give_back(hash((address, session_token)), now)
-        self._unknown.charge(address, now)
+        self._unknown.charge(address if public else project_id, now)
 
     def _refused_poll(self, name: LimitName, wait: int) -> int:
         self._refused[name].inc()

@@ -98,7 +98,7 @@ class SessionApi:
         project_id, session_token = text_field(body, "project_id"), text_field(body, "session_token")
         code_verifier = body.get("code_verifier")
         seconds = wait_seconds(body["wait"], WAIT_LIMIT) if "wait" in body else 0
-        if too_soon := self._limits.refuse_poll(scope, project_id, session_token, code_verifier):
+        if too_soon := self._limits.refuse_poll(scope, project_id, session_token, code_verifier, public=True):
             return POLL_REFUSALS[too_soon]
         try:
             if seconds and not await self._wait(
@@ -109,7 +109,7 @@ class SessionApi:
                 project_id, session_token, public=True, code_verifier=code_verifier
             )
         except TaproofError as error:
-            self._limits.poll_failed(scope, project_id, session_token, code_verifier, error)
+            self._limits.poll_failed(scope, project_id, session_token, code_verifier, error, public=True)
             raise
         return self._verified(verification)
 
@@ -121,7 +121,7 @@ class SessionApi:
         project_id, body = await self._read_keyed(scope, receive)
         session_token, code_verifier = text_field(body, "session_token"), body.get("code_verifier")
         seconds = wait_seconds(body["wait"], WAIT_LIMIT) if "wait" in body else 0
-        if too_soon := self._limits.refuse_poll(scope, project_id, session_token, code_verifier):
+        if too_soon := self._limits.refuse_poll(scope, project_id, session_token, code_verifier, public=False):
             return POLL_REFUSALS[too_soon]
         try:
             if seconds:
@@ -133,7 +133,7 @@ class SessionApi:
                 project_id, session_token, public=False, code_verifier=code_verifier
             )
         except TaproofError as error:
-            self._limits.poll_failed(scope, project_id, session_token, code_verifier, error)
+            self._limits.poll_failed(scope, project_id, session_token, code_verifier, error, public=False)
             raise
         return self._verified(verification)
 

@@ -102,7 +102,7 @@ def _project_fields(found: Project) -> dict[str, Any]:
 
 
 def session(found: Session) -> schemas.SessionAnswer:
-    """Show a session: the nine fields of service-spec.md, when it was reported, and the phone number if there is one."""
+    """Show a session: the nine fields of service-spec.md, when it was reported, and the phone number if any."""
     identity = found.identity
     phone = None if identity is None else identity.messenger_phone
     return schemas.SessionAnswer(
