@@ -5,7 +5,7 @@
 | `generate_address` | public generate calls of a client address | a setting, 60 a minute unless it says otherwise |
 | `generate_project` | generate calls of a project, public and server-side ones apart | a setting, 6,000 a minute |
 | `verify_session` | verify calls of a client address for one session | one each 1.45 s, 10 at once |
-| `verify_unknown` | verify calls that found nothing, of a client address or a server's project | 20 a second, 200 at once |
+| `verify_unknown` | verify calls that found nothing, of an address or a server's project | 20 a second, 200 at once |
 | `sign_in` | sign-ins to the console or of `taproof login`, begun from a client address | 20 a minute |
 | `credential` | access tokens and invitation codes tried from a client address | 20 a minute |
 
