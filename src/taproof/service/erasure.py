@@ -4,6 +4,7 @@ What goes: sessions with name and phone number, webhook events of these, what wa
 was that confirmed on a day. Counts stay. A user who signs in again afterwards is a new one.
 """
 
+import asyncio
 import re
 from collections.abc import Callable
 from typing import Final
@@ -32,6 +33,8 @@ class Erasure:
         self._storage = storage
         self._clock = clock
         self._entropy = entropy
+        # A walk takes its share of the processor for as long as it lasts: one at a time leaves the rest to others.
+        self._turn = asyncio.Lock()
 
     async def erase_user(self, actor: Actor, messenger_id: str) -> bool:
         """Erase what this developer's projects keep of an account; False when that is nothing.
@@ -66,10 +69,11 @@ class Erasure:
             erased += rows
             progress(erased)
 
-        # What somebody confirms while the walk goes on is found after it; what they open then is a new sign-in.
-        await self._erase_confirmed(messenger_id, developer_id, count, entry)
-        await self._erase_opened(messenger_id, developer_id, count, None if erased else entry)
-        await self._erase_confirmed(messenger_id, developer_id, count, None if erased else entry)
+        async with self._turn:
+            # What somebody confirms while the walk goes on is found after it; what they open then is a new sign-in.
+            await self._erase_confirmed(messenger_id, developer_id, count, entry)
+            await self._erase_opened(messenger_id, developer_id, count, None if erased else entry)
+            await self._erase_confirmed(messenger_id, developer_id, count, None if erased else entry)
         return erased
 
     async def _erase_confirmed(
