@@ -46,7 +46,7 @@ def add_to(master_key: typer.Typer) -> None:
 
 
 def rotate(given: Given, *, as_json: AsJson = False) -> None:
-    """Make a new master key, encrypt everything under it, and remove the old one, while the service runs.
+    """Put a new master key in place of the old one, while the service runs.
 
     For SQLite with its key file. It takes two minutes, and longer with millions of secrets. Interrupted anywhere, it is
     taken up where it was by running it again.
@@ -79,7 +79,7 @@ def rotate(given: Given, *, as_json: AsJson = False) -> None:
 
 
 def reseal(given: Given, *, as_json: AsJson = False) -> None:
-    """Encrypt everything under the first key of TAPROOF_MASTER_KEY, and say whether the others can be left out.
+    """Encrypt everything under the first key of TAPROOF_MASTER_KEY, so that the others can go.
 
     Run it when every node has been restarted with the new key first and the old one behind it.
     """

@@ -302,6 +302,7 @@ async def test_one_refusal_breaks_nothing(farm: Farm) -> None:
         del bot.faults["getUpdates"]
         return 401, "Unauthorized"
 
+    bot.faults["getMe"] = lambda: (401, "Unauthorized")
     async with farm.running():
         await until(lambda: bot.polls == 1)
         for number in range(4):

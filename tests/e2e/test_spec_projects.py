@@ -26,6 +26,12 @@ PROJECT_FIELDS = {
     "confirmed_count",
     "webhook_failing_since",
     "webhook_turned_off",
+    "phone_required",
+    "show_context",
+    "match_code",
+    "allowed_origins",
+    "bot_username",
+    "bot_broken_at",
 }
 NO_ROTATION = {"next_webhook_secret": None, "promoted_at": None}
 SECRET_KEY = re.compile(r"sk_[A-Za-z0-9]{49}")
@@ -55,6 +61,12 @@ def test_create(developer: Developer) -> None:
         "confirmed_count": 0,
         "webhook_failing_since": None,
         "webhook_turned_off": None,
+        "phone_required": True,
+        "show_context": True,
+        "match_code": "off",
+        "allowed_origins": [],
+        "bot_username": None,
+        "bot_broken_at": None,
     }
     assert SECRET_KEY.fullmatch(project.secret_key)
     kind, _, encoded = project.webhook_secret.partition("_")
@@ -278,7 +290,7 @@ def test_account(developer: Developer, stranger: Developer) -> None:
     """/dev/me answers id, email, created_at and the plan, and confirms that a token is valid (spec, contract)."""
     for each, email, plan in ((developer, "sandbox@localhost", "business"), (stranger, "stranger@example.com", "free")):
         account = each.ask("GET", "/me")
-        assert set(account) == {"id", "email", "created_at", "plan"}
+        assert set(account) == {"id", "email", "created_at", "plan", "usage"}
         assert re.fullmatch(r"dev_[A-Za-z0-9]{22}", account["id"])
         assert (account["email"], account["plan"]) == (email, plan)
         instant(account["created_at"])

@@ -37,7 +37,7 @@ class GetCommands(TelegramMethod[list[dict[str, str]]]):
 
 
 async def announce_commands_once(bot: Bot) -> None:
-    """Do the same for one of hundreds of bots: ask first, since each start would make thousands of calls."""
+    """Do as `announce_commands` for one of hundreds of bots unless it is done: that spares thousands of calls."""
     GetCommands.model_rebuild()
     described = described_commands(LANGUAGES[_FALLBACK].control)
     try:
