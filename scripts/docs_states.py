@@ -20,7 +20,7 @@ second read change nothing.
 MEANINGS: Final[dict[Status, str]] = {
     "pending": "The user has not decided.",
     "confirmed": "The user tapped Confirm; nobody has read that yet.",
-    "cancelled": "The user tapped Cancel, or said that it was not them.",
+    "cancelled": "The user tapped Cancel or a wrong number, gave no phone number, or said that it was not them.",
     "expired": f"The {SESSION_LIFETIME // MINUTE} minutes ended before a decision.",
     "used": "Identity and proof were read, once, or the user said that it was not them. "
     "Start a new session for another sign-in.",

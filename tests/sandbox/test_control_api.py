@@ -158,6 +158,15 @@ async def test_tap_in_any_language(running: Running, echo: EchoBot, button: str,
     assert (last["text"], last["buttons"], last["edited"]) == (f"You chose {data}", [], True)
 
 
+async def test_tap_a_label_as_it_is_typed(running: Running, echo: EchoBot) -> None:
+    """A straight apostrophe means a curly one, and the isolates around a name need not be typed."""
+    echo.labels = ("\u2068My shop\u2069", "This wasn\u2019t me")
+    for typed, data in (("My shop", "c:token"), ("This wasn't me", "x:token")):
+        await running.post(f"users/{BORIS}/open", {"deeplink": f"https://t.me/{USERNAME}?start=x"})
+        await running.post(f"users/{BORIS}/tap", {"button": typed})
+        assert (await running.messages(BORIS))[-1]["text"] == f"You chose {data}"
+
+
 async def test_tap_names_the_message(running: Running, bot: Bot, echo: EchoBot) -> None:
     """Without an id the newest message with buttons is meant; an older one can be named."""
     await running.post(f"users/{ADA}/open", {"deeplink": f"https://t.me/{USERNAME}?start=x"})

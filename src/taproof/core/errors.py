@@ -38,7 +38,7 @@ class OriginNotAllowed(TaproofError):
 class BotBroken(TaproofError):
     """The messenger does not accept the token of this project's bot any more, so no sign-in can be started.
 
-    Its developer can set another bot_token, or remove it, in the project's settings.
+    Its developer can set another bot_token, or "" for the service's own bot, in the project's settings.
     """
 
 

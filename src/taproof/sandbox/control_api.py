@@ -48,6 +48,7 @@ from taproof.sandbox.people import PEOPLE_LIMIT, Person
 
 REPLY_SECONDS: Final = 15
 """How long `open` and `tap` wait for the bot, which on a busy machine has only just started."""
+_AS_TYPED: Final = {0x2019: "'"} | dict.fromkeys(range(0x2066, 0x206A))
 _CHOICES: Final = {"Confirm": "c:", "Cancel": "x:"}
 """What the callback data of the bot's two choices begins with, whatever language their labels are in."""
 _TEXT_LIMIT: Final = 4_096
@@ -261,6 +262,11 @@ def _buttons(message: Message) -> list[dict[str, Any]]:
     return [button for row in message.keyboard for button in row]
 
 
+def _as_typed(label: str) -> str:
+    """Return a label as people type it: with a straight apostrophe, and without the isolates around names."""
+    return label.translate(_AS_TYPED)
+
+
 def _find_button(chat: Chat, label: str, message_id: int | None) -> tuple[Message, dict[str, Any]]:
     """Return the button that is meant, and its message: the newest with buttons, unless one is named."""
     messages = [message for message in chat.messages.values() if message.keyboard]
@@ -275,7 +281,7 @@ def _find_button(chat: Chat, label: str, message_id: int | None) -> tuple[Messag
             if button.get("callback_data", "").startswith(_CHOICES[label]):
                 return message, button
     for button in buttons:
-        if button["text"] == label:
+        if _as_typed(button["text"]) == _as_typed(label):
             return message, button
     raise ButtonNotFound(button["text"] for button in buttons)
 

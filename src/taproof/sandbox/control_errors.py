@@ -90,7 +90,8 @@ class ButtonNotFound(SandboxError):
         super().__init__(
             f"There is no such button. The buttons are: {there}."
             if there
-            else "There is no message with buttons. Open a deeplink first: POST /sandbox/users/{id}/open."
+            else "There is no message with buttons in the chat with this bot. Open a deeplink first (POST "
+            '/sandbox/users/{id}/open), or name the bot that it leads to: {"bot": "its username", …}.'
         )
 
 
