@@ -9,13 +9,13 @@ import pytest
 from tests.faults.load import loaded
 from tests.faults.place import Place, assert_counters_fit, rows
 
+from taproof.core.clock import DAY, MINUTE, system_clock
 from taproof.core.entropy import system_entropy
-from taproof.core.identifiers import new_id, new_webhook_secret
+from taproof.core.identifiers import new_id, new_session_token, new_webhook_secret, session_key
 from taproof.core.model import Identity
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.bindings import webhook_secret_binding
 from taproof.storage import migrate as migrating
-from taproof.storage import sql
 from taproof.storage.migrate import Migration, migrations
 from taproof.store import migrate
 
@@ -36,10 +36,6 @@ HOLD = {
 WITH RECURSIVE n (x) AS (VALUES (1) UNION ALL SELECT x + 1 FROM n WHERE x < 1000000) SELECT MAX(x) FROM n;""",
     "postgres": "SELECT pg_sleep(0.5);",
 }
-CREATE_SESSION_OF_0_1_0 = """
-INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, project_id)
-SELECT $1, $2, $3, 'pending', $4, $5, p.id FROM projects p
-WHERE $6 IS NULL AND p.id = $7 AND p.is_active = 1 AND (p.public_access = 1 OR $8 = 0) RETURNING id"""
 ADDED_EVERYWHERE = "\n".join(f"ALTER TABLE {table} ADD COLUMN of_later TEXT;" for table in TABLES)
 
 
@@ -159,14 +155,25 @@ async def test_a_database_of_release_0_1_0_is_taken_up(tmp_path: Path, monkeypat
     path = tmp_path / "taproof.db"
     with monkeypatch.context() as patched:
         release(patched, "sqlite", migrations("sqlite")[:1])
-        patched.setattr(sql, "CREATE_SESSION", CREATE_SESSION_OF_0_1_0)
         place = await make_place_of_release_0_1_0(path)
-        async with place.sign_in() as signin:
-            pending, opened, confirmed = [
-                (await signin.create_session(place.project_id, public=True)).session_token for _ in range(3)
-            ]
-            for token in (opened, confirmed):
-                assert (await signin.open_session(token, USER)).outcome == "opened"
+    # Three sessions as that release wrote them, of which a user has opened two.
+    connection = apsw.Connection(str(path))
+    now = system_clock()
+    pending, opened, confirmed = tokens = [new_session_token(now, system_entropy) for _ in range(3)]
+    for number, token in enumerate(tokens):
+        key = session_key(token)
+        assert key is not None
+        opener = None if token == pending else USER
+        connection.execute(
+            "INSERT INTO sessions (day, token_hash, id, project_id, status, created_at, expires_at, opened_at, opener_id)"
+            " VALUES (?, ?, ?, ?, 'pending', ?, ?, ?, ?)",
+            (*key, f"sess_{number:022d}", place.project_id, now, now + 10 * MINUTE, opener and now, opener),
+        )
+    connection.execute(
+        "INSERT INTO daily_counts (project_id, day, requested, opened) VALUES (?, ?, 3, 2)",
+        (place.project_id, now // DAY),
+    )
+    connection.close()
     # A decision as that release wrote it: it had no table for the decisions that other processes wait for.
     connection = apsw.Connection(str(path))
     connection.execute(
