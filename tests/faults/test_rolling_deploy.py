@@ -165,8 +165,8 @@ async def test_a_database_of_release_0_1_0_is_taken_up(tmp_path: Path, monkeypat
         assert key is not None
         opener = None if token == pending else USER
         connection.execute(
-            "INSERT INTO sessions (day, token_hash, id, project_id, status, created_at, expires_at, opened_at, opener_id)"
-            " VALUES (?, ?, ?, ?, 'pending', ?, ?, ?, ?)",
+            "INSERT INTO sessions (day, token_hash, id, project_id, status, created_at, expires_at, opened_at,"
+            " opener_id) VALUES (?, ?, ?, ?, 'pending', ?, ?, ?, ?)",
             (*key, f"sess_{number:022d}", place.project_id, now, now + 10 * MINUTE, opener and now, opener),
         )
     connection.execute(
