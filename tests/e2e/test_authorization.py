@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.e2e.conftest import Developer, NewPhone, OwnProject
+from tests.e2e.conftest import Developer, NewPhone, OwnProject, make_phone
 from tests.e2e.test_spec_tables import assert_error
 
 MARK = "Wyvern"
@@ -20,6 +20,7 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 OF_EVERYBODY = {"read_account", "list_projects", "create_project", "list_sessions", "read_analytics"}
 OF_EVERYBODY |= {"list_access_tokens", "create_access_token", "list_audit_entries"}
+OF_EVERYBODY |= {"erase_user"}
 """Operations that name nothing of the owner's, so that another developer may call them for their own account."""
 
 NOT_FOUND = {
@@ -38,6 +39,7 @@ class Property:
     project: OwnProject
     token_id: str
     session_id: str
+    messenger_id: str
     delivery_id: str
     secrets: set[str]
 
@@ -57,15 +59,16 @@ class Property:
 @pytest.fixture(scope="module")
 def owned(developer: Developer) -> Property:
     project = developer.create_project(f"{MARK} shop", webhook_url=f"http://127.0.0.1:9/{MARK}")
-    project.generate()
+    user = make_phone(developer.client, MARK)
+    user.sign_in(project.generate())
     delivery_id = developer.ask("POST", f"/projects/{project.id}/webhook-test")["id"]
     session_id = developer.ask("GET", f"/sessions?project_id={project.id}")["sessions"][0]["id"]
     token = developer.ask("POST", "/tokens", json={"name": f"{MARK} token"})
     account = developer.ask("GET", "/me")
     secrets = {MARK.lower(), project.id, session_id, delivery_id, token["id"], token["access_token"], token["preview"]}
     secrets |= {project.secret_key, project.webhook_secret, project.created["secret_key_preview"]}
-    secrets |= {account["id"], account["email"], developer.access_token}
-    return Property(developer, project, token["id"], session_id, delivery_id, secrets)
+    secrets |= {user.messenger_id, account["id"], account["email"], developer.access_token}
+    return Property(developer, project, token["id"], session_id, user.messenger_id, delivery_id, secrets)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +80,7 @@ def operations(client: httpx.Client) -> list[tuple[str, str, str]]:
         for method, operation in methods.items()
         if path.startswith("/api/v1/dev/")
     ]
-    assert len(found) == 21
+    assert len(found) == 22
     return found
 
 
@@ -90,6 +93,7 @@ def calls(
             project_id=owned.project.id,
             token_id=owned.token_id,
             session_id=owned.session_id,
+            messenger_id=owned.messenger_id,
             delivery_id=owned.delivery_id,
         )
         about = f"project_id={owned.project.id}" if name in {"list_sessions", "read_analytics"} else ""

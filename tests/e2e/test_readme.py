@@ -100,7 +100,10 @@ def test_every_option_that_is_named_exists(path: Path) -> None:
     """An option between backticks, without its command, is one of `taproof serve` or of a command the page is about."""
     text = path.read_text(encoding="utf-8")
     named = set(re.findall(r"`(--[a-z-]+)", text))
-    about = ["taproof serve", *(command for command in OPTIONS if f"$ {command} " in text or f"## {command}\n" in text)]
+    about = [
+        "taproof serve",
+        *(command for command in OPTIONS if re.search(rf"^(\$ |## )?{command}( |$)", text, re.MULTILINE)),
+    ]
     known = [OPTIONS[command] for command in about]
     assert named <= set().union(*known)
 

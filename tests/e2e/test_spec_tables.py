@@ -113,7 +113,7 @@ def test_prompt(project: OwnProject, phone: Phone) -> None:
     assert prompt["from"] == "bot"
     assert "Bücher & <b>Söhne</b>" in prompt["text"]
     assert "If you did not start this, tap Cancel" in prompt["text"]
-    assert len([label for row in prompt["buttons"] for label in row]) == 2
+    assert [label for row in prompt["buttons"] for label in row] == ["Confirm", "Cancel", "This wasn’t me"]
     phone.tap("Confirm")
     messages = phone.client.get(f"/sandbox/users/{phone.messenger_id}/messages").json()["messages"]
     edited = next(message for message in messages if message["message_id"] == prompt["message_id"])

@@ -295,7 +295,11 @@ async def phones(place: Place) -> None:
     place.swap("sessions", "sealed_phone", f"project_id IN ({ids})")
     for project, token in zip(projects, tokens, strict=True):
         await place.refused("POST", "/verify/public", {"project_id": project.id, "session_token": token})
-        await place.refused("GET", f"/dev/sessions?project_id={project.id}")
+        listed = await place.call("GET", f"/dev/sessions?project_id={project.id}")
+        (session,) = listed.json()["sessions"]
+        assert (listed.status_code, session["status"], "messenger_phone" in session) == (200, "confirmed", False)
+        assert "+4915" not in listed.text + place.service.log()
+    assert place.service.log().count("phone_unreadable") >= len(projects)
 
 
 async def phone_requests(place: Place) -> None:

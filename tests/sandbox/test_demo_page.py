@@ -199,9 +199,9 @@ async def test_every_other_ending(service: Service, page: Page) -> None:
     ):
         service.status = "pending"
         await sign_in(page)
-        assert service.polls[-1]["session_token"] == f"token-{number}"
         service.status = status
         await status_is(page, status)
+        assert service.polls[-1]["session_token"] == f"token-{number}"
         await expect(page.locator("#status")).to_contain_text(words)
         await expect(page.locator("#sign-in")).to_have_text("Try again")
         await expect(page.locator("#sign-in")).to_be_focused()

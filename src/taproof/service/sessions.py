@@ -61,7 +61,6 @@ class Sessions:
         Raises:
             InvalidRequest: a malformed project id, cursor or messenger id.
             ProjectNotFound: none of this developer's.
-            SealBroken: a phone number does not open: it was sealed under another key, or for another session.
         """
         before = None if cursor is None else read_cursor(cursor, "sess")
         if messenger_id is not None:
