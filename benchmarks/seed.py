@@ -18,9 +18,9 @@ import apsw
 from benchmarks.server import DEVELOPER, bench_settings
 
 from taproof.app import open_services
+from taproof.core.accounts import Actor
 from taproof.core.clock import DAY, day_number, system_clock
 from taproof.core.identifiers import ALPHABET
-from taproof.core.model import Actor
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.storage.migrate import migrations
 

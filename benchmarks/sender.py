@@ -33,8 +33,9 @@ from benchmarks.sampling import sampled
 from benchmarks.server import MASTER_KEY, free_port
 
 from taproof.app import Services, open_services
+from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import system_clock
-from taproof.core.model import Actor, Developer, Identity, Project, ProjectChanges
+from taproof.core.model import Identity, Project, ProjectChanges
 from taproof.listening import raise_file_limit
 from taproof.logs import configure_logging
 from taproof.service.housekeeping import Housekeeping

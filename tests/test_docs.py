@@ -9,7 +9,7 @@ from typing import Any, cast, get_args
 import pytest
 from prometheus_client import CollectorRegistry
 
-from taproof.core.model import AuditAction
+from taproof.core.accounts import AuditAction
 from taproof.options import OPTIONS, variable
 from taproof.web.developer_api import build_developer_api
 from taproof.web.docs_page import docs_page

@@ -21,8 +21,8 @@ from benchmarks.serving import Target, running
 from benchmarks.stores import Postgres, sqlite_copy
 
 from taproof.app import open_services
+from taproof.core.accounts import Actor
 from taproof.core.clock import DAY, iso8601, system_clock
-from taproof.core.model import Actor
 
 _API: Final = "/api/v1/dev/sessions"
 _CONSOLE: Final = "/console/sessions"

@@ -25,8 +25,8 @@ from taproof import (
     webhooks_cli,
 )
 from taproof.command import Given, command, load, with_projects
+from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
-from taproof.core.model import Actor
 from taproof.core.names import visible_name
 from taproof.options import NO_MASTER_KEY, OPTIONS, called, no_messenger, unknown_variables
 from taproof.printing import print_finding, print_json, print_secrets, print_table

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from taproof.command import Given, command, load, with_developers, with_storage
+from taproof.core.accounts import Actor, Plan
 from taproof.core.clock import iso8601, system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DeveloperExists, DeveloperNotFound, InvalidRequest
-from taproof.core.model import Actor, Plan
 from taproof.core.names import visible_name
 from taproof.options import called
 from taproof.printing import SHOWN_ONCE, print_json, print_secrets, print_table, to_the_minute
 
 if TYPE_CHECKING:
-    from taproof.core.model import Developer
+    from taproof.core.accounts import Developer
     from taproof.service.developers import Developers
     from taproof.service.invitations import CreatedInvitation
     from taproof.storage.protocol import Storage

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from starlette.responses import RedirectResponse
 
+from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
-from taproof.core.model import Actor
 from taproof.sandbox.demo import Demo
 from taproof.sandbox.seed import Seed, seed
 from taproof.sandbox.server import Sandbox

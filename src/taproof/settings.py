@@ -14,11 +14,11 @@ from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_va
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings.sources import NoDecode
 
+from taproof.core.accounts import Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import HOUR, MINUTE, SECOND
 from taproof.core.errors import TaproofError
 from taproof.core.gcra import Rate
-from taproof.core.model import Plan
 from taproof.core.sealing import Sealer
 from taproof.core.webhook_url import is_loopback
 from taproof.options import OPTIONS, PREFIX, called

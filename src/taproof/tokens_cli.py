@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from taproof.command import Given, command, with_developers
+from taproof.core.accounts import Actor
 from taproof.core.clock import DAY, iso8601, system_clock
 from taproof.core.errors import AccessTokenNotFound
-from taproof.core.model import Actor
 from taproof.core.names import visible_name
 from taproof.printing import SHOWN_ONCE, print_json, print_secrets, print_table, to_the_minute
 

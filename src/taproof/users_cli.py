@@ -15,7 +15,7 @@ from taproof.core.errors import TaproofError
 from taproof.printing import print_json
 
 if TYPE_CHECKING:
-    from taproof.core.model import Developer
+    from taproof.core.accounts import Developer
     from taproof.storage.protocol import Storage
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]

@@ -22,9 +22,10 @@ from taproof.bot.connection import create_bot
 from taproof.bot.handlers import build_dispatcher
 from taproof.bot.updates import UpdateIntake
 from taproof.bot.user_control import user_control_acts
+from taproof.core.accounts import Developer
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
-from taproof.core.model import Developer, Project, Session
+from taproof.core.model import Project, Session
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.signin import SignIn
 from taproof.service.user_control import UserControl

@@ -16,9 +16,10 @@ from tests.databases import DRIVERS, NOW
 
 from taproof.bot.texts import LANGUAGES
 from taproof.bot.updates import UpdateIntake
+from taproof.core.accounts import Developer
 from taproof.core.identifiers import session_key
 from taproof.core.match_code import CHOICES, new_match_code
-from taproof.core.model import Developer, Identity, Session
+from taproof.core.model import Identity, Session
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.decisions import SeenSession
 from taproof.service.signin import CreatedSession, SignIn

@@ -22,8 +22,9 @@ from tests.web.conftest import (
 )
 
 from taproof.console.app import Console, ConsoleServices
+from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.entropy import system_entropy
-from taproof.core.model import Actor, Developer, Identity, Plan, Project
+from taproof.core.model import Identity, Project
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog

@@ -5,8 +5,9 @@ from tests.console.browsing import Browsing
 from tests.console.conftest import ADA, SESSION_COOKIE, Installation, Visitor
 
 from taproof.console.account import browser_in_words
+from taproof.core.accounts import Actor
 from taproof.core.clock import MINUTE
-from taproof.core.model import Actor, Identity
+from taproof.core.model import Identity
 
 ACCOUNT = "/console/account"
 

@@ -8,8 +8,8 @@ from tests.console.browsing import Browsing, Shown, text_of
 from tests.console.conftest import Installation, Visitor
 
 from taproof.console.audit import PAGE_SIZE, PHRASES
+from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer, Via
 from taproof.core.entropy import system_entropy
-from taproof.core.model import Actor, AuditAction, AuditEntry, Developer, Via
 from taproof.service.audit import audit_entry
 
 AUDIT = "/console/audit"

@@ -6,9 +6,10 @@ import pytest
 from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import ADA, GRACE, SESSION_COOKIE, Installation, Visitor
 
+from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.errors import MessengerUnavailable
-from taproof.core.model import Actor, Developer, Identity
+from taproof.core.model import Identity
 
 INVITE = "/console/invite"
 ACCEPT = "/console/invite/accept"

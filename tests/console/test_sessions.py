@@ -14,7 +14,7 @@ from taproof.console.sessions import SessionFilters, duration
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_id, new_session_id, new_session_token
-from taproof.core.model import Identity
+from taproof.core.model import Identity, ProjectChanges
 from taproof.service.webhooks import Answer
 
 LIST = "/console/sessions"
@@ -394,7 +394,7 @@ async def test_the_steps_and_how_long_each_took(visitor: Visitor, console: Insta
     ("opened", "decided", "waited", "said"),
     [
         (False, "", 0, "pending Waiting for the user to open the link."),
-        (True, "", 0, "pending Opened: waiting for the tap. The user"),
+        (True, "", 0, "pending Opened: waiting for the answer. So far the user tapped neither"),
         (False, "", 11 * MINUTE, "expired The link was never opened. Check that"),
         (True, "", 11 * MINUTE, "expired Opened, but not answered."),
         (True, "cancelled", 0, "cancelled Cancelled by the user."),
@@ -423,6 +423,28 @@ async def test_plain_words_for_what_happened(
     assert ("None: nobody decided." in shown.text) == said.startswith("expired")
     assert ("data-moving" in shown.html) == is_moving
     assert bool(shown.all(".//script[@type='module']")[1:]) == is_moving
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+async def test_a_match_code_is_told_of_its_own_session(
+    visitor: Visitor, console: Installation, *, is_right: bool
+) -> None:
+    """The steps speak of the number that was to be chosen, also when the project has turned match codes off since."""
+    shop, _ = await visitor.create_project()
+    update = console.services.projects.update_project
+    await update(visitor.actor, shop.id, ProjectChanges(match_code=True))
+    started = await visitor.start_session(shop.id)
+    seen = await console.messenger.open(started.deeplink)
+    await update(visitor.actor, shop.id, ProjectChanges(match_code=False))
+    assert "neither chose a number nor tapped Cancel" in (await newest(visitor, console)).text
+    place = next(place for place, code in enumerate(seen.choices) if (code == started.match_code) == is_right)
+    await console.messenger.signin.confirm_session(started.session_token, ADA, choice=place)
+    step = (await newest(visitor, console)).texts(".//ol[@id='steps']/li/p[2]")[2]
+    assert step == (
+        "The user chose the number that your page showed."
+        if is_right
+        else "The user tapped Cancel, or chose a number that your page did not show."
+    )
 
 
 async def test_the_webhook_attempts_of_a_session(visitor: Visitor, console: Installation) -> None:

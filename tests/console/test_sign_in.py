@@ -7,9 +7,10 @@ from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import ADA, SESSION_COOKIE, Installation, Visitor
 
 from taproof.console.access import safe_next
+from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import MINUTE
 from taproof.core.errors import MessengerUnavailable
-from taproof.core.model import Actor, Developer, Identity
+from taproof.core.model import Identity
 
 SIGN_IN = "/console/sign-in"
 WAITING = "/console/sign-in/waiting"

@@ -11,8 +11,8 @@ from tests.console.conftest import BASE_URL, GRACE, SESSION_COOKIE, Installation
 from tests.console.test_sign_in import SIGN_IN, SIGN_IN_COOKIE, WAITING, bind, deeplink, is_signed_in, new_token
 
 from taproof.console.guard import Guard
+from taproof.core.accounts import Actor
 from taproof.core.clock import HOUR, MINUTE
-from taproof.core.model import Actor
 
 
 def routes(console: Installation, method: str) -> list[str]:

@@ -4,8 +4,9 @@ import pytest
 from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import GRACE, Installation, Visitor
 
+from taproof.core.accounts import Actor
 from taproof.core.clock import DAY
-from taproof.core.model import Actor, Identity
+from taproof.core.model import Identity
 
 TEAM = "/console/team"
 INVITATIONS = "/console/team/invitations"

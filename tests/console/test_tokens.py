@@ -5,9 +5,9 @@ from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
 from tests.web.conftest import START
 
+from taproof.core.accounts import AccessToken
 from taproof.core.clock import DAY
 from taproof.core.errors import InvalidAccessToken
-from taproof.core.model import AccessToken
 from taproof.service import developers
 
 TOKENS = "/console/tokens"

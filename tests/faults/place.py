@@ -11,10 +11,10 @@ from typing import Any
 import apsw
 import asyncpg
 
+from taproof.core.accounts import Actor
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
-from taproof.core.model import Actor
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.developers import Developers
 from taproof.service.projects import Projects

@@ -8,21 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, MINUTE, system_clock
+from taproof.core.deliveries import Attempt, Event
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import SealBroken
 from taproof.core.identifiers import new_event_id, new_webhook_secret
-from taproof.core.model import (
-    Attempt,
-    Developer,
-    Event,
-    Identity,
-    NewSession,
-    PhoneRequest,
-    Project,
-    ProjectBot,
-    SessionKey,
-)
+from taproof.core.model import Identity, NewSession, PhoneRequest, Project, ProjectBot, SessionKey
 from taproof.core.sealing import Sealer
 from taproof.service.bindings import (
     bot_token_binding,

@@ -19,10 +19,11 @@ from tests.faults.conftest import Figure
 from tests.faults.sealed_values import SealedValues, check, fill, open_quick
 
 from taproof import verify_proof
+from taproof.core.accounts import Actor
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
-from taproof.core.model import Actor, Identity
+from taproof.core.model import Identity
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.master_key import KeyFile, read_master_keys, read_or_make_master_key
 from taproof.master_key_rotation import rotate_key_file

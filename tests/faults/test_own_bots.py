@@ -17,10 +17,11 @@ from tests.e2e.conftest import TRUST, Service, launch
 from tests.faults.conftest import Figure
 from tests.faults.place import Place, assert_sound, make_place, rows
 
+from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_id, new_key
-from taproof.core.model import Actor, Project, ProjectBot
+from taproof.core.model import Project, ProjectBot
 from taproof.core.sealing import Sealer
 from taproof.service.bindings import bot_token_binding
 from taproof.service.developers import Developers

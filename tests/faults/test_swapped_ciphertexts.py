@@ -16,12 +16,14 @@ from tests.e2e.conftest import Service, launch
 from tests.faults.sealed_values import open_quick
 
 from taproof.bot.own_webhooks import OwnWebhooks
+from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import MINUTE, system_clock
+from taproof.core.deliveries import Delivery
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import MasterKeyWrong, SealBroken
 from taproof.core.identifiers import session_key
-from taproof.core.model import Actor, Delivery, Developer, Identity, Project, ProjectBot
+from taproof.core.model import Identity, Project, ProjectBot
 from taproof.core.sealing import Sealer
 from taproof.master_key import read_or_make_master_key
 from taproof.service.bindings import bot_token_binding

@@ -24,13 +24,13 @@ from pydantic import BaseModel
 import taproof.sdk
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
-from taproof.core.model import DeliveryState, EventType
+from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
 from taproof.core.signature import signature_headers
 from taproof.sdk import WebhookError, verify_webhook
 from taproof.service.projects import OVERLAP_LIMIT
 from taproof.service.webhooks import ANSWER_KEPT, FAILING_LIMIT, SEND_TIMEOUT
-from taproof.storage.protocol import ATTEMPTS_SHOWN
+from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN
 from taproof.web.developer_api import PAGE_LIMIT, build_developer_api
 from taproof.web.metrics import Metrics
 from taproof.web.openapi import build_openapi

@@ -12,10 +12,11 @@ from typing import cast
 import pytest
 from tests.databases import DRIVERS, OpenStore
 
+from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import MessengerUnavailable
-from taproof.core.model import Actor, Developer, Identity, Plan, Project
+from taproof.core.model import Identity, Project
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog

@@ -8,9 +8,10 @@ import pytest
 from tests.databases import DRIVERS
 from tests.service.conftest import acting
 
+from taproof.core.accounts import Actor, AuditEntry, Developer
 from taproof.core.clock import MINUTE, iso8601
 from taproof.core.errors import InvalidRequest, TaproofError
-from taproof.core.model import Actor, AuditEntry, Developer, ProjectChanges
+from taproof.core.model import ProjectChanges
 from taproof.service.audit import audit_entry, url_origin
 from taproof.service.paging import write_cursor
 from taproof.service.webhooks import Answer

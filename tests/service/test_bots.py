@@ -9,6 +9,7 @@ from tests.databases import DRIVERS
 from tests.service.conftest import acting
 from tests.web.conftest import SERVICE_BOT_ID, BotFather
 
+from taproof.core.accounts import Developer
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import (
     BotBroken,
@@ -20,7 +21,7 @@ from taproof.core.errors import (
     SealBroken,
     TaproofError,
 )
-from taproof.core.model import Developer, Project, ProjectBot, ProjectChanges
+from taproof.core.model import Project, ProjectBot, ProjectChanges
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.bots import Bots
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.databases import DRIVERS
 
+from taproof.core.accounts import Actor, AuditEntry, Developer
 from taproof.core.clock import HOUR, MINUTE, SECOND
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import ConsoleSessionNotFound, StoreUnavailable
 from taproof.core.identifiers import is_key, key_hash
-from taproof.core.model import Actor, AuditEntry, Developer
 from taproof.service.console_sessions import IDLE_LIFETIME, ConsoleSessions, SignedIn
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.service.conftest import acting
 
+from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import InvalidRequest, SealBroken
-from taproof.core.model import Developer, Identity, Project, ProjectChanges, Session
+from taproof.core.model import Identity, Project, ProjectChanges, Session
 from taproof.service import erasure as erasure_service
 from taproof.service.erasure import Erasure
 

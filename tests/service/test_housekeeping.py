@@ -11,21 +11,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from taproof.core.accounts import ConsoleSession, Developer, Invitation
 from taproof.core.clock import DAY, HOUR, MINUTE
+from taproof.core.deliveries import Event
 from taproof.core.errors import SessionNotFound, StoreUnavailable
 from taproof.core.identifiers import session_key
-from taproof.core.model import (
-    ConsoleSession,
-    Developer,
-    Event,
-    Identity,
-    Invitation,
-    NewSession,
-    PhoneRequest,
-    Project,
-    ProjectChanges,
-    SessionKey,
-)
+from taproof.core.model import Identity, NewSession, PhoneRequest, Project, ProjectChanges, SessionKey
 from taproof.service import housekeeping
 from taproof.service.analytics import AnalyticsReader, Window
 from taproof.service.housekeeping import Housekeeping

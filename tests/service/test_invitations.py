@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.databases import DRIVERS
 
+from taproof.core.accounts import Actor, AuditEntry, Developer
 from taproof.core.clock import DAY
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import (
@@ -20,7 +21,7 @@ from taproof.core.errors import (
     TaproofError,
 )
 from taproof.core.identifiers import is_key, key_hash
-from taproof.core.model import Actor, AuditEntry, Developer, Identity
+from taproof.core.model import Identity
 from taproof.service.console_sessions import ConsoleSessions
 from taproof.service.invitations import FIRST_LIFETIME, LIFETIME, Invitations
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.service.conftest import acting
 
+from taproof.core.accounts import Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import DAY, MINUTE, month_of
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import InvalidRequest, PlanLimitReached, StoreUnavailable, TooManyProjects
-from taproof.core.model import SERVICE_DEVELOPER, Identity, Plan, ProjectChanges
+from taproof.core.model import SERVICE_DEVELOPER, Identity, ProjectChanges
 from taproof.service import projects as project_service
 from taproof.service.console_sign_in import CONSOLE, ConsoleSignIn
 from taproof.service.plans import FRESH, Plans

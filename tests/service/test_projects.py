@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.service.conftest import acting
 
+from taproof.core.accounts import Plan
 from taproof.core.errors import InvalidRequest, InvalidSecretKey, ProjectNotFound, TooManyProjects
 from taproof.core.identifiers import is_key, is_project_id
-from taproof.core.model import Plan, ProjectChanges
+from taproof.core.model import ProjectChanges
 from taproof.service import projects
 from taproof.service.projects import Rotation
 

@@ -9,9 +9,10 @@ import pytest
 from tests.databases import DRIVERS, OpenStore
 from tests.service.conftest import HandClock, Node, acting
 
+from taproof.core.deliveries import Delivery
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import MasterKeyWrong, SealBroken
-from taproof.core.model import Delivery, Identity
+from taproof.core.model import Identity
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service import resealing
 from taproof.service.bindings import webhook_secret_binding

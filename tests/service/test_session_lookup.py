@@ -6,11 +6,12 @@ import pytest
 from tests.databases import DRIVERS
 from tests.service.conftest import acting
 
+from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, MINUTE, SECOND
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import InvalidRequest, ProjectNotFound, SessionNotFound
 from taproof.core.identifiers import new_session_id, new_session_token
-from taproof.core.model import Developer, Identity, Project, Session, Status
+from taproof.core.model import Identity, Project, Session, Status
 from taproof.service.webhooks import Answer
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ from tests.service.callers import until
 from tests.service.conftest import Node, acting
 from tests.service.test_deliveries import URL, only, own_project
 
+from taproof.core.accounts import Developer
 from taproof.core.clock import MINUTE, iso8601, system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import ProjectNotFound, WebhookNotSet
-from taproof.core.model import Developer, Project, ProjectChanges
+from taproof.core.model import Project, ProjectChanges
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.sdk import verify_webhook
 from taproof.service.deliveries import TESTS_LIMIT, TESTS_OF_ONE_LIMIT, SeenDelivery

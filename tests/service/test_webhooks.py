@@ -11,8 +11,9 @@ from tests.service.conftest import acting
 
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND, iso8601, system_clock
+from taproof.core.deliveries import PassedOver
 from taproof.core.errors import SealBroken
-from taproof.core.model import Identity, PassedOver, Project, ProjectChanges
+from taproof.core.model import Identity, Project, ProjectChanges
 from taproof.core.retry_schedule import RETRY_DELAYS
 from taproof.service.webhooks import ANSWER_KEPT, FAILING_LIMIT, LEASE, Answer, Outcome, answer_binding
 from taproof.storage import sql

@@ -12,25 +12,10 @@ import pytest
 from tests.databases import DRIVERS, NOW, Database, OpenStore
 from tests.postgres_server import fresh_database
 
+from taproof.core.accounts import AccessToken, AuditAction, AuditEntry, ConsoleSession, Developer, Invitation, Plan
 from taproof.core.clock import DAY, MINUTE, SECOND
-from taproof.core.model import (
-    AccessToken,
-    Attempt,
-    AuditAction,
-    AuditEntry,
-    ConsoleSession,
-    Delivery,
-    DeliveryState,
-    Developer,
-    Event,
-    EventType,
-    Identity,
-    Invitation,
-    NewSession,
-    Plan,
-    Project,
-    SessionKey,
-)
+from taproof.core.deliveries import Attempt, Delivery, DeliveryState, Event, EventType
+from taproof.core.model import Identity, NewSession, Project, SessionKey
 from taproof.storage.postgres import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite import SqliteStorage

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.databases import OpenStore
 
+from taproof.core.accounts import AccessToken, Developer
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import AccessToken, Developer
-from taproof.storage.protocol import EXPIRED_TOKENS_KEPT, Storage
+from taproof.storage.account_protocol import EXPIRED_TOKENS_KEPT
+from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from taproof.core.clock import DAY, SECOND
-from taproof.core.model import DeliveryRecord, DeliveryState, Project, ProjectChanges
+from taproof.core.deliveries import DeliveryRecord, DeliveryState
+from taproof.core.model import Project, ProjectChanges
 from taproof.storage import postgres_deliveries, sqlite_deliveries
-from taproof.storage.protocol import ATTEMPTS_SHOWN, Storage
+from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN
+from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed

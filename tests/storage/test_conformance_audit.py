@@ -11,15 +11,8 @@ import asyncpg
 import pytest
 from tests.databases import NOW
 
-from taproof.core.model import (
-    AccessToken,
-    AuditEntry,
-    ConsoleSession,
-    Developer,
-    Invitation,
-    PageCursor,
-    ProjectChanges,
-)
+from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation
+from taproof.core.model import PageCursor, ProjectChanges
 from taproof.storage.postgres import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite import SqliteStorage

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.databases import NOW
 
+from taproof.core.accounts import AccessToken, ConsoleSession, Developer
 from taproof.core.clock import HOUR
-from taproof.core.model import AccessToken, ConsoleSession, Developer
-from taproof.storage.protocol import CONSOLE_SESSIONS_KEPT, Storage
+from taproof.storage.account_protocol import CONSOLE_SESSIONS_KEPT
+from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed

@@ -4,7 +4,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from taproof.core.clock import SECOND
-from taproof.core.model import Delivery, PassedOver, ProjectChanges, SealedWebhookSecrets
+from taproof.core.deliveries import Delivery, PassedOver
+from taproof.core.model import ProjectChanges, SealedWebhookSecrets
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from taproof.core.clock import SECOND
-from taproof.core.model import Event, PassedOver, Project, ProjectChanges
-from taproof.storage.protocol import ENDED_AT_ONCE, Storage
+from taproof.core.deliveries import Event, PassedOver
+from taproof.core.model import Project, ProjectChanges
+from taproof.storage.delivery_protocol import ENDED_AT_ONCE
+from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed

@@ -9,7 +9,7 @@ import pytest
 from tests.databases import NOW
 from tests.storage.test_conformance_audit import run
 
-from taproof.core.model import Developer, Invitation, InvitationOutcome
+from taproof.core.accounts import Developer, Invitation, InvitationOutcome
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.databases import Database, OpenStore
 
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.model import EventType, NewSession, PageCursor, Project, Session, Status
+from taproof.core.deliveries import EventType
+from taproof.core.model import NewSession, PageCursor, Project, Session, Status
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

@@ -6,16 +6,10 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from taproof.core.clock import SECOND
-from taproof.core.model import (
-    DeliveryRecord,
-    DeliveryState,
-    Event,
-    EventType,
-    PageCursor,
-    Project,
-    ProjectChanges,
-)
-from taproof.storage.protocol import ATTEMPTS_SHOWN, Storage
+from taproof.core.deliveries import DeliveryRecord, DeliveryState, Event, EventType
+from taproof.core.model import PageCursor, Project, ProjectChanges
+from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN
+from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.model import DeliveryState, NewSession, Project, ProjectChanges
+from taproof.core.deliveries import DeliveryState
+from taproof.core.model import NewSession, Project, ProjectChanges
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

@@ -11,13 +11,16 @@ import pytest
 from tests.databases import NOW
 from tests.postgres_server import fresh_database
 
+from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, SECOND
-from taproof.core.model import DeliveryRecord, Developer, NewSession, ProjectChanges, SealedWebhookSecrets, SessionKey
+from taproof.core.deliveries import DeliveryRecord
+from taproof.core.model import NewSession, ProjectChanges, SealedWebhookSecrets, SessionKey
 from taproof.storage import migrate
+from taproof.storage.delivery_protocol import ENDED_AT_ONCE
 from taproof.storage.migrate import migrations
 from taproof.storage.postgres import PostgresStorage
 from taproof.storage.postgres_pool import migrate_postgres
-from taproof.storage.protocol import ENDED_AT_ONCE, Storage
+from taproof.storage.protocol import Storage
 from taproof.storage.sqlite import SqliteStorage
 from taproof.storage.sqlite_file import migrate_file
 

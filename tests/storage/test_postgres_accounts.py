@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 import asyncpg
 from tests.databases import NOW
 
-from taproof.core.model import Developer, PageCursor
-from taproof.storage import postgres_sql
+from taproof.core.accounts import Developer
+from taproof.core.model import PageCursor
+from taproof.storage import postgres_account_sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +32,7 @@ async def test_whoever_takes_up_an_invitation_holds_up_nobody_else(
     other = await asyncpg.connect(dsn)
     async with asyncio.timeout(10):
         async with other.transaction():
-            await other.execute(postgres_sql.HOLD_DEVELOPERS)
+            await other.execute(postgres_account_sql.HOLD_DEVELOPERS)
             accepting = asyncio.create_task(postgres.accept_invitation(code_hash, bob, NOW))
             assert await postgres.accept_invitation(b"?" * 32, bob, NOW) == "gone"
             assert await postgres.read_access_token(token_hash) is not None

@@ -10,7 +10,7 @@ from tests.databases import NOW
 
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.model import PageCursor, Status
-from taproof.storage import postgres_listing, postgres_pool, postgres_sql
+from taproof.storage import postgres_delivery_sql, postgres_listing, postgres_pool, postgres_sql
 from taproof.storage.postgres import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.rows import columns
@@ -146,7 +146,9 @@ async def test_the_deliveries_of_a_session_are_found_among_those_of_its_instant(
     if statistics == "current":
         await connection.execute("ANALYZE")
     values = (project.id, ["due", "delivered"], ["auth.confirmed", "auth.cancelled"], 3_000, "sess_9001")
-    (explained,) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {postgres_sql.FIND_DELIVERIES}", *values)
+    (explained,) = await connection.fetch(
+        f"EXPLAIN (ANALYZE, FORMAT JSON) {postgres_delivery_sql.FIND_DELIVERIES}", *values
+    )
     assert 1 <= rows_read(json.loads(explained[0])[0]["Plan"]) <= 3
     (found,) = await postgres.find_deliveries(project.id, 3_000, "sess_9001")
     assert found.event_id == "evt_9001"

@@ -11,7 +11,7 @@ from tests.databases import NOW
 
 from taproof.core.clock import DAY
 from taproof.core.model import PhoneRequest
-from taproof.storage import postgres_pool, postgres_sql, sql
+from taproof.storage import postgres_pool, postgres_sql, user_sql
 from taproof.storage.postgres import PostgresStorage
 from taproof.storage.protocol import Storage
 
@@ -105,8 +105,8 @@ async def test_what_a_user_asks_for_is_found_by_keys(
     assert read <= 4
     assert f"sessions_{TODAY - 1}" not in plan
     for statement, asked in (
-        (sql.FIND_PHONE_REQUEST, ("1001", 0, NOW)),
-        (sql.READ_PHONE_REQUEST, tuple(waiting.key)),
+        (user_sql.FIND_PHONE_REQUEST, ("1001", 0, NOW)),
+        (user_sql.READ_PHONE_REQUEST, tuple(waiting.key)),
     ):
         read, plan = await explain(connection, statement, *asked)
         assert 2 <= read <= 4, plan

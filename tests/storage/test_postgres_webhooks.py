@@ -13,8 +13,9 @@ from tests.databases import NOW
 from tests.postgres_server import execute
 
 from taproof.core.clock import DAY, SECOND
-from taproof.core.model import Delivery, DeliveryState, PageCursor, PassedOver, ProjectChanges
-from taproof.storage import postgres_deliveries, postgres_sql
+from taproof.core.deliveries import Delivery, DeliveryState, PassedOver
+from taproof.core.model import PageCursor, ProjectChanges
+from taproof.storage import postgres_deliveries, postgres_delivery_sql
 from taproof.storage.postgres import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.rows import attempt_values, columns, finish_values
@@ -159,7 +160,7 @@ async def test_an_attempt_that_outlives_its_project_leaves_nothing(
     delivery = await seed.claimed(project)
     async with connection.transaction():
         values = finish_columns((delivery, "failed"), seed=seed)
-        assert len(await connection.fetch(postgres_sql.FINISH_ATTEMPTS, *values)) == 1
+        assert len(await connection.fetch(postgres_delivery_sql.FINISH_ATTEMPTS, *values)) == 1
         assert await postgres.delete_project(project.developer_id, project.id)
         while await postgres.purge_deleted_projects(10):
             pass
@@ -180,7 +181,7 @@ async def test_an_attempt_written_down_while_its_event_is_erased_goes_too(
     delivery = await seed.claimed(project)
     finishing = connection.transaction()
     await finishing.start()
-    await connection.fetch(postgres_sql.FINISH_ATTEMPTS, *finish_columns((delivery, "failed"), seed=seed))
+    await connection.fetch(postgres_delivery_sql.FINISH_ATTEMPTS, *finish_columns((delivery, "failed"), seed=seed))
     erasing = asyncio.create_task(postgres._pool.fetch("DELETE FROM webhook_events"))
     await asyncio.sleep(0.3)
     assert not erasing.done()
@@ -220,17 +221,17 @@ async def test_statements_read_the_events_that_they_need(
     held = [replace(delivery, event=replace(delivery.event, id=f"evt_due{number}")) for number in range(1, 257)]
     list_values = (project.id, ["due", "delivered"], ["auth.confirmed"], *PageCursor(NOW, ""), 256)
     for statement, values in (
-        (postgres_sql.FINISH_ATTEMPTS, finish_columns(*((each, "due") for each in held), seed=seed)),
-        (postgres_sql.RELEASE_DELIVERIES, [*columns((each.event.id, NOW + LEASE) for each in held), NOW]),
-        (postgres_sql.LIST_DELIVERIES, list_values),
-        (postgres_sql.CLAIM_DELIVERIES, (NOW + 2 * LEASE, NOW + LEASE, 256, [], [], [])),
-        (postgres_sql.END_DELIVERIES, (NOW, project.id, 256)),
+        (postgres_delivery_sql.FINISH_ATTEMPTS, finish_columns(*((each, "due") for each in held), seed=seed)),
+        (postgres_delivery_sql.RELEASE_DELIVERIES, [*columns((each.event.id, NOW + LEASE) for each in held), NOW]),
+        (postgres_delivery_sql.LIST_DELIVERIES, list_values),
+        (postgres_delivery_sql.CLAIM_DELIVERIES, (NOW + 2 * LEASE, NOW + LEASE, 256, [], [], [])),
+        (postgres_delivery_sql.END_DELIVERIES, (NOW, project.id, 256)),
     ):
         undone = connection.transaction()
         await undone.start()
-        if statement in {postgres_sql.CLAIM_DELIVERIES, postgres_sql.END_DELIVERIES}:
+        if statement in {postgres_delivery_sql.CLAIM_DELIVERIES, postgres_delivery_sql.END_DELIVERIES}:
             await connection.execute(postgres_deliveries._NO_SORT)
-        if statement == postgres_sql.END_DELIVERIES:
+        if statement == postgres_delivery_sql.END_DELIVERIES:
             await connection.execute("UPDATE projects SET webhook_url = ''")
         (explained,) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", *values)
         await undone.rollback()

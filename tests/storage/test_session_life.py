@@ -18,19 +18,14 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from tests.databases import DRIVERS
 from tests.storage.session_model import ModelProject, ModelSession, recount
 
+from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import DAY, MINUTE
+from taproof.core.deliveries import Event, EventType
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import ProjectNotFound, ProjectPaused, PublicAccessDisabled, TaproofError
 from taproof.core.identifiers import new_id
-from taproof.core.model import (
-    Actor,
-    Developer,
-    Event,
-    EventType,
-    Identity,
-    ProjectChanges,
-)
+from taproof.core.model import Identity, ProjectChanges
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.sdk.code_challenge import code_challenge

@@ -11,7 +11,7 @@ import pytest
 from tests.databases import NOW
 from tests.storage.transfer_places import content, export, fill, import_, postgres_place, some_rows, sqlite_place
 
-from taproof.core.model import Developer
+from taproof.core.accounts import Developer
 from taproof.storage.postgres import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite import SqliteStorage

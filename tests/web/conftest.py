@@ -16,10 +16,10 @@ from fastapi import FastAPI
 from jsonschema import Draft202012Validator
 from prometheus_client import CollectorRegistry
 
+from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import BotTokenRefused, MessengerUnavailable
-from taproof.core.model import Actor, Developer, Plan
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog

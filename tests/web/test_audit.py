@@ -7,8 +7,8 @@ import httpx
 import pytest
 from tests.web.conftest import START, Api, acting, assert_error
 
+from taproof.core.accounts import AccessToken, AuditAction, AuditEntry, Via
 from taproof.core.clock import iso8601
-from taproof.core.model import AccessToken, AuditAction, AuditEntry, Via
 from taproof.web.transport import HttpsOnly
 
 

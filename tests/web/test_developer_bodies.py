@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from tests.web.conftest import Api, assert_error
 
+ORIGINS = 'allowed_origins must be a list of strings, such as ["https://shop.example.com"]; [] allows any page.'
+BOT_TOKEN = 'bot_token must be a string: the token that @BotFather gave, or "" to go back to the service\'s own bot.'
 BAD_BODIES: list[tuple[bytes, str]] = [
     (b"", "JSON"),
     (b"{", "JSON"),
@@ -38,6 +40,15 @@ BAD_BODIES: list[tuple[bytes, str]] = [
     (b'{"name":"a","webhook_url":"https://e\\u0000x.com"}', "webhook_url must be"),
     (b'{"name":"a","webhook_url":"https://' + b"a" * 2048 + b'"}', "webhook_url must have"),
     (b'{"name":"a","collect_phone":true}', "collect_phone is available on"),
+    (b'{"name":"a","allowed_origins":"https://a.example"}', ORIGINS),
+    (b'{"name":"a","allowed_origins":null}', ORIGINS),
+    (b'{"name":"a","allowed_origins":{"0":"https://a.example"}}', ORIGINS),
+    (b'{"name":"a","allowed_origins":[1]}', ORIGINS),
+    (b'{"name":"a","allowed_origins":["https://a.example",["https://b.example"]]}', ORIGINS),
+    (b'{"name":"a","allowed_origins":["https://a.example/x"]}', "allowed_origins: number 1 of the list must end after"),
+    (b'{"name":"a","bot_token":null}', BOT_TOKEN),
+    (b'{"name":"a","bot_token":5}', BOT_TOKEN),
+    (b'{"name":"a","match_code":true}', "match_code must be off or on."),
     (b'{"name":"a","colour":1}', "colour is not a field of this request."),
     (b'{"name":"a","is_active":true}', "is_active is not a field of this request."),
     (b'{"name":"a","\\ud800":1}', "a field that is not known"),
@@ -55,7 +66,21 @@ async def test_a_bad_body_is_400_and_creates_nothing(api: Api, content: bytes, s
     assert (await api.call("GET", "/projects", token)).json() == {"projects": []}
 
 
-@pytest.mark.parametrize("field", ["name", "webhook_url", "is_active", "public_access", "collect_phone"])
+@pytest.mark.parametrize(
+    "field",
+    [
+        "name",
+        "webhook_url",
+        "is_active",
+        "public_access",
+        "collect_phone",
+        "phone_required",
+        "show_context",
+        "match_code",
+        "allowed_origins",
+        "bot_token",
+    ],
+)
 async def test_patch_refuses_null_and_changes_nothing(api: Api, field: str) -> None:
     """JSON null is no value of any field; a request with one wrong field changes none of the others."""
     _, token = await api.sign_up("ada@example.com", "pro")

@@ -11,11 +11,12 @@ import pytest
 from structlog.testing import capture_logs
 from tests.web.conftest import Api, acting, assert_error
 
+from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, iso8601
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import is_key
-from taproof.core.model import Developer, Identity, PolledSession, SessionKey
+from taproof.core.model import Identity, PolledSession, SessionKey
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.service.console_sign_in import CONSOLE, INVITATION, TERMINAL, ConsoleSignIn
 from taproof.service.invitations import Invitations

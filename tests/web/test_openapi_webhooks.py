@@ -10,9 +10,10 @@ from tests.web.conftest import Api
 from tests.web.test_deliveries import own_project
 
 from taproof.core.attempt_errors import ShownError
-from taproof.core.model import EventType, Identity, ProjectChanges
+from taproof.core.deliveries import EventType
+from taproof.core.model import Identity, ProjectChanges
 from taproof.service.webhooks import SEND_TIMEOUT, SignedRequest
-from taproof.storage.protocol import ATTEMPTS_SHOWN
+from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN
 
 
 async def sent(api: Api, event: EventType, username: str = "ada", phone: str = "") -> SignedRequest:

@@ -13,8 +13,8 @@ from markupsafe import escape
 from tests.web.conftest import Api, assert_error
 
 from taproof.core.attempt_errors import SENTENCES
+from taproof.core.deliveries import EventType
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import EventType
 from taproof.web.docs_page import docs_page
 from taproof.web.errors import STATUSES
 from taproof.web.operations import build_operations, build_watching

@@ -11,10 +11,12 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
+from taproof.core.deliveries import Delivery, Event
 from taproof.core.entropy import system_entropy
-from taproof.core.model import Actor, Delivery, Developer, Event, Identity, Project, SealedWebhookSecrets
+from taproof.core.model import Identity, Project, SealedWebhookSecrets
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.projects import Projects

@@ -11,9 +11,10 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 from tests.worker.conftest import HandClock, until
 
+from taproof.core.accounts import Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
-from taproof.core.model import Developer, Project
+from taproof.core.model import Project
 from taproof.service.webhooks import Answer, SignedRequest
 from taproof.worker import endpoints, webhook_client
 from taproof.worker.webhook_client import open_webhook_client

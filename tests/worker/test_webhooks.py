@@ -14,8 +14,9 @@ from structlog.testing import capture_logs
 from tests.worker.conftest import until
 
 from taproof.core.address_rules import AddressRules
+from taproof.core.deliveries import Delivery
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import Delivery, ProjectChanges
+from taproof.core.model import ProjectChanges
 from taproof.service.webhooks import LEASE, Answer, Outcome, SignedRequest
 from taproof.web.metrics import Metrics
 from taproof.worker import repeat, webhooks

@@ -10,8 +10,8 @@ from urllib.parse import urlencode, urlsplit
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from taproof.core.accounts import Actor, ConsoleSession, Developer
 from taproof.core.errors import ConsoleSessionNotFound
-from taproof.core.model import Actor, ConsoleSession, Developer
 from taproof.service.console_sessions import ConsoleSessions
 
 SIGN_IN: Final = "/console/sign-in"

@@ -14,10 +14,11 @@ from starlette.routing import Route
 from taproof.console.access import Access, Visitor
 from taproof.console.forms import read_form
 from taproof.console.rendering import Pages
+from taproof.core.accounts import Developer
 from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.errors import InvalidRequest, ProjectNotFound, SessionNotFound
 from taproof.core.identifiers import session_created_at
-from taproof.core.model import Developer, Session, Status
+from taproof.core.model import Session, Status
 from taproof.core.timeline import outcome_sentence, timeline
 from taproof.service.deliveries import Deliveries, SeenDelivery
 from taproof.service.projects import Projects

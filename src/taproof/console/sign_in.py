@@ -22,6 +22,7 @@ from taproof.console.forms import read_form
 from taproof.console.rendering import Pages
 from taproof.console.sealed_cookie import SealedCookie
 from taproof.console.waiting_state import show_state
+from taproof.core.accounts import Developer, Invitation
 from taproof.core.errors import (
     DeveloperExists,
     IdentityTaken,
@@ -33,7 +34,7 @@ from taproof.core.errors import (
     SignInNotFound,
     TaproofError,
 )
-from taproof.core.model import Developer, Identity, Invitation, Status
+from taproof.core.model import Identity, Status
 from taproof.core.names import isolated_name
 from taproof.service.console_sign_in import CONSOLE, INVITATION, ConsoleSignIn, Purpose
 from taproof.service.developers import Developers, checked_email

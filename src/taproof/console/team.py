@@ -10,8 +10,8 @@ from starlette.routing import Route
 from taproof.console.access import Access, Page, Visitor
 from taproof.console.forms import read_form
 from taproof.console.rendering import Pages
+from taproof.core.accounts import Plan
 from taproof.core.errors import DeveloperExists, InvalidRequest, NotFound
-from taproof.core.model import Plan
 from taproof.service.developers import Developers
 from taproof.service.invitations import Invitations
 

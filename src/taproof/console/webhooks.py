@@ -10,8 +10,9 @@ from starlette.routing import Route
 from taproof.console.access import HOME, Access, Visitor
 from taproof.console.forms import read_form
 from taproof.console.rendering import Pages
+from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.errors import InvalidRequest, NoRotation, RotationUnderWay, WebhookNotSet
-from taproof.core.model import DeliveryState, EventType, Project
+from taproof.core.model import Project
 from taproof.service.deliveries import Deliveries, SeenDelivery
 from taproof.service.projects import OVERLAP_LIMIT, Projects
 from taproof.web import showing

@@ -1,53 +1,22 @@
-"""What the service keeps, as frozen values. Times are integer milliseconds since the Unix epoch (UTC)."""
+"""What the service keeps of projects and sessions, as frozen values.
 
-from collections.abc import Sequence
+Times are integer milliseconds since the Unix epoch (UTC). See also `accounts.py` and `deliveries.py`.
+"""
+
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
+
+from taproof.core.accounts import Plan
 
 Status = Literal["pending", "confirmed", "cancelled", "expired", "used"]
 """A session's state (service-spec.md, States and transitions)."""
 
-Plan = Literal["free", "pro", "business"]
-EventType = Literal["auth.confirmed", "auth.cancelled", "webhook.test"]
-DeliveryState = Literal["due", "delivered", "failed", "ended"]
-"""What became of an event: still to be sent, taken by the receiver, given up after the last retry (dead letter), or
-ended because its webhook was removed or turned off."""
-Via = Literal["access_token", "console", "login", "command_line", "service"]
-"""How somebody acted: through the API, in the console, with `taproof login` (the messenger alone, from a terminal), on
-the operator's command line, or it was the service itself."""
-AuditAction = Literal[
-    "developer.created",
-    "developer.invited",
-    "developer.identity_bound",
-    "invitation.revoked",
-    "console.signed_in",
-    "console.signed_out",
-    "console.session_revoked",
-    "console.signed_out_everywhere",
-    "access_token.created",
-    "access_token.revoked",
-    "project.created",
-    "project.updated",
-    "project.secrets_regenerated",
-    "project.deleted",
-    "webhook_secret.rotated",
-    "webhook_secret.promoted",
-    "webhook_secret.revealed",
-    "webhook.turned_off",
-    "delivery.resent",
-    "developer.plan_changed",
-    "bot.set",
-    "bot.removed",
-    "bot.broken",
-    "user.erased",
-]
-"""What an entry of the audit log says was done."""
-InvitationOutcome = Literal["accepted", "gone", "email_taken", "identity_taken", "not_first"]
-"""What became of taking up an invitation. "gone": there is none, it was taken up already, or its time is over."""
 SERVICE_DEVELOPER: Final = "dev_console"
 """Whose the projects are through which the service uses itself: too short for the id of any developer."""
+
 SERVICE_BOT: Final = 0
 """What stands for the service's own bot where the id of a project's own bot would stand."""
+
 TurnOffReason = Literal["gone", "failing"]
 """Why a webhook was turned off: its receiver answered 410 Gone, or nothing but failures for five days."""
 
@@ -210,107 +179,6 @@ class ConsumedSession:
 
 
 @dataclass(frozen=True, slots=True)
-class Developer:
-    """An account that owns projects.
-
-    An owner may invite others. `messenger_id` is the messenger account that signs in to the console, None as long as
-    none was bound.
-    """
-
-    id: str
-    email: str
-    plan: Plan
-    created_at: int
-    is_owner: bool = False
-    messenger_id: str | None = None
-    messenger_name: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Actor:
-    """Who does something: the developer, how they were recognised, and where the request came from.
-
-    `via_id` is the id of the access token or of the console session, "" for any other `via`; `address` an IP address,
-    "" on the command line.
-    """
-
-    developer: Developer
-    via: Via
-    via_id: str = ""
-    address: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AuditEntry:
-    """One line of a developer's audit log; it is written once and never changed.
-
-    `developer_id`: whose log it is in. `actor`: who did it: an e-mail address, "command line" or "Taproof". `subject`:
-    the id of what was changed. `details`: a JSON object, as text, that never holds a secret.
-    """
-
-    id: str
-    developer_id: str
-    created_at: int
-    action: AuditAction
-    actor: str
-    via: Via
-    via_id: str
-    address: str
-    subject: str
-    details: str = "{}"
-
-
-@dataclass(frozen=True, slots=True)
-class Invitation:
-    """A one-time link that makes a developer, or binds a messenger account to one; only a hash of its code is stored.
-
-    `email` is "" for the first developer of an installation, who says theirs. `developer_id`: the developer that is
-    there already and gets another messenger account; None to make a new one.
-    """
-
-    id: str
-    email: str
-    plan: Plan
-    is_owner: bool
-    developer_id: str | None
-    invited_by: str
-    created_at: int
-    expires_at: int
-
-
-@dataclass(frozen=True, slots=True)
-class ConsoleSession:
-    """A browser that is signed in to the console; only a hash of its cookie is stored.
-
-    `access_token_id`: the access token that it was signed in with, and that it ends with. `messenger_id`: the account
-    that signed in, when it was the messenger; it ends when another one is bound to the developer. `user_agent` is what
-    the browser called itself, cut to 200 characters.
-    """
-
-    id: str
-    developer_id: str
-    created_at: int
-    last_seen_at: int
-    access_token_id: str | None
-    address: str
-    user_agent: str
-    messenger_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AccessToken:
-    """A developer's Bearer token, without its plaintext: only the SHA-256 of it is stored."""
-
-    id: str
-    developer_id: str
-    name: str
-    preview: str
-    created_at: int
-    last_used_at: int | None = None
-    expires_at: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Project:
     """The unit that sessions are created under (service-spec.md, Project)."""
 
@@ -378,95 +246,6 @@ class ProjectBot:
     username: str
     sealed_token: bytes
     broken_at: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A webhook event to be recorded in the transaction of the decision that causes it.
-
-    `sealed_body` is the exact body that will be sent, encrypted: it holds the session token, of which nothing
-    but a hash may lie in the store.
-    """
-
-    id: str
-    type: EventType
-    project_id: str
-    sealed_body: bytes
-    created_at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """A claimed event with what is needed to send it. The claim is a lease that ends at `leased_until`.
-
-    `attempt` is the number that this attempt has, from 1; `stage` how many attempts were made before it since the
-    event was recorded or last resent: where the schedule of retries stands. `endpoint_fails` is what every process
-    knows of the endpoint: nothing has succeeded there since an attempt failed.
-    """
-
-    event: Event
-    developer_id: str
-    webhook_url: str
-    webhook_secrets: SealedWebhookSecrets
-    attempt: int
-    stage: int
-    leased_until: int
-    endpoint_fails: bool
-
-    @property
-    def is_resent(self) -> bool:
-        """Whether this is the first attempt since a developer asked for the event to be sent again."""
-        return self.stage == 0 and self.attempt > 1
-
-
-class PassedOver(NamedTuple):
-    """Whose due events are not claimed: those of `projects`, and of `developers` those of all projects but `spared`."""
-
-    projects: Sequence[str] = ()
-    developers: Sequence[str] = ()
-    spared: Sequence[str] = ()
-
-
-NOBODY: Final = PassedOver()
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One attempt to deliver an event.
-
-    `started_at` and `duration` in ms; `status` is the receiver's HTTP status, None when there was no answer; `error` a
-    code of `core/attempt_errors.py`, None when there was one. `sealed_answer` is the beginning of the answer's body,
-    encrypted since a receiver may send back what it was sent.
-    """
-
-    number: int
-    started_at: int
-    duration: int
-    status: int | None
-    error: str | None
-    sealed_answer: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryRecord:
-    """What a developer may see of an event's delivery.
-
-    `due_at`: when the next attempt is made, while `state` is "due"; `leased_until`: until when a worker holds it, 0
-    when none does. `interrupted` attempts were begun by a worker that ended before it could write down their outcome.
-    `session_id`: the session whose decision the event tells of; None for a test, and for events of older releases.
-    """
-
-    event_id: str
-    project_id: str
-    type: EventType
-    created_at: int
-    state: DeliveryState
-    due_at: int
-    leased_until: int
-    finished_at: int | None
-    interrupted: int
-    session_id: str | None = None
-    attempts: tuple[Attempt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

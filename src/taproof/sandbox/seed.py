@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
+from taproof.core.accounts import Actor, Developer
 from taproof.core.errors import DeveloperExists
-from taproof.core.model import Actor, Developer, Project
+from taproof.core.model import Project
 from taproof.service.developers import Developers
 from taproof.service.projects import Projects
 

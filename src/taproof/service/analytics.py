@@ -8,8 +8,9 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from taproof.core.accounts import Developer
 from taproof.core.clock import Clock, day_number
-from taproof.core.model import DailyCounts, Developer
+from taproof.core.model import DailyCounts
 from taproof.service.sessions import owned_project_ids
 from taproof.storage.protocol import Storage
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer, Via
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import new_id
-from taproof.core.model import Actor, AuditAction, AuditEntry, Developer, Via
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.storage.protocol import Storage
 

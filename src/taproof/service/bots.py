@@ -8,11 +8,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from taproof.core.accounts import Actor
 from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
 from taproof.core.errors import BotTaken, BotTokenRefused, InvalidRequest, ProjectNotFound
-from taproof.core.model import Actor, Project, ProjectBot, ProjectChanges
+from taproof.core.model import Project, ProjectBot, ProjectChanges
 from taproof.core.sealing import Sealer
 from taproof.service.audit import audit_entry, service_entry
 from taproof.service.bindings import bot_token_binding

@@ -5,11 +5,11 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from taproof.core.accounts import Actor, AuditAction, ConsoleSession, Developer
 from taproof.core.clock import HOUR, MINUTE, Clock
 from taproof.core.entropy import Entropy
 from taproof.core.errors import ConsoleSessionNotFound, StoreUnavailable
 from taproof.core.identifiers import is_key, key_hash, new_id, new_key
-from taproof.core.model import Actor, AuditAction, ConsoleSession, Developer
 from taproof.core.names import stored_text
 from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage

@@ -11,18 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from taproof.core.clock import Clock, iso8601
+from taproof.core.deliveries import Event, EventType
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import new_event_id, session_key
-from taproof.core.model import (
-    SERVICE_BOT,
-    Event,
-    EventType,
-    Identity,
-    PhoneRequest,
-    PromptDetails,
-    Session,
-    SessionKey,
-)
+from taproof.core.model import SERVICE_BOT, Identity, PhoneRequest, PromptDetails, Session, SessionKey
 from taproof.core.names import stored_text
 from taproof.core.request_context import NOTHING_KNOWN, RequestContext, load_context
 from taproof.core.sealing import Sealer

@@ -8,21 +8,13 @@ from dataclasses import dataclass
 from typing import Final
 from weakref import WeakValueDictionary
 
+from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import Clock, iso8601
+from taproof.core.deliveries import Attempt, DeliveryRecord, DeliveryState, Event, EventType
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DeliveryNotFound, ProjectNotFound, SealBroken, WebhookNotSet
 from taproof.core.identifiers import is_event_id, new_event_id
-from taproof.core.model import (
-    Actor,
-    Attempt,
-    DeliveryRecord,
-    DeliveryState,
-    Developer,
-    Event,
-    EventType,
-    Project,
-    Session,
-)
+from taproof.core.model import Project, Session
 from taproof.core.sealing import Sealer
 from taproof.service.audit import audit_entry
 from taproof.service.bindings import event_body_binding

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from taproof.core.accounts import AccessToken, Actor, Developer, Plan
 from taproof.core.clock import MINUTE, Clock, iso8601
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
@@ -17,7 +18,6 @@ from taproof.core.errors import (
     TooManyAccessTokens,
 )
 from taproof.core.identifiers import is_key, key_hash, key_preview, new_id, new_key
-from taproof.core.model import AccessToken, Actor, Developer, Plan
 from taproof.core.names import name_problem
 from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage

@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from taproof.core.accounts import Actor, AuditEntry
 from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
 from taproof.core.errors import InvalidRequest
 from taproof.core.identifiers import new_id
-from taproof.core.model import Actor, AuditEntry
 from taproof.service.audit import audit_entry
 from taproof.storage.erasure_protocol import OpenedDay, OpenedPlace
 from taproof.storage.protocol import Storage

@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from taproof.core.accounts import Actor, AuditEntry, Developer, Invitation, InvitationOutcome, Plan
 from taproof.core.clock import DAY, Clock
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
@@ -19,7 +20,7 @@ from taproof.core.errors import (
     TaproofError,
 )
 from taproof.core.identifiers import is_key, key_hash, new_id, new_key
-from taproof.core.model import Actor, AuditEntry, Developer, Identity, Invitation, InvitationOutcome, Plan
+from taproof.core.model import Identity
 from taproof.core.names import stored_text
 from taproof.service.audit import audit_entry
 from taproof.service.developers import checked_email

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.clock import SECOND, Clock, iso_date, month_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import PlanLimitReached
-from taproof.core.model import SERVICE_DEVELOPER, Actor, Developer, Plan
+from taproof.core.model import SERVICE_DEVELOPER
 from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
 

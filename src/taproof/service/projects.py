@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
+from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import HOUR, Clock, iso8601, month_of
 from taproof.core.entropy import Entropy
@@ -18,7 +19,7 @@ from taproof.core.errors import (
     TooManyProjects,
 )
 from taproof.core.identifiers import is_key, is_project_id, key_hash, key_preview, new_id, new_key, new_webhook_secret
-from taproof.core.model import Actor, Developer, Plan, Project, ProjectChanges
+from taproof.core.model import Project, ProjectChanges
 from taproof.core.names import name_problem
 from taproof.core.origins import ORIGINS_LIMIT, NotAnOrigin, read_origin
 from taproof.core.sealing import Sealer

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import structlog
 
+from taproof.core.accounts import Developer
 from taproof.core.clock import Clock
 from taproof.core.errors import InvalidRequest, ProjectNotFound, SealBroken, SessionNotFound
 from taproof.core.identifiers import is_project_id, session_created_at, session_key
-from taproof.core.model import Developer, PageCursor, Session, Status
+from taproof.core.model import PageCursor, Session, Status
 from taproof.core.sealing import Sealer
 from taproof.service.bindings import phone_binding
 from taproof.service.erasure import checked_messenger_id
@@ -77,7 +78,7 @@ class Sessions:
         return SessionPage(page, write_cursor(page[-1].created_at, page[-1].id) if len(found) > limit else None)
 
     async def read_session(self, developer: Developer, session_id: str) -> Session:
-        """Return one session, in the status that a reader sees now.
+        """Return one session, with its prompt, in the status that a reader sees now.
 
         Raises:
             SessionNotFound: none of this developer's, or no longer kept.
@@ -89,7 +90,9 @@ class Sessions:
             found = await self._storage.find_session(project_ids, created_at, session_id, self._clock())
         if found is None:
             raise SessionNotFound("There is no such session. List yours with GET /api/v1/dev/sessions.")
-        return self._opened(found)
+        # Lists go without what the user was asked; it tells whether there was a match code to choose.
+        asked = await self._storage.read_session(found.key)
+        return dataclasses.replace(self._opened(found), prompt=None if asked is None else asked.prompt)
 
     async def read_session_by_token(self, developer: Developer, session_token: str) -> Session:
         """Return the session of a token, as `read_session` does that of an id.

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
+from taproof.core.accounts import Plan
 from taproof.core.clock import Clock
 from taproof.core.code_challenge import REREAD_WINDOW, challenge_digest, is_code_verifier, is_proven
 from taproof.core.entropy import Entropy
@@ -29,7 +30,6 @@ from taproof.core.model import (
     ConsumedSession,
     Identity,
     NewSession,
-    Plan,
     PolledSession,
     SessionKey,
     SignInProject,

@@ -10,17 +10,9 @@ from urllib.parse import urlsplit
 
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.clock import DAY, SECOND, Clock
+from taproof.core.deliveries import NOBODY, Attempt, Delivery, DeliveryState, Event, PassedOver
 from taproof.core.entropy import Entropy
-from taproof.core.model import (
-    NOBODY,
-    Attempt,
-    Delivery,
-    DeliveryState,
-    Event,
-    PassedOver,
-    SealedWebhookSecrets,
-    TurnOffReason,
-)
+from taproof.core.model import SealedWebhookSecrets, TurnOffReason
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
 from taproof.core.sealing import Sealer
 from taproof.core.signature import signature_headers

@@ -1,7 +1,8 @@
-"""Where everything is kept, behind one Protocol (`protocol.py`).
+"""Where everything is kept, behind one Protocol: `protocol.py`, with a `*_protocol.py` for each part.
 
-`sql.py` holds every statement once, in the dialect that the databases share; `rows.py` turns rows into what
-`core.model` has; `migrate.py` brings a database to the newest of the numbered schemas in `migrations/`.
+`sql.py` and the `*_sql.py` beside it hold every statement once, in the dialect that the databases share, and
+`postgres_sql.py` and its kin what PostgreSQL needs otherwise; `rows.py` turns rows into what `core/` has; `migrate.py`
+brings a database to the newest of the numbered schemas in `migrations/`.
 
 `sqlite.py` is the driver for one machine: `sqlite_file.py` opens the file, `group_commit.py` commits concurrent writes
 together, `tally.py` counts for all of them, `decisions.py` tells other processes what was decided,

@@ -2,7 +2,8 @@
 
 from typing import Literal, Protocol
 
-from taproof.core.model import AuditEntry, ProjectBot
+from taproof.core.accounts import AuditEntry
+from taproof.core.model import ProjectBot
 
 BotSetting = Literal["set", "not_found", "taken"]
 """What became of giving a project a bot, or taking it away. "taken": it serves another project."""

@@ -2,8 +2,9 @@
 
 from typing import Final, NamedTuple, Protocol
 
+from taproof.core.accounts import AuditEntry
 from taproof.core.clock import DAY
-from taproof.core.model import AuditEntry, Status
+from taproof.core.model import Status
 
 OPENED: Final[tuple[Status, ...]] = ("pending", "expired", "cancelled")
 """Where sessions are that somebody opened and did not confirm. They only move from the first to one of the others."""

@@ -69,4 +69,4 @@ WITH held AS MATERIALIZED (SELECT id FROM webhook_events WHERE id = ANY ($1::TEX
 DELETE FROM webhook_events e USING held h WHERE e.id = h.id"""
 POSTGRES_ERASE_PHONE_REQUESTS: Final = "DELETE FROM phone_requests WHERE day = $1 AND token_hash = ANY ($2::BYTEA[])"
 POSTGRES_ERASE_SESSIONS: Final = "DELETE FROM sessions WHERE day = $1 AND token_hash = ANY ($2::BYTEA[])"
-LOCK_PERSON: Final = "SELECT lock_people(ARRAY[$1::TEXT], ARRAY[$2::TEXT])"
+POSTGRES_LOCK_PERSON: Final = "SELECT lock_people(ARRAY[$1::TEXT], ARRAY[$2::TEXT])"

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, Protocol
 
-from taproof.core.model import AuditEntry, Plan
+from taproof.core.accounts import AuditEntry, Plan
 
 
 class Used(NamedTuple):

@@ -6,13 +6,13 @@ from typing import Final, NamedTuple, Self
 
 import asyncpg
 
+from taproof.core.accounts import AuditEntry
 from taproof.core.clock import Clock
+from taproof.core.deliveries import Event
 from taproof.core.model import (
-    AuditEntry,
     ConsumedSession,
     DailyCounts,
     DailyUsers,
-    Event,
     Identity,
     NewSession,
     PageCursor,
@@ -25,8 +25,18 @@ from taproof.core.model import (
     SignInProject,
     Status,
 )
-from taproof.storage import plan_sql, postgres_sql, sql
+from taproof.storage import (
+    delivery_sql,
+    plan_sql,
+    postgres_account_sql,
+    postgres_delivery_sql,
+    postgres_sql,
+    sql,
+    user_sql,
+)
+from taproof.storage.account_protocol import NO_LIMIT
 from taproof.storage.coalesce import Coalescer
+from taproof.storage.delivery_protocol import ENDED_AT_ONCE
 from taproof.storage.postgres_accounts import add_entry
 from taproof.storage.postgres_bots import PostgresBots
 from taproof.storage.postgres_deliveries import begin_ending
@@ -39,7 +49,7 @@ from taproof.storage.postgres_pool import PostgresPool, migrate_postgres, storab
 from taproof.storage.postgres_sealed import PostgresSealed
 from taproof.storage.postgres_sessions import Cancellation, Confirmation, Opening, PostgresSessions
 from taproof.storage.postgres_users import PostgresUsers
-from taproof.storage.protocol import ENDED_AT_ONCE, NO_LIMIT, NOTHING_COUNTS, UpdateClaim
+from taproof.storage.protocol import NOTHING_COUNTS, UpdateClaim
 from taproof.storage.rows import (
     change_values,
     columns,
@@ -151,7 +161,7 @@ class PostgresStorage(PostgresUsers, PostgresSealed, PostgresBots, PostgresPlans
         values = (*project_values(project, secret_key_hash), limit)
 
         async def create(connection: asyncpg.Connection) -> bool:
-            await connection.execute(postgres_sql.HOLD_DEVELOPER, project.developer_id)
+            await connection.execute(postgres_account_sql.HOLD_DEVELOPER, project.developer_id)
             if not await connection.fetch(sql.CREATE_PROJECT, *values):
                 return False
             await add_entry(connection, entry)
@@ -192,12 +202,14 @@ class PostgresStorage(PostgresUsers, PostgresSealed, PostgresBots, PostgresPlans
             await hold_plan(connection, developer_id, changes)
             if not await connection.fetch(sql.UPDATE_PROJECT, *change_values(changes), developer_id, project_id):
                 return None
-            if changes.webhook_url and await connection.fetch(sql.FIND_ENDED_WEBHOOK, developer_id, project_id):
+            if changes.webhook_url and await connection.fetch(
+                delivery_sql.FIND_ENDED_WEBHOOK, developer_id, project_id
+            ):
                 raise _StillEnding
             if changes.webhook_url == "":
                 await begin_ending(connection, project_id, now)
             if changes.webhook_url is not None:
-                await connection.execute(sql.FORGET_ENDPOINT, project_id)
+                await connection.execute(delivery_sql.FORGET_ENDPOINT, project_id)
             if changes != ProjectChanges():
                 await add_entry(connection, entry)
             return project_from(await connection.fetchrow(sql.READ_PROJECT, project_id))
@@ -206,7 +218,9 @@ class PostgresStorage(PostgresUsers, PostgresSealed, PostgresBots, PostgresPlans
             try:
                 return await self._pool.transact(update)
             except _StillEnding:
-                await self._end_more(postgres_sql.FIND_ENDED_WEBHOOK, (developer_id, project_id), ENDED_AT_ONCE)
+                await self._end_more(
+                    postgres_delivery_sql.FIND_ENDED_WEBHOOK, (developer_id, project_id), ENDED_AT_ONCE
+                )
 
     async def replace_project_secrets(
         self,
@@ -400,8 +414,8 @@ async def _erase_project(connection: asyncpg.Connection, project: asyncpg.Record
     if erased == 0:
         # Counts are no personal data: what a late statement adds to them goes when the project is forgotten.
         await connection.execute(sql.ERASE_DAILY_COUNTS, project_id)
-        await connection.execute(sql.FORGET_ENDPOINT, project_id)
-        await connection.execute(sql.ERASE_BLOCKS, project_id)
+        await connection.execute(delivery_sql.FORGET_ENDPOINT, project_id)
+        await connection.execute(user_sql.ERASE_BLOCKS, project_id)
         end = sql.FORGET_DELETED_PROJECT if is_settled else postgres_sql.MARK_ERASED_PROJECT
         await connection.execute(end, project_id)
         erased = 1

@@ -4,18 +4,11 @@ from typing import Any, Final
 
 import asyncpg
 
-from taproof.core.model import (
-    AccessToken,
-    AuditEntry,
-    ConsoleSession,
-    Developer,
-    Invitation,
-    InvitationOutcome,
-    PageCursor,
-)
-from taproof.storage import postgres_sql, sql
+from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation, InvitationOutcome
+from taproof.core.model import PageCursor
+from taproof.storage import account_sql, postgres_account_sql, postgres_sql
+from taproof.storage.account_protocol import CONSOLE_SESSIONS_KEPT, EXPIRED_TOKENS_KEPT, NO_LIMIT
 from taproof.storage.postgres_pool import PostgresPool
-from taproof.storage.protocol import CONSOLE_SESSIONS_KEPT, EXPIRED_TOKENS_KEPT, NO_LIMIT
 from taproof.storage.rows import (
     console_session_from,
     console_session_values,
@@ -59,18 +52,18 @@ class PostgresAccounts:
     # ---- developers and access tokens
 
     async def create_developer(self, developer: Developer, *, entry: AuditEntry | None = None) -> bool:
-        return bool(await self._add(entry, sql.CREATE_DEVELOPER, *developer_values(developer)))
+        return bool(await self._add(entry, account_sql.CREATE_DEVELOPER, *developer_values(developer)))
 
     async def read_developer(self, email: str) -> Developer | None:
-        found = await self._pool.find(sql.READ_DEVELOPER, email.lower())
+        found = await self._pool.find(account_sql.READ_DEVELOPER, email.lower())
         return developer_from(found[0]) if found else None
 
     async def read_developer_by_messenger_id(self, messenger_id: str) -> Developer | None:
-        found = await self._pool.find(sql.READ_DEVELOPER_BY_MESSENGER_ID, messenger_id)
+        found = await self._pool.find(account_sql.READ_DEVELOPER_BY_MESSENGER_ID, messenger_id)
         return developer_from(found[0]) if found else None
 
     async def list_developers(self) -> list[Developer]:
-        return [developer_from(row) for row in await self._pool.fetch(sql.LIST_DEVELOPERS)]
+        return [developer_from(row) for row in await self._pool.fetch(account_sql.LIST_DEVELOPERS)]
 
     async def create_access_token(
         self, token: AccessToken, token_hash: bytes, *, limit: int = NO_LIMIT, entry: AuditEntry | None = None
@@ -78,28 +71,28 @@ class PostgresAccounts:
         developer_id, values = token.developer_id, (*token_values(token, token_hash), limit)
 
         async def create(connection: asyncpg.Connection) -> bool:
-            await connection.execute(postgres_sql.HOLD_DEVELOPER, developer_id)
-            if not await connection.fetch(sql.CREATE_ACCESS_TOKEN, *values):
+            await connection.execute(postgres_account_sql.HOLD_DEVELOPER, developer_id)
+            if not await connection.fetch(account_sql.CREATE_ACCESS_TOKEN, *values):
                 return False
             outdated = (developer_id, token.created_at, EXPIRED_TOKENS_KEPT)
-            await connection.execute(sql.ERASE_EXPIRED_TOKENS, *outdated)
+            await connection.execute(account_sql.ERASE_EXPIRED_TOKENS, *outdated)
             await add_entry(connection, entry)
             return True
 
         return await self._pool.transact(create)
 
     async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
-        found = await self._pool.fetch(sql.READ_ACCESS_TOKEN, token_hash)
+        found = await self._pool.fetch(account_sql.READ_ACCESS_TOKEN, token_hash)
         return token_from(found[0]) if found else None
 
     async def touch_access_token(self, token_id: str, now: int) -> None:
-        await self._pool.find(sql.TOUCH_ACCESS_TOKEN, now, token_id)
+        await self._pool.find(account_sql.TOUCH_ACCESS_TOKEN, now, token_id)
 
     async def list_access_tokens(self, developer_id: str) -> list[AccessToken]:
-        return [AccessToken(*row) for row in await self._pool.find(sql.LIST_ACCESS_TOKENS, developer_id)]
+        return [AccessToken(*row) for row in await self._pool.find(account_sql.LIST_ACCESS_TOKENS, developer_id)]
 
     async def delete_access_token(self, developer_id: str, token_id: str, *, entry: AuditEntry | None = None) -> bool:
-        return bool(await self._change(entry, sql.DELETE_ACCESS_TOKEN, developer_id, token_id))
+        return bool(await self._change(entry, account_sql.DELETE_ACCESS_TOKEN, developer_id, token_id))
 
     # ---- invitations
 
@@ -108,23 +101,23 @@ class PostgresAccounts:
     ) -> None:
         async def create(connection: asyncpg.Connection) -> None:
             # So that of two that are made at once one is left, and none beside one that is just taken up.
-            await connection.execute(postgres_sql.HOLD_DEVELOPERS)
-            await connection.execute(sql.CREATE_INVITATION, *invitation_values(invitation, code_hash))
+            await connection.execute(postgres_account_sql.HOLD_DEVELOPERS)
+            await connection.execute(account_sql.CREATE_INVITATION, *invitation_values(invitation, code_hash))
             others = (invitation.id, invitation.developer_id, invitation.email)
-            await connection.execute(sql.REPLACE_INVITATIONS, *others)
+            await connection.execute(account_sql.REPLACE_INVITATIONS, *others)
             await add_entry(connection, entry)
 
         await self._pool.transact(create)
 
     async def read_invitation(self, code_hash: bytes, now: int) -> Invitation | None:
-        found = await self._pool.fetch(sql.READ_INVITATION, code_hash, now)
+        found = await self._pool.fetch(account_sql.READ_INVITATION, code_hash, now)
         return invitation_from(found[0]) if found else None
 
     async def list_invitations(self, now: int) -> list[Invitation]:
-        return [invitation_from(row) for row in await self._pool.fetch(sql.LIST_INVITATIONS, now)]
+        return [invitation_from(row) for row in await self._pool.fetch(account_sql.LIST_INVITATIONS, now)]
 
     async def delete_invitation(self, invitation_id: str, *, entry: AuditEntry | None = None) -> bool:
-        return bool(await self._change(entry, sql.DELETE_INVITATION, invitation_id))
+        return bool(await self._change(entry, account_sql.DELETE_INVITATION, invitation_id))
 
     async def accept_invitation(
         self, code_hash: bytes, developer: Developer, now: int, *, entry: AuditEntry | None = None
@@ -133,22 +126,24 @@ class PostgresAccounts:
 
         async def accept(connection: asyncpg.Connection) -> InvitationOutcome:
             # Of those who have one code, the second waits here until the first has committed, and finds nothing.
-            await connection.execute(postgres_sql.HOLD_DEVELOPERS)
-            if not await connection.fetch(postgres_sql.HOLD_INVITATION, code_hash, now):
+            await connection.execute(postgres_account_sql.HOLD_DEVELOPERS)
+            if not await connection.fetch(postgres_account_sql.HOLD_INVITATION, code_hash, now):
                 return "gone"
             outcome: InvitationOutcome
             # A statement after those that waited, so that it sees what the others have committed.
-            invitation_id, bound_id, outcome, is_bound = await connection.fetchrow(sql.JUDGE_INVITATION, *judged)
+            invitation_id, bound_id, outcome, is_bound = await connection.fetchrow(
+                account_sql.JUDGE_INVITATION, *judged
+            )
             if outcome != "accepted":
                 return outcome
             if bound_id is None:
-                await connection.execute(sql.CREATE_DEVELOPER, *developer_values(developer))
+                await connection.execute(account_sql.CREATE_DEVELOPER, *developer_values(developer))
             else:
                 account = (developer.messenger_id, developer.messenger_name)
-                await connection.execute(sql.BIND_IDENTITY, *account, bound_id)
+                await connection.execute(account_sql.BIND_IDENTITY, *account, bound_id)
                 if not is_bound:
-                    await connection.execute(postgres_sql.DELETE_CONSOLE_SESSIONS, bound_id)
-            await connection.execute(sql.SETTLE_INVITATIONS, invitation_id, developer.id, developer.email)
+                    await connection.execute(postgres_account_sql.DELETE_CONSOLE_SESSIONS, bound_id)
+            await connection.execute(account_sql.SETTLE_INVITATIONS, invitation_id, developer.id, developer.email)
             await add_entry(connection, entry)
             return outcome
 
@@ -163,10 +158,10 @@ class PostgresAccounts:
         self, session: ConsoleSession, token_hash: bytes, *, entry: AuditEntry | None = None
     ) -> None:
         async def create(connection: asyncpg.Connection) -> None:
-            await connection.execute(postgres_sql.HOLD_DEVELOPER, session.developer_id)
-            await connection.execute(sql.CREATE_CONSOLE_SESSION, *console_session_values(session, token_hash))
+            await connection.execute(postgres_account_sql.HOLD_DEVELOPER, session.developer_id)
+            await connection.execute(account_sql.CREATE_CONSOLE_SESSION, *console_session_values(session, token_hash))
             others = (session.developer_id, session.id, CONSOLE_SESSIONS_KEPT - 1)
-            await connection.execute(postgres_sql.TRIM_CONSOLE_SESSIONS, *others)
+            await connection.execute(postgres_account_sql.TRIM_CONSOLE_SESSIONS, *others)
             await add_entry(connection, entry)
 
         await self._pool.transact(create)
@@ -174,23 +169,23 @@ class PostgresAccounts:
     async def read_console_session(
         self, token_hash: bytes, now: int, idle_since: int
     ) -> tuple[ConsoleSession, Developer] | None:
-        found = await self._pool.fetch(sql.READ_CONSOLE_SESSION, token_hash, idle_since, now)
+        found = await self._pool.fetch(account_sql.READ_CONSOLE_SESSION, token_hash, idle_since, now)
         return console_session_from(found[0]) if found else None
 
     async def touch_console_session(self, session_id: str, now: int) -> None:
-        await self._pool.find(sql.TOUCH_CONSOLE_SESSION, now, session_id)
+        await self._pool.find(account_sql.TOUCH_CONSOLE_SESSION, now, session_id)
 
     async def list_console_sessions(self, developer_id: str, now: int, idle_since: int) -> list[ConsoleSession]:
-        found = await self._pool.find(sql.LIST_CONSOLE_SESSIONS, developer_id, idle_since, now)
+        found = await self._pool.find(account_sql.LIST_CONSOLE_SESSIONS, developer_id, idle_since, now)
         return [ConsoleSession(*row) for row in found]
 
     async def delete_console_session(
         self, developer_id: str, session_id: str, *, entry: AuditEntry | None = None
     ) -> bool:
-        return bool(await self._change(entry, sql.DELETE_CONSOLE_SESSION, developer_id, session_id))
+        return bool(await self._change(entry, account_sql.DELETE_CONSOLE_SESSION, developer_id, session_id))
 
     async def delete_console_sessions(self, developer_id: str, *, entry: AuditEntry | None = None) -> int:
-        return len(await self._change(entry, postgres_sql.DELETE_CONSOLE_SESSIONS, developer_id))
+        return len(await self._change(entry, postgres_account_sql.DELETE_CONSOLE_SESSIONS, developer_id))
 
     async def purge_console_access(self, now: int, idle_since: int, limit: int) -> int:
         found = await self._pool.fetch(postgres_sql.PURGE_CONSOLE_ACCESS, idle_since, now, limit)
@@ -204,11 +199,11 @@ class PostgresAccounts:
     async def list_audit_entries(self, developer_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
         # The characters of an id all come after both; PostgreSQL takes no NUL.
         start = before._replace(id=before.id.replace("\0", "\1")) if before else _NEWEST
-        found = await self._pool.find(sql.LIST_AUDIT_ENTRIES, developer_id, *start, limit)
+        found = await self._pool.find(account_sql.LIST_AUDIT_ENTRIES, developer_id, *start, limit)
         return [AuditEntry(*row) for row in found]
 
 
 async def add_entry(connection: asyncpg.Connection, entry: AuditEntry | None) -> None:
     """Add an entry to the audit log, in the transaction of the change that it tells of."""
     if entry is not None:
-        await connection.execute(sql.ADD_AUDIT_ENTRY, *entry_values(entry))
+        await connection.execute(account_sql.ADD_AUDIT_ENTRY, *entry_values(entry))

@@ -6,24 +6,23 @@ from typing import Final, NamedTuple, get_args
 
 import asyncpg
 
-from taproof.core.model import (
+from taproof.core.accounts import AuditEntry
+from taproof.core.deliveries import (
     NOBODY,
     Attempt,
-    AuditEntry,
     Delivery,
     DeliveryRecord,
     DeliveryState,
     Event,
     EventType,
-    PageCursor,
     PassedOver,
-    TurnOffReason,
 )
-from taproof.storage import postgres_sql, sql
+from taproof.core.model import PageCursor, TurnOffReason
+from taproof.storage import delivery_sql, postgres_delivery_sql
 from taproof.storage.coalesce import Coalescer
+from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN, ENDED_AT_ONCE
 from taproof.storage.postgres_accounts import PostgresAccounts, add_entry
 from taproof.storage.postgres_pool import PostgresPool, storable
-from taproof.storage.protocol import ATTEMPTS_SHOWN, ENDED_AT_ONCE
 from taproof.storage.rows import (
     attempt_values,
     columns,
@@ -73,7 +72,7 @@ class PostgresDeliveries(PostgresAccounts):
 
         async def claim(connection: asyncpg.Connection) -> list[asyncpg.Record]:
             await connection.execute(_NO_SORT)
-            rows: list[asyncpg.Record] = await connection.fetch(postgres_sql.CLAIM_DELIVERIES, *values)
+            rows: list[asyncpg.Record] = await connection.fetch(postgres_delivery_sql.CLAIM_DELIVERIES, *values)
             return rows
 
         return [delivery_from(row, leased_until) for row in await self._pool.transact(claim)]
@@ -81,7 +80,7 @@ class PostgresDeliveries(PostgresAccounts):
     async def release_deliveries(self, deliveries: Sequence[Delivery], now: int) -> None:
         if deliveries:
             values = columns((each.event.id, each.leased_until) for each in deliveries)
-            await self._pool.fetch(postgres_sql.RELEASE_DELIVERIES, *values, now)
+            await self._pool.fetch(postgres_delivery_sql.RELEASE_DELIVERIES, *values, now)
 
     async def finish_attempt(
         self, delivery: Delivery, attempt: Attempt, state: DeliveryState, due_at: int, *, reached: bool = True
@@ -100,9 +99,11 @@ class PostgresDeliveries(PostgresAccounts):
         ]
 
         async def finish(connection: asyncpg.Connection) -> set[str]:
-            finished = {row[0] for row in await connection.fetch(postgres_sql.FINISH_ATTEMPTS, *values)}
+            finished = {row[0] for row in await connection.fetch(postgres_delivery_sql.FINISH_ATTEMPTS, *values)}
             if outdated:
-                await connection.executemany(sql.ERASE_ATTEMPTS, [each for each in outdated if each[0] in finished])
+                await connection.executemany(
+                    delivery_sql.ERASE_ATTEMPTS, [each for each in outdated if each[0] in finished]
+                )
             return finished
 
         finished = await (self._pool.transact(finish) if outdated else self._pool.run(finish))
@@ -119,15 +120,15 @@ class PostgresDeliveries(PostgresAccounts):
         entry: AuditEntry | None = None,
     ) -> bool:
         async def turn_off(connection: asyncpg.Connection) -> bool:
-            if not await connection.fetch(sql.EMPTY_WEBHOOK_URL, project_id, webhook_url, failing_before):
+            if not await connection.fetch(delivery_sql.EMPTY_WEBHOOK_URL, project_id, webhook_url, failing_before):
                 return False
             await begin_ending(connection, project_id, now)
             # This waits for the attempts that are just being written down: one of them may have succeeded.
             if failing_before is not None and not await connection.fetch(
-                postgres_sql.IS_FAILING, project_id, failing_before
+                postgres_delivery_sql.IS_FAILING, project_id, failing_before
             ):
                 raise _NotFailing
-            await connection.execute(sql.TURN_OFF_ENDPOINT, project_id, now, reason, webhook_url)
+            await connection.execute(delivery_sql.TURN_OFF_ENDPOINT, project_id, now, reason, webhook_url)
             await add_entry(connection, entry)
             return True
 
@@ -137,9 +138,9 @@ class PostgresDeliveries(PostgresAccounts):
             return False
 
     async def end_deliveries(self, limit: int) -> int:
-        if not await self._pool.fetch(sql.NEXT_ENDED_WEBHOOK):
+        if not await self._pool.fetch(delivery_sql.NEXT_ENDED_WEBHOOK):
             return 0
-        return await self._end_more(postgres_sql.NEXT_ENDED_WEBHOOK, (), limit)
+        return await self._end_more(postgres_delivery_sql.NEXT_ENDED_WEBHOOK, (), limit)
 
     async def _end_more(self, find: str, values: tuple[str, ...], limit: int) -> int:
         """Go on with the ending that a statement finds and locks, if any."""
@@ -151,22 +152,22 @@ class PostgresDeliveries(PostgresAccounts):
             project_id, ended_at = ending
             ended = await _end(connection, project_id, ended_at, limit)
             if ended < limit:
-                await connection.execute(sql.FORGET_ENDED_WEBHOOK, project_id)
+                await connection.execute(delivery_sql.FORGET_ENDED_WEBHOOK, project_id)
             return ended
 
         return await self._pool.transact(end)
 
     async def read_oldest_due(self, now: int) -> int | None:
-        found = await self._pool.fetch(sql.READ_OLDEST_DUE, now)
+        found = await self._pool.fetch(delivery_sql.READ_OLDEST_DUE, now)
         return found[0][0] if found else None
 
     async def record_delivery(self, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
         async def record(connection: asyncpg.Connection) -> bool:
-            if not await connection.fetch(sql.RECORD_DELIVERY, *recorded_values(event, attempt, state)):
+            if not await connection.fetch(delivery_sql.RECORD_DELIVERY, *recorded_values(event, attempt, state)):
                 return False
-            await connection.execute(sql.ADD_ATTEMPT, *attempt_values(event.id, attempt))
+            await connection.execute(delivery_sql.ADD_ATTEMPT, *attempt_values(event.id, attempt))
             if state == "delivered":
-                await connection.execute(sql.ENDPOINT_WORKS, event.project_id)
+                await connection.execute(delivery_sql.ENDPOINT_WORKS, event.project_id)
             return True
 
         return await self._pool.transact(record)
@@ -189,7 +190,9 @@ class PostgresDeliveries(PostgresAccounts):
 
         async def read(connection: asyncpg.Connection) -> list[DeliveryRecord]:
             await connection.execute(_ONE_SNAPSHOT)
-            rows = await connection.fetch(postgres_sql.LIST_DELIVERIES, project_id, states, types, *start, limit)
+            rows = await connection.fetch(
+                postgres_delivery_sql.LIST_DELIVERIES, project_id, states, types, *start, limit
+            )
             return await _with_attempts(connection, rows)
 
         return await self._pool.transact(read)
@@ -200,7 +203,7 @@ class PostgresDeliveries(PostgresAccounts):
 
         async def read(connection: asyncpg.Connection) -> list[DeliveryRecord]:
             await connection.execute(_ONE_SNAPSHOT)
-            rows = await connection.fetch(sql.READ_DELIVERY, developer_id, event_id)
+            rows = await connection.fetch(delivery_sql.READ_DELIVERY, developer_id, event_id)
             return await _with_attempts(connection, rows)
 
         found = await self._pool.transact(read)
@@ -214,7 +217,9 @@ class PostgresDeliveries(PostgresAccounts):
         async def read(connection: asyncpg.Connection) -> list[DeliveryRecord]:
             await connection.execute(_ONE_SNAPSHOT)
             values = (project_id, states, types, created_at, session_id)
-            return await _with_attempts(connection, await connection.fetch(postgres_sql.FIND_DELIVERIES, *values))
+            return await _with_attempts(
+                connection, await connection.fetch(postgres_delivery_sql.FIND_DELIVERIES, *values)
+            )
 
         return await self._pool.transact(read)
 
@@ -225,9 +230,9 @@ class PostgresDeliveries(PostgresAccounts):
             return False
 
         async def resend(connection: asyncpg.Connection) -> bool:
-            if not await connection.fetch(postgres_sql.FIND_RESENDABLE, developer_id, event_id):
+            if not await connection.fetch(postgres_delivery_sql.FIND_RESENDABLE, developer_id, event_id):
                 return False
-            if await connection.fetch(sql.RESEND_DELIVERY, now, event_id):
+            if await connection.fetch(delivery_sql.RESEND_DELIVERY, now, event_id):
                 await add_entry(connection, entry)
             return True
 
@@ -237,13 +242,13 @@ class PostgresDeliveries(PostgresAccounts):
 async def begin_ending(connection: asyncpg.Connection, project_id: str, now: int) -> None:
     """End the due deliveries of a webhook that was just removed, or make a note of those that are too many for now."""
     if await _end(connection, project_id, now, ENDED_AT_ONCE) == ENDED_AT_ONCE:
-        await connection.execute(sql.REMEMBER_ENDED_WEBHOOK, project_id, now)
+        await connection.execute(delivery_sql.REMEMBER_ENDED_WEBHOOK, project_id, now)
 
 
 async def _end(connection: asyncpg.Connection, project_id: str, ended_at: int, limit: int) -> int:
     """End due deliveries of a project that has no webhook; return how many were found, `limit` at most."""
     await connection.execute(_NO_SORT)
-    ended: int = await connection.fetchval(postgres_sql.END_DELIVERIES, ended_at, project_id, limit)
+    ended: int = await connection.fetchval(postgres_delivery_sql.END_DELIVERIES, ended_at, project_id, limit)
     return ended
 
 
@@ -251,6 +256,6 @@ async def _with_attempts(connection: asyncpg.Connection, rows: list[asyncpg.Reco
     """Return the records of rows of deliveries, with their attempts."""
     attempts: dict[str, list[asyncpg.Record]] = defaultdict(list)
     event_ids = [row[0] for row in rows]
-    for event_id, *attempt in await connection.fetch(postgres_sql.READ_ATTEMPTS, event_ids, ATTEMPTS_SHOWN):
+    for event_id, *attempt in await connection.fetch(postgres_delivery_sql.READ_ATTEMPTS, event_ids, ATTEMPTS_SHOWN):
         attempts[event_id].append(attempt)
     return [delivery_record_from(row, attempts[row[0]]) for row in rows]

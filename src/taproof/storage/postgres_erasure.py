@@ -7,7 +7,7 @@ from typing import Final
 
 import asyncpg
 
-from taproof.core.model import AuditEntry
+from taproof.core.accounts import AuditEntry
 from taproof.storage import erasure_sql
 from taproof.storage.erasure_protocol import ErasedPage, OpenedDay, OpenedPlace, opened_starts
 from taproof.storage.postgres_accounts import PostgresAccounts, add_entry
@@ -126,7 +126,7 @@ async def _forget_person(
         developer_id = await connection.fetchval(erasure_sql.FIND_PERSON, messenger_id)
     if developer_id is None:
         return 0
-    await connection.execute(erasure_sql.LOCK_PERSON, developer_id, messenger_id)
+    await connection.execute(erasure_sql.POSTGRES_LOCK_PERSON, developer_id, messenger_id)
     return len(await connection.fetch(erasure_sql.RENAME_PERSON, replacement, developer_id, messenger_id))
 
 

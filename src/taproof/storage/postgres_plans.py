@@ -2,8 +2,9 @@
 
 import asyncpg
 
-from taproof.core.model import AuditEntry, Plan, ProjectChanges
-from taproof.storage import plan_sql, postgres_sql
+from taproof.core.accounts import AuditEntry, Plan
+from taproof.core.model import ProjectChanges
+from taproof.storage import plan_sql, postgres_account_sql
 from taproof.storage.plan_protocol import Used
 from taproof.storage.postgres_accounts import PostgresAccounts, add_entry
 
@@ -34,4 +35,4 @@ class PostgresPlans(PostgresAccounts):
 async def hold_plan(connection: asyncpg.Connection, developer_id: str, changes: ProjectChanges) -> None:
     """Hold the developer before changes that their plan must allow: the next statement sees the plan that counts."""
     if changes.collect_phone:
-        await connection.execute(postgres_sql.HOLD_DEVELOPER, developer_id)
+        await connection.execute(postgres_account_sql.HOLD_DEVELOPER, developer_id)

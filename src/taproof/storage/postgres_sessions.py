@@ -5,15 +5,8 @@ from typing import Any, Final, NamedTuple
 import asyncpg
 
 from taproof.core.clock import MINUTE, Clock, day_number
-from taproof.core.model import (
-    ConsumedSession,
-    Event,
-    Identity,
-    NewSession,
-    PolledSession,
-    SessionKey,
-    Status,
-)
+from taproof.core.deliveries import Event
+from taproof.core.model import ConsumedSession, Identity, NewSession, PolledSession, SessionKey, Status
 from taproof.storage import postgres_sql
 from taproof.storage.coalesce import Coalescer
 from taproof.storage.postgres_listen import Announcer

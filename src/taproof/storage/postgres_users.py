@@ -2,7 +2,7 @@
 
 from taproof.core.clock import day_number
 from taproof.core.model import NamedProject, PhoneRequest, Session, SessionKey
-from taproof.storage import postgres_sql, sql
+from taproof.storage import postgres_sql, user_sql
 from taproof.storage.postgres_deliveries import PostgresDeliveries
 from taproof.storage.postgres_listing import list_sessions
 from taproof.storage.rows import phone_request_from, phone_request_values
@@ -13,14 +13,14 @@ class PostgresUsers(PostgresDeliveries):
     """The part of the store that users act on. See `storage.user_protocol.UserStorage`."""
 
     async def ask_for_phone(self, request: PhoneRequest) -> None:
-        await self._pool.fetch(sql.ASK_FOR_PHONE, *phone_request_values(request))
+        await self._pool.fetch(user_sql.ASK_FOR_PHONE, *phone_request_values(request))
 
     async def read_phone_request(self, key: SessionKey) -> PhoneRequest | None:
-        found = await self._pool.fetch(sql.READ_PHONE_REQUEST, *key)
+        found = await self._pool.fetch(user_sql.READ_PHONE_REQUEST, *key)
         return phone_request_from(found[0]) if found else None
 
     async def find_phone_request(self, messenger_id: str, bot_id: int, now: int) -> PhoneRequest | None:
-        found = await self._pool.find(sql.FIND_PHONE_REQUEST, messenger_id, bot_id, now)
+        found = await self._pool.find(user_sql.FIND_PHONE_REQUEST, messenger_id, bot_id, now)
         return phone_request_from(found[0]) if found else None
 
     async def purge_phone_requests(self, now: int, limit: int) -> int:
@@ -36,14 +36,14 @@ class PostgresUsers(PostgresDeliveries):
         return await list_sessions(self._pool, ids, None, None, limit, now, since=since, messenger_id=messenger_id)
 
     async def block_project(self, messenger_id: str, project_id: str, now: int) -> bool:
-        return bool(await self._pool.find(sql.BLOCK_PROJECT, messenger_id, project_id, now))
+        return bool(await self._pool.find(user_sql.BLOCK_PROJECT, messenger_id, project_id, now))
 
     async def unblock_project(self, messenger_id: str, project_id: str) -> bool:
-        return bool(await self._pool.find(sql.UNBLOCK_PROJECT, messenger_id, project_id))
+        return bool(await self._pool.find(user_sql.UNBLOCK_PROJECT, messenger_id, project_id))
 
     async def is_blocked(self, messenger_id: str, project_id: str) -> bool:
-        return bool(await self._pool.find(sql.IS_BLOCKED, messenger_id, project_id))
+        return bool(await self._pool.find(user_sql.IS_BLOCKED, messenger_id, project_id))
 
     async def list_blocks(self, messenger_id: str, limit: int, *, project_id: str | None = None) -> list[NamedProject]:
-        found = await self._pool.find(sql.LIST_BLOCKS, messenger_id, project_id, limit)
+        found = await self._pool.find(user_sql.LIST_BLOCKS, messenger_id, project_id, limit)
         return [NamedProject(*row) for row in found]

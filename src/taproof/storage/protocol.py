@@ -5,31 +5,20 @@ was changed. Times are milliseconds since the epoch.
 """
 
 import asyncio
-import sys
 from collections.abc import Callable, Sequence
 from typing import Final, Literal, Protocol
 
+from taproof.core.accounts import AuditEntry
+from taproof.core.deliveries import (
+    Event,
+)
 from taproof.core.model import (
-    NOBODY,
-    AccessToken,
-    Attempt,
-    AuditEntry,
-    ConsoleSession,
     ConsumedSession,
     DailyCounts,
     DailyUsers,
-    Delivery,
-    DeliveryRecord,
-    DeliveryState,
-    Developer,
-    Event,
-    EventType,
     Identity,
-    Invitation,
-    InvitationOutcome,
     NewSession,
     PageCursor,
-    PassedOver,
     PolledSession,
     Project,
     ProjectChanges,
@@ -38,30 +27,23 @@ from taproof.core.model import (
     SessionKey,
     SignInProject,
     Status,
-    TurnOffReason,
 )
+from taproof.storage.account_protocol import NO_LIMIT, AccountStorage
 from taproof.storage.bot_protocol import BotStorage
+from taproof.storage.delivery_protocol import DeliveryStorage
 from taproof.storage.erasure_protocol import ErasureStorage
 from taproof.storage.plan_protocol import PlanStorage
 from taproof.storage.sealed_protocol import SealedStorage
 from taproof.storage.user_protocol import UserStorage
 
 UpdateClaim = Literal["claimed", "in_progress", "done"]
-ATTEMPTS_SHOWN: Final = 50
-"""The latest attempts of a delivery that are kept: a schedule has nine, but an event may be sent again at will."""
-CONSOLE_SESSIONS_KEPT: Final = 50
-"""Console sessions of one developer that are kept: they are listed on one page, and signing in again is easy."""
-EXPIRED_TOKENS_KEPT: Final = 100
-"""Expired access tokens of one developer that are kept, for the list of them."""
-NO_LIMIT: Final = sys.maxsize
 NOTHING_COUNTS: Final = (1 << 31) - 1
 """A day that no session was created on or after."""
-ENDED_AT_ONCE: Final = 200
-"""Due deliveries that end in the very transaction that removes their webhook: 100,000 would hold up every other writer
-for seconds."""
 
 
-class Storage(UserStorage, SealedStorage, BotStorage, PlanStorage, ErasureStorage, Protocol):
+class Storage(
+    AccountStorage, UserStorage, BotStorage, PlanStorage, DeliveryStorage, ErasureStorage, SealedStorage, Protocol
+):
     """The store: SQLite on one machine, PostgreSQL for many.
 
     A method that takes an `entry` adds it to the audit log in the transaction of the change, if anything was changed.
@@ -95,119 +77,6 @@ class Storage(UserStorage, SealedStorage, BotStorage, PlanStorage, ErasureStorag
         A session may be missed or told twice, so callers look for themselves now and then. While `needed` is not
         set nobody is waiting, and the store may rest. Errors of the store are survived.
         """
-
-    # ---- developers and access tokens
-
-    async def create_developer(self, developer: Developer, *, entry: AuditEntry | None = None) -> bool:
-        """Store a developer; False when the e-mail address is taken (compared without case)."""
-
-    async def read_developer(self, email: str) -> Developer | None:
-        """Return the developer with this e-mail address (compared without case)."""
-
-    async def read_developer_by_messenger_id(self, messenger_id: str) -> Developer | None:
-        """Return the developer whom this messenger account signs in to the console."""
-
-    async def list_developers(self) -> list[Developer]:
-        """Return all developers, oldest first."""
-
-    async def create_access_token(
-        self, token: AccessToken, token_hash: bytes, *, limit: int = NO_LIMIT, entry: AuditEntry | None = None
-    ) -> bool:
-        """Store an access token under the SHA-256 of its plaintext.
-
-        False, and nothing stored, when the developer has `limit` tokens that have not expired when it is created. Of
-        those that have, the `EXPIRED_TOKENS_KEPT` that did so last stay.
-        """
-
-    async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
-        """Return the token with this hash and its developer, expired or not; None when unknown or revoked."""
-
-    async def touch_access_token(self, token_id: str, now: int) -> None:
-        """Write down that the token was used at `now`."""
-
-    async def list_access_tokens(self, developer_id: str) -> list[AccessToken]:
-        """Return a developer's tokens, newest first."""
-
-    async def delete_access_token(self, developer_id: str, token_id: str, *, entry: AuditEntry | None = None) -> bool:
-        """Revoke a token for good; False when this developer has no such token."""
-
-    # ---- invitations
-
-    async def create_invitation(
-        self, invitation: Invitation, code_hash: bytes, *, entry: AuditEntry | None = None
-    ) -> None:
-        """Store an invitation under the SHA-256 of its code.
-
-        It takes the place of all others for the same developer, or the same address, compared without case.
-        """
-
-    async def read_invitation(self, code_hash: bytes, now: int) -> Invitation | None:
-        """Return the invitation with this hash if its time is not over."""
-
-    async def list_invitations(self, now: int) -> list[Invitation]:
-        """Return the invitations with an e-mail address whose time is not over, newest first."""
-
-    async def delete_invitation(self, invitation_id: str, *, entry: AuditEntry | None = None) -> bool:
-        """Revoke an invitation; False when there is none."""
-
-    async def accept_invitation(
-        self, code_hash: bytes, developer: Developer, now: int, *, entry: AuditEntry | None = None
-    ) -> InvitationOutcome:
-        """Take up an invitation: store `developer`, or bind its messenger account to the one who is there already.
-
-        Of any number of callers one is "accepted", and then the invitation is gone, and with it all others for that
-        developer or that address, and those for a first developer: no older link can bind another account later. The
-        other callers change nothing, and leave theirs for another try. "not_first": it is for the first developer, and
-        there is one. "email_taken" and "identity_taken": another developer has that address or that messenger account.
-        Binding another account to a developer ends that developer's console sessions.
-
-        Args:
-            code_hash: the SHA-256 of the invitation's code.
-            developer: for an invitation with a `developer_id` the one with that id, whose messenger account is bound.
-            now: in ms.
-            entry: for the audit log.
-        """
-
-    # ---- the console's sessions
-
-    async def create_console_session(
-        self, session: ConsoleSession, token_hash: bytes, *, entry: AuditEntry | None = None
-    ) -> None:
-        """Store a console session under the SHA-256 of its cookie.
-
-        It ends those of the developer that were seen longest ago, so that `CONSOLE_SESSIONS_KEPT` are left.
-        """
-
-    async def read_console_session(
-        self, token_hash: bytes, now: int, idle_since: int
-    ) -> tuple[ConsoleSession, Developer] | None:
-        """Return the session with this hash and its developer.
-
-        None when it is unknown, was last seen at or before `idle_since`, or what it was signed in with does so no
-        longer: the access token was revoked or has expired at `now`, the developer has another messenger account.
-        """
-
-    async def touch_console_session(self, session_id: str, now: int) -> None:
-        """Write down that the session was seen at `now`."""
-
-    async def list_console_sessions(self, developer_id: str, now: int, idle_since: int) -> list[ConsoleSession]:
-        """Return a developer's sessions that `read_console_session` would return, newest first."""
-
-    async def delete_console_session(
-        self, developer_id: str, session_id: str, *, entry: AuditEntry | None = None
-    ) -> bool:
-        """End a session; False when this developer has no such session."""
-
-    async def delete_console_sessions(self, developer_id: str, *, entry: AuditEntry | None = None) -> int:
-        """End all sessions of a developer; return how many."""
-
-    # ---- the audit log
-
-    async def add_audit_entry(self, entry: AuditEntry) -> None:
-        """Add an entry of something that changed nothing in the store, such as that a secret was shown."""
-
-    async def list_audit_entries(self, developer_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
-        """Return entries of a developer's audit log, newest first, strictly after `before`."""
 
     # ---- projects
 
@@ -393,82 +262,6 @@ class Storage(UserStorage, SealedStorage, BotStorage, PlanStorage, ErasureStorag
 
     async def read_daily_users(self, developer_id: str, first_day: int) -> list[DailyUsers]:
         """Return distinct users per day over all projects of a developer, from `first_day` on."""
-
-    # ---- webhook events
-
-    async def claim_deliveries(
-        self, now: int, leased_until: int, limit: int, passed_over: PassedOver = NOBODY
-    ) -> list[Delivery]:
-        """Lease at most `limit` events that are due at `now` and that no living lease holds, oldest due first."""
-
-    async def release_deliveries(self, deliveries: Sequence[Delivery], now: int) -> None:
-        """Give up leases of events that nothing was sent of: they are due at once. Lost leases are passed over."""
-
-    async def finish_attempt(
-        self, delivery: Delivery, attempt: Attempt, state: DeliveryState, due_at: int, *, reached: bool = True
-    ) -> bool:
-        """Write down an attempt, and what becomes of its event: "due" again at `due_at`, or another state for good.
-
-        One that was delivered ends the time for which the endpoint has been failing; any other begins it, unless
-        `reached` is False: then nothing was tried. Of the event's attempts the latest `ATTEMPTS_SHOWN` are kept. False,
-        and nothing is changed, when the lease was lost to another worker, or the webhook was removed meanwhile.
-        """
-
-    async def turn_off_webhook(
-        self,
-        project_id: str,
-        webhook_url: str,
-        reason: TurnOffReason,
-        now: int,
-        failing_before: int | None,
-        *,
-        entry: AuditEntry | None = None,
-    ) -> bool:
-        """Empty a project's webhook URL, keep it and the reason for its developer to see, and end its due deliveries.
-
-        They end as `update_project` has it. False when the URL is another by now, or when `failing_before` is given and
-        the endpoint has not been failing since that time.
-        """
-
-    async def end_deliveries(self, limit: int) -> int:
-        """End at most `limit` due deliveries that were left when their webhook was removed.
-
-        Return how many. When it is 0 all of them have ended, or a later call goes on with them.
-        """
-
-    async def read_oldest_due(self, now: int) -> int | None:
-        """Return since when the event has been due that has waited longest at `now`; None when none is due."""
-
-    async def record_delivery(self, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
-        """Store an event with the one attempt that was made to send it; False when its project does not exist.
-
-        One that was delivered ends the time for which the endpoint has been failing; any other changes nothing there.
-        """
-
-    async def list_deliveries(
-        self,
-        project_id: str,
-        event_type: EventType | None,
-        state: DeliveryState | None,
-        before: PageCursor | None,
-        limit: int,
-    ) -> list[DeliveryRecord]:
-        """Return deliveries of a project with their attempts, newest event first, strictly after `before`."""
-
-    async def read_delivery(self, developer_id: str, event_id: str) -> DeliveryRecord | None:
-        """Return one delivery with its attempts; None when it is of none of this developer's projects."""
-
-    async def find_deliveries(self, project_id: str, created_at: int, session_id: str) -> list[DeliveryRecord]:
-        """Return the deliveries of the events of a session, which was decided at `created_at`, with their attempts."""
-
-    async def resend_delivery(
-        self, developer_id: str, event_id: str, now: int, *, entry: AuditEntry | None = None
-    ) -> bool:
-        """Make an event due at once, with the schedule of retries from its beginning.
-
-        One that a worker is sending at `now` is left alone. False when this developer has no such event, or its project
-        has no webhook URL.
-        """
 
     # ---- bot updates
 

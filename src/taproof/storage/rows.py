@@ -1,21 +1,13 @@
-"""Turns what `core.model` holds into the values of a statement, and rows back into it: the same for every driver."""
+"""Turns what `core/` holds into the values of a statement, and rows back into it: the same for every driver."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation
+from taproof.core.deliveries import Attempt, Delivery, DeliveryRecord, DeliveryState, Event
 from taproof.core.model import (
-    AccessToken,
-    Attempt,
-    AuditEntry,
-    ConsoleSession,
     ConsumedSession,
-    Delivery,
-    DeliveryRecord,
-    DeliveryState,
-    Developer,
-    Event,
     Identity,
-    Invitation,
     NewSession,
     PhoneRequest,
     Project,
@@ -37,7 +29,7 @@ def columns(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
 
 
 def developer_values(developer: Developer) -> tuple[Any, ...]:
-    """Return the values of `sql.CREATE_DEVELOPER`."""
+    """Return the values of `account_sql.CREATE_DEVELOPER`."""
     return (
         developer.id,
         developer.email,
@@ -51,13 +43,13 @@ def developer_values(developer: Developer) -> tuple[Any, ...]:
 
 
 def developer_from(row: Row) -> Developer:
-    """Return the developer of a row of `sql.READ_DEVELOPER` and its kin."""
+    """Return the developer of a row of `account_sql.READ_DEVELOPER` and its kin."""
     values = (*row[:4], bool(row[4]), *row[5:])
     return Developer(*values)
 
 
 def token_values(token: AccessToken, token_hash: bytes) -> tuple[Any, ...]:
-    """Return the values of `sql.CREATE_ACCESS_TOKEN`, but for the limit."""
+    """Return the values of `account_sql.CREATE_ACCESS_TOKEN`, but for the limit."""
     return (
         token.id,
         token.developer_id,
@@ -70,12 +62,12 @@ def token_values(token: AccessToken, token_hash: bytes) -> tuple[Any, ...]:
 
 
 def token_from(row: Row) -> tuple[AccessToken, Developer]:
-    """Return what a row of `sql.READ_ACCESS_TOKEN` holds."""
+    """Return what a row of `account_sql.READ_ACCESS_TOKEN` holds."""
     return AccessToken(*row[:7]), developer_from(row[7:])
 
 
 def invitation_values(invitation: Invitation, code_hash: bytes) -> tuple[Any, ...]:
-    """Return the values of `sql.CREATE_INVITATION`."""
+    """Return the values of `account_sql.CREATE_INVITATION`."""
     return (
         invitation.id,
         code_hash,
@@ -90,13 +82,13 @@ def invitation_values(invitation: Invitation, code_hash: bytes) -> tuple[Any, ..
 
 
 def invitation_from(row: Row) -> Invitation:
-    """Return the invitation of a row of `sql.READ_INVITATION` and its kin."""
+    """Return the invitation of a row of `account_sql.READ_INVITATION` and its kin."""
     values = (*row[:3], bool(row[3]), *row[4:])
     return Invitation(*values)
 
 
 def console_session_values(session: ConsoleSession, token_hash: bytes) -> tuple[Any, ...]:
-    """Return the values of `sql.CREATE_CONSOLE_SESSION`."""
+    """Return the values of `account_sql.CREATE_CONSOLE_SESSION`."""
     return (
         session.id,
         token_hash,
@@ -111,12 +103,12 @@ def console_session_values(session: ConsoleSession, token_hash: bytes) -> tuple[
 
 
 def console_session_from(row: Row) -> tuple[ConsoleSession, Developer]:
-    """Return what a row of `sql.READ_CONSOLE_SESSION` holds."""
+    """Return what a row of `account_sql.READ_CONSOLE_SESSION` holds."""
     return ConsoleSession(*row[:8]), developer_from(row[8:])
 
 
 def entry_values(entry: AuditEntry) -> tuple[Any, ...]:
-    """Return the values of `sql.ADD_AUDIT_ENTRY`."""
+    """Return the values of `account_sql.ADD_AUDIT_ENTRY`."""
     return (
         entry.id,
         entry.developer_id,
@@ -172,7 +164,7 @@ def identity_values(identity: Identity) -> tuple[str, str, str]:
 
 
 def event_values(event: Event) -> tuple[Any, ...]:
-    """Return the values of `sql.RECORD_EVENT`, but for the id of its session."""
+    """Return the values of `delivery_sql.RECORD_EVENT`, but for the id of its session."""
     return (event.id, event.type, event.sealed_body, event.created_at, event.project_id)
 
 
@@ -221,7 +213,7 @@ def new_session_values(session: NewSession, *, public: bool) -> tuple[Any, ...]:
 
 
 def phone_request_values(request: PhoneRequest) -> tuple[Any, ...]:
-    """Return the values of `sql.ASK_FOR_PHONE`."""
+    """Return the values of `user_sql.ASK_FOR_PHONE`."""
     return (
         *request.key,
         request.session_id,
@@ -234,12 +226,12 @@ def phone_request_values(request: PhoneRequest) -> tuple[Any, ...]:
 
 
 def phone_request_from(row: Row) -> PhoneRequest:
-    """Return the request of a row of `sql.READ_PHONE_REQUEST` and its kin."""
+    """Return the request of a row of `user_sql.READ_PHONE_REQUEST` and its kin."""
     return PhoneRequest(SessionKey(row[0], row[1]), *row[2:])
 
 
 def delivery_from(row: Row, leased_until: int) -> Delivery:
-    """Return the delivery of a row of `sql.CLAIM_DELIVERY` and its kin."""
+    """Return the delivery of a row of `delivery_sql.CLAIM_DELIVERY` and its kin."""
     event_id, event_type, project_id, sealed_body, created_at, attempts, schedule_start, *rest = row
     event = Event(event_id, event_type, project_id, sealed_body, created_at)
     developer_id, webhook_url, *secrets, failing_since = rest
@@ -249,13 +241,13 @@ def delivery_from(row: Row, leased_until: int) -> Delivery:
 
 
 def finish_values(delivery: Delivery, attempt: Attempt, state: DeliveryState, due_at: int) -> tuple[Any, ...]:
-    """Return the values of `sql.FINISH_ATTEMPT`."""
+    """Return the values of `delivery_sql.FINISH_ATTEMPT`."""
     finished_at = None if state == "due" else attempt.started_at + attempt.duration
     return (state, due_at, finished_at, delivery.event.id, delivery.leased_until)
 
 
 def attempt_values(event_id: str, attempt: Attempt) -> tuple[Any, ...]:
-    """Return the values of `sql.ADD_ATTEMPT`."""
+    """Return the values of `delivery_sql.ADD_ATTEMPT`."""
     return (
         event_id,
         attempt.number,
@@ -268,12 +260,12 @@ def attempt_values(event_id: str, attempt: Attempt) -> tuple[Any, ...]:
 
 
 def recorded_values(event: Event, attempt: Attempt, state: DeliveryState) -> tuple[Any, ...]:
-    """Return the values of `sql.RECORD_DELIVERY`."""
+    """Return the values of `delivery_sql.RECORD_DELIVERY`."""
     finished_at = attempt.started_at + attempt.duration
     return (event.id, event.type, event.sealed_body, event.created_at, state, finished_at, event.project_id)
 
 
 def delivery_record_from(row: Row, attempts: Iterable[Row]) -> DeliveryRecord:
-    """Return the record of a row of `sql.READ_DELIVERY` and its kin, with rows of `sql.READ_ATTEMPTS`, latest first."""
+    """Return the record of a row of `READ_DELIVERY` or its kin, with rows of `READ_ATTEMPTS`, latest first."""
     values = (*row, tuple(Attempt(*each) for each in attempts)[::-1])
     return DeliveryRecord(*values)

@@ -1,5 +1,4 @@
 """The columns that hold sealed values, and the statements that walk and replace them, for both stores."""
-# ruff: noqa: S608 — built from the constants below only.
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple

@@ -7,13 +7,13 @@ from typing import Literal, Self
 
 import apsw
 
+from taproof.core.accounts import AuditEntry
 from taproof.core.clock import Clock
+from taproof.core.deliveries import Event
 from taproof.core.model import (
-    AuditEntry,
     ConsumedSession,
     DailyCounts,
     DailyUsers,
-    Event,
     Identity,
     NewSession,
     PageCursor,
@@ -26,9 +26,11 @@ from taproof.core.model import (
     SignInProject,
     Status,
 )
-from taproof.storage import decisions, plan_sql, sql, sqlite_listing, user_counts
+from taproof.storage import decisions, delivery_sql, plan_sql, sql, sqlite_listing, user_counts, user_sql
+from taproof.storage.account_protocol import NO_LIMIT
+from taproof.storage.delivery_protocol import ENDED_AT_ONCE
 from taproof.storage.group_commit import rows
-from taproof.storage.protocol import ENDED_AT_ONCE, NO_LIMIT, NOTHING_COUNTS, UpdateClaim
+from taproof.storage.protocol import NOTHING_COUNTS, UpdateClaim
 from taproof.storage.rows import (
     change_values,
     consumed_from,
@@ -133,12 +135,12 @@ class SqliteStorage(SqliteUsers, SqliteSealed, SqliteBots, SqlitePlans, SqliteEr
         owned = (developer_id, project_id)
 
         def write(connection: apsw.Connection) -> Project | Literal["later"] | None:
-            if changes.webhook_url and rows(connection, sql.FIND_ENDED_WEBHOOK, owned):
+            if changes.webhook_url and rows(connection, delivery_sql.FIND_ENDED_WEBHOOK, owned):
                 return "later"
             if not rows(connection, sql.UPDATE_PROJECT, (*change_values(changes), *owned)):
                 return None
             if changes.webhook_url is not None:
-                connection.execute(sql.FORGET_ENDPOINT, (project_id,))
+                connection.execute(delivery_sql.FORGET_ENDPOINT, (project_id,))
             if changes.webhook_url == "":
                 begin_ending(connection, project_id, now)
             if changes != ProjectChanges():
@@ -147,7 +149,7 @@ class SqliteStorage(SqliteUsers, SqliteSealed, SqliteBots, SqlitePlans, SqliteEr
 
         project: Project | Literal["later"] | None = await self._writer.run(write)
         while project == "later":
-            await self._end_more(sql.FIND_ENDED_WEBHOOK, owned, ENDED_AT_ONCE)
+            await self._end_more(delivery_sql.FIND_ENDED_WEBHOOK, owned, ENDED_AT_ONCE)
             project = await self._writer.run(write)
         return project
 
@@ -217,8 +219,8 @@ class SqliteStorage(SqliteUsers, SqliteSealed, SqliteBots, SqlitePlans, SqliteEr
             erased += user_counts.erase_users(connection, developer_id, project_id, limit // 5 + 1)
             if erased == 0:
                 connection.execute(sql.ERASE_DAILY_COUNTS, (project_id,))
-                connection.execute(sql.FORGET_ENDPOINT, (project_id,))
-                connection.execute(sql.ERASE_BLOCKS, (project_id,))
+                connection.execute(delivery_sql.FORGET_ENDPOINT, (project_id,))
+                connection.execute(user_sql.ERASE_BLOCKS, (project_id,))
                 connection.execute(sql.FORGET_DELETED_PROJECT, (project_id,))
                 erased = 1
             return erased
@@ -270,7 +272,7 @@ class SqliteStorage(SqliteUsers, SqliteSealed, SqliteBots, SqlitePlans, SqliteEr
                 self._tally.add("confirmed", project_id, key.day)
                 decisions.record(connection, key)
                 user_counts.count_user(connection, developer_id, project_id, identity.messenger_id, key.day)
-                connection.execute(sql.RECORD_EVENT, (session_id, *event_values(event)))
+                connection.execute(delivery_sql.RECORD_EVENT, (session_id, *event_values(event)))
             return bool(found)
 
         return bool(await self._writer.run(write))
@@ -281,7 +283,7 @@ class SqliteStorage(SqliteUsers, SqliteSealed, SqliteBots, SqlitePlans, SqliteEr
             for project_id, session_id in found:
                 self._tally.add("cancelled", project_id, key.day)
                 decisions.record(connection, key)
-                connection.execute(sql.RECORD_EVENT, (session_id, *event_values(event)))
+                connection.execute(delivery_sql.RECORD_EVENT, (session_id, *event_values(event)))
             return bool(found)
 
         return bool(await self._writer.run(write))

@@ -4,9 +4,9 @@ from typing import Any
 
 import apsw
 
+from taproof.core.accounts import AuditEntry
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import AuditEntry
-from taproof.storage import sql
+from taproof.storage import account_sql
 from taproof.storage.group_commit import GroupCommit, rows
 from taproof.storage.rows import entry_values
 from taproof.storage.tally import Tally
@@ -44,4 +44,4 @@ class SqliteAccess:
 def add_entry(connection: apsw.Connection, entry: AuditEntry | None) -> None:
     """Add an entry to the audit log, in the transaction of the change that it tells of."""
     if entry is not None:
-        connection.execute(sql.ADD_AUDIT_ENTRY, entry_values(entry))
+        connection.execute(account_sql.ADD_AUDIT_ENTRY, entry_values(entry))

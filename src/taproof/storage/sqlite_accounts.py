@@ -4,18 +4,11 @@ from typing import Final
 
 import apsw
 
-from taproof.core.model import (
-    AccessToken,
-    AuditEntry,
-    ConsoleSession,
-    Developer,
-    Invitation,
-    InvitationOutcome,
-    PageCursor,
-)
-from taproof.storage import sql
+from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation, InvitationOutcome
+from taproof.core.model import PageCursor
+from taproof.storage import account_sql, sql
+from taproof.storage.account_protocol import CONSOLE_SESSIONS_KEPT, EXPIRED_TOKENS_KEPT, NO_LIMIT
 from taproof.storage.group_commit import rows
-from taproof.storage.protocol import CONSOLE_SESSIONS_KEPT, EXPIRED_TOKENS_KEPT, NO_LIMIT
 from taproof.storage.rows import (
     console_session_from,
     console_session_values,
@@ -37,18 +30,18 @@ class SqliteAccounts(SqliteAccess):
     # ---- developers and access tokens
 
     async def create_developer(self, developer: Developer, *, entry: AuditEntry | None = None) -> bool:
-        return bool(await self._write(sql.CREATE_DEVELOPER, developer_values(developer), entry))
+        return bool(await self._write(account_sql.CREATE_DEVELOPER, developer_values(developer), entry))
 
     async def read_developer(self, email: str) -> Developer | None:
-        found = self._read(sql.READ_DEVELOPER, (email.lower(),))
+        found = self._read(account_sql.READ_DEVELOPER, (email.lower(),))
         return developer_from(found[0]) if found else None
 
     async def read_developer_by_messenger_id(self, messenger_id: str) -> Developer | None:
-        found = self._read(sql.READ_DEVELOPER_BY_MESSENGER_ID, (messenger_id,))
+        found = self._read(account_sql.READ_DEVELOPER_BY_MESSENGER_ID, (messenger_id,))
         return developer_from(found[0]) if found else None
 
     async def list_developers(self) -> list[Developer]:
-        return [developer_from(row) for row in self._read(sql.LIST_DEVELOPERS, ())]
+        return [developer_from(row) for row in self._read(account_sql.LIST_DEVELOPERS, ())]
 
     async def create_access_token(
         self, token: AccessToken, token_hash: bytes, *, limit: int = NO_LIMIT, entry: AuditEntry | None = None
@@ -56,26 +49,26 @@ class SqliteAccounts(SqliteAccess):
         outdated = (token.developer_id, token.created_at, EXPIRED_TOKENS_KEPT)
 
         def write(connection: apsw.Connection) -> bool:
-            if not rows(connection, sql.CREATE_ACCESS_TOKEN, (*token_values(token, token_hash), limit)):
+            if not rows(connection, account_sql.CREATE_ACCESS_TOKEN, (*token_values(token, token_hash), limit)):
                 return False
-            connection.execute(sql.ERASE_EXPIRED_TOKENS, outdated)
+            connection.execute(account_sql.ERASE_EXPIRED_TOKENS, outdated)
             add_entry(connection, entry)
             return True
 
         return bool(await self._writer.run(write))
 
     async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
-        found = self._read(sql.READ_ACCESS_TOKEN, (token_hash,))
+        found = self._read(account_sql.READ_ACCESS_TOKEN, (token_hash,))
         return token_from(found[0]) if found else None
 
     async def touch_access_token(self, token_id: str, now: int) -> None:
-        await self._write(sql.TOUCH_ACCESS_TOKEN, (now, token_id))
+        await self._write(account_sql.TOUCH_ACCESS_TOKEN, (now, token_id))
 
     async def list_access_tokens(self, developer_id: str) -> list[AccessToken]:
-        return [AccessToken(*row) for row in self._read(sql.LIST_ACCESS_TOKENS, (developer_id,))]
+        return [AccessToken(*row) for row in self._read(account_sql.LIST_ACCESS_TOKENS, (developer_id,))]
 
     async def delete_access_token(self, developer_id: str, token_id: str, *, entry: AuditEntry | None = None) -> bool:
-        return bool(await self._write(sql.DELETE_ACCESS_TOKEN, (developer_id, token_id), entry))
+        return bool(await self._write(account_sql.DELETE_ACCESS_TOKEN, (developer_id, token_id), entry))
 
     # ---- invitations
 
@@ -83,22 +76,22 @@ class SqliteAccounts(SqliteAccess):
         self, invitation: Invitation, code_hash: bytes, *, entry: AuditEntry | None = None
     ) -> None:
         def write(connection: apsw.Connection) -> None:
-            rows(connection, sql.CREATE_INVITATION, invitation_values(invitation, code_hash))
+            rows(connection, account_sql.CREATE_INVITATION, invitation_values(invitation, code_hash))
             others = (invitation.id, invitation.developer_id, invitation.email)
-            connection.execute(sql.REPLACE_INVITATIONS, others)
+            connection.execute(account_sql.REPLACE_INVITATIONS, others)
             add_entry(connection, entry)
 
         await self._writer.run(write)
 
     async def read_invitation(self, code_hash: bytes, now: int) -> Invitation | None:
-        found = self._read(sql.READ_INVITATION, (code_hash, now))
+        found = self._read(account_sql.READ_INVITATION, (code_hash, now))
         return invitation_from(found[0]) if found else None
 
     async def list_invitations(self, now: int) -> list[Invitation]:
-        return [invitation_from(row) for row in self._read(sql.LIST_INVITATIONS, (now,))]
+        return [invitation_from(row) for row in self._read(account_sql.LIST_INVITATIONS, (now,))]
 
     async def delete_invitation(self, invitation_id: str, *, entry: AuditEntry | None = None) -> bool:
-        return bool(await self._write(sql.DELETE_INVITATION, (invitation_id,), entry))
+        return bool(await self._write(account_sql.DELETE_INVITATION, (invitation_id,), entry))
 
     async def accept_invitation(
         self, code_hash: bytes, developer: Developer, now: int, *, entry: AuditEntry | None = None
@@ -106,7 +99,7 @@ class SqliteAccounts(SqliteAccess):
         judged = (developer.email.lower(), developer.messenger_id, code_hash, now)
 
         def write(connection: apsw.Connection) -> InvitationOutcome:
-            found = rows(connection, sql.JUDGE_INVITATION, judged)
+            found = rows(connection, account_sql.JUDGE_INVITATION, judged)
             if not found:
                 return "gone"
             outcome: InvitationOutcome
@@ -114,12 +107,14 @@ class SqliteAccounts(SqliteAccess):
             if outcome != "accepted":
                 return outcome
             if bound_id is None:
-                connection.execute(sql.CREATE_DEVELOPER, developer_values(developer))
+                connection.execute(account_sql.CREATE_DEVELOPER, developer_values(developer))
             else:
-                connection.execute(sql.BIND_IDENTITY, (developer.messenger_id, developer.messenger_name, bound_id))
+                connection.execute(
+                    account_sql.BIND_IDENTITY, (developer.messenger_id, developer.messenger_name, bound_id)
+                )
                 if not is_bound:
-                    connection.execute(sql.DELETE_CONSOLE_SESSIONS, (bound_id,))
-            connection.execute(sql.SETTLE_INVITATIONS, (invitation_id, developer.id, developer.email))
+                    connection.execute(account_sql.DELETE_CONSOLE_SESSIONS, (bound_id,))
+            connection.execute(account_sql.SETTLE_INVITATIONS, (invitation_id, developer.id, developer.email))
             add_entry(connection, entry)
             return outcome
 
@@ -135,9 +130,9 @@ class SqliteAccounts(SqliteAccess):
         self, session: ConsoleSession, token_hash: bytes, *, entry: AuditEntry | None = None
     ) -> None:
         def write(connection: apsw.Connection) -> None:
-            rows(connection, sql.CREATE_CONSOLE_SESSION, console_session_values(session, token_hash))
+            rows(connection, account_sql.CREATE_CONSOLE_SESSION, console_session_values(session, token_hash))
             others = (session.developer_id, session.id, CONSOLE_SESSIONS_KEPT - 1)
-            connection.execute(sql.TRIM_CONSOLE_SESSIONS, others)
+            connection.execute(account_sql.TRIM_CONSOLE_SESSIONS, others)
             add_entry(connection, entry)
 
         await self._writer.run(write)
@@ -145,23 +140,23 @@ class SqliteAccounts(SqliteAccess):
     async def read_console_session(
         self, token_hash: bytes, now: int, idle_since: int
     ) -> tuple[ConsoleSession, Developer] | None:
-        found = self._read(sql.READ_CONSOLE_SESSION, (token_hash, idle_since, now))
+        found = self._read(account_sql.READ_CONSOLE_SESSION, (token_hash, idle_since, now))
         return console_session_from(found[0]) if found else None
 
     async def touch_console_session(self, session_id: str, now: int) -> None:
-        await self._write(sql.TOUCH_CONSOLE_SESSION, (now, session_id))
+        await self._write(account_sql.TOUCH_CONSOLE_SESSION, (now, session_id))
 
     async def list_console_sessions(self, developer_id: str, now: int, idle_since: int) -> list[ConsoleSession]:
-        found = self._read(sql.LIST_CONSOLE_SESSIONS, (developer_id, idle_since, now))
+        found = self._read(account_sql.LIST_CONSOLE_SESSIONS, (developer_id, idle_since, now))
         return [ConsoleSession(*row) for row in found]
 
     async def delete_console_session(
         self, developer_id: str, session_id: str, *, entry: AuditEntry | None = None
     ) -> bool:
-        return bool(await self._write(sql.DELETE_CONSOLE_SESSION, (developer_id, session_id), entry))
+        return bool(await self._write(account_sql.DELETE_CONSOLE_SESSION, (developer_id, session_id), entry))
 
     async def delete_console_sessions(self, developer_id: str, *, entry: AuditEntry | None = None) -> int:
-        return len(await self._write(sql.DELETE_CONSOLE_SESSIONS, (developer_id,), entry))
+        return len(await self._write(account_sql.DELETE_CONSOLE_SESSIONS, (developer_id,), entry))
 
     async def purge_console_access(self, now: int, idle_since: int, limit: int) -> int:
         # A write waits for the disk: it is not begun when there is nothing.
@@ -182,5 +177,5 @@ class SqliteAccounts(SqliteAccess):
         await self._writer.run(lambda connection: add_entry(connection, entry))
 
     async def list_audit_entries(self, developer_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
-        found = self._read(sql.LIST_AUDIT_ENTRIES, (developer_id, *(before or _NEWEST), limit))
+        found = self._read(account_sql.LIST_AUDIT_ENTRIES, (developer_id, *(before or _NEWEST), limit))
         return [AuditEntry(*row) for row in found]

@@ -2,7 +2,8 @@
 
 import apsw
 
-from taproof.core.model import AuditEntry, ProjectBot
+from taproof.core.accounts import AuditEntry
+from taproof.core.model import ProjectBot
 from taproof.storage import bot_sql
 from taproof.storage.bot_protocol import BotSetting
 from taproof.storage.group_commit import rows

@@ -8,22 +8,21 @@ from typing import Any, Final, get_args
 
 import apsw
 
-from taproof.core.model import (
+from taproof.core.accounts import AuditEntry
+from taproof.core.deliveries import (
     NOBODY,
     Attempt,
-    AuditEntry,
     Delivery,
     DeliveryRecord,
     DeliveryState,
     Event,
     EventType,
-    PageCursor,
     PassedOver,
-    TurnOffReason,
 )
-from taproof.storage import sql
+from taproof.core.model import PageCursor, TurnOffReason
+from taproof.storage import delivery_sql
+from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN, ENDED_AT_ONCE
 from taproof.storage.group_commit import rows
-from taproof.storage.protocol import ATTEMPTS_SHOWN, ENDED_AT_ONCE
 from taproof.storage.rows import attempt_values, delivery_from, delivery_record_from, finish_values, recorded_values
 from taproof.storage.sqlite_access import add_entry
 from taproof.storage.sqlite_accounts import SqliteAccounts
@@ -38,12 +37,14 @@ class SqliteDeliveries(SqliteAccounts):
         self, now: int, leased_until: int, limit: int, passed_over: PassedOver = NOBODY
     ) -> list[Delivery]:
         # What may be claimed is looked for outside the transaction, which holds up other writers.
-        due = self._read(sql.FIND_DUE, (now, *(json.dumps(list(each)) for each in passed_over), limit))
+        due = self._read(delivery_sql.FIND_DUE, (now, *(json.dumps(list(each)) for each in passed_over), limit))
         if not due:
             return []
 
         def write(connection: apsw.Connection) -> list[Delivery]:
-            found = [rows(connection, sql.CLAIM_DELIVERY, (leased_until, event_id, now)) for (event_id,) in due]
+            found = [
+                rows(connection, delivery_sql.CLAIM_DELIVERY, (leased_until, event_id, now)) for (event_id,) in due
+            ]
             return [delivery_from(row, leased_until) for claimed in found for row in claimed]
 
         deliveries: list[Delivery] = await self._writer.run(write)
@@ -52,7 +53,7 @@ class SqliteDeliveries(SqliteAccounts):
     async def release_deliveries(self, deliveries: Sequence[Delivery], now: int) -> None:
         def write(connection: apsw.Connection) -> None:
             for each in deliveries:
-                connection.execute(sql.RELEASE_DELIVERY, (now, each.event.id, each.leased_until))
+                connection.execute(delivery_sql.RELEASE_DELIVERY, (now, each.event.id, each.leased_until))
 
         if deliveries:
             await self._writer.run(write)
@@ -61,15 +62,17 @@ class SqliteDeliveries(SqliteAccounts):
         self, delivery: Delivery, attempt: Attempt, state: DeliveryState, due_at: int, *, reached: bool = True
     ) -> bool:
         def write(connection: apsw.Connection) -> bool:
-            finished = rows(connection, sql.FINISH_ATTEMPT, finish_values(delivery, attempt, state, due_at))
+            finished = rows(connection, delivery_sql.FINISH_ATTEMPT, finish_values(delivery, attempt, state, due_at))
             for (project_id,) in finished:
-                connection.execute(sql.ADD_ATTEMPT, attempt_values(delivery.event.id, attempt))
+                connection.execute(delivery_sql.ADD_ATTEMPT, attempt_values(delivery.event.id, attempt))
                 if attempt.number > ATTEMPTS_SHOWN:
-                    connection.execute(sql.ERASE_ATTEMPTS, (delivery.event.id, attempt.number - ATTEMPTS_SHOWN))
+                    connection.execute(
+                        delivery_sql.ERASE_ATTEMPTS, (delivery.event.id, attempt.number - ATTEMPTS_SHOWN)
+                    )
                 if state == "delivered":
-                    connection.execute(sql.ENDPOINT_WORKS, (project_id,))
+                    connection.execute(delivery_sql.ENDPOINT_WORKS, (project_id,))
                 elif reached:
-                    connection.execute(sql.ENDPOINT_FAILS, (project_id, attempt.started_at))
+                    connection.execute(delivery_sql.ENDPOINT_FAILS, (project_id, attempt.started_at))
             return bool(finished)
 
         return bool(await self._writer.run(write))
@@ -85,9 +88,9 @@ class SqliteDeliveries(SqliteAccounts):
         entry: AuditEntry | None = None,
     ) -> bool:
         def write(connection: apsw.Connection) -> bool:
-            if not rows(connection, sql.EMPTY_WEBHOOK_URL, (project_id, webhook_url, failing_before)):
+            if not rows(connection, delivery_sql.EMPTY_WEBHOOK_URL, (project_id, webhook_url, failing_before)):
                 return False
-            connection.execute(sql.TURN_OFF_ENDPOINT, (project_id, now, reason, webhook_url))
+            connection.execute(delivery_sql.TURN_OFF_ENDPOINT, (project_id, now, reason, webhook_url))
             begin_ending(connection, project_id, now)
             add_entry(connection, entry)
             return True
@@ -95,7 +98,7 @@ class SqliteDeliveries(SqliteAccounts):
         return bool(await self._writer.run(write))
 
     async def end_deliveries(self, limit: int) -> int:
-        return await self._end_more(sql.NEXT_ENDED_WEBHOOK, (), limit)
+        return await self._end_more(delivery_sql.NEXT_ENDED_WEBHOOK, (), limit)
 
     async def _end_more(self, find: str, values: tuple[Any, ...], limit: int) -> int:
         """Go on with the ending that a statement finds, if any."""
@@ -105,24 +108,24 @@ class SqliteDeliveries(SqliteAccounts):
         def write(connection: apsw.Connection) -> int:
             ended = 0
             for project_id, ended_at in rows(connection, find, values):
-                ended = len(rows(connection, sql.END_DELIVERIES, (ended_at, project_id, limit)))
+                ended = len(rows(connection, delivery_sql.END_DELIVERIES, (ended_at, project_id, limit)))
                 if ended < limit:
-                    connection.execute(sql.FORGET_ENDED_WEBHOOK, (project_id,))
+                    connection.execute(delivery_sql.FORGET_ENDED_WEBHOOK, (project_id,))
             return ended
 
         return int(await self._writer.run(write))
 
     async def read_oldest_due(self, now: int) -> int | None:
-        found = self._read(sql.READ_OLDEST_DUE, (now,))
+        found = self._read(delivery_sql.READ_OLDEST_DUE, (now,))
         return found[0][0] if found else None
 
     async def record_delivery(self, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
         def write(connection: apsw.Connection) -> bool:
-            if not rows(connection, sql.RECORD_DELIVERY, recorded_values(event, attempt, state)):
+            if not rows(connection, delivery_sql.RECORD_DELIVERY, recorded_values(event, attempt, state)):
                 return False
-            connection.execute(sql.ADD_ATTEMPT, attempt_values(event.id, attempt))
+            connection.execute(delivery_sql.ADD_ATTEMPT, attempt_values(event.id, attempt))
             if state == "delivered":
-                connection.execute(sql.ENDPOINT_WORKS, (event.project_id,))
+                connection.execute(delivery_sql.ENDPOINT_WORKS, (event.project_id,))
             return True
 
         return bool(await self._writer.run(write))
@@ -155,14 +158,14 @@ class SqliteDeliveries(SqliteAccounts):
     ) -> Iterator[tuple[Any, ...]]:
         """Yield the events of a project in one state and of one type, newest first, reading little more than needed."""
         for limit in itertools.chain((1, 8, 64), itertools.repeat(200)):
-            found = self._read(sql.LIST_DELIVERIES, (project_id, state, event_type, *below, limit))
+            found = self._read(delivery_sql.LIST_DELIVERIES, (project_id, state, event_type, *below, limit))
             yield from found
             if len(found) < limit:
                 return
             below = PageCursor(found[-1][3], found[-1][0])
 
     async def read_delivery(self, developer_id: str, event_id: str) -> DeliveryRecord | None:
-        found = self._read(sql.READ_DELIVERY, (developer_id, event_id))
+        found = self._read(delivery_sql.READ_DELIVERY, (developer_id, event_id))
         return self._with_attempts(found[0]) if found else None
 
     async def find_deliveries(self, project_id: str, created_at: int, session_id: str) -> list[DeliveryRecord]:
@@ -173,21 +176,23 @@ class SqliteDeliveries(SqliteAccounts):
                 self._with_attempts(row)
                 for state in get_args(DeliveryState)
                 for event_type in get_args(EventType)
-                for row in self._read(sql.FIND_DELIVERIES, (project_id, state, event_type, created_at, session_id))
+                for row in self._read(
+                    delivery_sql.FIND_DELIVERIES, (project_id, state, event_type, created_at, session_id)
+                )
             ]
         finally:
             self._read("COMMIT", ())
 
     def _with_attempts(self, row: tuple[Any, ...]) -> DeliveryRecord:
-        return delivery_record_from(row, self._read(sql.READ_ATTEMPTS, (row[0], ATTEMPTS_SHOWN)))
+        return delivery_record_from(row, self._read(delivery_sql.READ_ATTEMPTS, (row[0], ATTEMPTS_SHOWN)))
 
     async def resend_delivery(
         self, developer_id: str, event_id: str, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
         def write(connection: apsw.Connection) -> bool:
-            if not rows(connection, sql.FIND_RESENDABLE, (developer_id, event_id)):
+            if not rows(connection, delivery_sql.FIND_RESENDABLE, (developer_id, event_id)):
                 return False
-            if rows(connection, sql.RESEND_DELIVERY, (now, event_id)):
+            if rows(connection, delivery_sql.RESEND_DELIVERY, (now, event_id)):
                 add_entry(connection, entry)
             return True
 
@@ -196,5 +201,5 @@ class SqliteDeliveries(SqliteAccounts):
 
 def begin_ending(connection: apsw.Connection, project_id: str, now: int) -> None:
     """End the due deliveries of a webhook that was just removed, or make a note of those that are too many for now."""
-    if len(rows(connection, sql.END_DELIVERIES, (now, project_id, ENDED_AT_ONCE))) == ENDED_AT_ONCE:
-        connection.execute(sql.REMEMBER_ENDED_WEBHOOK, (project_id, now))
+    if len(rows(connection, delivery_sql.END_DELIVERIES, (now, project_id, ENDED_AT_ONCE))) == ENDED_AT_ONCE:
+        connection.execute(delivery_sql.REMEMBER_ENDED_WEBHOOK, (project_id, now))

@@ -6,8 +6,8 @@ from typing import Final
 
 import apsw
 
+from taproof.core.accounts import AuditEntry
 from taproof.core.clock import DAY
-from taproof.core.model import AuditEntry
 from taproof.storage import erasure_sql
 from taproof.storage.erasure_protocol import ErasedPage, OpenedDay, OpenedPlace, opened_starts
 from taproof.storage.group_commit import rows

@@ -2,7 +2,7 @@
 
 import apsw
 
-from taproof.core.model import AuditEntry, Plan
+from taproof.core.accounts import AuditEntry, Plan
 from taproof.storage import plan_sql
 from taproof.storage.group_commit import rows
 from taproof.storage.plan_protocol import Used

@@ -3,8 +3,9 @@
 import apsw
 
 from taproof.core.clock import Clock
-from taproof.core.model import Event, NamedProject, PhoneRequest, Session, SessionKey, Status
-from taproof.storage import decisions, sql
+from taproof.core.deliveries import Event
+from taproof.core.model import NamedProject, PhoneRequest, Session, SessionKey, Status
+from taproof.storage import decisions, delivery_sql, sql, user_sql
 from taproof.storage.group_commit import rows
 from taproof.storage.rows import event_values, phone_request_from, phone_request_values
 from taproof.storage.sqlite_deliveries import SqliteDeliveries
@@ -24,20 +25,20 @@ class SqliteUsers(SqliteDeliveries):
         return now if self._clock is None else max(now, self._clock())
 
     async def ask_for_phone(self, request: PhoneRequest) -> None:
-        await self._write(sql.ASK_FOR_PHONE, phone_request_values(request))
+        await self._write(user_sql.ASK_FOR_PHONE, phone_request_values(request))
 
     async def read_phone_request(self, key: SessionKey) -> PhoneRequest | None:
-        found = self._read(sql.READ_PHONE_REQUEST, key)
+        found = self._read(user_sql.READ_PHONE_REQUEST, key)
         return phone_request_from(found[0]) if found else None
 
     async def find_phone_request(self, messenger_id: str, bot_id: int, now: int) -> PhoneRequest | None:
-        found = self._read(sql.FIND_PHONE_REQUEST, (messenger_id, bot_id, now))
+        found = self._read(user_sql.FIND_PHONE_REQUEST, (messenger_id, bot_id, now))
         return phone_request_from(found[0]) if found else None
 
     async def purge_phone_requests(self, now: int, limit: int) -> int:
-        if not self._read(sql.ANY_OLD_PHONE_REQUEST, (now,)):
+        if not self._read(user_sql.ANY_OLD_PHONE_REQUEST, (now,)):
             return 0
-        return len(await self._write(sql.PURGE_PHONE_REQUESTS, (now, limit)))
+        return len(await self._write(user_sql.PURGE_PHONE_REQUESTS, (now, limit)))
 
     async def report_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Status | None:
         def write(connection: apsw.Connection) -> Status | None:
@@ -48,7 +49,7 @@ class SqliteUsers(SqliteDeliveries):
             connection.execute(sql.COUNT_REPORTED, (project_id, key.day, int(status == "cancelled")))
             if status == "cancelled":
                 decisions.record(connection, key)
-                connection.execute(sql.RECORD_EVENT, (session_id, *event_values(event)))
+                connection.execute(delivery_sql.RECORD_EVENT, (session_id, *event_values(event)))
             else:
                 connection.execute(sql.END_CONFIRMED_EVENT, (now, project_id, confirmed_at, session_id))
             reported: Status = status
@@ -62,17 +63,17 @@ class SqliteUsers(SqliteDeliveries):
     ) -> list[Session]:
         ids = [project_id] if project_id is not None else []
         if project_id is None:
-            ids = [row[0] for row in self._read(sql.LIST_PROJECTS_OF_USER, (messenger_id, PROJECTS_OF_USER))]
+            ids = [row[0] for row in self._read(user_sql.LIST_PROJECTS_OF_USER, (messenger_id, PROJECTS_OF_USER))]
         return list_sessions(self._read, ids, None, None, limit, now, since=since, messenger_id=messenger_id)
 
     async def block_project(self, messenger_id: str, project_id: str, now: int) -> bool:
-        return bool(await self._write(sql.BLOCK_PROJECT, (messenger_id, project_id, now)))
+        return bool(await self._write(user_sql.BLOCK_PROJECT, (messenger_id, project_id, now)))
 
     async def unblock_project(self, messenger_id: str, project_id: str) -> bool:
-        return bool(await self._write(sql.UNBLOCK_PROJECT, (messenger_id, project_id)))
+        return bool(await self._write(user_sql.UNBLOCK_PROJECT, (messenger_id, project_id)))
 
     async def is_blocked(self, messenger_id: str, project_id: str) -> bool:
-        return bool(self._read(sql.IS_BLOCKED, (messenger_id, project_id)))
+        return bool(self._read(user_sql.IS_BLOCKED, (messenger_id, project_id)))
 
     async def list_blocks(self, messenger_id: str, limit: int, *, project_id: str | None = None) -> list[NamedProject]:
-        return [NamedProject(*row) for row in self._read(sql.LIST_BLOCKS, (messenger_id, project_id, limit))]
+        return [NamedProject(*row) for row in self._read(user_sql.LIST_BLOCKS, (messenger_id, project_id, limit))]

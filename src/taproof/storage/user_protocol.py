@@ -2,7 +2,8 @@
 
 from typing import Final, Protocol
 
-from taproof.core.model import Event, NamedProject, PhoneRequest, Session, SessionKey, Status
+from taproof.core.deliveries import Event
+from taproof.core.model import NamedProject, PhoneRequest, Session, SessionKey, Status
 
 PROJECTS_OF_USER: Final = 200
 """Projects of one account that its sign-ins are looked for in: what a list costs grows with them alone."""

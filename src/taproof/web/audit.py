@@ -5,8 +5,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, Field
 
+from taproof.core.accounts import AuditAction, AuditEntry, Via
 from taproof.core.clock import iso8601
-from taproof.core.model import AuditAction, AuditEntry, Via
 from taproof.service.audit import AuditPage
 from taproof.web.schemas import Time
 

@@ -12,8 +12,10 @@ from typing import Annotated, Any, Final, TypeVar, cast
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
 from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
+from taproof.core.accounts import Actor, Developer
+from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.errors import InvalidRequest
-from taproof.core.model import Actor, DeliveryState, Developer, EventType, Status
+from taproof.core.model import Status
 from taproof.service.analytics import AnalyticsReader, Window
 from taproof.service.audit import AuditLog
 from taproof.service.bots import Bots

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.clock import HOUR, MINUTE, SECOND
 from taproof.core.retry_schedule import RETRY_DELAYS
-from taproof.storage.protocol import ATTEMPTS_SHOWN
+from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN
 from taproof.web.errors import STATUSES
 from taproof.web.fixed_answer import FixedAnswer
 

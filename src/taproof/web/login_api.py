@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
+from taproof.core.accounts import Actor
 from taproof.core.clock import DAY, SECOND, Clock
 from taproof.core.errors import (
     AccessDenied,
@@ -20,7 +21,6 @@ from taproof.core.errors import (
     RateLimited,
     SignInNotFound,
 )
-from taproof.core.model import Actor
 from taproof.core.names import name_problem
 from taproof.service.console_sign_in import TERMINAL, ConsoleSignIn
 from taproof.service.developers import Developers

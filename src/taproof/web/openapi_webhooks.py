@@ -6,7 +6,7 @@ holds what they really send to what stands here.
 
 from typing import Any, Final
 
-from taproof.core.model import EventType
+from taproof.core.deliveries import EventType
 from taproof.service.webhooks import SEND_TIMEOUT
 from taproof.web.openapi_sign_in import PHONE, PROJECT_ID, SESSION_TOKEN, TIME
 

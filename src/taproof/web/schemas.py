@@ -9,12 +9,14 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
+from taproof.core.accounts import Plan
 from taproof.core.attempt_errors import SENTENCES, ShownError
-from taproof.core.model import DeliveryState, EventType, Plan, ProjectChanges, Status, TurnOffReason
+from taproof.core.deliveries import DeliveryState, EventType
+from taproof.core.model import ProjectChanges, Status, TurnOffReason
 from taproof.core.names import NAME_LIMIT
 from taproof.core.webhook_url import WEBHOOK_URL_LIMIT
 from taproof.service.projects import OVERLAP_LIMIT
-from taproof.storage.protocol import ATTEMPTS_SHOWN
+from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN
 from taproof.web.instants import read_instant
 from taproof.web.project_fields import AllowedOrigins, CollectPhone, MatchCode, PhoneRequired, ShowContext, stored
 

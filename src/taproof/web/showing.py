@@ -2,9 +2,11 @@
 
 from typing import Any, Final
 
+from taproof.core.accounts import AccessToken, Developer
 from taproof.core.attempt_errors import SENTENCES, attempt_error
 from taproof.core.clock import iso8601, iso_date
-from taproof.core.model import AccessToken, Attempt, Developer, Project, Session, TurnOffReason
+from taproof.core.deliveries import Attempt
+from taproof.core.model import Project, Session, TurnOffReason
 from taproof.service.analytics import Analytics
 from taproof.service.deliveries import SeenDelivery
 from taproof.service.developers import CreatedAccessToken

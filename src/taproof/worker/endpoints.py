@@ -23,7 +23,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from taproof.core.model import Delivery
+from taproof.core.deliveries import Delivery
 
 POSTS: Final = 1_000
 UNPROVEN_POSTS: Final = 800

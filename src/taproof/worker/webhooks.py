@@ -10,8 +10,8 @@ from typing import Any, Final, Protocol
 
 import structlog
 
+from taproof.core.deliveries import Delivery, PassedOver
 from taproof.core.errors import SealBroken, StoreUnavailable
-from taproof.core.model import Delivery, PassedOver
 from taproof.service.webhooks import Answer, Outcome, SignedRequest, Webhooks
 from taproof.worker.endpoints import WAITING, Endpoints, Turn
 from taproof.worker.repeat import repeat_until

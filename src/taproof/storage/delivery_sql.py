@@ -1,0 +1,96 @@
+"""The statements about webhook events and their deliveries, for both stores. See `sql.py`."""
+
+from typing import Final
+
+RECORD_EVENT: Final = """
+INSERT INTO webhook_events (session_id, id, type, sealed_body, created_at, state, due_at, leased_until, attempts,
+  project_id)
+SELECT $1, $2, $3, $4, $5, 'due', $5, 0, 0, p.id FROM projects p WHERE p.id = $6 AND p.webhook_url <> ''"""
+FIND_DUE: Final = """
+SELECT e.id FROM webhook_events e JOIN projects p ON p.id = e.project_id
+WHERE e.state = 'due' AND e.due_at <= $1 AND e.leased_until <= $1
+  AND e.project_id NOT IN (SELECT value FROM json_each($2)) AND p.webhook_url <> ''
+  AND e.project_id NOT IN (
+    SELECT o.id FROM projects o WHERE o.developer_id IN (SELECT value FROM json_each($3))
+      AND o.id NOT IN (SELECT value FROM json_each($4)))
+ORDER BY e.due_at LIMIT $5"""
+# A lease also puts off when the event is due: what is leased need not be walked over to find what is not.
+CLAIM_DELIVERY: Final = """
+UPDATE webhook_events SET interrupted = interrupted + CASE WHEN leased_until > 0 THEN 1 ELSE 0 END,
+  due_at = $1, leased_until = $1
+WHERE id = $2 AND state = 'due' AND due_at <= $3 AND leased_until <= $3
+  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = webhook_events.project_id AND p.webhook_url <> '')
+RETURNING id, type, project_id, sealed_body, created_at, attempts, schedule_start,
+  (SELECT p.developer_id FROM projects p WHERE p.id = webhook_events.project_id),
+  (SELECT p.webhook_url FROM projects p WHERE p.id = webhook_events.project_id),
+  (SELECT p.sealed_webhook_secret FROM projects p WHERE p.id = webhook_events.project_id),
+  (SELECT p.sealed_next_webhook_secret FROM projects p WHERE p.id = webhook_events.project_id),
+  (SELECT p.next_webhook_secret_at FROM projects p WHERE p.id = webhook_events.project_id),
+  (SELECT w.failing_since FROM webhook_endpoints w WHERE w.project_id = webhook_events.project_id)"""
+READ_OLDEST_DUE: Final = """
+SELECT due_at FROM webhook_events WHERE state = 'due' AND due_at <= $1 AND leased_until <= $1 ORDER BY due_at LIMIT 1"""
+RELEASE_DELIVERY: Final = """
+UPDATE webhook_events SET due_at = $1, leased_until = 0 WHERE id = $2 AND state = 'due' AND leased_until = $3"""
+FINISH_ATTEMPT: Final = """
+UPDATE webhook_events SET state = $1, due_at = $2, finished_at = $3, leased_until = 0, attempts = attempts + 1
+WHERE id = $4 AND state = 'due' AND leased_until = $5
+  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = webhook_events.project_id AND p.webhook_url <> '')
+RETURNING project_id"""
+ADD_ATTEMPT: Final = """
+INSERT INTO webhook_attempts (event_id, number, started_at, duration, status, error, sealed_answer)
+VALUES ($1, $2, $3, $4, $5, $6, $7)"""
+ERASE_ATTEMPTS: Final = "DELETE FROM webhook_attempts WHERE event_id = $1 AND number <= $2"
+ENDPOINT_WORKS: Final = "DELETE FROM webhook_endpoints WHERE project_id = $1 AND off_at IS NULL"
+ENDPOINT_FAILS: Final = """
+INSERT INTO webhook_endpoints (project_id, failing_since) VALUES ($1, $2) ON CONFLICT (project_id) DO NOTHING"""
+FORGET_ENDPOINT: Final = "DELETE FROM webhook_endpoints WHERE project_id = $1"
+EMPTY_WEBHOOK_URL: Final = """
+UPDATE projects SET webhook_url = '' WHERE id = $1 AND webhook_url = $2 AND webhook_url <> ''
+  AND (CAST($3 AS BIGINT) IS NULL
+    OR EXISTS (SELECT 1 FROM webhook_endpoints w WHERE w.project_id = $1 AND w.failing_since <= $3))
+RETURNING id"""
+TURN_OFF_ENDPOINT: Final = """
+INSERT INTO webhook_endpoints (project_id, off_at, off_reason, off_url) VALUES ($1, $2, $3, $4)
+ON CONFLICT (project_id) DO UPDATE SET off_at = excluded.off_at, off_reason = excluded.off_reason,
+  off_url = excluded.off_url"""
+# A URL that is there was set by a node of the older release, which waits for no ending: new events are left alone.
+END_DELIVERIES: Final = """
+UPDATE webhook_events SET state = 'ended', finished_at = $1, leased_until = 0 WHERE id IN
+  (SELECT id FROM webhook_events WHERE project_id = $2 AND state = 'due'
+    AND NOT EXISTS (SELECT 1 FROM projects p WHERE p.id = $2 AND p.webhook_url <> '') LIMIT $3)
+RETURNING id"""
+REMEMBER_ENDED_WEBHOOK: Final = """
+INSERT INTO ended_webhooks (project_id, ended_at) VALUES ($1, $2) ON CONFLICT (project_id) DO NOTHING"""
+NEXT_ENDED_WEBHOOK: Final = "SELECT project_id, ended_at FROM ended_webhooks ORDER BY project_id LIMIT 1"
+FIND_ENDED_WEBHOOK: Final = """
+SELECT e.project_id, e.ended_at FROM ended_webhooks e JOIN projects p ON p.id = e.project_id
+WHERE p.developer_id = $1 AND p.id = $2"""
+FORGET_ENDED_WEBHOOK: Final = "DELETE FROM ended_webhooks WHERE project_id = $1"
+RECORD_DELIVERY: Final = """
+INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, finished_at,
+  project_id)
+SELECT $1, $2, $3, $4, $5, $4, 0, 1, $6, p.id FROM projects p WHERE p.id = $7 RETURNING id"""
+_DELIVERY: Final = """
+SELECT e.id, e.project_id, e.type, e.created_at, e.state, e.due_at, e.leased_until, e.finished_at, e.interrupted,
+  e.session_id
+FROM webhook_events e"""
+LIST_DELIVERIES: Final = f"""{_DELIVERY}
+WHERE e.project_id = $1 AND e.state = $2 AND e.type = $3 AND (e.created_at, e.id) < ($4, $5)
+  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = $1)
+ORDER BY e.created_at DESC, e.id DESC LIMIT $6"""
+READ_DELIVERY: Final = f"""{_DELIVERY}
+JOIN projects p ON p.id = e.project_id WHERE p.developer_id = $1 AND e.id = $2"""
+FIND_DELIVERIES: Final = f"""{_DELIVERY}
+WHERE e.project_id = $1 AND e.state = $2 AND e.type = $3 AND e.created_at = $4 AND e.session_id = $5
+  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = $1)
+ORDER BY e.id"""
+READ_ATTEMPTS: Final = """
+SELECT number, started_at, duration, status, error, sealed_answer FROM webhook_attempts
+WHERE event_id = $1 ORDER BY number DESC LIMIT $2"""
+FIND_RESENDABLE: Final = """
+SELECT e.id FROM webhook_events e JOIN projects p ON p.id = e.project_id
+WHERE p.developer_id = $1 AND e.id = $2 AND p.webhook_url <> ''"""
+RESEND_DELIVERY: Final = """
+UPDATE webhook_events SET state = 'due', due_at = $1, leased_until = 0, finished_at = NULL, schedule_start = attempts,
+  interrupted = interrupted + CASE WHEN state = 'due' AND leased_until > 0 THEN 1 ELSE 0 END
+WHERE id = $2 AND (state <> 'due' OR leased_until <= $1) RETURNING id"""
