@@ -11,6 +11,7 @@ import pytest
 from aiogram import Bot
 from tests.bot.conftest import PROJECT_ID, HandClock, Phone, ScriptedApi, add_project
 from tests.bot.phone_asking import Asking
+from tests.giving_bots import give_bot
 
 from taproof.bot.control_replies import write_key
 from taproof.bot.handlers import build_dispatcher
@@ -182,9 +183,7 @@ async def post(endpoint: WebhookEndpoint, body: bytes, *secrets: bytes) -> int:
 async def own(bot: Bot, signin: SignIn, storage: SqliteStorage, clock: HandClock) -> UpdateIntake:
     """The intake of a project's own bot."""
     await add_project(storage, clock(), "Own", OWN_PROJECT)
-    bot_set = await storage.set_project_bot(
-        "dev_1", OWN_PROJECT, ProjectBot(OWN_PROJECT, OWN_BOT, "own_bot", b"sealed")
-    )
+    bot_set = await give_bot(storage, "dev_1", OWN_PROJECT, ProjectBot(OWN_PROJECT, OWN_BOT, "own_bot", b"sealed"))
     assert bot_set == "set"
     await add_project(storage, clock(), "Matching", MATCHING, match_code=True)
     acts = user_control_acts(UserControl(storage, signin, clock))

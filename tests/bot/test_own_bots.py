@@ -12,6 +12,7 @@ from aiogram import Bot
 from structlog.testing import capture_logs
 from tests.bot.bots_server import BotsServer, ServedBot
 from tests.bot.conftest import HandClock, add_project
+from tests.giving_bots import give_bot
 
 from taproof.bot import connection, own_bots, polling
 from taproof.bot.connection import Reconnection, bot_on, create_bot, open_session
@@ -72,7 +73,7 @@ class Farm:
         """Store a bot as a project's, with the token that it has just now unless another is given."""
         sealed = self.sealer.seal(token or bot.token, bot_token_binding(project_id), system_entropy)
         given = ProjectBot(project_id, bot.id, bot.username, sealed)
-        assert await self.storage.set_project_bot("dev_1", project_id, given) == "set"
+        assert await give_bot(self.storage, "dev_1", project_id, given) == "set"
 
     async def start_session(self, project_id: str) -> str:
         return (await self.signin.create_session(project_id, public=True)).session_token
@@ -201,7 +202,7 @@ async def test_bots_that_are_set_and_removed_are_noticed(farm: Farm) -> None:
         token = await farm.start_session(project)
         bot.give(farm.server.message(f"/start {token}"))
         await until(bot.texts)
-        await farm.storage.set_project_bot("dev_1", project, None)
+        await give_bot(farm.storage, "dev_1", project, None)
         await until(lambda: farm.shown[-1] == (0, 0) and not farm.own._ending)
         bot.give(farm.server.message("/help"))
         calls = len(bot.calls)
@@ -230,7 +231,7 @@ async def test_a_bot_that_moves_to_another_project_goes_with_it(farm: Farm) -> N
     project, other = await farm.add_project(bot), await farm.add_project()
     async with farm.running():
         await until(lambda: bot.polls == 1)
-        await farm.storage.set_project_bot("dev_1", project, None)
+        await give_bot(farm.storage, "dev_1", project, None)
         await farm.give(other, bot)
         token = await farm.start_session(other)
         bot.give(farm.server.message(f"/start {token}"), farm.server.tap(f"c:{token}"))
@@ -435,7 +436,7 @@ async def test_a_token_that_cannot_be_opened_stops_its_bot_alone(farm: Farm) -> 
     with capture_logs() as logs:
         async with farm.running():
             await until(lambda: farm.shown[-1:] == [(2, 0)])
-            await farm.storage.set_project_bot("dev_1", project, foreign)
+            await give_bot(farm.storage, "dev_1", project, foreign)
             await until(lambda: farm.shown[-1] == (1, 0))
             looks = len(farm.shown)
             await until(lambda: len(farm.shown) > looks + 5)

@@ -12,6 +12,7 @@ from aiogram import Bot
 from tests.bot.bots_server import ServedBot
 from tests.bot.conftest import HandClock
 from tests.bot.test_own_bots import Farm, farm, until
+from tests.giving_bots import give_bot
 
 from taproof.bot import own_bots, own_webhooks
 from taproof.bot.connection import Reconnection
@@ -217,7 +218,7 @@ async def test_updates_of_a_bot_that_is_gone_are_not_acknowledged(
     assert found is not None
     assert await hooked.farm.storage.mark_bot_broken(project, found.sealed_token, 1)
     assert await post() == 503
-    await hooked.farm.storage.set_project_bot("dev_1", project, None)
+    await give_bot(hooked.farm.storage, "dev_1", project, None)
     assert await post() == 503
     assert bot.calls == []
     await hooked.farm.give(project, bot, bot.revoke())

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.faults.conftest import new_database
 from tests.faults.place import make_place
+from tests.giving_bots import give_bot
 
 from taproof.core.clock import system_clock
 from taproof.core.model import ProjectBot
@@ -32,7 +33,7 @@ async def test_broken_bots_are_named(url: str) -> None:
     storage = await open_storage(url)
     (developer,) = await storage.list_developers()
     bot = ProjectBot(place.project_id, 7_000_000_001, "Shop_Bot", b"sealed")
-    assert await storage.set_project_bot(developer.id, place.project_id, bot) == "set"
+    assert await give_bot(storage, developer.id, place.project_id, bot) == "set"
     (found,) = await look(url)
     assert (found.status, found.detail) == ("ok", "1 project with a bot of their own, none of them broken")
     assert await storage.mark_bot_broken(place.project_id, b"sealed", system_clock())

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.giving_bots import give_bot
+
 from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, MINUTE, system_clock
 from taproof.core.deliveries import Attempt, Event
@@ -89,7 +91,7 @@ class _Filling:
         bot = ProjectBot(
             project_id, 1_000_000 + number, f"shop_{number}_bot", self.seal(token, bot_token_binding(project_id))
         )
-        assert await self.storage.set_project_bot(self.values.developer.id, project_id, bot) == "set"
+        assert await give_bot(self.storage, self.values.developer.id, project_id, bot) == "set"
 
     async def session(self, number: int) -> None:
         """Confirm a session whose user was asked for their phone number and gave it: of today, or of days before."""

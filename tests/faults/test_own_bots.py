@@ -16,6 +16,7 @@ from tests.bot.bots_server import BotsServer, ServedBot
 from tests.e2e.conftest import TRUST, Service, launch
 from tests.faults.conftest import Figure
 from tests.faults.place import Place, assert_sound, make_place, rows
+from tests.giving_bots import give_bot
 
 from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
@@ -70,7 +71,7 @@ async def _add_project(storage: Storage, sealer: Sealer, developer_id: str, bot:
     assert await storage.create_project(project, new_key("sk", system_entropy).encode())
     sealed = sealer.seal(bot.token, bot_token_binding(project_id), system_entropy)
     given = ProjectBot(project_id, bot.id, bot.username, sealed)
-    assert await storage.set_project_bot(developer_id, project_id, given) == "set"
+    assert await give_bot(storage, developer_id, project_id, given) == "set"
     return project_id
 
 

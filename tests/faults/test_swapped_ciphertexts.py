@@ -14,6 +14,7 @@ import httpx
 import pytest
 from tests.e2e.conftest import Service, launch
 from tests.faults.sealed_values import open_quick
+from tests.giving_bots import give_bot
 
 from taproof.bot.own_webhooks import OwnWebhooks
 from taproof.core.accounts import Actor, Developer
@@ -240,7 +241,7 @@ async def bot_tokens(place: Place) -> None:
     for number, project in enumerate(projects):
         token = place.sealer.seal(f"{100 + number}:AAtoken", bot_token_binding(project.id), system_entropy)
         bot = ProjectBot(project.id, 100 + number, f"shop_{number}_bot", token)
-        assert await place.storage.set_project_bot(place.developer.id, project.id, bot) == "set"
+        assert await give_bot(place.storage, place.developer.id, project.id, bot) == "set"
     ids = ", ".join(f"'{each.id}'" for each in projects)
     place.swap("projects", "sealed_bot_token", f"id IN ({ids})")
     bots = [each for each in await place.bots.list_bots() if each.project_id in {project.id for project in projects}]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,9 +22,10 @@ from taproof.core.errors import (
     SealBroken,
     TaproofError,
 )
-from taproof.core.model import Project, ProjectBot, ProjectChanges
+from taproof.core.model import BotChange, Project, ProjectBot, ProjectChanges
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.bots import Bots
+from taproof.service.projects import ProjectSecrets
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
@@ -193,56 +195,90 @@ async def test_a_request_that_is_wrong_elsewhere_leaves_the_bot_alone(
     developer = await node.developer()
     project, _ = await node.project(developer)
     token = father.make_bot("Shop_Bot")
+
+    async def update(changes: ProjectChanges, bot_token: str | None) -> Project:
+        find_bot = None if bot_token is None else bots.change(acting(developer), bot_token)
+        return await node.projects.update_project(acting(developer), project.id, changes, find_bot=find_bot)
+
     with pytest.raises(InvalidRequest, match="webhook_url"):
-        await bots.update_project(acting(developer), project.id, ProjectChanges(webhook_url="ftp://x"), token)
+        await update(ProjectChanges(webhook_url="ftp://x"), token)
     assert await read(node, project) == project
     assert father.asked == []
     with pytest.raises(BotTokenRefused):
-        await bots.update_project(acting(developer), project.id, ProjectChanges(name="New"), token[:-1] + "x")
+        await update(ProjectChanges(name="New"), token[:-1] + "x")
     assert await read(node, project) == project
-    changed = await bots.update_project(acting(developer), project.id, ProjectChanges(name="New"), token)
+    changed = await update(ProjectChanges(name="New"), token)
     assert (changed.name, changed.bot_username) == ("New", "Shop_Bot")
-    kept = await bots.update_project(acting(developer), project.id, ProjectChanges(name="Newer"), None)
+    kept = await update(ProjectChanges(name="Newer"), None)
     assert (kept.name, kept.bot_username) == ("Newer", "Shop_Bot")
-    gone = await bots.update_project(acting(developer), project.id, ProjectChanges(), "")
+    gone = await update(ProjectChanges(), "")
     assert (gone.name, gone.bot_username) == ("Newer", None)
 
 
-async def test_a_new_project_comes_with_its_bot_or_not_at_all(node: "Node", bots: Bots, father: BotFather) -> None:
-    """No project is left behind that would send people to another bot than the one that was asked for."""
-    developer = await node.developer()
+async def test_a_bot_is_not_given_when_the_rest_cannot_be_written(node: "Node", bots: Bots, father: BotFather) -> None:
+    """The plan ends, or another takes the bot, while the messenger is asked: the whole request is undone."""
+    developer, other = await node.developer(plan="pro"), await node.developer()
+    project, _ = await node.project(developer)
+    rival, _ = await node.project(other)
     token = father.make_bot("Shop_Bot")
 
-    async def create() -> object:
-        return await bots.create_project(acting(developer), lambda: node.project(developer), token)
+    async def downgrade() -> None:
+        assert await node.storage.update_plan(developer.id, "free")
+
+    async def take() -> None:
+        await bots.set_bot(acting(other), rival.id, token)
+
+    for changes, meanwhile, refusal in (
+        (ProjectChanges(collect_phone=True), downgrade, InvalidRequest),
+        (ProjectChanges(name="New"), take, BotTaken),
+    ):
+
+        async def find_bot(project: Project, meanwhile: Callable[[], Awaitable[None]] = meanwhile) -> BotChange:
+            found = await bots.change(acting(developer), token)(project)
+            await meanwhile()
+            return found
+
+        with pytest.raises(refusal):
+            await node.projects.update_project(acting(developer), project.id, changes, find_bot=find_bot)
+        assert await read(node, project) == project
+    assert await bot_entries(node, developer) == []
+
+
+async def test_a_new_project_comes_with_its_bot_or_not_at_all(
+    node: "Node", other_node: "Node", bots: Bots, father: BotFather
+) -> None:
+    """No project is left behind that would send people to another bot than the one that was asked for."""
+    developer, other = await node.developer(), await node.developer()
+    token = father.make_bot("Shop_Bot")
+
+    async def create(on: "Node", bot_token: str, name: str = "Shop") -> tuple[Project, ProjectSecrets]:
+        return await on.projects.create_project(
+            acting(developer),
+            name,
+            webhook_url="",
+            public_access=True,
+            collect_phone=False,
+            find_bot=bots.change(acting(developer), bot_token),
+        )
 
     for wrong in (token[:-1] + "x", "nonsense", father.make_bot("Any_Bot", SERVICE_BOT_ID)):
         with pytest.raises(TaproofError):
-            await bots.create_project(acting(developer), lambda: node.project(developer), wrong)
+            await create(node, wrong)
+    with pytest.raises(InvalidRequest, match="name"):
+        await create(node, token, name="")
+    assert len(father.asked) == 1, "the messenger is asked of what it can know, once all else is right"
     assert await node.projects.list_projects(developer) == []
-    project, secrets = await bots.create_project(acting(developer), lambda: node.project(developer), token)
+    outcomes = await asyncio.gather(*(create(on, token) for on in (node, other_node) * 3), return_exceptions=True)
+    created = [each for each in outcomes if isinstance(each, tuple)]
+    assert [type(each) for each in outcomes if not isinstance(each, tuple)] == [BotTaken] * 5
+    ((project, secrets),) = created
+    assert project == await read(node, project)
     assert project.bot_username == "Shop_Bot"
     assert (await node.projects.authenticate(secrets.secret_key)).id == project.id
-    with pytest.raises(BotTaken):
-        await create()
     assert [each.id for each in await node.projects.list_projects(developer)] == [project.id]
-
-
-async def test_a_new_project_whose_bot_is_taken_meanwhile_is_deleted(
-    node: "Node", bots: Bots, father: BotFather
-) -> None:
-    """Somebody else gives the same bot to a project between the check and the creation."""
-    developer, other = await node.developer(), await node.developer()
-    token = father.make_bot("Shop_Bot")
-    rival, _ = await node.project(other)
-
-    async def create() -> object:
-        await bots.set_bot(acting(other), rival.id, token)
-        return await node.project(developer)
-
+    assert [action for action, _, _ in await bot_entries(node, developer)] == ["bot.set"]
     with pytest.raises(BotTaken):
-        await bots.create_project(acting(developer), create, token)  # type: ignore[arg-type]  # It is a project.
-    assert await node.projects.list_projects(developer) == []
+        await bots.set_bot(acting(other), (await node.project(other))[0].id, token)
 
 
 async def test_a_broken_bot_is_told_once_and_ends_with_a_new_token(

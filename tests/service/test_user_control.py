@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.databases import DRIVERS
+from tests.giving_bots import give_bot
 from tests.service.callers import open_callers, running
 
 from taproof.core.clock import MINUTE
@@ -38,9 +39,9 @@ async def stored(node: "Node", token: str) -> Session:
     return session
 
 
-async def give_bot(node: "Node", project: Project, bot_id: int = OWN_BOT) -> None:
+async def give_own_bot(node: "Node", project: Project, bot_id: int = OWN_BOT) -> None:
     bot = ProjectBot(project.id, bot_id, f"bot_{bot_id}", b"sealed")
-    assert await node.storage.set_project_bot(project.developer_id, project.id, bot) == "set"
+    assert await give_bot(node.storage, project.developer_id, project.id, bot) == "set"
 
 
 def named(project: Project) -> NamedProject:
@@ -100,7 +101,7 @@ async def test_own_bot_shows_its_own_project_only(node: "Node") -> None:
     """Also of the time before the project had it; the service's own bot shows everything."""
     shop, blog = (await node.project())[0], (await node.project())[0]
     of_shop, of_blog = await node.confirmed(shop), await node.confirmed(blog)
-    await give_bot(node, shop)
+    await give_own_bot(node, shop)
     control = control_of(node)
     for project in (shop, blog):
         await control.block_project(ADA, project.id)
@@ -116,7 +117,7 @@ async def test_own_bot_acts_on_its_own_project_only(node: "Node") -> None:
     """Whoever forges a tap through another project's bot changes nothing, and does not learn its name."""
     shop, blog = (await node.project())[0], (await node.project())[0]
     of_blog = await node.confirmed(blog)
-    await give_bot(node, shop)
+    await give_own_bot(node, shop)
     control = control_of(node)
     assert await control.block_project(ADA, blog.id, OWN_BOT) is None
     assert not await node.storage.is_blocked(ADA, blog.id)
@@ -132,7 +133,7 @@ async def test_own_bot_reports_what_it_shows(node: "Node") -> None:
     """A sign-in of its project, whichever bot it was confirmed with."""
     shop, _ = await node.project()
     before = await node.confirmed(shop)
-    await give_bot(node, shop)
+    await give_own_bot(node, shop)
     assert (await control_of(node).report_sign_in(key_of(before), ADA, OWN_BOT)).outcome == "reported"
     assert (await stored(node, before)).reported_at is not None
 
@@ -140,7 +141,7 @@ async def test_own_bot_reports_what_it_shows(node: "Node") -> None:
 async def test_service_bot_reports_what_an_own_bot_signed_in(node: "Node") -> None:
     """A user who trusts the project's bot no more still has the service's."""
     shop, _ = await node.project()
-    await give_bot(node, shop)
+    await give_own_bot(node, shop)
     token = await node.pending(shop)
     assert (await node.signin.open_session(token, ADA, OWN_BOT)).outcome == "opened"
     seen = await control_of(node).report_session(token, ADA)

@@ -1,9 +1,14 @@
 """Conformance: the bots of projects."""
 
 import asyncio
+import dataclasses
 from typing import TYPE_CHECKING
 
-from taproof.core.model import Project, ProjectBot, ProjectChanges
+import pytest
+from tests.giving_bots import give_bot
+
+from taproof.core.errors import BotTaken
+from taproof.core.model import BotChange, Project, ProjectBot, ProjectChanges
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
@@ -18,14 +23,14 @@ def bot_of(project: Project, bot_id: int = 7_000_000_001, username: str = "Shop_
 
 
 async def give(storage: Storage, project: Project, bot: ProjectBot | None) -> str:
-    return await storage.set_project_bot(project.developer_id, project.id, bot)
+    return await give_bot(storage, project.developer_id, project.id, bot)
 
 
 async def actions(storage: Storage, project: Project) -> list[str]:
     return [each.action for each in await storage.list_audit_entries(project.developer_id, None, 50)]
 
 
-async def test_set_project_bot_gives_every_reader_the_bot(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_update_project_gives_every_reader_the_bot(storage: Storage, other_node: Storage, seed: "Seed") -> None:
     """The project, new sign-ins, and who runs the bots see it on every node; other projects have none."""
     project, other = await seed.project(), await seed.project()
     bot = bot_of(project, LARGEST_ID)
@@ -62,7 +67,7 @@ async def test_read_project_bot_by_its_id(storage: Storage, seed: "Seed") -> Non
     assert await storage.read_project_bot(7_000_000_002) is None
 
 
-async def test_set_project_bot_replaces_the_bot_whole(storage: Storage, seed: "Seed") -> None:
+async def test_update_project_replaces_the_bot_whole(storage: Storage, seed: "Seed") -> None:
     """A new token, or another bot, ends that the old one was broken; the old bot is free for another project."""
     project, other = await seed.project(), await seed.project()
     first, second = bot_of(project), bot_of(project, 7_000_000_002, "Other_Bot")
@@ -77,13 +82,13 @@ async def test_set_project_bot_replaces_the_bot_whole(storage: Storage, seed: "S
     assert await storage.list_project_bots() == [moved, second]
 
 
-async def test_set_project_bot_takes_the_bot_away(storage: Storage, seed: "Seed") -> None:
+async def test_update_project_takes_the_bot_away(storage: Storage, seed: "Seed") -> None:
     """Nothing of it is left; taking it away again is no error, and is not written into the audit log."""
     project = await seed.project()
     await give(storage, project, bot_of(project))
     for _ in range(2):
         entry = seed.entry(project.developer_id, "bot.removed")
-        assert await storage.set_project_bot(project.developer_id, project.id, None, entry=entry) == "set"
+        assert await give_bot(storage, project.developer_id, project.id, None, entry=entry) == "set"
     assert await storage.list_project_bots() == []
     assert await storage.read_project_bot(7_000_000_001) is None
     read = await storage.read_project(project.id)
@@ -92,19 +97,19 @@ async def test_set_project_bot_takes_the_bot_away(storage: Storage, seed: "Seed"
     assert await actions(storage, project) == ["bot.removed"]
 
 
-async def test_set_project_bot_is_for_the_owner(storage: Storage, seed: "Seed") -> None:
+async def test_update_project_is_for_the_owner(storage: Storage, seed: "Seed") -> None:
     """Another developer's project, and one that is not there, are not found, and nothing is written down."""
     project, stranger = await seed.project(), await seed.developer()
     await give(storage, project, bot_of(project))
     entry = seed.entry(stranger.id, "bot.set")
     for bot in (bot_of(project, 7_000_000_002), None):
-        assert await storage.set_project_bot(stranger.id, project.id, bot, entry=entry) == "not_found"
-        assert await storage.set_project_bot(stranger.id, "proj_\0", bot, entry=entry) == "not_found"
+        assert await give_bot(storage, stranger.id, project.id, bot, entry=entry) == "not_found"
+        assert await give_bot(storage, stranger.id, "proj_\0", bot, entry=entry) == "not_found"
     assert await storage.list_project_bots() == [bot_of(project)]
     assert await storage.list_audit_entries(stranger.id, None, 10) == []
 
 
-async def test_set_project_bot_serves_one_project(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_update_project_serves_one_project(storage: Storage, other_node: Storage, seed: "Seed") -> None:
     """Of many projects, of several developers, on two nodes at once, one gets the bot; the others change nothing."""
     projects = [await seed.project() for _ in range(8)]
     old = [bot_of(project, 7_100_000_000 + number) for number, project in enumerate(projects)]
@@ -112,8 +117,12 @@ async def test_set_project_bot_serves_one_project(storage: Storage, other_node: 
         await give(storage, project, bot)
     outcomes = await asyncio.gather(
         *(
-            (storage, other_node)[number % 2].set_project_bot(
-                project.developer_id, project.id, bot_of(project), entry=seed.entry(project.developer_id, "bot.set")
+            give_bot(
+                (storage, other_node)[number % 2],
+                project.developer_id,
+                project.id,
+                bot_of(project),
+                entry=seed.entry(project.developer_id, "bot.set"),
             )
             for number, project in enumerate(projects)
         )
@@ -127,13 +136,71 @@ async def test_set_project_bot_serves_one_project(storage: Storage, other_node: 
         assert await actions(storage, project) == (["bot.set"] if number == winner else [])
 
 
-async def test_set_project_bot_frees_the_bot_of_a_deleted_project(storage: Storage, seed: "Seed") -> None:
+async def test_update_project_frees_the_bot_of_a_deleted_project(storage: Storage, seed: "Seed") -> None:
     """With its project a bot is gone at once, and may serve another one."""
     project, other = await seed.project(), await seed.project()
     await give(storage, project, bot_of(project))
     await storage.delete_project(project.developer_id, project.id)
     assert await storage.list_project_bots() == []
     assert await give(storage, other, bot_of(other)) == "set"
+
+
+async def test_update_project_changes_the_fields_and_the_bot_or_neither(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """A bot that is taken, a plan that does not allow it, or a stranger leave all as it was, the audit log too."""
+    project, other = await seed.project(), await seed.project()
+
+    async def update(changes: ProjectChanges, bot: ProjectBot | None, developer_id: str) -> Project | None:
+        entry = seed.entry(developer_id, "project.updated")
+        change = BotChange(bot, seed.entry(developer_id, "bot.set" if bot else "bot.removed"))
+        return await storage.update_project(developer_id, project.id, changes, seed.now, entry=entry, bot=change)
+
+    before = await storage.read_project(project.id)
+    await give(storage, other, bot_of(other))
+    with pytest.raises(BotTaken):
+        await update(ProjectChanges(name="New"), bot_of(project), project.developer_id)
+    free = bot_of(project, 7_000_000_002)
+    assert await update(ProjectChanges(collect_phone=True), free, project.developer_id) is None
+    stranger = await seed.developer()
+    assert await update(ProjectChanges(name="New"), free, stranger.id) is None
+    assert await storage.read_project(project.id) == before
+    assert await storage.list_project_bots() == [bot_of(other)]
+    assert await actions(storage, project) == []
+    changed = await update(ProjectChanges(name="New"), free, project.developer_id)
+    assert changed is not None
+    assert (changed.name, changed.bot_id) == ("New", free.bot_id)
+    assert changed == await other_node.read_project(project.id)
+    assert await actions(storage, project) == ["bot.set", "project.updated"]
+    gone = await update(ProjectChanges(), None, project.developer_id)
+    assert gone is not None
+    assert gone.bot_id is None
+    assert (await actions(storage, project))[0] == "bot.removed"
+
+
+async def test_create_project_comes_with_the_bot_or_not_at_all(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """Of several new projects that want one bot, on two nodes at once, one is stored; of the others nothing is."""
+    model = await seed.project()
+    projects = [dataclasses.replace(model, id=f"proj_{number:022x}", name="Shop") for number in range(0xA00, 0xA06)]
+    outcomes = await asyncio.gather(
+        *(
+            (storage, other_node)[number % 2].create_project(
+                project,
+                number.to_bytes(32),
+                entry=seed.entry(project.developer_id, "project.created"),
+                bot=BotChange(bot_of(project), seed.entry(project.developer_id, "bot.set")),
+            )
+            for number, project in enumerate(projects)
+        ),
+        return_exceptions=True,
+    )
+    assert sorted(str(type(each)) for each in outcomes) == sorted([str(bool)] + [str(BotTaken)] * 5)
+    winner = projects[outcomes.index(True)]
+    assert {each.id for each in await storage.list_projects(model.developer_id)} == {model.id, winner.id}
+    assert await storage.list_project_bots() == [bot_of(winner)]
+    assert sorted(await actions(storage, winner)) == ["bot.set", "project.created"]
 
 
 async def test_mark_bot_broken_is_told_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:

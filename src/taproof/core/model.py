@@ -6,7 +6,7 @@ Times are integer milliseconds since the Unix epoch (UTC). See also `accounts.py
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
-from taproof.core.accounts import Plan
+from taproof.core.accounts import AuditEntry, Plan
 
 Status = Literal["pending", "confirmed", "cancelled", "expired", "used"]
 """A session's state (service-spec.md, States and transitions)."""
@@ -246,6 +246,13 @@ class ProjectBot:
     username: str
     sealed_token: bytes
     broken_at: int | None = None
+
+
+class BotChange(NamedTuple):
+    """The bot that a project gets in the place of any other, None to take away its own; `entry` tells of it."""
+
+    bot: ProjectBot | None
+    entry: AuditEntry | None = None
 
 
 @dataclass(frozen=True, slots=True)

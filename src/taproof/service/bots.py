@@ -6,18 +6,18 @@ are refused too until another token is set (`SignIn.create_session`): never does
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from taproof.core.accounts import Actor
+from taproof.core.accounts import Actor, AuditAction, AuditEntry
 from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
-from taproof.core.errors import BotTaken, BotTokenRefused, InvalidRequest, ProjectNotFound
-from taproof.core.model import Project, ProjectBot, ProjectChanges
+from taproof.core.errors import BotTaken, BotTokenRefused, InvalidRequest
+from taproof.core.model import BotChange, Project, ProjectBot, ProjectChanges
 from taproof.core.sealing import Sealer
 from taproof.service.audit import audit_entry, service_entry
 from taproof.service.bindings import bot_token_binding
-from taproof.service.projects import Projects, ProjectSecrets, read_owned_project
+from taproof.service.projects import FindBot, Projects
 from taproof.storage.protocol import Storage
 
 _FORM: Final = 'bot_token must be a bot\'s token as @BotFather shows it, like 123456789:AbC…, or "" for none.'
@@ -52,7 +52,7 @@ class Bots:
         sealer: seals the tokens.
         clock: returns the time in ms.
         entropy: returns random bytes.
-        projects: changes what else a request names.
+        projects: changes projects.
         ask: asks the messenger whose a token is.
         is_service_bot: tells whether the bot with this id or username is the service's own.
     """
@@ -103,63 +103,29 @@ class Bots:
         Raises:
             InvalidRequest, ProjectNotFound, BotTokenRefused, BotTaken, MessengerUnavailable: and nothing is changed.
         """
-        project = await read_owned_project(self._storage, actor.developer, project_id)
-        if token:
-            await self._give(actor, project_id, await self.check_token(token))
-            return
-        details = {"bot_username": project.bot_username}
-        entry = audit_entry(actor, "bot.removed", self._clock(), self._entropy, subject=project_id, details=details)
-        if await self._storage.set_project_bot(actor.developer.id, project_id, None, entry=entry) == "not_found":
-            raise ProjectNotFound
+        await self._projects.update_project(actor, project_id, ProjectChanges(), find_bot=self.change(actor, token))
 
-    async def update_project(
-        self, actor: Actor, project_id: str, changes: ProjectChanges, bot_token: str | None
-    ) -> Project:
-        """Change a project, and its bot unless `bot_token` is None; the bot only if all else can be accepted.
+    def change(self, actor: Actor, bot_token: str) -> FindBot:
+        """Return what `Projects` finds out with, in a change of its own, what becomes of a project's bot.
 
-        Raises:
-            as `Projects.update_project` and `set_bot`: and nothing is changed.
+        It raises what `check_token` does.
         """
 
-        async def set_bot() -> None:
-            if bot_token is not None:
-                await self.set_bot(actor, project_id, bot_token)
+        async def find_bot(project: Project) -> BotChange:
+            if not bot_token:
+                details: dict[str, Any] = {"bot_username": project.bot_username}
+                return BotChange(None, self._entry(actor, "bot.removed", project, details))
+            bot = await self.check_token(bot_token)
+            sealed = self._sealer.seal(bot.token, bot_token_binding(project.id), self._entropy)
+            details = {"bot_id": bot.id, "bot_username": bot.username}
+            return BotChange(
+                ProjectBot(project.id, bot.id, bot.username, sealed), self._entry(actor, "bot.set", project, details)
+            )
 
-        return await self._projects.update_project(actor, project_id, changes, before=set_bot)
+        return find_bot
 
-    async def create_project(
-        self, actor: Actor, create: Callable[[], Awaitable[tuple[Project, ProjectSecrets]]], bot_token: str
-    ) -> tuple[Project, ProjectSecrets]:
-        """Let `create` create a project, and give it the bot with this token unless that is "".
-
-        Raises:
-            as `create` and `check_token`, and BotTaken: and there is no new project.
-        """
-        if not bot_token:
-            return await create()
-        bot = await self.check_token(bot_token)
-        if await self._storage.read_project_bot(bot.id) is not None:
-            raise BotTaken
-        project, secrets = await create()
-        try:
-            await self._give(actor, project.id, bot)
-        except BotTaken:  # In this very moment, by another one.
-            await self._projects.delete_project(actor, project.id)
-            raise
-        return await self._projects.read_project(actor.developer, project.id), secrets
-
-    async def _give(self, actor: Actor, project_id: str, bot: CheckedBot) -> None:
-        now = self._clock()
-        sealed = self._sealer.seal(bot.token, bot_token_binding(project_id), self._entropy)
-        details = {"bot_id": bot.id, "bot_username": bot.username}
-        entry = audit_entry(actor, "bot.set", now, self._entropy, subject=project_id, details=details)
-        setting = await self._storage.set_project_bot(
-            actor.developer.id, project_id, ProjectBot(project_id, bot.id, bot.username, sealed), entry=entry
-        )
-        if setting == "taken":
-            raise BotTaken
-        if setting == "not_found":
-            raise ProjectNotFound
+    def _entry(self, actor: Actor, action: AuditAction, project: Project, details: dict[str, Any]) -> AuditEntry:
+        return audit_entry(actor, action, self._clock(), self._entropy, subject=project.id, details=details)
 
     # ---- what who runs the bots asks and finds out
 

@@ -19,7 +19,7 @@ from taproof.core.errors import (
     TooManyProjects,
 )
 from taproof.core.identifiers import is_key, is_project_id, key_hash, key_preview, new_id, new_key, new_webhook_secret
-from taproof.core.model import Project, ProjectChanges
+from taproof.core.model import BotChange, Project, ProjectChanges
 from taproof.core.names import name_problem
 from taproof.core.origins import ORIGINS_LIMIT, NotAnOrigin, read_origin
 from taproof.core.sealing import Sealer
@@ -34,6 +34,8 @@ OVERLAP_LIMIT: Final = 168
 """Hours that a rotation of the webhook secret takes at most."""
 
 
+FindBot = Callable[[Project], Awaitable[BotChange]]
+"""Returns what becomes of a project's bot; see `service/bots.py`."""
 _NO_PHONES: Final = (
     "collect_phone is available on the pro and business plans, and this account is on the free plan. Leave it false, "
     "or ask the operator of this service for another plan."
@@ -104,11 +106,13 @@ class Projects:
         show_context: bool = True,
         match_code: bool = False,
         allowed_origins: Sequence[str] = (),
+        find_bot: FindBot | None = None,
     ) -> tuple[Project, ProjectSecrets]:
-        """Create a project with new secrets.
+        """Create a project with new secrets, and with the bot that `find_bot` finds once all else can be accepted.
 
         Raises:
             InvalidRequest: a field cannot be accepted; the sentence names it.
+            BotTaken: the bot serves another project. `find_bot` may raise what it likes; there is no new project then.
             PlanLimitReached: the developer has as many projects as their plan has room for.
             TooManyProjects: they have `PROJECT_LIMIT` of them.
         """
@@ -135,12 +139,15 @@ class Projects:
             allowed_origins=origins,
         )
         entry = audit_entry(actor, "project.created", now, self._entropy, subject=project_id, details={"name": name})
+        bot = None if find_bot is None else await find_bot(project)
         key = key_hash(secrets.secret_key)
         limit = min(PROJECT_LIMIT, self._limits.get(actor.developer.plan, PROJECT_LIMIT))
-        if not await self._storage.create_project(project, key, limit=limit, entry=entry):
+        if not await self._storage.create_project(project, key, limit=limit, entry=entry, bot=bot):
             if collect_phone:
                 await self._require_phone_plan(actor.developer)
             raise TooManyProjects if limit == PROJECT_LIMIT else _no_room(actor.developer, limit)
+        if bot is not None and bot.bot is not None:
+            project = dataclasses.replace(project, bot_id=bot.bot.bot_id, bot_username=bot.bot.username)
         return project, secrets
 
     async def list_projects(self, developer: Developer) -> list[Project]:
@@ -162,20 +169,21 @@ class Projects:
         project_id: str,
         changes: ProjectChanges,
         *,
-        before: Callable[[], Awaitable[None]] | None = None,
+        find_bot: FindBot | None = None,
     ) -> Project:
-        """Change the fields that are not None; `before` is done first, once the changes are found acceptable.
+        """Change the fields that are not None, and the bot to what `find_bot` finds once these can be accepted.
 
         Raises:
-            InvalidRequest, ProjectNotFound: and nothing is changed.
+            InvalidRequest, ProjectNotFound, BotTaken, and what `find_bot` raises: and nothing is changed.
         """
         _check_project_id(project_id)
         name = None if changes.name is None else changes.name.strip()
         self._check(actor.developer, name=name, webhook_url=changes.webhook_url, collect_phone=changes.collect_phone)
         origins = None if changes.allowed_origins is None else checked_origins(changes.allowed_origins)
         changes = dataclasses.replace(changes, name=name, allowed_origins=origins)
-        if before is not None:
-            await before()
+        bot = None
+        if find_bot is not None:
+            bot = await find_bot(await read_owned_project(self._storage, actor.developer, project_id))
         now = self._clock()
         details = {field: value for field, value in asdict(changes).items() if value is not None}
         if changes.webhook_url is not None:
@@ -183,7 +191,8 @@ class Projects:
         entry = None
         if details:  # Nobody changed anything with an empty request.
             entry = audit_entry(actor, "project.updated", now, self._entropy, subject=project_id, details=details)
-        project = await self._storage.update_project(actor.developer.id, project_id, changes, now, entry=entry)
+        owned = (actor.developer.id, project_id)
+        project = await self._storage.update_project(*owned, changes, now, entry=entry, bot=bot)
         if project is None:
             if changes.collect_phone:
                 await self._require_phone_plan(actor.developer)

@@ -1,25 +1,13 @@
 """What the service asks of a store about the bots of projects. See `protocol.py`."""
 
-from typing import Literal, Protocol
+from typing import Protocol
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.model import ProjectBot
 
-BotSetting = Literal["set", "not_found", "taken"]
-"""What became of giving a project a bot, or taking it away. "taken": it serves another project."""
-
 
 class BotStorage(Protocol):
     """The part of the store that knows the bots of projects."""
-
-    async def set_project_bot(
-        self, developer_id: str, project_id: str, bot: ProjectBot | None, *, entry: AuditEntry | None = None
-    ) -> BotSetting:
-        """Give a project this bot, whole, in the place of any other; with None take away the one that it has.
-
-        "not_found": this developer has no such project. "taken": this bot serves another one, whoever's; of two calls
-        at once for one bot one is told so. Taking away what is not there is "set", and adds no `entry`.
-        """
 
     async def list_project_bots(self) -> list[ProjectBot]:
         """Return the bots of all projects, broken or not, by id."""

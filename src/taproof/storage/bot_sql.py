@@ -3,7 +3,6 @@
 from typing import Final
 
 _BOT: Final = "SELECT id, bot_id, bot_username, sealed_bot_token, bot_broken_at FROM projects"
-FIND_OWNED_PROJECT: Final = "SELECT id FROM projects WHERE developer_id = $1 AND id = $2"
 FIND_BOT_ELSEWHERE: Final = "SELECT id FROM projects WHERE bot_id = $1 AND id <> $2"
 SET_PROJECT_BOT: Final = """
 UPDATE projects SET bot_id = $1, bot_username = $2, sealed_bot_token = $3, bot_broken_at = $4

@@ -10,6 +10,7 @@ from taproof.core.accounts import AuditEntry
 from taproof.core.clock import Clock
 from taproof.core.deliveries import Event
 from taproof.core.model import (
+    BotChange,
     ConsumedSession,
     DailyCounts,
     DailyUsers,
@@ -38,7 +39,7 @@ from taproof.storage.account_protocol import NO_LIMIT
 from taproof.storage.coalesce import Coalescer
 from taproof.storage.delivery_protocol import ENDED_AT_ONCE
 from taproof.storage.postgres_accounts import add_entry
-from taproof.storage.postgres_bots import PostgresBots
+from taproof.storage.postgres_bots import PostgresBots, write_bot
 from taproof.storage.postgres_deliveries import begin_ending
 from taproof.storage.postgres_erasure import PostgresErasure
 from taproof.storage.postgres_listen import listen
@@ -156,7 +157,13 @@ class PostgresStorage(PostgresUsers, PostgresSealed, PostgresBots, PostgresPlans
     # ---- projects
 
     async def create_project(
-        self, project: Project, secret_key_hash: bytes, *, limit: int = NO_LIMIT, entry: AuditEntry | None = None
+        self,
+        project: Project,
+        secret_key_hash: bytes,
+        *,
+        limit: int = NO_LIMIT,
+        entry: AuditEntry | None = None,
+        bot: BotChange | None = None,
     ) -> bool:
         values = (*project_values(project, secret_key_hash), limit)
 
@@ -165,6 +172,7 @@ class PostgresStorage(PostgresUsers, PostgresSealed, PostgresBots, PostgresPlans
             if not await connection.fetch(sql.CREATE_PROJECT, *values):
                 return False
             await add_entry(connection, entry)
+            await write_bot(connection, (project.developer_id, project.id), bot)
             return True
 
         return await self._pool.transact(create)
@@ -193,7 +201,14 @@ class PostgresStorage(PostgresUsers, PostgresSealed, PostgresBots, PostgresPlans
         return [project_from(row) for row in await self._pool.find(sql.LIST_PROJECTS, developer_id)]
 
     async def update_project(
-        self, developer_id: str, project_id: str, changes: ProjectChanges, now: int, *, entry: AuditEntry | None = None
+        self,
+        developer_id: str,
+        project_id: str,
+        changes: ProjectChanges,
+        now: int,
+        *,
+        entry: AuditEntry | None = None,
+        bot: BotChange | None = None,
     ) -> Project | None:
         if "\0" in project_id:
             return None
@@ -212,6 +227,7 @@ class PostgresStorage(PostgresUsers, PostgresSealed, PostgresBots, PostgresPlans
                 await connection.execute(delivery_sql.FORGET_ENDPOINT, project_id)
             if changes != ProjectChanges():
                 await add_entry(connection, entry)
+            await write_bot(connection, (developer_id, project_id), bot)
             return project_from(await connection.fetchrow(sql.READ_PROJECT, project_id))
 
         while True:

@@ -3,30 +3,14 @@
 import asyncpg
 
 from taproof.core.accounts import AuditEntry
-from taproof.core.model import ProjectBot
+from taproof.core.errors import BotTaken
+from taproof.core.model import BotChange, ProjectBot
 from taproof.storage import bot_sql
-from taproof.storage.bot_protocol import BotSetting
-from taproof.storage.postgres_accounts import PostgresAccounts
+from taproof.storage.postgres_accounts import PostgresAccounts, add_entry
 
 
 class PostgresBots(PostgresAccounts):
     """The part of the store that knows the bots of projects. See `storage.bot_protocol.BotStorage`."""
-
-    async def set_project_bot(
-        self, developer_id: str, project_id: str, bot: ProjectBot | None, *, entry: AuditEntry | None = None
-    ) -> BotSetting:
-        owned = (developer_id, project_id)
-        if bot is None:
-            if await self._change(entry, bot_sql.REMOVE_PROJECT_BOT, *owned):
-                return "set"
-            return "set" if await self._pool.find(bot_sql.FIND_OWNED_PROJECT, *owned) else "not_found"
-        values = (bot.bot_id, bot.username, bot.sealed_token, bot.broken_at)
-        try:
-            changed = await self._change(entry, bot_sql.SET_PROJECT_BOT, *values, *owned)
-        except asyncpg.UniqueViolationError:
-            # The index `projects_by_bot`: of two nodes at once the second waits for the first, and then hears this.
-            return "taken"
-        return "set" if changed else "not_found"
 
     async def list_project_bots(self) -> list[ProjectBot]:
         return [ProjectBot(*row) for row in await self._pool.fetch(bot_sql.LIST_PROJECT_BOTS)]
@@ -42,3 +26,25 @@ class PostgresBots(PostgresAccounts):
 
     async def rename_bot(self, bot_id: int, username: str) -> bool:
         return bool(await self._pool.find(bot_sql.RENAME_BOT, username, bot_id))
+
+
+async def write_bot(connection: asyncpg.Connection, owned: tuple[str, str], change: BotChange | None) -> None:
+    """Make a change, if there is any, of the bot of a developer's project.
+
+    Raises:
+        BotTaken: it serves another project. The transaction is undone.
+    """
+    if change is None:
+        return
+    bot, entry = change
+    if bot is None:
+        changed = await connection.fetch(bot_sql.REMOVE_PROJECT_BOT, *owned)
+    else:
+        values = (bot.bot_id, bot.username, bot.sealed_token, bot.broken_at)
+        try:
+            changed = await connection.fetch(bot_sql.SET_PROJECT_BOT, *values, *owned)
+        except asyncpg.UniqueViolationError:
+            # The index `projects_by_bot`: of two nodes at once the second waits for the first, and then hears this.
+            raise BotTaken from None
+    if changed:
+        await add_entry(connection, entry)

@@ -13,6 +13,7 @@ from taproof.core.deliveries import (
     Event,
 )
 from taproof.core.model import (
+    BotChange,
     ConsumedSession,
     DailyCounts,
     DailyUsers,
@@ -81,12 +82,21 @@ class Storage(
     # ---- projects
 
     async def create_project(
-        self, project: Project, secret_key_hash: bytes, *, limit: int = NO_LIMIT, entry: AuditEntry | None = None
+        self,
+        project: Project,
+        secret_key_hash: bytes,
+        *,
+        limit: int = NO_LIMIT,
+        entry: AuditEntry | None = None,
+        bot: BotChange | None = None,
     ) -> bool:
-        """Store a project.
+        """Store a project, with `bot` together with it.
 
         False, and nothing stored, when the developer has `limit` of them, or it is to collect phone numbers and their
         plan is "free".
+
+        Raises:
+            BotTaken: the bot serves another project; and nothing is stored.
         """
 
     async def read_project(self, project_id: str) -> Project | None:
@@ -102,9 +112,16 @@ class Storage(
         """Return a developer's projects with their counts, oldest first."""
 
     async def update_project(
-        self, developer_id: str, project_id: str, changes: ProjectChanges, now: int, *, entry: AuditEntry | None = None
+        self,
+        developer_id: str,
+        project_id: str,
+        changes: ProjectChanges,
+        now: int,
+        *,
+        entry: AuditEntry | None = None,
+        bot: BotChange | None = None,
     ) -> Project | None:
-        """Change the fields that are not None.
+        """Change the fields that are not None, and the bot if one is given: all of it or nothing.
 
         None, and nothing changed, when this developer has no such project, or it is to collect phone numbers from here
         on and their plan is "free".
@@ -113,6 +130,9 @@ class Storage(
         `end_deliveries`. These are shown as due until then, but nobody gets them any more; a webhook URL is not set
         before the last of them has ended. A webhook URL, also the same one again, makes what was known of the endpoint
         forgotten: since when it fails, and that it was turned off.
+
+        Raises:
+            BotTaken: the bot serves another project; and nothing is changed.
         """
 
     async def replace_project_secrets(

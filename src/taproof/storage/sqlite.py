@@ -10,7 +10,9 @@ import apsw
 from taproof.core.accounts import AuditEntry
 from taproof.core.clock import Clock
 from taproof.core.deliveries import Event
+from taproof.core.errors import BotTaken
 from taproof.core.model import (
+    BotChange,
     ConsumedSession,
     DailyCounts,
     DailyUsers,
@@ -43,7 +45,7 @@ from taproof.storage.rows import (
     sign_in_project_from,
 )
 from taproof.storage.sqlite_access import add_entry
-from taproof.storage.sqlite_bots import SqliteBots
+from taproof.storage.sqlite_bots import SqliteBots, is_taken, write_bot
 from taproof.storage.sqlite_deliveries import begin_ending
 from taproof.storage.sqlite_erasure import SqliteErasure
 from taproof.storage.sqlite_file import migrate_file, open_connections
@@ -109,10 +111,29 @@ class SqliteStorage(SqliteUsers, SqliteSealed, SqliteBots, SqlitePlans, SqliteEr
     # ---- projects
 
     async def create_project(
-        self, project: Project, secret_key_hash: bytes, *, limit: int = NO_LIMIT, entry: AuditEntry | None = None
+        self,
+        project: Project,
+        secret_key_hash: bytes,
+        *,
+        limit: int = NO_LIMIT,
+        entry: AuditEntry | None = None,
+        bot: BotChange | None = None,
     ) -> bool:
         values = (*project_values(project, secret_key_hash), limit)
-        return bool(await self._write(sql.CREATE_PROJECT, values, entry))
+
+        def write(connection: apsw.Connection) -> bool | Literal["taken"]:
+            if is_taken(connection, project.id, bot):
+                return "taken"
+            if not rows(connection, sql.CREATE_PROJECT, values):
+                return False
+            add_entry(connection, entry)
+            write_bot(connection, (project.developer_id, project.id), bot)
+            return True
+
+        created: bool | Literal["taken"] = await self._writer.run(write)
+        if created == "taken":
+            raise BotTaken
+        return created
 
     async def read_project(self, project_id: str) -> Project | None:
         found = self._read(sql.READ_PROJECT, (project_id,))
@@ -130,13 +151,22 @@ class SqliteStorage(SqliteUsers, SqliteSealed, SqliteBots, SqlitePlans, SqliteEr
         return [project_from(row) for row in self._read(sql.LIST_PROJECTS, (developer_id,))]
 
     async def update_project(
-        self, developer_id: str, project_id: str, changes: ProjectChanges, now: int, *, entry: AuditEntry | None = None
+        self,
+        developer_id: str,
+        project_id: str,
+        changes: ProjectChanges,
+        now: int,
+        *,
+        entry: AuditEntry | None = None,
+        bot: BotChange | None = None,
     ) -> Project | None:
         owned = (developer_id, project_id)
 
-        def write(connection: apsw.Connection) -> Project | Literal["later"] | None:
+        def write(connection: apsw.Connection) -> Project | Literal["later", "taken"] | None:
             if changes.webhook_url and rows(connection, delivery_sql.FIND_ENDED_WEBHOOK, owned):
                 return "later"
+            if is_taken(connection, project_id, bot):
+                return "taken"
             if not rows(connection, sql.UPDATE_PROJECT, (*change_values(changes), *owned)):
                 return None
             if changes.webhook_url is not None:
@@ -145,12 +175,15 @@ class SqliteStorage(SqliteUsers, SqliteSealed, SqliteBots, SqlitePlans, SqliteEr
                 begin_ending(connection, project_id, now)
             if changes != ProjectChanges():
                 add_entry(connection, entry)
+            write_bot(connection, owned, bot)
             return project_from(rows(connection, sql.READ_PROJECT, (project_id,))[0])
 
-        project: Project | Literal["later"] | None = await self._writer.run(write)
+        project: Project | Literal["later", "taken"] | None = await self._writer.run(write)
         while project == "later":
             await self._end_more(delivery_sql.FIND_ENDED_WEBHOOK, owned, ENDED_AT_ONCE)
             project = await self._writer.run(write)
+        if project == "taken":
+            raise BotTaken
         return project
 
     async def replace_project_secrets(

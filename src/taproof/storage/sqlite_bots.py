@@ -3,37 +3,14 @@
 import apsw
 
 from taproof.core.accounts import AuditEntry
-from taproof.core.model import ProjectBot
+from taproof.core.model import BotChange, ProjectBot
 from taproof.storage import bot_sql
-from taproof.storage.bot_protocol import BotSetting
 from taproof.storage.group_commit import rows
 from taproof.storage.sqlite_access import SqliteAccess, add_entry
 
 
 class SqliteBots(SqliteAccess):
     """The part of the store that knows the bots of projects. See `storage.bot_protocol.BotStorage`."""
-
-    async def set_project_bot(
-        self, developer_id: str, project_id: str, bot: ProjectBot | None, *, entry: AuditEntry | None = None
-    ) -> BotSetting:
-        owned = (developer_id, project_id)
-
-        def write(connection: apsw.Connection) -> BotSetting:
-            if not rows(connection, bot_sql.FIND_OWNED_PROJECT, owned):
-                return "not_found"
-            if bot is None:
-                changed = rows(connection, bot_sql.REMOVE_PROJECT_BOT, owned)
-            elif rows(connection, bot_sql.FIND_BOT_ELSEWHERE, (bot.bot_id, project_id)):
-                # Asked first, as nobody else writes meanwhile: an index that refuses a row would undo the whole group.
-                return "taken"
-            else:
-                changed = rows(connection, bot_sql.SET_PROJECT_BOT, (*_values(bot), *owned))
-            if changed:
-                add_entry(connection, entry)
-            return "set"
-
-        setting: BotSetting = await self._writer.run(write)
-        return setting
 
     async def list_project_bots(self) -> list[ProjectBot]:
         return [ProjectBot(*row) for row in self._read(bot_sql.LIST_PROJECT_BOTS, ())]
@@ -51,5 +28,26 @@ class SqliteBots(SqliteAccess):
         return bool(await self._write(bot_sql.RENAME_BOT, (username, bot_id)))
 
 
-def _values(bot: ProjectBot) -> tuple[int, str, bytes, int | None]:
-    return bot.bot_id, bot.username, bot.sealed_token, bot.broken_at
+def is_taken(connection: apsw.Connection, project_id: str, change: BotChange | None) -> bool:
+    """Return whether the bot of a change, if there is any, serves another project.
+
+    It is asked before anything is written, as nobody else writes meanwhile: an index that refuses a row would undo the
+    whole group of writes.
+    """
+    if change is None or change.bot is None:
+        return False
+    return bool(rows(connection, bot_sql.FIND_BOT_ELSEWHERE, (change.bot.bot_id, project_id)))
+
+
+def write_bot(connection: apsw.Connection, owned: tuple[str, str], change: BotChange | None) -> None:
+    """Make a change, if there is any, of the bot of a developer's project; the new one is not taken."""
+    if change is None:
+        return
+    bot, entry = change
+    if bot is None:
+        changed = rows(connection, bot_sql.REMOVE_PROJECT_BOT, owned)
+    else:
+        values = (bot.bot_id, bot.username, bot.sealed_token, bot.broken_at)
+        changed = rows(connection, bot_sql.SET_PROJECT_BOT, (*values, *owned))
+    if changed:
+        add_entry(connection, entry)

@@ -199,8 +199,7 @@ class DeveloperApi:
         self, writer: Writer, body: Annotated[schemas.CreateProject, _body(schemas.CreateProject)]
     ) -> schemas.CreatedProjectAnswer:
         """Create a project. Keep its secret_key: it is shown this once."""
-        create = partial(
-            self._projects.create_project,
+        project, secrets = await self._projects.create_project(
             writer,
             body.name,
             webhook_url=body.webhook_url,
@@ -210,8 +209,8 @@ class DeveloperApi:
             show_context=body.show_context,
             match_code=body.match_code == "on",
             allowed_origins=body.allowed_origins,
+            find_bot=self._bots.change(writer, body.bot_token) if body.bot_token else None,
         )
-        project, secrets = await self._bots.create_project(writer, create, body.bot_token)
         return showing.created_project(project, secrets)
 
     async def read_project(self, caller: Caller, project_id: schemas.ProjectId) -> schemas.ProjectAnswer:
@@ -225,8 +224,11 @@ class DeveloperApi:
         body: Annotated[schemas.UpdateProject, _body(schemas.UpdateProject)],
     ) -> schemas.ProjectAnswer:
         """Change a project. Fields that are left out stay as they are."""
-        changes, bot_token = body.as_changes(), body.new_bot_token()
-        return showing.project(await self._bots.update_project(writer, project_id, changes, bot_token))
+        bot_token = body.new_bot_token()
+        find_bot = None if bot_token is None else self._bots.change(writer, bot_token)
+        return showing.project(
+            await self._projects.update_project(writer, project_id, body.as_changes(), find_bot=find_bot)
+        )
 
     async def delete_project(self, writer: Writer, project_id: schemas.ProjectId) -> schemas.DeletedAnswer:
         """Delete a project with its sessions and analytics. This cannot be undone."""
