@@ -41,8 +41,9 @@ def client(service: Service) -> Iterator[httpx.Client]:
         yield client
 
 
-def make_project(client: httpx.Client, service: Service, *, is_public: bool) -> OwnProject:
-    return Developer(client, service.access_token).create_project(public_access=is_public)
+def make_project(client: httpx.Client, service: Service, *, is_public: bool, match_code: str = "off") -> OwnProject:
+    developer = Developer(client, service.access_token)
+    return developer.create_project(public_access=is_public, match_code=match_code)
 
 
 def snippet(service: Service, project: OwnProject, name: str) -> str:
@@ -57,6 +58,7 @@ def snippet(service: Service, project: OwnProject, name: str) -> str:
         public_access=project.created["public_access"],
         collect_phone=False,
         created_at=0,
+        match_code=project.created["match_code"] == "on",
     )
     texts = {each.name: each.text for each in QuickStart(service.base_url, RELEASE).snippets(known)}
     return texts[name]
@@ -85,9 +87,16 @@ class Pasted:
 
     def link(self) -> str:
         """Return the link that it prints first."""
+        return self._printed(r"Open this link: (http\S+)\n")
+
+    def match_code(self) -> str:
+        """Return the number that it prints next, for a project with match codes."""
+        return self._printed(r"Choose this number there: (\d\d)\n")
+
+    def _printed(self, pattern: str) -> str:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        found = re.fullmatch(r"Open this link: (http\S+)\n", line)
+        found = re.fullmatch(pattern, line)
         if found is None:
             pytest.fail(line + self.rest())
         return found[1]
@@ -113,6 +122,32 @@ def test_a_program_signs_somebody_in(service: Service, client: httpx.Client, nam
     assert phone.messenger_id in output
     assert "Grace" in output
     assert project.read()["confirmed_count"] == 1
+
+
+@EACH
+def test_a_program_prints_the_match_code(service: Service, client: httpx.Client, name: str) -> None:
+    """Who is to choose a number in the messenger must see it: with it they are signed in, and Confirm is not there."""
+    project = make_project(client, service, is_public=True, match_code="on")
+    phone = make_phone(client, "Grace")
+    pasted = Pasted(service, project, name)
+    link, code = pasted.link(), pasted.match_code()
+    phone.sign_in({"deeplink": link}, code)
+    output = pasted.rest()
+    assert pasted.process.returncode == 0, output
+    assert phone.messenger_id in output
+
+
+@EACH
+def test_a_program_bears_that_match_codes_were_turned_off(service: Service, client: httpx.Client, name: str) -> None:
+    """A program that was copied before prints no number then, and signs somebody in."""
+    project = make_project(client, service, is_public=True, match_code="on")
+    project.developer.ask("PATCH", f"/projects/{project.id}", json={"match_code": "off"})
+    phone = make_phone(client, "Grace")
+    pasted = Pasted(service, project, name)
+    phone.sign_in({"deeplink": pasted.link()})
+    output = pasted.rest()
+    assert phone.messenger_id in output
+    assert "Choose" not in output
 
 
 @EACH
@@ -224,6 +259,19 @@ async def test_the_page_shows_the_programs_as_they_are(
     assert "TAPROOF_WEBHOOK_SECRET" in shown.text
     for button in shown.all(".//section[@aria-labelledby='quick-start']//button"):
         assert shown.one(f".//*[@id='{button.get('data-copy', '')[1:]}']").tag == "code"
+
+
+async def test_the_page_says_how_the_user_confirms(visitor: Visitor, console: Installation) -> None:
+    """With match codes the user chooses a number; without, neither the page nor a program speaks of one."""
+    project, _ = await visitor.create_project("Shop")
+    shown = await visitor.get(f"/console/projects/{project.id}")
+    assert "tap Confirm, and it says who you are" in shown.text
+    assert "number" not in shown.texts(".//section[@aria-labelledby='quick-start']")[0]
+    await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(match_code=True))
+    shown = await visitor.get(f"/console/projects/{project.id}")
+    assert "tap Confirm, or choose the number that is printed, and it says who you are" in shown.text
+    for name in PROGRAMS:
+        assert "Choose this number there:" in "".join(shown.one(f".//*[@id='snippet-{name}']").itertext())
 
 
 async def test_a_paused_project_says_so_before_its_programs(visitor: Visitor, console: Installation) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from taproof.core.clock import MINUTE, SECOND
-from taproof.core.model import Identity, Session, SessionKey
+from taproof.core.model import Identity, PromptDetails, Session, SessionKey
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.core.timeline import Step, StepName, outcome_sentence, timeline
 
@@ -13,7 +13,7 @@ START = 1_795_214_643_127
 EDGE = START + SESSION_LIFETIME
 KEY = SessionKey(20_777, b"h" * 32)
 
-PENDING = Session(KEY, "sess_1", "proj_1", "Shop", "pending", START, EDGE)
+PENDING = Session(KEY, "sess_1", "proj_1", "Shop", "pending", START, EDGE, prompt=PromptDetails())
 OPENED = replace(PENDING, opened_at=START + 5 * SECOND, opener_id="1001")
 CANCELLED = replace(OPENED, status="cancelled", cancelled_at=START + 9 * SECOND)
 CONFIRMED = replace(
@@ -32,7 +32,7 @@ CASES: dict[str, tuple[Session, int, list[tuple[StepName, int | None]], str]] = 
         OPENED,
         EDGE - 1,
         [("requested", START), ("opened", START + 5_000), ("confirmed", None), ("read", None)],
-        "Opened: waiting for the tap. The user has tapped neither",
+        "Opened: waiting for the answer. So far the user tapped neither Confirm nor Cancel.",
     ),
     "confirmed just now": (
         CONFIRMED,
@@ -92,7 +92,7 @@ CASES: dict[str, tuple[Session, int, list[tuple[StepName, int | None]], str]] = 
         OPENED,
         EDGE,
         [("requested", START), ("opened", START + 5_000), ("expired", EDGE)],
-        "Opened, but not answered. The user tapped neither",
+        "Opened, but not answered. The user tapped neither Confirm nor Cancel before the 10 minutes were over.",
     ),
 }
 
@@ -129,3 +129,51 @@ def test_what_the_user_was_called_is_not_told() -> None:
     """The sentences are of the service's own making: no name that a stranger chose is among them."""
     told = [step.sentence for step in timeline(USED, EDGE)] + [outcome_sentence(USED, EDGE)]
     assert "Ada" not in " ".join(told)
+
+
+CANCEL = "The user tapped Cancel"
+MATCH = PromptDetails(match_code="42", match_choices="17 42 88")
+PHONE = PromptDetails(collect_phone=True)
+BOTH = MATCH._replace(collect_phone=True)
+
+
+@pytest.mark.parametrize(
+    ("session", "prompt", "said"),
+    [
+        (CANCELLED, PromptDetails(), "The user tapped Cancel."),
+        (CANCELLED, MATCH, "The user tapped Cancel, or chose a number that your page did not show."),
+        (CANCELLED, PHONE, "The user tapped Cancel, perhaps when asked for their phone number."),
+        (
+            CANCELLED,
+            BOTH,
+            f"{CANCEL}, perhaps when asked for their phone number, or chose a number that your page did not show.",
+        ),
+        (CANCELLED, None, "The user tapped Cancel, or chose a number that your page did not show."),
+        (CONFIRMED, PromptDetails(), "The user tapped Confirm."),
+        (CONFIRMED, PHONE, "The user tapped Confirm."),
+        (CONFIRMED, MATCH, "The user chose the number that your page showed."),
+        (replace(CONFIRMED, sealed_phone=b"s"), PHONE, "The user tapped Confirm, and shared their phone number."),
+        (CONFIRMED, None, "The user confirmed."),
+        (OPENED, MATCH, "The user has not confirmed yet."),
+        (OPENED, PHONE, "The user has not confirmed yet, or not shared their phone number yet."),
+    ],
+)
+def test_no_tap_is_told_that_was_not_made(session: Session, prompt: PromptDetails | None, said: str) -> None:
+    """With match codes there is no Confirm, and a wrong number cancels too; who declines the phone number cancels."""
+    assert timeline(replace(session, prompt=prompt), EDGE - 1)[2].sentence == said
+
+
+@pytest.mark.parametrize(
+    ("prompt", "said"),
+    [
+        (PromptDetails(), "The user tapped neither Confirm nor Cancel before"),
+        (MATCH, "The user neither chose a number nor tapped Cancel before"),
+        (PHONE, "The user tapped neither Confirm nor Cancel, or did not share their phone number before"),
+        (None, "The user neither confirmed nor cancelled before"),
+    ],
+)
+def test_what_the_user_left_undone(prompt: PromptDetails | None, said: str) -> None:
+    """Who confirmed and never shared the number has answered, but not to the end: that is not denied."""
+    session = replace(OPENED, prompt=prompt)
+    assert said in outcome_sentence(session, EDGE)
+    assert said.removeprefix("The user ").removesuffix(" before") in outcome_sentence(session, EDGE - 1)

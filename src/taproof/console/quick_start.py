@@ -45,12 +45,14 @@ class QuickStart:
     def snippets(self, project: Project) -> list[Snippet]:
         """Return the programs, with the server-side endpoints when the project's public access is off.
 
-        The button, which a browser runs, is there only when it is on.
+        The button, which a browser runs, is there only when it is on. The others print the match code where the
+        project has them.
         """
         context = {
             "base_url": self._base_url,
             "project_id": project.id,
             "is_public": project.public_access,
+            "has_match_code": project.match_code,
             "release": self._release,
         }
         titles = {**_BUTTON, **_TITLES} if project.public_access else _TITLES

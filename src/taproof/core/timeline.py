@@ -16,9 +16,6 @@ _NEVER_OPENED: Final = (
     "The link was never opened. Check that your page shows it, as a button on a phone or as a QR code elsewhere, and "
     f"that it opens the messenger. {_AGAIN}"
 )
-_NOT_ANSWERED: Final = (
-    f"Opened, but not answered. The user tapped neither Confirm nor Cancel before the 10 minutes were over. {_AGAIN}"
-)
 _NEVER_READ: Final = (
     "Confirmed, but never read: nobody has asked verify since. Check that your client goes on polling until the status "
     "is no longer pending. If your application takes the identity from the webhook, all is well."
@@ -43,7 +40,11 @@ class Step:
 
 
 def timeline(session: Session, now: int) -> list[Step]:
-    """Return the steps of a session as it stands at `now`, from the request to its end, or to what is still awaited."""
+    """Return the steps of a session as it stands at `now`, from the request to its end, or to what is still awaited.
+
+    What the user was asked, a match code or a phone number, is in `session.prompt`. Where that is None the sentences
+    leave open which it was.
+    """
     status = visible_status(session.status, session.expires_at, now)
     steps = [
         Step("requested", session.created_at, "Your application started the sign-in and got its link."),
@@ -52,7 +53,7 @@ def timeline(session: Session, now: int) -> list[Step]:
     if session.reported_at is not None:
         steps += _reported(session, session.reported_at)
     elif status == "cancelled":
-        steps.append(Step("cancelled", session.cancelled_at, "The user tapped Cancel."))
+        steps.append(_cancelled(session))
     elif status == "expired":
         steps.append(Step("expired", session.expires_at, "The 10 minutes were over, and the link stopped working."))
     else:
@@ -69,9 +70,28 @@ def _opened(session: Session, status: Status) -> Step:
 
 
 def _confirmed(session: Session) -> Step:
-    if session.confirmed_at is not None:
-        return Step("confirmed", session.confirmed_at, "The user tapped Confirm.")
-    return Step("confirmed", None, "The user has not answered yet.")
+    if session.confirmed_at is None:
+        asks_phone = session.prompt is not None and session.prompt.collect_phone
+        more = ", or not shared their phone number yet" if asks_phone else ""
+        return Step("confirmed", None, f"The user has not confirmed yet{more}.")
+    if session.prompt is None:
+        done = "confirmed"
+    elif session.prompt.match_code is None:
+        done = "tapped Confirm"
+    else:
+        done = "chose the number that your page showed"
+    phone = "" if session.sealed_phone is None else ", and shared their phone number"
+    return Step("confirmed", session.confirmed_at, f"The user {done}{phone}.")
+
+
+def _cancelled(session: Session) -> Step:
+    """Which of them it was is not kept: all are the user's way to say no, and declining the phone number is Cancel."""
+    prompt = session.prompt
+    phone = ", perhaps when asked for their phone number" if prompt is not None and prompt.collect_phone else ""
+    number = (
+        "" if prompt is not None and prompt.match_code is None else ", or chose a number that your page did not show"
+    )
+    return Step("cancelled", session.cancelled_at, f"The user tapped Cancel{phone}{number}.")
 
 
 def _read(session: Session) -> Step:
@@ -101,9 +121,12 @@ def outcome_sentence(session: Session, now: int) -> str:
         case "pending" if session.opened_at is None:
             return "Waiting for the user to open the link."
         case "pending":
-            return "Opened: waiting for the tap. The user has tapped neither Confirm nor Cancel yet."
+            return f"Opened: waiting for the answer. So far the user {_unanswered(session)}."
+        case "expired" if session.opened_at is None:
+            return _NEVER_OPENED
         case "expired":
-            return _NEVER_OPENED if session.opened_at is None else _NOT_ANSWERED
+            until = "before the 10 minutes were over"
+            return f"Opened, but not answered. The user {_unanswered(session)} {until}. {_AGAIN}"
         case "cancelled":
             return f"Cancelled by the user. {_AGAIN}"
         case "used":
@@ -113,3 +136,14 @@ def outcome_sentence(session: Session, now: int) -> str:
             return "Confirmed, but not read yet. Waiting for your application to ask verify."
         case "confirmed":
             return _NEVER_READ
+
+
+def _unanswered(session: Session) -> str:
+    """Return what the user of a session that was opened and not decided has not done."""
+    prompt = session.prompt
+    if prompt is None:
+        return "neither confirmed nor cancelled"
+    done = (
+        "tapped neither Confirm nor Cancel" if prompt.match_code is None else "neither chose a number nor tapped Cancel"
+    )
+    return f"{done}, or did not share their phone number" if prompt.collect_phone else done

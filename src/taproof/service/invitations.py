@@ -62,7 +62,7 @@ class Invitations:
         """
         if await self._storage.list_developers():
             return None
-        # Nobody could give the one who runs the installation a larger plan afterwards.
+        # Who runs the installation is not to be held back by a plan that they themselves would have to change.
         invitation = self._new("", "business", is_owner=True, developer_id=None, invited_by="", lifetime=FIRST_LIFETIME)
         return (await self._create(invitation, None)).code
 

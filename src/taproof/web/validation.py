@@ -12,15 +12,28 @@ _SENTENCES: Final = {
     "string_type": "{field} must be a string.",
     "bool_type": "{field} must be true or false.",
     "int_type": "{field} must be a whole number.",
+    "list_type": "{field} must be a list of strings.",
 }
+_MUST_BE: Final = {
+    "allowed_origins": 'a list of strings, such as ["https://shop.example.com"]; [] allows any page',
+    "bot_token": 'a string: the token that @BotFather gave, or "" to go back to the service\'s own bot',
+}
+"""What a field of a wrong type should have been, where that is more than the type."""
 
 
 def validation_sentence(errors: Sequence[Any]) -> str:
     """Return the sentence about the first wrong field. What the caller sent is never repeated, but for plain names."""
     error = errors[0]
-    field = str(error["loc"][-1]) if error["loc"] else ""
+    kind = error["type"]
+    # Behind the name of a list there is the place of the item that is wrong.
+    names = [part for part in error["loc"] if isinstance(part, str)]
+    field = names[-1] if names else ""
+    if kind == "string_type" and len(names) < len(error["loc"]):
+        kind = "list_type"
     if _PLAIN_NAME.fullmatch(field) is None:
         return "The request has a field that is not known here. Compare it with /docs."
-    if error["type"] == "literal_error":
+    if kind == "literal_error":
         return f"{field} must be {error['ctx']['expected'].replace(chr(39), '')}."
-    return _SENTENCES.get(error["type"], "{field} is not valid. Compare it with /docs.").format(field=field)
+    if kind in {"string_type", "list_type"} and field in _MUST_BE:
+        return f"{field} must be {_MUST_BE[field]}."
+    return _SENTENCES.get(kind, "{field} is not valid. Compare it with /docs.").format(field=field)

@@ -1,0 +1,42 @@
+"""docs/how-to/for-your-users.md: what it shows people is what the bot sends them."""
+
+import html
+import re
+
+from tests.docs.blocks import DOCS, block_of
+
+from taproof.bot.browsers import Browser
+from taproof.bot.prompts import opened_reply
+from taproof.bot.texts import LANGUAGES
+from taproof.core.request_context import RequestContext
+from taproof.service.decisions import SeenSession
+
+PAGE = "how-to/for-your-users.md"
+EN = LANGUAGES["en"]
+CONTEXT = RequestContext(domain="shop.example.com", user_agent="", place="Berlin, Germany")
+
+
+def prompt(choices: tuple[str, ...] = ()) -> tuple[str, list[str]]:
+    """Return the text of a prompt as it is seen, without marks that are invisible, and the labels of its buttons."""
+    seen = SeenSession("opened", "Acme Shop", context=CONTEXT, choices=choices)
+    reply = opened_reply(EN, seen, "A" * 43, 0, Browser("Firefox", "Linux"))
+    text = html.unescape(re.sub(r"<[^>]+>|[\u2066-\u2069]", "", reply.text))
+    assert reply.buttons is not None
+    return text, [button.text for row in reply.buttons.inline_keyboard for button in row]
+
+
+def test_the_prompt() -> None:
+    """The page shows it word for word, and names each of its buttons."""
+    text, labels = prompt()
+    assert block_of(PAGE, "text", "Sign in to").text == f"{text}\n"
+    page = (DOCS / PAGE).read_text(encoding="utf-8")
+    assert labels
+    for label in labels:
+        assert f"**{label}**" in page
+
+
+def test_the_sentence_about_the_number() -> None:
+    """With match codes the prompt has one sentence more, and it is that of the page."""
+    sentence = block_of(PAGE, "text", "Choose the number").text.strip()
+    assert sentence in prompt(("17", "42", "88"))[0]
+    assert sentence not in prompt()[0]
