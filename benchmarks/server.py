@@ -29,7 +29,7 @@ import uvloop
 from benchmarks.bare import bare
 from benchmarks.sampling import sampled
 
-from taproof.app import Services, build_console, build_server, open_services
+from taproof.app import build_console, build_server
 from taproof.core.clock import system_clock
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import Identity
@@ -40,6 +40,7 @@ from taproof.service.signin import SignIn
 from taproof.settings import Settings, load_settings
 from taproof.web.json_body import Receive, Scope, read_json_object
 from taproof.web.session_api import Send
+from taproof.wiring import Services, open_services
 from taproof.worker.housekeeping import sweep_until
 from taproof.worker.webhooks import WebhookSender
 

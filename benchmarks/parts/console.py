@@ -20,9 +20,9 @@ from benchmarks.server import DEVELOPER, bench_settings
 from benchmarks.serving import Target, running
 from benchmarks.stores import Postgres, sqlite_copy
 
-from taproof.app import open_services
 from taproof.core.accounts import Actor
 from taproof.core.clock import DAY, iso8601, system_clock
+from taproof.wiring import open_services
 
 _API: Final = "/api/v1/dev/sessions"
 _CONSOLE: Final = "/console/sessions"

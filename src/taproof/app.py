@@ -1,73 +1,47 @@
-"""The composition root: the only file that knows every part, and the one that starts and stops them.
+"""The composition root: it knows every part, and starts and stops them.
 
-Beside it stand the pieces that it composes: `listening.py` (address, certificate, HTTP server), `messenger.py` (the bot
-of this process), `sandbox_mode.py`, `start_screen.py`. Above it stands `supervisor.py`, which runs it several times.
+Beside it stand the pieces that it composes: `wiring.py` (the use cases), `listening.py` (address, certificate, HTTP
+server), `messenger.py` (the bot of this process), `sandbox_mode.py`, `start_screen.py`. Above it stands
+`supervisor.py`, which runs it several times.
 """
 
 import asyncio
 import gc
-import importlib
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 import uvloop
 from granian.server.embed import Server
-from prometheus_client import CollectorRegistry
 from starlette.responses import RedirectResponse
 
 from taproof.console.app import Console, ConsoleServices
 from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
-from taproof.core.sealing import Sealer
-from taproof.geoip import place_finder
-from taproof.link import MessengerLink
 from taproof.listening import ServerStopped, create_server, raise_file_limit, until_listening
 from taproof.sandbox_mode import RunningSandbox, start_sandbox
-from taproof.service.analytics import AnalyticsReader
-from taproof.service.audit import AuditLog
-from taproof.service.bots import BotAccount, Bots
-from taproof.service.console_sessions import ConsoleSessions
-from taproof.service.console_sign_in import ConsoleSignIn
-from taproof.service.deliveries import Deliveries
-from taproof.service.developers import Developers
-from taproof.service.erasure import Erasure
 from taproof.service.housekeeping import Housekeeping
-from taproof.service.installation import check_mode
-from taproof.service.invitations import Invitations
-from taproof.service.plans import Plans
-from taproof.service.projects import Projects
-from taproof.service.sealed_sign_in import SealedSignIn
-from taproof.service.sessions import Sessions
-from taproof.service.signin import SignIn
-from taproof.service.webhooks import Webhooks
 from taproof.settings import WEBHOOK_PATH, Settings
 from taproof.start_screen import print_screen
-from taproof.storage.protocol import Storage
-from taproof.store import open_plans, open_projects, open_sealer, open_storage
 from taproof.web.body import BODY_SECONDS
 from taproof.web.body_deadline import BodiesInTime
 from taproof.web.developer_api import build_developer_api
 from taproof.web.login_api import LoginApi
-from taproof.web.metrics import Metrics
 from taproof.web.operations import build_operations, build_watching
-from taproof.web.rate_limits import RateLimits
 from taproof.web.sdk_files import SdkFiles
 from taproof.web.server import AsgiApp, LateApp, Router
 from taproof.web.session_api import SessionApi
+from taproof.wiring import Services, load_messenger, open_services
 from taproof.worker.housekeeping import sweep_until
 from taproof.worker.lead import Lead, Work
-from taproof.worker.webhook_client import WebhookClient, open_webhook_client
 from taproof.worker.webhooks import WebhookSender
 
 if TYPE_CHECKING:
@@ -78,35 +52,6 @@ _FINISH_PARTS: Final = 17.0
 _FINISH_REQUESTS: Final = 12.0
 
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Services:
-    """The use cases, wired."""
-
-    storage: Storage
-    sealer: Sealer
-    link: MessengerLink
-    signin: SignIn
-    developers: Developers
-    projects: Projects
-    plans: Plans
-    erasure: Erasure
-    bots: Bots
-    console_sessions: ConsoleSessions
-    console_sign_in: ConsoleSignIn
-    sealed_sign_in: SealedSignIn
-    invitations: Invitations
-    sessions: Sessions
-    analytics: AnalyticsReader
-    audit: AuditLog
-    deliveries: Deliveries
-    webhooks: Webhooks
-    webhook_client: WebhookClient
-    recorded: asyncio.Event
-    """Set when an event may be due: the sender of this process looks at once."""
-    metrics: Metrics
-    limits: RateLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,88 +71,6 @@ class _Parts:
     """They see the stopping event, and finish what they have in hand."""
     cancelled: list[Coroutine[Any, Any, None]] = field(default_factory=list)
     """They have nothing to finish."""
-
-
-@asynccontextmanager
-async def open_services(settings: Settings, shared_metrics: Path | None = None) -> AsyncIterator[Services]:
-    """Yield the use cases on the store that the settings name."""
-    async with AsyncExitStack() as stack:
-        storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
-        stack.push_async_callback(storage.close)
-        await check_mode(storage, sandbox=settings.sandbox)
-        sealer = await open_sealer(settings, storage)
-        link = _messenger_link(settings)
-        recorded = asyncio.Event()
-        projects = open_projects(settings, storage, sealer)
-        plans = open_plans(settings, storage)
-        signin = SignIn(
-            storage,
-            sealer,
-            link,
-            system_clock,
-            system_entropy,
-            recorded=recorded.set,
-            own_link_base=link.of_own_bot,
-            require_room=plans.require_room,
-            find_place=place_finder(settings.geoip_file, system_clock),
-        )
-        webhooks = Webhooks(storage, sealer, system_clock, system_entropy, f"Taproof/{version('taproof')}")
-        client = await stack.enter_async_context(
-            open_webhook_client(settings.address_rules, settings.webhook_ports, allow_http=settings.sandbox)
-        )
-        metrics = Metrics(CollectorRegistry(), version("taproof"), shared_metrics)
-        sealed_sign_in = SealedSignIn(storage, sealer, signin, system_clock, system_entropy)
-        yield Services(
-            storage=storage,
-            sealer=sealer,
-            link=link,
-            signin=signin,
-            developers=Developers(storage, system_clock, system_entropy),
-            projects=projects,
-            plans=plans,
-            erasure=Erasure(storage, system_clock, system_entropy),
-            bots=Bots(
-                storage,
-                sealer,
-                system_clock,
-                system_entropy,
-                projects=projects,
-                ask=partial(_ask_messenger, settings),
-                is_service_bot=link.is_service_bot,
-            ),
-            console_sessions=ConsoleSessions(storage, system_clock, system_entropy),
-            console_sign_in=ConsoleSignIn(storage, sealer, signin, system_clock, system_entropy),
-            sealed_sign_in=sealed_sign_in,
-            invitations=Invitations(storage, system_clock, system_entropy),
-            sessions=Sessions(storage, sealer, system_clock),
-            analytics=AnalyticsReader(storage, system_clock),
-            audit=AuditLog(storage),
-            deliveries=Deliveries(
-                storage,
-                sealer,
-                system_clock,
-                system_entropy,
-                webhooks,
-                post=client.post,
-                recorded=recorded.set,
-            ),
-            webhooks=webhooks,
-            webhook_client=client,
-            recorded=recorded,
-            metrics=metrics,
-            limits=RateLimits(
-                metrics,
-                system_clock,
-                generate_address=settings.generate_limit_address,
-                generate_project=settings.generate_limit_project,
-            ),
-        )
-
-
-def _messenger_link(settings: Settings) -> MessengerLink:
-    token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
-    bots = f"{settings.base_url}/sandbox/phone/" if settings.sandbox else "https://t.me/"
-    return MessengerLink(settings.messenger_link_base, bots, bot_id_of(token))
 
 
 def run(settings: Settings, sibling: Sibling | None = None) -> None:
@@ -289,7 +152,7 @@ async def _connect_messenger(
     """
     if not settings.needs_bot:
         return None
-    module = await asyncio.to_thread(_load_messenger)
+    module = await asyncio.to_thread(load_messenger)
     messenger: Messenger = module.connect_messenger(
         settings,
         services.signin,
@@ -301,19 +164,6 @@ async def _connect_messenger(
     )
     stack.push_async_callback(messenger.close)
     return messenger
-
-
-async def _ask_messenger(settings: Settings, token: str) -> BotAccount:
-    """Return the bot that has a token; nodes that have no bot load what is needed for that only now."""
-    module = await asyncio.to_thread(_load_messenger)
-    account: BotAccount = await module.ask_messenger(settings, token)
-    return account
-
-
-def _load_messenger() -> ModuleType:
-    module = importlib.import_module("taproof.messenger")
-    module.prepare()
-    return module
 
 
 def build_console(settings: Settings, services: Services) -> Console:

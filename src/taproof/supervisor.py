@@ -34,6 +34,7 @@ from taproof.logs import configure_logging
 from taproof.settings import Settings
 from taproof.start_screen import print_screen
 from taproof.web.metrics import forget_process, share_metrics
+from taproof.wiring import open_services
 
 STOP_SECONDS: Final = 32.0
 """How long processes may take to stop: a little longer than all that `app.serve` waits for."""
@@ -86,7 +87,7 @@ async def _prepare(settings: Settings) -> str | None:
 
     Return the code of an invitation for the first developer; None when there is one.
     """
-    async with app.open_services(settings) as services:
+    async with open_services(settings) as services:
         return await app.invite_first(settings, services)
 
 

@@ -477,11 +477,11 @@ def test_a_service_loads_its_own_driver_only(database: str) -> None:
     other = "asyncpg" if database.startswith("sqlite") else "apsw"
     program = textwrap.dedent(f"""
         import asyncio, sys
-        import taproof.cli, taproof.app, taproof.supervisor, taproof.doctor.examine
+        import taproof.cli, taproof.app, taproof.wiring, taproof.supervisor, taproof.doctor.examine
         from taproof.settings import load_settings
 
         async def run():
-            async with taproof.app.open_services(load_settings({{}})):
+            async with taproof.wiring.open_services(load_settings({{}})):
                 pass
 
         asyncio.run(run())
