@@ -6,14 +6,10 @@ was changed. Times are milliseconds since the epoch.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, Protocol
+from typing import Literal, Protocol
 
-from taproof.core.accounts import AuditEntry
-from taproof.core.deliveries import (
-    Event,
-)
+from taproof.core.deliveries import Event
 from taproof.core.model import (
-    BotChange,
     ConsumedSession,
     DailyCounts,
     DailyUsers,
@@ -21,29 +17,32 @@ from taproof.core.model import (
     NewSession,
     PageCursor,
     PolledSession,
-    Project,
-    ProjectChanges,
-    SealedWebhookSecrets,
     Session,
     SessionKey,
-    SignInProject,
     Status,
 )
-from taproof.storage.account_protocol import NO_LIMIT, AccountStorage
+from taproof.storage.account_protocol import AccountStorage
 from taproof.storage.bot_protocol import BotStorage
 from taproof.storage.delivery_protocol import DeliveryStorage
 from taproof.storage.erasure_protocol import ErasureStorage
 from taproof.storage.plan_protocol import PlanStorage
+from taproof.storage.project_protocol import ProjectStorage
 from taproof.storage.sealed_protocol import SealedStorage
 from taproof.storage.user_protocol import UserStorage
 
 UpdateClaim = Literal["claimed", "in_progress", "done"]
-NOTHING_COUNTS: Final = (1 << 31) - 1
-"""A day that no session was created on or after."""
 
 
 class Storage(
-    AccountStorage, UserStorage, BotStorage, PlanStorage, DeliveryStorage, ErasureStorage, SealedStorage, Protocol
+    AccountStorage,
+    ProjectStorage,
+    BotStorage,
+    PlanStorage,
+    UserStorage,
+    DeliveryStorage,
+    ErasureStorage,
+    SealedStorage,
+    Protocol,
 ):
     """The store: SQLite on one machine, PostgreSQL for many.
 
@@ -79,116 +78,7 @@ class Storage(
         set nobody is waiting, and the store may rest. Errors of the store are survived.
         """
 
-    # ---- projects
-
-    async def create_project(
-        self,
-        project: Project,
-        secret_key_hash: bytes,
-        *,
-        limit: int = NO_LIMIT,
-        entry: AuditEntry | None = None,
-        bot: BotChange | None = None,
-    ) -> bool:
-        """Store a project, with `bot` together with it.
-
-        False, and nothing stored, when the developer has `limit` of them, or it is to collect phone numbers and their
-        plan is "free".
-
-        Raises:
-            BotTaken: the bot serves another project; and nothing is stored.
-        """
-
-    async def read_project(self, project_id: str) -> Project | None:
-        """Return a project with its counts."""
-
-    async def read_webhook_secrets(self, project_id: str) -> SealedWebhookSecrets | None:
-        """Return a project's webhook secrets as they are stored."""
-
-    async def read_project_by_secret_key(self, secret_key_hash: bytes) -> Project | None:
-        """Return the project whose current secret key has this hash; its counts are left at 0."""
-
-    async def list_projects(self, developer_id: str) -> list[Project]:
-        """Return a developer's projects with their counts, oldest first."""
-
-    async def update_project(
-        self,
-        developer_id: str,
-        project_id: str,
-        changes: ProjectChanges,
-        now: int,
-        *,
-        entry: AuditEntry | None = None,
-        bot: BotChange | None = None,
-    ) -> Project | None:
-        """Change the fields that are not None, and the bot if one is given: all of it or nothing.
-
-        None, and nothing changed, when this developer has no such project, or it is to collect phone numbers from here
-        on and their plan is "free".
-
-        Removing the webhook URL ends the project's due deliveries: `ENDED_AT_ONCE` of them now, and the others in
-        `end_deliveries`. These are shown as due until then, but nobody gets them any more; a webhook URL is not set
-        before the last of them has ended. A webhook URL, also the same one again, makes what was known of the endpoint
-        forgotten: since when it fails, and that it was turned off.
-
-        Raises:
-            BotTaken: the bot serves another project; and nothing is changed.
-        """
-
-    async def replace_project_secrets(
-        self,
-        developer_id: str,
-        project_id: str,
-        secret_key_hash: bytes,
-        secret_key_preview: str,
-        sealed_webhook_secret: bytes,
-        *,
-        entry: AuditEntry | None = None,
-    ) -> bool:
-        """Replace both secrets at once; False when this developer has no such project. Ends a rotation under way."""
-
-    async def rotate_webhook_secret(
-        self,
-        developer_id: str,
-        project_id: str,
-        sealed_next_secret: bytes,
-        now: int,
-        next_at: int,
-        *,
-        entry: AuditEntry | None = None,
-    ) -> bool:
-        """Let another webhook secret follow the current one at `next_at`.
-
-        False when this developer has no such project, or another rotation of it is under way at `now`.
-        """
-
-    async def promote_webhook_secret(
-        self, developer_id: str, project_id: str, now: int, *, entry: AuditEntry | None = None
-    ) -> bool:
-        """Let the next webhook secret be the current one at once; False when no rotation is under way at `now`."""
-
-    async def delete_project(
-        self,
-        developer_id: str,
-        project_id: str,
-        *,
-        usage_since: int = NOTHING_COUNTS,
-        entry: AuditEntry | None = None,
-    ) -> bool:
-        """Delete a project: from here on nothing of it is found, but `read_used` goes on counting its sign-ins.
-
-        It does so for the days from `usage_since` on; what is confirmed at this very instant may be left out.
-
-        `purge_deleted_projects` erases what is left of it, and takes its people out of `read_daily_users` as it goes.
-        """
-
-    async def purge_deleted_projects(self, limit: int) -> int:
-        """Erase at most about `limit` rows of deleted projects; return how many were erased (0: all is done)."""
-
     # ---- the life of a session; each is one guarded statement, so of any number of callers one wins
-
-    async def read_sign_in_project(self, project_id: str) -> SignInProject | None:
-        """Return what a project has to say about a new session."""
 
     async def create_session(self, session: NewSession, *, public: bool) -> bool:
         """Store a pending session and count it.

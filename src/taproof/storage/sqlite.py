@@ -3,16 +3,13 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 import apsw
 
-from taproof.core.accounts import AuditEntry
 from taproof.core.clock import Clock
 from taproof.core.deliveries import Event
-from taproof.core.errors import BotTaken
 from taproof.core.model import (
-    BotChange,
     ConsumedSession,
     DailyCounts,
     DailyUsers,
@@ -20,41 +17,24 @@ from taproof.core.model import (
     NewSession,
     PageCursor,
     PolledSession,
-    Project,
-    ProjectChanges,
-    SealedWebhookSecrets,
     Session,
     SessionKey,
-    SignInProject,
     Status,
 )
-from taproof.storage import decisions, delivery_sql, plan_sql, sql, sqlite_listing, user_counts, user_sql
-from taproof.storage.account_protocol import NO_LIMIT
-from taproof.storage.delivery_protocol import ENDED_AT_ONCE
+from taproof.storage import decisions, delivery_sql, sql, sqlite_listing, user_counts
 from taproof.storage.group_commit import rows
-from taproof.storage.protocol import NOTHING_COUNTS, UpdateClaim
-from taproof.storage.rows import (
-    change_values,
-    consumed_from,
-    event_values,
-    identity_values,
-    new_session_values,
-    project_from,
-    project_values,
-    session_from,
-    sign_in_project_from,
-)
-from taproof.storage.sqlite_access import add_entry
-from taproof.storage.sqlite_bots import SqliteBots, is_taken, write_bot
-from taproof.storage.sqlite_deliveries import begin_ending
+from taproof.storage.protocol import UpdateClaim
+from taproof.storage.rows import consumed_from, event_values, identity_values, new_session_values, session_from
+from taproof.storage.sqlite_bots import SqliteBots
 from taproof.storage.sqlite_erasure import SqliteErasure
 from taproof.storage.sqlite_file import migrate_file, open_connections
 from taproof.storage.sqlite_plans import SqlitePlans
+from taproof.storage.sqlite_projects import SqliteProjects
 from taproof.storage.sqlite_sealed import SqliteSealed
 from taproof.storage.sqlite_users import SqliteUsers
 
 
-class SqliteStorage(SqliteUsers, SqliteSealed, SqliteBots, SqlitePlans, SqliteErasure):
+class SqliteStorage(SqliteUsers, SqliteProjects, SqliteSealed, SqliteBots, SqlitePlans, SqliteErasure):
     """Storage in one SQLite file. See `storage.protocol.Storage` for what each method promises."""
 
     @classmethod
@@ -108,163 +88,7 @@ class SqliteStorage(SqliteUsers, SqliteSealed, SqliteBots, SqlitePlans, SqliteEr
     async def watch_decisions(self, wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
         await decisions.watch(self._read, wake, needed)
 
-    # ---- projects
-
-    async def create_project(
-        self,
-        project: Project,
-        secret_key_hash: bytes,
-        *,
-        limit: int = NO_LIMIT,
-        entry: AuditEntry | None = None,
-        bot: BotChange | None = None,
-    ) -> bool:
-        values = (*project_values(project, secret_key_hash), limit)
-
-        def write(connection: apsw.Connection) -> bool | Literal["taken"]:
-            if is_taken(connection, project.id, bot):
-                return "taken"
-            if not rows(connection, sql.CREATE_PROJECT, values):
-                return False
-            add_entry(connection, entry)
-            write_bot(connection, (project.developer_id, project.id), bot)
-            return True
-
-        created: bool | Literal["taken"] = await self._writer.run(write)
-        if created == "taken":
-            raise BotTaken
-        return created
-
-    async def read_project(self, project_id: str) -> Project | None:
-        found = self._read(sql.READ_PROJECT, (project_id,))
-        return project_from(found[0]) if found else None
-
-    async def read_webhook_secrets(self, project_id: str) -> SealedWebhookSecrets | None:
-        found = self._read(sql.READ_WEBHOOK_SECRETS, (project_id,))
-        return SealedWebhookSecrets(*found[0]) if found else None
-
-    async def read_project_by_secret_key(self, secret_key_hash: bytes) -> Project | None:
-        found = self._read(sql.READ_PROJECT_BY_SECRET_KEY, (secret_key_hash,))
-        return project_from(found[0]) if found else None
-
-    async def list_projects(self, developer_id: str) -> list[Project]:
-        return [project_from(row) for row in self._read(sql.LIST_PROJECTS, (developer_id,))]
-
-    async def update_project(
-        self,
-        developer_id: str,
-        project_id: str,
-        changes: ProjectChanges,
-        now: int,
-        *,
-        entry: AuditEntry | None = None,
-        bot: BotChange | None = None,
-    ) -> Project | None:
-        owned = (developer_id, project_id)
-
-        def write(connection: apsw.Connection) -> Project | Literal["later", "taken"] | None:
-            if changes.webhook_url and rows(connection, delivery_sql.FIND_ENDED_WEBHOOK, owned):
-                return "later"
-            if is_taken(connection, project_id, bot):
-                return "taken"
-            if not rows(connection, sql.UPDATE_PROJECT, (*change_values(changes), *owned)):
-                return None
-            if changes.webhook_url is not None:
-                connection.execute(delivery_sql.FORGET_ENDPOINT, (project_id,))
-            if changes.webhook_url == "":
-                begin_ending(connection, project_id, now)
-            if changes != ProjectChanges():
-                add_entry(connection, entry)
-            write_bot(connection, owned, bot)
-            return project_from(rows(connection, sql.READ_PROJECT, (project_id,))[0])
-
-        project: Project | Literal["later", "taken"] | None = await self._writer.run(write)
-        while project == "later":
-            await self._end_more(delivery_sql.FIND_ENDED_WEBHOOK, owned, ENDED_AT_ONCE)
-            project = await self._writer.run(write)
-        if project == "taken":
-            raise BotTaken
-        return project
-
-    async def replace_project_secrets(
-        self,
-        developer_id: str,
-        project_id: str,
-        secret_key_hash: bytes,
-        secret_key_preview: str,
-        sealed_webhook_secret: bytes,
-        *,
-        entry: AuditEntry | None = None,
-    ) -> bool:
-        values = (secret_key_hash, secret_key_preview, sealed_webhook_secret, developer_id, project_id)
-        return bool(await self._write(sql.REPLACE_PROJECT_SECRETS, values, entry))
-
-    async def rotate_webhook_secret(
-        self,
-        developer_id: str,
-        project_id: str,
-        sealed_next_secret: bytes,
-        now: int,
-        next_at: int,
-        *,
-        entry: AuditEntry | None = None,
-    ) -> bool:
-        values = (sealed_next_secret, next_at, developer_id, project_id, now)
-        return bool(await self._write(sql.ROTATE_WEBHOOK_SECRET, values, entry))
-
-    async def promote_webhook_secret(
-        self, developer_id: str, project_id: str, now: int, *, entry: AuditEntry | None = None
-    ) -> bool:
-        return bool(await self._write(sql.PROMOTE_WEBHOOK_SECRET, (developer_id, project_id, now), entry))
-
-    async def delete_project(
-        self,
-        developer_id: str,
-        project_id: str,
-        *,
-        usage_since: int = NOTHING_COUNTS,
-        entry: AuditEntry | None = None,
-    ) -> bool:
-        def write(connection: apsw.Connection) -> bool:
-            if not rows(connection, sql.DELETE_PROJECT, (developer_id, project_id)):
-                return False
-            connection.execute(sql.REMEMBER_DELETED_PROJECT, (project_id, developer_id))
-            # What the group of this write has confirmed is counted with it, and not at its end.
-            self._tally.write(connection)
-            self._tally.clear()
-            connection.execute(plan_sql.REMEMBER_USAGE, (developer_id, project_id, usage_since))
-            add_entry(connection, entry)
-            return True
-
-        return bool(await self._writer.run(write))
-
-    async def purge_deleted_projects(self, limit: int) -> int:
-        if not self._read(sql.NEXT_DELETED_PROJECT, ()):
-            return 0
-
-        def write(connection: apsw.Connection) -> int:
-            found = rows(connection, sql.NEXT_DELETED_PROJECT)
-            if not found:
-                return 0
-            project_id, developer_id = found[0]
-            erased = len(rows(connection, sql.ERASE_SESSIONS, (project_id, limit)))
-            erased += len(rows(connection, sql.ERASE_EVENTS, (project_id, limit)))
-            erased += user_counts.erase_users(connection, developer_id, project_id, limit // 5 + 1)
-            if erased == 0:
-                connection.execute(sql.ERASE_DAILY_COUNTS, (project_id,))
-                connection.execute(delivery_sql.FORGET_ENDPOINT, (project_id,))
-                connection.execute(user_sql.ERASE_BLOCKS, (project_id,))
-                connection.execute(sql.FORGET_DELETED_PROJECT, (project_id,))
-                erased = 1
-            return erased
-
-        return int(await self._writer.run(write))
-
     # ---- the life of a session
-
-    async def read_sign_in_project(self, project_id: str) -> SignInProject | None:
-        found = self._read(sql.READ_SIGN_IN_PROJECT, (project_id,))
-        return sign_in_project_from(found[0]) if found else None
 
     async def create_session(self, session: NewSession, *, public: bool) -> bool:
         values = new_session_values(session, public=public)
