@@ -122,7 +122,7 @@ async def test_no_event_is_lost_when_senders_are_killed(
     place: Place, tmp_path: Path, figure: Figure, *, soak: bool
 ) -> None:
     """Each of 10,000 events is accepted, under one in a hundred of them more than once, and the books are right."""
-    kills, rate, pace = (100, 25, PRODUCTION) if soak else (20, 190, HASTY)
+    kills, rate, pace = (100, 25, PRODUCTION) if soak else (12, 190, HASTY)
     # How often an event is taken twice is how many are taken while one outcome is written: the rate times a commit. At
     # this rate that must not be the time of a disk that other tests use too.
     place = place if soak else place.quick()
