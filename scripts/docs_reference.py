@@ -46,7 +46,15 @@ def openapi() -> dict[str, Any]:
     unused: Any = None
     metrics = Metrics(CollectorRegistry(), "")
     return build_openapi(
-        build_developer_api(*[unused] * 5, audit=unused, bots=unused, plans=unused, erasure=unused, metrics=metrics)
+        build_developer_api(
+            *[unused] * 5,
+            audit=unused,
+            bots=unused,
+            plans=unused,
+            erasure=unused,
+            metrics=metrics,
+            refused_credentials=unused,
+        )
     )
 
 

@@ -24,7 +24,7 @@ OF_AN_APPLICATION = {
     "TAPROOF_SECRET_KEY",
 }
 """What the integrations read, TAPROOF_GUARD with Django; and what the pages' own programs call the secret key."""
-READERS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/**/*.md"))]
+READERS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted(ROOT.glob("docs/**/*.md"))]
 
 
 def files_of_the_repository() -> Iterator[Path]:
@@ -49,6 +49,7 @@ def openapi() -> dict[str, Any]:
             plans=unused,
             erasure=unused,
             metrics=Metrics(CollectorRegistry(), "0.1.0"),
+            refused_credentials=unused,
         )
     )
 
@@ -160,6 +161,30 @@ def test_requirements_are_locked(name: str) -> None:
     assert len(requirements) > 20
     for requirement in requirements:
         assert re.match(r"[a-z0-9._-]+(\[[a-z,]+\])?==\S+ .*--hash=sha256:[0-9a-f]{64}", requirement), requirement
+
+
+def test_the_security_policy_knows_every_lock_file() -> None:
+    """Whoever watches advisories finds all that can be vulnerable; a new lock file belongs on the page too."""
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    files = {path.relative_to(ROOT).as_posix() for path in files_of_the_repository()}
+    locks = {name for name in files if name.startswith("requirements/") or name.endswith("/package-lock.json")}
+    assert locks
+    assert set(re.findall(r"`([\w/-]+/[\w-]+\.(?:txt|json))`", text)) == locks
+
+
+def test_the_security_policy_promises_times() -> None:
+    """How soon a vulnerable part is replaced, by its severity; and a report goes to nobody who may not be there."""
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    promised = {
+        row.split(" | ")[0].strip("| "): row.split(" | ")[1] for row in re.findall(r"^\| .* \|$", text, re.MULTILINE)
+    }
+    assert "7 days" in promised["critical, high (7.0 and more)"]
+    assert "30 days" in promised["any other"]
+    assert "@" not in text
+    for page in ("README.md", "docs/index.md", "docs/explanation/threat-model.md"):
+        assert "SECURITY.md" in (ROOT / page).read_text(encoding="utf-8"), page
+    for target in re.findall(r"\]\(([^)#]+)", text):
+        assert (ROOT / target).is_file(), target
 
 
 def test_no_path_of_one_machine() -> None:

@@ -211,6 +211,7 @@ def build_server(settings: Settings, services: Services, others: Mapping[str, As
         plans=services.plans,
         erasure=services.erasure,
         metrics=services.metrics,
+        refused_credentials=services.limits.refused_credentials,
     )
     login = LoginApi(services.console_sign_in, developers, services.metrics, services.limits, system_clock)
     router = Router(

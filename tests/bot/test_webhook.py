@@ -43,7 +43,10 @@ class Exchange:
     async def to(self, endpoint: WebhookEndpoint) -> tuple[int, dict[str, Any], dict[bytes, bytes]]:
         await endpoint(self.scope, self.receive, self.send)
         start, body = self.sent
-        return start["status"], json.loads(body["body"]), dict(start["headers"])
+        fields = dict(start["headers"])
+        assert fields[b"x-content-type-options"] == b"nosniff"
+        assert fields[b"content-security-policy"] == b"default-src 'none'; frame-ancestors 'none'"
+        return start["status"], json.loads(body["body"]), fields
 
 
 async def test_update_is_handled(phone: Phone, endpoint: WebhookEndpoint, api: ScriptedApi) -> None:

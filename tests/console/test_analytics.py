@@ -21,6 +21,7 @@ from taproof.core.model import Identity
 from taproof.service.housekeeping import Housekeeping
 from taproof.web.developer_api import build_developer_api
 from taproof.web.metrics import Metrics
+from taproof.web.refused_credentials import RefusedCredentials
 
 PATHS = ["/console/analytics", "/console/analytics.csv"]
 DAILY = ("sessions", "opened", "confirmed", "cancelled", "expired", "unique_users", "reported")
@@ -41,6 +42,7 @@ async def api(console: Installation, visitor: Visitor) -> AsyncIterator[httpx.As
         plans=asked.plans,
         erasure=asked.erasure,
         metrics=Metrics(CollectorRegistry(), "1.2.3"),
+        refused_credentials=RefusedCredentials(console.clock),
     )
     created = await asked.developers.create_access_token(visitor.actor, "test")
     headers = {"Authorization": f"Bearer {created.plaintext}"}

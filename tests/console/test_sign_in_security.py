@@ -98,6 +98,17 @@ async def test_twelve_hours_idle(console: Installation, visitor: Visitor) -> Non
     assert not await is_signed_in(visitor)
 
 
+async def test_thirty_days(console: Installation, visitor: Visitor) -> None:
+    """A session that is used twice a day ends thirty days after the sign-in all the same."""
+    for _ in range(59):
+        console.clock.now += 12 * HOUR - MINUTE
+        assert await is_signed_in(visitor)
+    console.clock.now += 12 * HOUR - MINUTE
+    assert await is_signed_in(visitor)
+    console.clock.now += HOUR
+    assert not await is_signed_in(visitor)
+
+
 async def test_ends_with_its_access_token(console: Installation, anonymous: Browsing) -> None:
     """A session that was opened with an access token ends when that is revoked, and when that expires."""
     developer = await console.add_developer("ada@example.com")

@@ -368,7 +368,15 @@ def test_the_calls_and_what_they_answer_are_the_apis() -> None:
     unused = cast("Any", None)
     metrics = Metrics(CollectorRegistry(), "0.1.0")
     paths = build_openapi(
-        build_developer_api(*[unused] * 5, audit=unused, bots=unused, plans=unused, erasure=unused, metrics=metrics)
+        build_developer_api(
+            *[unused] * 5,
+            audit=unused,
+            bots=unused,
+            plans=unused,
+            erasure=unused,
+            metrics=metrics,
+            refused_credentials=unused,
+        )
     )["paths"]
     known = {re.sub(r"\{\w+\}", ":id", path) for path in paths}
     # The program after an outage puts its addresses together; it is run above.

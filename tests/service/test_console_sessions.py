@@ -7,11 +7,11 @@ import pytest
 from tests.databases import DRIVERS
 
 from taproof.core.accounts import Actor, AuditEntry, Developer
-from taproof.core.clock import HOUR, MINUTE, SECOND
+from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import ConsoleSessionNotFound, StoreUnavailable
 from taproof.core.identifiers import is_key, key_hash
-from taproof.service.console_sessions import IDLE_LIFETIME, ConsoleSessions, SignedIn
+from taproof.service.console_sessions import IDLE_LIFETIME, LIFETIME, ConsoleSessions, SignedIn
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
@@ -99,6 +99,36 @@ async def test_twelve_idle_hours_end_it(node: "Node", sessions: ConsoleSessions,
     node.clock.now += idle
     assert len(await sessions.list_sessions(ada)) == living
     assert (await sessions.authenticate(cookie) is not None) == living
+
+
+@pytest.mark.parametrize(("left", "living"), [(1, True), (0, False)])
+@pytest.mark.parametrize("by_itself", [False, True])
+async def test_thirty_days_end_it_in_any_case(
+    node: "Node", sessions: ConsoleSessions, *, left: int, living: bool, by_itself: bool
+) -> None:
+    """Counted from the sign-in, to the millisecond, however often it was seen since; then it is in no list either."""
+    ada = await node.developer()
+    cookie, _ = await opened(sessions, ada)
+    start = node.clock.now
+    for passed in range(10 * HOUR, 30 * DAY, 10 * HOUR):
+        node.clock.now = start + passed
+        assert await sessions.authenticate(cookie) is not None
+    node.clock.now = start + LIFETIME - left
+    assert LIFETIME == 30 * DAY
+    assert len(await sessions.list_sessions(ada)) == living
+    assert (await sessions.authenticate(cookie, by_itself=by_itself) is not None) == living
+
+
+async def test_a_session_that_is_too_old_is_not_seen_any_more(node: "Node", sessions: ConsoleSessions) -> None:
+    """So the purge erases it twelve hours later, as an idle one, though its browser goes on asking."""
+    cookie, signed_in = await opened(sessions, await node.developer())
+    seen = node.clock.now + LIFETIME - MINUTE
+    await node.storage.touch_console_session(signed_in.session.id, seen)
+    node.clock.now += LIFETIME + HOUR
+    assert await sessions.authenticate(cookie) is None
+    kept = await node.storage.read_console_session(key_hash(cookie), node.clock.now, 0)
+    assert kept is not None
+    assert kept[0].last_seen_at == seen
 
 
 async def test_the_last_sight_is_written_once_a_minute_at_most(node: "Node", sessions: ConsoleSessions) -> None:

@@ -118,6 +118,7 @@ class DocumentedAnswers:
                     self._check(operation, response)
 
     def _check(self, operation: dict[str, Any], response: httpx.Response) -> None:
+        assert_no_page(response)
         documented = operation["responses"].get(str(response.status_code))
         assert documented is not None, f"{response.status_code} is not documented for {operation['operationId']}"
         if "$ref" in documented:
@@ -210,7 +211,15 @@ def documented() -> DocumentedAnswers:
     """What `/openapi.json` says: the same whatever the services, and it takes longer to make than most tests take."""
     unused = cast("Any", None)
     metrics = Metrics(CollectorRegistry(), "0.1.0")
-    app = build_developer_api(*[unused] * 5, audit=unused, bots=unused, plans=unused, erasure=unused, metrics=metrics)
+    app = build_developer_api(
+        *[unused] * 5,
+        audit=unused,
+        bots=unused,
+        plans=unused,
+        erasure=unused,
+        metrics=metrics,
+        refused_credentials=unused,
+    )
     return DocumentedAnswers(build_openapi(app))
 
 
@@ -225,6 +234,7 @@ async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers)
     projects = make_projects(storage, sealer, clock)
     plans = Plans(storage, clock, system_entropy, projects=PROJECTS_BY_PLAN, sign_ins=SIGN_INS_BY_PLAN)
     bot_father = BotFather()
+    limits = RateLimits(metrics, clock, generate_address=None, generate_project=None)
     app = build_developer_api(
         developers,
         projects,
@@ -236,12 +246,12 @@ async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers)
         plans=plans,
         erasure=Erasure(storage, clock, system_entropy),
         metrics=metrics,
+        refused_credentials=limits.refused_credentials,
     )
     signin = SignIn(
         storage, sealer, lambda: "https://t.me/test_bot", clock, system_entropy, require_room=plans.require_room
     )
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://taproof.test") as client:
-        limits = RateLimits(metrics, clock, generate_address=None, generate_project=None)
         yield Api(
             app,
             storage,
@@ -259,12 +269,19 @@ async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers)
     await storage.close()
 
 
+def assert_no_page(response: httpx.Response) -> None:
+    """Hold an answer that is no page to what it tells a browser: not to guess what it is, to show it in no frame."""
+    assert response.headers.get_list("x-content-type-options") == ["nosniff"]
+    assert response.headers.get_list("content-security-policy") == ["default-src 'none'; frame-ancestors 'none'"]
+
+
 def assert_error(response: httpx.Response, status: int, code: str) -> str:
     """Hold an answer to the one error shape and return its sentence."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/json"
     assert response.headers["cache-control"] == "no-store"
     assert response.headers["x-error-code"] == code
+    assert_no_page(response)
     body = json.loads(response.content)
     assert list(body) == ["error"]
     assert isinstance(body["error"], str)

@@ -198,7 +198,9 @@ async def test_expired(login: Login, ada: Developer) -> None:
 async def test_an_account_of_no_developer(login: Login, ada: Developer) -> None:
     """It gets a sentence that says who can invite it, and no token is made for anybody."""
     await login.tap(user="1002")
-    assert "taproof developers invite" in assert_error(await login.ask(), 400, "access_denied")
+    with capture_logs() as logs:
+        assert "taproof developers invite" in assert_error(await login.ask(), 400, "access_denied")
+    assert [(line["event"], line["kind"]) for line in logs] == [("credentials_refused", "messenger_account")]
     assert await login.api.developers.list_access_tokens(ada.id) == []
 
 

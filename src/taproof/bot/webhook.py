@@ -135,6 +135,11 @@ async def _refuse(send: Send, status: int, code: str, sentence: str, *headers: t
 
 async def _respond(send: Send, status: int, answer: dict[str, str], *headers: tuple[bytes, bytes]) -> None:
     body = json.dumps(answer).encode()
-    standard = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    standard = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"x-content-type-options", b"nosniff"),
+        (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    ]
     await send({"type": "http.response.start", "status": status, "headers": [*standard, *headers]})
     await send({"type": "http.response.body", "body": body})

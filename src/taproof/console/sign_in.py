@@ -163,6 +163,7 @@ class SignInPages:
         try:
             token, developer = await self._developers.authenticate(form["access_token"])
         except InvalidAccessToken:
+            self._limits.refused_credentials.note("access_token", request.scope)
             return self._sign_in_page(request, next_page, _NOT_VALID, STATUSES[InvalidAccessToken])
         return await self._enter(request, developer, next_page, access_token_id=token.id)
 
@@ -243,6 +244,7 @@ class SignInPages:
             return response
         developer = await self._developers.read_developer_by_messenger_id(identity.messenger_id)
         if developer is None:
+            self._limits.refused_credentials.note("messenger_account", request.scope)
             sentence = _NOBODY.format(isolated_name(identity.messenger_name))
             return await self._go_back(request, kept, sentence, 403)
         response = await self._enter(request, developer, safe_next(kept["next"]))
@@ -268,6 +270,7 @@ class SignInPages:
         try:
             await self._invitations.read_invitation(code)
         except InvitationNotFound as error:
+            self._limits.refused_credentials.note("invitation", request.scope)
             return self._invite_page(request, error.sentence, STATUSES[InvitationNotFound])
         response = RedirectResponse(_ACCEPT, 303)
         self._started.give(request, response, {"code": code, "email": ""})

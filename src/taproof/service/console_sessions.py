@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from taproof.core.accounts import Actor, AuditAction, ConsoleSession, Developer
-from taproof.core.clock import HOUR, MINUTE, Clock
+from taproof.core.clock import DAY, HOUR, MINUTE, Clock
 from taproof.core.entropy import Entropy
 from taproof.core.errors import ConsoleSessionNotFound, StoreUnavailable
 from taproof.core.identifiers import is_key, key_hash, new_id, new_key
@@ -16,6 +16,8 @@ from taproof.storage.protocol import Storage
 
 IDLE_LIFETIME: Final = 12 * HOUR
 """A session that was not seen for so long (ms) has ended."""
+LIFETIME: Final = 30 * DAY
+"""After so long (ms) it has ended in any case, however often it was seen."""
 USER_AGENT_LIMIT: Final = 200
 """Characters that are kept of what a browser calls itself."""
 _TOUCH_EVERY: Final = MINUTE
@@ -81,6 +83,8 @@ class ConsoleSessions:
         if found is None:
             return None
         session, developer = found
+        if _is_over(session, now):
+            return None
         if not by_itself and now - session.last_seen_at >= _TOUCH_EVERY:
             # A store that cannot be written just now must not keep pages from being read.
             with contextlib.suppress(StoreUnavailable):
@@ -90,7 +94,8 @@ class ConsoleSessions:
     async def list_sessions(self, developer: Developer) -> list[ConsoleSession]:
         """Return a developer's living sessions, newest first."""
         now = self._clock()
-        return await self._storage.list_console_sessions(developer.id, now, now - IDLE_LIFETIME)
+        found = await self._storage.list_console_sessions(developer.id, now, now - IDLE_LIFETIME)
+        return [session for session in found if not _is_over(session, now)]
 
     async def end_session(self, actor: Actor, session_id: str, *, signed_out: bool = False) -> None:
         """End a session at once; `signed_out`: by the one who uses it, not from another browser.
@@ -110,3 +115,8 @@ class ConsoleSessions:
         developer_id = actor.developer.id
         entry = audit_entry(actor, "console.signed_out_everywhere", self._clock(), self._entropy, subject=developer_id)
         return await self._storage.delete_console_sessions(developer_id, entry=entry)
+
+
+def _is_over(session: ConsoleSession, now: int) -> bool:
+    """Tell whether a session is too old. It is not seen any more then, so that it is erased as an idle one."""
+    return now - session.created_at >= LIFETIME

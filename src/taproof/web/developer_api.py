@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
 from taproof.core.accounts import Actor, Developer
 from taproof.core.deliveries import DeliveryState, EventType
-from taproof.core.errors import InvalidRequest
+from taproof.core.errors import InvalidAccessToken, InvalidRequest
 from taproof.core.model import Status
 from taproof.service.analytics import AnalyticsReader, Window
 from taproof.service.audit import AuditLog
@@ -27,10 +27,11 @@ from taproof.service.projects import Projects, Rotation
 from taproof.service.sessions import Sessions
 from taproof.web import schemas, showing
 from taproof.web.audit import AuditPageAnswer, show_page
-from taproof.web.errors import bearer_token, install_error_handlers
+from taproof.web.errors import NO_PAGE, bearer_token, install_error_handlers
 from taproof.web.instants import read_instant
 from taproof.web.json_body import read_json_object
 from taproof.web.metrics import CountRequests, Metrics
+from taproof.web.refused_credentials import RefusedCredentials
 from taproof.web.validation import validation_sentence
 
 PREFIX: Final = "/api/v1/dev"
@@ -52,10 +53,20 @@ def build_developer_api(
     plans: Plans,
     erasure: Erasure,
     metrics: Metrics,
+    refused_credentials: RefusedCredentials,
 ) -> FastAPI:
     """Return the application that answers `/api/v1/dev/*`; requests must come with their whole path."""
     api = DeveloperApi(
-        developers, projects, sessions, analytics, deliveries, audit=audit, bots=bots, plans=plans, erasure=erasure
+        developers,
+        projects,
+        sessions,
+        analytics,
+        deliveries,
+        audit=audit,
+        bots=bots,
+        plans=plans,
+        erasure=erasure,
+        refused_credentials=refused_credentials,
     )
     app = FastAPI(
         docs_url=None,
@@ -166,6 +177,7 @@ class DeveloperApi:
         bots: Bots,
         plans: Plans,
         erasure: Erasure,
+        refused_credentials: RefusedCredentials,
     ) -> None:
         self._developers = developers
         self._projects = projects
@@ -176,15 +188,24 @@ class DeveloperApi:
         self._bots = bots
         self._plans = plans
         self._erasure = erasure
+        self._refused_credentials = refused_credentials
 
     async def authenticate(self, request: Request, response: Response) -> None:
-        """Recognise the caller of any endpoint. What it then answers may hold secrets and is not to be cached."""
+        """Recognise the caller of any endpoint. What it then answers may hold secrets and is not to be cached.
+
+        It answers with JSON, and says so to a browser as `error_response` does for what goes wrong.
+        """
         request.state.authenticate = partial(self._developers.authenticate, bearer_token(request.scope))
-        token, developer = await request.state.authenticate()
+        try:
+            token, developer = await request.state.authenticate()
+        except InvalidAccessToken:
+            self._refused_credentials.note("access_token", request.scope, request.scope["route"].path_format)
+            raise
         # Behind a trusted proxy this is the client's address already: see `transport.py`.
         address = request.client.host if request.client else ""
         request.state.actor = Actor(developer, "access_token", token.id, address)
         response.headers["Cache-Control"] = "no-store"
+        response.headers.raw.extend(NO_PAGE)
 
     async def read_account(self, caller: Caller) -> schemas.OwnAccountAnswer:
         """Return the account that the access token belongs to: a way to check that the token is valid."""

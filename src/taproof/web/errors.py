@@ -116,6 +116,12 @@ STATUS_HEADERS: Final[dict[int, RawHeaders]] = {
 }
 """What an answer with this status says beside it, whether it is JSON or a page."""
 
+NO_PAGE: Final[RawHeaders] = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+]
+"""Of every answer that is no page: a browser that is led to it shows it as what it is, and in no frame."""
+
 _log = structlog.get_logger("taproof.web")
 
 
@@ -145,6 +151,7 @@ def error_response(
         (b"content-length", b"%d" % len(body)),
         (b"cache-control", b"no-store"),
         (b"x-error-code", error.code.encode()),
+        *NO_PAGE,
         *STATUS_HEADERS.get(status, ()),
         *retry_after(error),
         *extra_headers,

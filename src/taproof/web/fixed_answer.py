@@ -5,7 +5,7 @@ from typing import Final
 from starlette.types import Receive, Scope, Send
 
 from taproof.core.errors import MethodNotAllowed
-from taproof.web.errors import send_error
+from taproof.web.errors import NO_PAGE, send_error
 
 _ALLOW: Final = (b"allow", b"GET, HEAD")
 
@@ -41,11 +41,15 @@ async def allows_get(scope: Scope, send: Send) -> bool:
 async def send_answer(
     scope: Scope, send: Send, body: bytes, content_type: str, headers: tuple[tuple[bytes, bytes], ...] = ()
 ) -> None:
-    """Send a 200; to HEAD the same headers and no body (RFC 9110, section 9.3.2)."""
+    """Send a 200; to HEAD the same headers and no body (RFC 9110, section 9.3.2).
+
+    It says that it is no page, unless `headers` have a Content-Security-Policy of their own.
+    """
+    named = {name for name, _ in headers}
     fields = [
         (b"content-type", content_type.encode()),
         (b"content-length", b"%d" % len(body)),
-        (b"x-content-type-options", b"nosniff"),
+        *(field for field in NO_PAGE if field[0] not in named),
         *headers,
     ]
     await send({"type": "http.response.start", "status": 200, "headers": fields})

@@ -24,7 +24,7 @@ from taproof.core.errors import (
 from taproof.core.names import name_problem
 from taproof.service.console_sign_in import TERMINAL, ConsoleSignIn
 from taproof.service.developers import Developers
-from taproof.web.errors import error_response
+from taproof.web.errors import NO_PAGE, error_response
 from taproof.web.json_body import Receive, Scope, read_json_object
 from taproof.web.metrics import Metrics
 from taproof.web.rate_limits import RateLimits
@@ -37,7 +37,7 @@ INTERVAL: Final = 2
 TOKEN_NAME: Final = "taproof login"  # noqa: S105 — the label of a token, not a token.
 TOKEN_DAYS: Final = 90
 """How long the access token is valid."""
-_HEADERS: Final[Headers] = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+_HEADERS: Final[Headers] = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *NO_PAGE]
 _USED: Final = "This device_code gave its access token already. Start a new sign-in with POST /api/v1/login."
 _NO_DEVELOPER: Final = (
     "No developer signs in with this messenger account. Ask for an invitation (an owner makes one in the console, the "
@@ -109,6 +109,7 @@ class LoginApi:
             raise ExpiredToken(_USED)
         developer = await self._developers.read_developer_by_messenger_id(identity.messenger_id)
         if developer is None:
+            self._limits.refused_credentials.note("messenger_account", scope)
             raise AccessDenied(_NO_DEVELOPER)
         client = scope.get("client")
         actor = Actor(developer, "login", address=client[0] if client else "")

@@ -26,6 +26,7 @@ from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.errors import RateLimited, StoreUnavailable, TaproofError
 from taproof.core.gcra import Gcra, KeyedGcra, Rate
 from taproof.web.metrics import LimitName, Metrics
+from taproof.web.refused_credentials import RefusedCredentials
 from taproof.web.transport import parse_address
 
 POLLS: Final = Gcra(1, 1_450, 10)
@@ -71,6 +72,7 @@ class RateLimits:
         self.clock = clock
         self.generate_address = _limit(generate_address)
         self.generate_project = _limit(generate_project)
+        self.refused_credentials = RefusedCredentials(clock)
         self._refused = metrics.rate_limited
         self._polls = KeyedGcra(POLLS, keep=_KNOWN_FOR)
         self._unknown = KeyedGcra(UNKNOWN)

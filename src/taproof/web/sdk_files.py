@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from taproof.core.errors import NotFound
-from taproof.web.errors import send_error
+from taproof.web.errors import NO_PAGE, send_error
 from taproof.web.fixed_answer import FixedAnswer, allows_get, send_answer
 
 SDK_PATH: Final = "/sdk/taproof.js"
@@ -51,7 +51,7 @@ class Bundle:
             return
         known = b",".join(value for name, value in scope["headers"] if name == b"if-none-match")
         if self._etag in known:
-            await send({"type": "http.response.start", "status": 304, "headers": list(self._headers)})
+            await send({"type": "http.response.start", "status": 304, "headers": [*self._headers, *NO_PAGE]})
             await send({"type": "http.response.body", "body": b""})
         elif _accepts_gzip(scope):
             headers = (*self._headers, (b"content-encoding", b"gzip"))

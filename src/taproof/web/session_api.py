@@ -12,11 +12,11 @@ from pydantic_core import to_json
 
 from taproof.core.clock import iso8601
 from taproof.core.code_challenge import METHOD
-from taproof.core.errors import InvalidRequest, MethodNotAllowed, RateLimited, TaproofError
+from taproof.core.errors import InvalidRequest, InvalidSecretKey, MethodNotAllowed, RateLimited, TaproofError
 from taproof.core.request_context import Requester
 from taproof.service.projects import Projects
 from taproof.service.signin import NOBODY_KNOWN, CreatedSession, SignIn, Verification
-from taproof.web.errors import bearer_token, error_response
+from taproof.web.errors import NO_PAGE, bearer_token, error_response
 from taproof.web.json_body import Receive, Scope, read_json_object
 from taproof.web.metrics import Metrics
 from taproof.web.rate_limits import POLL_REFUSALS, GenerateCall, RateLimits
@@ -24,7 +24,7 @@ from taproof.web.rate_limits import POLL_REFUSALS, GenerateCall, RateLimits
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
-_HEADERS: Final[Headers] = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+_HEADERS: Final[Headers] = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *NO_PAGE]
 _ANY_ORIGIN: Final[Headers] = [(b"access-control-allow-origin", b"*")]
 _ANY_ORIGIN_ERROR: Final[Headers] = [
     *_ANY_ORIGIN,
@@ -40,6 +40,7 @@ _PREFLIGHT: Final[Headers] = [
     (b"access-control-max-age", b"86400"),
     (b"cache-control", b"no-store"),
     (b"content-length", b"0"),
+    *NO_PAGE,
 ]
 
 
@@ -236,6 +237,8 @@ class SessionApi:
                 return
             headers = [*headers, (b"content-length", b"%d" % len(body))]
         except Exception as error:  # noqa: BLE001 — a bug must become a 500 in the one error shape, and be logged.
+            if isinstance(error, InvalidSecretKey):
+                self._limits.refused_credentials.note("secret_key", scope)
             status, headers, body = error_response(error, _ANY_ORIGIN_ERROR if public else ())
             if status == 405:
                 headers.append((b"allow", b"POST, OPTIONS" if public else b"POST"))
