@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from taproof.bot import calls
-from taproof.bot.accounts import fetch_account
+from taproof.bot.accounts import Accounts
 from taproof.bot.commands import announce_commands
 from taproof.bot.connection import (
     BotApiSession,
@@ -39,7 +39,7 @@ from taproof.core.sealing import Sealer
 from taproof.link import MessengerLink
 from taproof.listening import own_address
 from taproof.sandbox_mode import RunningSandbox
-from taproof.service.bots import BotAccount, Bots
+from taproof.service.bots import Bots
 from taproof.service.signin import SignIn
 from taproof.service.user_control import UserControl
 from taproof.settings import WEBHOOK_PATH, Settings
@@ -113,10 +113,10 @@ def prepare() -> None:
     calls.build_models()
 
 
-async def ask_messenger(settings: Settings, token: str) -> BotAccount:
-    """Return the bot that has this token; raises BotTokenRefused or MessengerUnavailable."""
+def open_accounts(settings: Settings) -> Accounts:
+    """Return what asks the messenger of the settings whose tokens are."""
     api_url, tls = _bot_api(settings)
-    return await fetch_account(token, api_url, tls=tls)
+    return Accounts(api_url, tls=tls)
 
 
 def connect_messenger(

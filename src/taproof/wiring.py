@@ -8,10 +8,10 @@ import importlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 
@@ -102,6 +102,8 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
             open_webhook_client(settings.address_rules, settings.webhook_ports, allow_http=settings.sandbox)
         )
         metrics = Metrics(CollectorRegistry(), version("taproof"), shared_metrics)
+        token_owners = _TokenOwners(settings)
+        stack.push_async_callback(token_owners.close)
         sealed_sign_in = SealedSignIn(storage, sealer, signin, system_clock, system_entropy)
         yield Services(
             storage=storage,
@@ -118,8 +120,9 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
                 system_clock,
                 system_entropy,
                 projects=projects,
-                ask=partial(_ask_messenger, settings),
+                ask=token_owners.ask,
                 is_service_bot=link.is_service_bot,
+                limited=metrics.rate_limited["bot_token"].inc,
             ),
             console_sessions=ConsoleSessions(storage, system_clock, system_entropy),
             console_sign_in=ConsoleSignIn(storage, sealer, signin, system_clock, system_entropy),
@@ -156,11 +159,26 @@ def _messenger_link(settings: Settings) -> MessengerLink:
     return MessengerLink(settings.messenger_link_base, bots, bot_id_of(token))
 
 
-async def _ask_messenger(settings: Settings, token: str) -> BotAccount:
-    """Return the bot that has a token; nodes that have no bot load what is needed for that only now."""
-    module = await asyncio.to_thread(load_messenger)
-    account: BotAccount = await module.ask_messenger(settings, token)
-    return account
+class _TokenOwners:
+    """Asks the messenger whose bot tokens are; what that needs is loaded with the first question, beside the loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._loading = asyncio.Lock()
+        self._accounts: Any = None
+
+    async def ask(self, token: str) -> BotAccount:
+        """Return the bot that has a token; raises BotTokenRefused or MessengerUnavailable."""
+        async with self._loading:
+            if self._accounts is None:
+                self._accounts = await asyncio.to_thread(lambda: load_messenger().open_accounts(self._settings))
+        account: BotAccount = await self._accounts.fetch_account(token)
+        return account
+
+    async def close(self) -> None:
+        """Disconnect."""
+        if self._accounts is not None:
+            await self._accounts.close()
 
 
 def load_messenger() -> ModuleType:

@@ -1,6 +1,7 @@
 """Every language says everything about reports and blocks."""
 
 import dataclasses
+import re
 import string
 
 import pytest
@@ -45,6 +46,15 @@ def test_labels_fit_and_cannot_be_taken_for_each_other(language: str) -> None:
     labels = [texts.confirm_button, texts.cancel_button, texts.control.not_me_button, texts.control.unblock_button]
     assert len({label.casefold() for label in labels}) == len(labels)
     assert max(map(len, labels)) <= 30
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_who_has_nothing_to_block_is_told_where_blocks_are(language: str) -> None:
+    """They may have blocked it all. The command stands where clients make it a link, in right-to-left text as one."""
+    sentence = LANGUAGES[language].control.nothing_to_block
+    isolated = "\u2066/unblock\u2069" in sentence
+    assert isolated == (language in {"ar", "fa"})
+    assert isolated or re.search(r" /unblock\b", sentence)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

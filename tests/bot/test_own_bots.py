@@ -24,8 +24,9 @@ from taproof.bot.updates import UpdateIntake
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import BotBroken, StoreUnavailable
 from taproof.core.identifiers import session_key
-from taproof.core.model import ProjectBot, Session
+from taproof.core.model import BotChange, BotLoss, ProjectBot, ProjectChanges, Session
 from taproof.core.sealing import Sealer, new_master_key
+from taproof.service.audit import service_entry
 from taproof.service.bindings import bot_token_binding
 from taproof.service.bots import Bots
 from taproof.service.signin import SignIn
@@ -237,6 +238,29 @@ async def test_a_bot_that_moves_to_another_project_goes_with_it(farm: Farm) -> N
         bot.give(farm.server.message(f"/start {token}"), farm.server.tap(f"c:{token}"))
         await until(lambda: bot.of("answerCallbackQuery"))
     assert (await farm.session(token)).status == "confirmed"
+
+
+async def test_a_broken_bot_that_another_project_gets_goes_with_it(farm: Farm) -> None:
+    """With its new token it serves that project alone, and the one that lost it starts no sign-ins."""
+    bot = farm.server.add()
+    loser, project = await farm.add_project(bot), await farm.add_project()
+    async with farm.running():
+        await until(lambda: bot.polls == 1)
+        new = bot.revoke()
+        (held,) = await farm.bots.list_bots()
+        assert await farm.bots.mark_broken(held)
+        sealed = farm.sealer.seal(new, bot_token_binding(project), system_entropy)
+        loss = BotLoss(loser, service_entry("dev_1", "bot.removed", 1, system_entropy, subject=loser, details={}))
+        change = BotChange(ProjectBot(project, bot.id, bot.username, sealed), None, loss)
+        assert await farm.storage.update_project("dev_1", project, ProjectChanges(), 1, bot=change) is not None
+        await until(lambda: farm.shown[-1] == (1, 0))
+        token = await farm.start_session(project)
+        bot.give(farm.server.message(f"/start {token}"), farm.server.tap(f"c:{token}"))
+        await until(lambda: bot.of("answerCallbackQuery"))
+        with pytest.raises(BotBroken):
+            await farm.start_session(loser)
+    assert (await farm.session(token)).status == "confirmed"
+    assert bot.most_polls == 1
 
 
 async def test_a_revoked_token_breaks_its_project_alone(farm: Farm) -> None:

@@ -100,8 +100,30 @@ async def test_the_number_goes_to_who_asked_last(asking: Asking) -> None:
     await asking.intake.handle(asking.phone.message(f"/start {first}"))
     await asking.intake.handle(asking.contact())
     assert (await asking.number(first), await asking.number(second)) == (NUMBER, None)
+    # Sent once more it is not for another project; that one asks for it when its link is opened again.
+    await asking.intake.handle(asking.contact())
+    assert (await asking.phone.session(second)).status == "pending"
+    assert asking.texts()[-1] == EN.confirmed.format(project=ACME, when=WHEN)
+    await asking.intake.handle(asking.phone.message(f"/start {second}"))
     await asking.intake.handle(asking.contact())
     assert await asking.number(second) == NUMBER
+
+
+@pytest.mark.parametrize("act", ["x", "w", "r", "expires"])
+async def test_a_number_that_was_declined_goes_to_nobody_else(act: str, asking: Asking, clock: HandClock) -> None:
+    """The last one to ask is cancelled, confirmed without, reported or over: an earlier one gets nothing for it."""
+    last = await asking.begin(OPTIONAL)
+    clock.now += 9 * MINUTE
+    earlier = await asking.begin(REQUIRED)
+    clock.now += 1
+    await asking.intake.handle(asking.phone.message(f"/start {last}"))
+    if act == "expires":
+        clock.now += MINUTE
+    else:
+        await asking.intake.handle(asking.phone.tap(f"{act}:{last}"))
+    await asking.intake.handle(asking.contact())
+    assert (await asking.phone.session(earlier)).status == "pending"
+    assert (await asking.number(earlier), await asking.number(last)) == (None, None)
 
 
 async def test_match_code_and_number_together(asking: Asking, storage: SqliteStorage, clock: HandClock) -> None:
@@ -160,7 +182,7 @@ async def test_contact_too_late(asking: Asking, clock: HandClock) -> None:
     await asking.intake.handle(asking.contact())
     assert (await asking.phone.session(session_token)).identity is None
     assert await asking.number(session_token) is None
-    assert asking.texts()[-1] == EN.phone.unasked
+    assert asking.texts()[-1] == EN.expired.format(project=ACME)
 
 
 async def test_own_contact_that_is_no_number(asking: Asking) -> None:

@@ -108,6 +108,38 @@ async def test_outcome_is_told_though_the_messenger_failed_first(asking: Asking,
     assert asking.texts()[-1] == EN.confirmed.format(project=ACME, when=WHEN)
 
 
+async def test_contact_that_is_handled_twice_confirms_once(asking: Asking, api: ScriptedApi) -> None:
+    """Another project waits for a number too: the update that comes again, or a second contact, is not for it."""
+    other, asked_last = await asking.begin(OPTIONAL), await asking.begin()
+    update = asking.contact()
+    api.fail("sendMessage", Fault(502, "Bad Gateway"))
+    assert await asking.intake.handle(update) == "unanswered"
+    assert await asking.intake.handle(update) == "done"
+    assert await asking.intake.handle(asking.contact()) == "done"
+    assert await asking.number(asked_last) == NUMBER
+    assert (await asking.phone.session(other)).status == "pending"
+    assert await asking.number(other) is None
+
+
+async def test_plan_that_ends_while_the_contact_is_handled(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look at what the plan allows and the confirmation: the user is signed in, and no number is kept."""
+    session_token = await asking.begin()
+    storage = asking.phone.storage
+    confirm = storage.confirm_session
+
+    async def downgraded(*arguments: Any) -> bool:
+        project = await storage.read_project(REQUIRED)
+        assert project is not None
+        await storage.update_plan(project.developer_id, "free")
+        return await confirm(*arguments)
+
+    monkeypatch.setattr(storage, "confirm_session", downgraded)
+    assert await asking.intake.handle(asking.contact()) == "done"
+    assert (await asking.phone.session(session_token)).status == "confirmed"
+    assert await asking.number(session_token) is None
+    assert asking.texts()[-1] == EN.confirmed.format(project=ACME, when=WHEN)
+
+
 async def test_no_number_reaches_a_log(
     asking: Asking,
     api: ScriptedApi,

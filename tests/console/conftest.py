@@ -24,6 +24,7 @@ from tests.web.conftest import (
 from taproof.console.app import Console, ConsoleServices
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.entropy import system_entropy
+from taproof.core.identifiers import session_key
 from taproof.core.model import Identity, Project
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.analytics import AnalyticsReader
@@ -65,6 +66,14 @@ class Messenger:
         await self.open(deeplink, identity.messenger_id)
         seen = await self.signin.confirm_session(_token(deeplink), identity)
         assert seen.outcome == "confirmed", seen
+        return seen
+
+    async def report(self, deeplink: str, identity: Identity = ADA) -> SeenSession:
+        """Say of a sign-in that was confirmed that it was not them."""
+        key = session_key(_token(deeplink))
+        assert key is not None
+        seen = await self.signin.report_sign_in(key, identity.messenger_id)
+        assert (seen.outcome, seen.changed) == ("reported", True), seen
         return seen
 
     async def cancel(self, deeplink: str, opener_id: str = ADA.messenger_id) -> SeenSession:

@@ -3,7 +3,9 @@
 import pytest
 from tests.console.conftest import Installation, Visitor
 
+from taproof.core.errors import BotTokenRefused
 from taproof.core.model import Project
+from taproof.service.bots import CHECKS
 
 LIST = "/console/projects"
 
@@ -124,3 +126,35 @@ async def test_a_strangers_project_is_not_found(visitor: Visitor, stranger: Visi
         shown = await stranger.post(path, {"bot_token": token})
         assert shown.status == 404
     assert (await read(console, project)).bot_username == "Shop_Bot"
+
+
+async def test_too_many_tokens_are_told_beside_the_field(visitor: Visitor, console: Installation) -> None:
+    """With how long to wait, for people and for programs."""
+    project, _ = await visitor.create_project()
+    wrong = f"7000000009:{'A' * 35}"
+    for _ in range(CHECKS.number):
+        with pytest.raises(BotTokenRefused):
+            await console.services.bots.set_bot(visitor.actor, project.id, wrong)
+    shown = await visitor.submit(settings(project), bot_form(project), bot_token=wrong)
+    assert (shown.status, shown.response.headers["retry-after"]) == (429, "3")
+    assert shown.texts(".//p[@id='bot_token-error']") == ["Too many requests. Try again in 3 seconds."]
+    assert wrong not in shown.html
+
+
+async def test_a_project_that_lost_its_bot_is_shown_as_broken(
+    visitor: Visitor, stranger: Visitor, console: Installation
+) -> None:
+    """Until its developer sets another, or removes what is left of it; the log says that the service took it."""
+    project, _ = await visitor.create_project()
+    other, _ = await stranger.create_project("Other")
+    await console.services.bots.set_bot(visitor.actor, project.id, console.bot_father.make_bot("Shop_Bot"))
+    token = console.bot_father.make_bot("Shop_Bot")
+    shown = await stranger.follow(await stranger.submit(settings(other), bot_form(other), bot_token=token))
+    assert "@Shop_Bot asks from now on." in shown.text
+    assert "Bot broken" in (await visitor.get(LIST)).text
+    assert "Broken since" in (await visitor.get(settings(project))).text
+    assert "Took a project's own bot away" in (await visitor.get("/console/audit")).text
+    shown = await visitor.follow(await visitor.submit(settings(project), f"{bot_form(project)}/remove"))
+    assert "The service's own bot asks people to confirm." in shown.text
+    assert "broken" not in (await visitor.get(LIST)).text
+    assert (await read(console, other)).bot_username == "Shop_Bot"

@@ -1,6 +1,7 @@
 """Taking up an invitation: the first developer, an invited one, and another messenger account for one who is there."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 from tests.console.browsing import Browsing, Shown
@@ -170,6 +171,49 @@ async def test_nothing_is_bound_before_the_browser_says_yes(console: Installatio
     assert (await anonymous.post(CONFIRM, {}, **{"Sec-Fetch-Site": "cross-site"})).status == 403
     assert await console.services.developers.list_developers() == []
     assert SESSION_COOKIE not in anonymous.client.cookies
+
+
+async def test_nothing_is_bound_after_a_report(console: Installation, anonymous: Browsing) -> None:
+    """Who was talked into confirming and reports it is bound to nothing; the invitation stays for its owner."""
+    await open_invitation(anonymous, await first(console))
+    waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="eve@example.com"))
+    await console.messenger.confirm(deeplink(waiting), GRACE)
+    asked = await anonymous.get(WAITING)
+    assert asked.heading == "Is that you?"
+    assert not (await console.messenger.report(deeplink(waiting), GRACE)).signed_out
+    shown = await anonymous.post(CONFIRM, {})
+    assert shown.status == 403
+    assert "send /unblock to the bot" in alert(shown)
+    assert await console.services.developers.list_developers() == []
+    assert SESSION_COOKIE not in anonymous.client.cookies
+    assert (await anonymous.post(CONFIRM, {})).location == ACCEPT
+    waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
+    await console.messenger.confirm(deeplink(waiting), ADA)
+    assert (await anonymous.submit(WAITING, CONFIRM)).location == "/console/projects"
+
+
+async def test_a_report_while_it_binds(
+    console: Installation, anonymous: Browsing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The account is bound then, but signs nobody in: neither this browser, nor a session that is left behind."""
+    await open_invitation(anonymous, await invite(console))
+    waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT))
+    await console.messenger.confirm(deeplink(waiting), GRACE)
+    await anonymous.get(WAITING)
+    accept = console.storage.accept_invitation
+
+    async def interrupted(*what: Any, **more: Any) -> Any:
+        await console.messenger.report(deeplink(waiting), GRACE)
+        return await accept(*what, **more)
+
+    monkeypatch.setattr(console.storage, "accept_invitation", interrupted)
+    shown = await anonymous.post(CONFIRM, {})
+    assert shown.status == 403
+    assert "send /unblock to the bot" in alert(shown)
+    [grace] = await console.services.developers.list_developers()
+    assert await console.services.console_sessions.list_sessions(grace) == []
+    assert SESSION_COOKIE not in anonymous.client.cookies
+    assert (await anonymous.get("/console/projects")).status == 303
 
 
 async def test_no_start_again(console: Installation, anonymous: Browsing) -> None:

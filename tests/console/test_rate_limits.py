@@ -46,6 +46,20 @@ async def test_too_many_tries_of_one_address(console: Installation, path: str, f
     assert_refused(await ada.post(path, fields))
 
 
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [(SIGN_IN, {"next": ""}), (f"{SIGN_IN}/token", {"next": "", "access_token": "tap_x"})],
+)
+async def test_too_many_tries_of_one_network(console: Installation, path: str, fields: dict[str, str]) -> None:
+    """Ten times as many for a /48 of IPv6 as for an address, over all of its subnets."""
+    for subnet in range(10):
+        ada = await browser(console, f"2001:db8:1:{subnet:x}::7")
+        for _ in range(20):
+            assert (await ada.post(path, fields)).status != 429
+    assert (await (await browser(console, "2001:db8:1:ffff::7")).post(path, fields)).status == 429
+    assert (await (await browser(console, "2001:db8:2::7")).post(path, fields)).status != 429
+
+
 async def test_pages_are_shown_as_before(console: Installation) -> None:
     """Only what is tried is counted."""
     ada = await browser(console, ADA)

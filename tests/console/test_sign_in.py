@@ -1,6 +1,7 @@
 """Signing in: with the messenger, with an access token, and what neither lets in."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from tests.console.browsing import Browsing, Shown
@@ -122,6 +123,39 @@ async def test_cancelled(console: Installation, anonymous: Browsing) -> None:
     assert "You tapped Cancel" in shown.texts(".//p[@role='alert']")[0]
     assert shown.fields(SIGN_IN) == {"next": "/console/audit"}
     assert not await is_signed_in(anonymous)
+
+
+async def test_reported(console: Installation, anonymous: Browsing) -> None:
+    """Whoever is signed in by a sign-in that its developer reports is led to the sign-in with the next page."""
+    await bind(console, await console.add_developer("ada@example.com"))
+    link = await start(anonymous)
+    await console.messenger.confirm(link)
+    await anonymous.get(WAITING)
+    assert await is_signed_in(anonymous)
+    assert (await console.messenger.report(link)).signed_out
+    assert not await is_signed_in(anonymous)
+
+
+async def test_reported_while_it_signs_in(
+    console: Installation, anonymous: Browsing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the read of who confirmed and the session there is no way in: the page says why, and how to go on."""
+    await bind(console, ada := await console.add_developer("ada@example.com"))
+    link = await start(anonymous, f"{SIGN_IN}?next=/console/audit")
+    await console.messenger.confirm(link)
+    store = console.storage.create_console_session
+
+    async def interrupted(*what: Any, **more: Any) -> None:
+        await console.messenger.report(link)
+        await store(*what, **more)
+
+    monkeypatch.setattr(console.storage, "create_console_session", interrupted)
+    shown = await anonymous.get(WAITING)
+    assert shown.status == 403
+    assert "send /unblock to the bot" in shown.texts(".//p[@role='alert']")[0]
+    assert shown.fields(SIGN_IN) == {"next": "/console/audit"}
+    assert await console.services.console_sessions.list_sessions(ada) == []
+    assert (session_cookie(anonymous), SIGN_IN_COOKIE in anonymous.client.cookies) == (None, False)
 
 
 async def test_expired(console: Installation, anonymous: Browsing) -> None:

@@ -76,6 +76,25 @@ def test_the_page_shows_the_number(service: Service, address: str) -> None:
     asyncio.run(go())
 
 
+def test_the_page_says_why_it_cannot_start(project: OwnProject, address: str) -> None:
+    """What the service answers stands in the page, with the origin to allow, and the button can be pressed again."""
+    changes = {"allowed_origins": ["https://shop.example"]}
+    project.developer.ask("PATCH", f"/projects/{project.id}", json=changes)
+
+    async def go() -> None:
+        async with open_chromium() as browser:
+            page = await browser.new_page()
+            await page.goto(address)
+            button = page.get_by_role("button", name="Sign in")
+            await button.click()
+            said = f"Pages of {address} may not start sign-ins of this project. "
+            # The origin is http://127.0.0.1 and a port, as a developer's own page has it.
+            await expect(page.locator("#outcome")).to_contain_text(said, timeout=PATIENCE)
+            await expect(button).to_be_enabled()
+
+    asyncio.run(go())
+
+
 def test_the_answer_is_that_of_the_service(project: OwnProject) -> None:
     """The page's example has the fields of a real answer, and of one without a code all but the code."""
     block = block_of(PAGE, "json", "match_code")

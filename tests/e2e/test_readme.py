@@ -100,9 +100,11 @@ def test_every_option_that_is_named_exists(path: Path) -> None:
     """An option between backticks, without its command, is one of `taproof serve` or of a command the page is about."""
     text = path.read_text(encoding="utf-8")
     named = set(re.findall(r"`(--[a-z-]+)", text))
+    lines = [" ".join(words) for words in named_commands(path)]
+    lines += re.findall(r"^(?:\$ |## )?(taproof .*)$", text, re.MULTILINE)
     about = [
         "taproof serve",
-        *(command for command in OPTIONS if re.search(rf"^(\$ |## )?{command}( |$)", text, re.MULTILINE)),
+        *(command for command in OPTIONS if any(f"{line} ".startswith(f"{command} ") for line in lines)),
     ]
     known = [OPTIONS[command] for command in about]
     assert named <= set().union(*known)

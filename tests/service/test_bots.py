@@ -1,16 +1,16 @@
 """The bots of projects: how one is given, taken away and found broken; on every driver."""
 
 import asyncio
-import json
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.databases import DRIVERS
 from tests.service.conftest import acting
+from tests.service.own_bots import bot_entries, bots_of, read
 from tests.web.conftest import SERVICE_BOT_ID, BotFather
 
-from taproof.core.accounts import Developer
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import (
     BotBroken,
@@ -19,12 +19,13 @@ from taproof.core.errors import (
     InvalidRequest,
     MessengerUnavailable,
     ProjectNotFound,
+    RateLimited,
     SealBroken,
     TaproofError,
 )
 from taproof.core.model import BotChange, Project, ProjectBot, ProjectChanges
 from taproof.core.sealing import Sealer, new_master_key
-from taproof.service.bots import Bots
+from taproof.service.bots import CHECKS, Bots
 from taproof.service.projects import ProjectSecrets
 
 if TYPE_CHECKING:
@@ -38,32 +39,9 @@ def father() -> BotFather:
     return BotFather()
 
 
-def bots_of(node: "Node", father: BotFather) -> Bots:
-    return Bots(
-        node.storage,
-        node.sealer,
-        node.clock,
-        system_entropy,
-        projects=node.projects,
-        ask=father.ask,
-        is_service_bot=father.is_service_bot,
-    )
-
-
 @pytest.fixture
 def bots(node: "Node", father: BotFather) -> Bots:
     return bots_of(node, father)
-
-
-async def read(node: "Node", project: Project) -> Project:
-    found = await node.storage.read_project(project.id)
-    assert found is not None
-    return found
-
-
-async def bot_entries(node: "Node", developer: Developer) -> list[tuple[str, str, dict[str, object]]]:
-    entries = await node.storage.list_audit_entries(developer.id, None, 50)
-    return [(each.action, each.subject, json.loads(each.details)) for each in entries if each.action.startswith("bot.")]
 
 
 async def test_a_bot_is_given_with_its_token_sealed(node: "Node", bots: Bots, father: BotFather) -> None:
@@ -325,3 +303,24 @@ async def test_a_token_under_a_lost_master_key_cannot_be_opened(node: "Node", bo
     node.sealer = Sealer(new_master_key(system_entropy))
     with pytest.raises(SealBroken):
         bots_of(node, father).open_token(bot)
+
+
+async def test_one_developer_asks_the_messenger_so_often(node: "Node", bots: Bots, father: BotFather) -> None:
+    """Good tokens and bad ones count, whatever the project; other developers go on, and so does this one in time."""
+    developer, other = await node.developer(), await node.developer()
+    projects = [(await node.project(developer))[0] for _ in range(2)]
+    token = father.make_bot("Shop_Bot")
+    for number in range(CHECKS.number):
+        with contextlib.suppress(BotTokenRefused):
+            await bots.set_bot(acting(developer), projects[number % 2].id, f"{7_000_000_100 + number}:{'A' * 35}")
+    assert len(father.asked) == CHECKS.number
+    with pytest.raises(RateLimited) as caught:
+        await bots.set_bot(acting(developer), projects[0].id, token)
+    assert caught.value.retry_after == 3
+    with pytest.raises(InvalidRequest):
+        await bots.set_bot(acting(developer), projects[0].id, "nonsense")
+    assert len(father.asked) == CHECKS.number
+    await bots.set_bot(acting(other), (await node.project(other))[0].id, token)
+    node.clock.now += 3_000
+    with pytest.raises(BotTaken):
+        await bots.set_bot(acting(developer), projects[0].id, token)

@@ -11,7 +11,7 @@ from taproof.core.accounts import Developer
 from taproof.core.clock import MINUTE, SECOND
 from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.entropy import system_entropy
-from taproof.core.errors import DeliveryNotFound, InvalidRequest, ProjectNotFound, WebhookNotSet
+from taproof.core.errors import DeliveryNotFound, InvalidRequest, ProjectNotFound, SignInReported, WebhookNotSet
 from taproof.core.model import Project, ProjectChanges
 from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.deliveries import DeliveryPage, SeenDelivery
@@ -319,6 +319,24 @@ async def test_resent_by_many_at_once_it_is_due_once(node: "Node", other_node: "
         await node.webhooks.finish_attempt(hands[0], Answer(5, 200))
         assert len((await only(node, developer, project)).record.attempts) == turn + 1
         assert await node.webhooks.claim_deliveries(10) == []
+
+
+@pytest.mark.parametrize("answer", [Answer(5, 200), Answer(5, 500), None])
+async def test_a_reported_sign_in_is_not_sent_again(node: "Node", answer: Answer | None) -> None:
+    """Whether it arrived or not; the reporter is told that somebody may know if it was sent at all."""
+    developer, project = await own_project(node)
+    token = await node.confirmed(project)
+    if answer is not None:
+        await attempt(node, answer)
+    seen = await node.signin.report_session(token, "1001")
+    assert (seen.outcome, seen.was_read) == ("reported", answer is not None)
+    found = await only(node, developer, project)
+    with pytest.raises(SignInReported, match="not sent again"):
+        await node.deliveries.resend_delivery(acting(developer), found.record.event_id)
+    assert await node.webhooks.claim_deliveries(10) == []
+    await node.projects.update_project(acting(developer), project.id, ProjectChanges(webhook_url=""))
+    with pytest.raises(SignInReported):
+        await node.deliveries.resend_delivery(acting(developer), found.record.event_id)
 
 
 async def test_without_a_webhook_nothing_is_sent_again(node: "Node") -> None:

@@ -66,6 +66,33 @@ async def test_other_origins_start_nothing(node: "Node", origin: str) -> None:
     assert await node.storage.read_daily_counts([project.id], 0) == []
 
 
+@pytest.mark.parametrize(
+    ("origin", "is_named"),
+    [
+        ("http://localhost:3000", True),
+        ("https://shop.example:444", True),
+        ("https://xn--bcher-kva.example", True),
+        ("null", False),
+        ("https://shop.example, https://evil.example", False),
+        ("https://shop.example/?q=<script>", False),
+        ("https://evil.example\u202e", False),
+        ("HTTPS://EVIL.EXAMPLE", False),
+        ("https://" + 63 * "a" + ".example" + 300 * "x", False),
+    ],
+)
+async def test_a_refusal_names_the_origin_and_nothing_else(node: "Node", origin: str, is_named: bool) -> None:  # noqa: FBT001 — a parameter.
+    """A developer sees at once what to add; what no browser sends is never repeated."""
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    changes = ProjectChanges(allowed_origins=("https://shop.example",))
+    await node.projects.update_project(acting(developer), project.id, changes)
+    with pytest.raises(OriginNotAllowed) as refused:
+        await node.signin.create_session(project.id, public=True, requester=Requester(origin))
+    named = f"Pages of {origin} may not start sign-ins of this project. "
+    assert refused.value.sentence.startswith(named if is_named else "This project starts no sign-ins from pages of")
+    assert is_named or origin not in refused.value.sentence
+
+
 async def test_listed_origins_apps_and_servers_start_sign_ins(node: "Node") -> None:
     """A mobile app sends no Origin, and the secret key stands for itself."""
     developer = await node.developer()

@@ -1,9 +1,11 @@
 """Plans: their limits, what is counted, and what a change of plan does."""
 
 import asyncio
+import functools
 import itertools
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.service.conftest import acting
@@ -12,7 +14,7 @@ from taproof.core.accounts import Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import DAY, MINUTE, month_of
 from taproof.core.entropy import system_entropy
-from taproof.core.errors import InvalidRequest, PlanLimitReached, StoreUnavailable, TooManyProjects
+from taproof.core.errors import InvalidRequest, PlanLimitReached, ProjectNotFound, StoreUnavailable, TooManyProjects
 from taproof.core.model import SERVICE_DEVELOPER, Identity, ProjectChanges
 from taproof.service import projects as project_service
 from taproof.service.console_sign_in import CONSOLE, ConsoleSignIn
@@ -206,6 +208,46 @@ async def test_a_downgrade_and_collecting_at_the_same_instant(node: "Node", othe
             acting(developer), "Shop", webhook_url="", public_access=True, collect_phone=True
         )
     assert [each.collect_phone for each in await node.projects.list_projects(developer)] == [False]
+
+
+@BOTH
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_plan_that_is_another_one_for_a_moment(
+    node: "Node", other_node: "Node", times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The developer is told of their plan at worst, and never that a project which is there is not."""
+    developer = await node.developer("pro")
+    project, _ = await node.project(developer)
+    left = times
+    update, create = node.storage.update_project, node.storage.create_project
+
+    async def while_free(store: Callable[..., Awaitable[Any]], *values: Any, **more: Any) -> Any:
+        nonlocal left
+        if left == 0:
+            return await store(*values, **more)
+        left -= 1
+        assert await other_node.storage.update_plan(developer.id, "free")
+        done = await store(*values, **more)
+        assert await other_node.storage.update_plan(developer.id, "pro")
+        return done
+
+    monkeypatch.setattr(node.storage, "update_project", functools.partial(while_free, update))
+    monkeypatch.setattr(node.storage, "create_project", functools.partial(while_free, create))
+    changes = ProjectChanges(collect_phone=True)
+    if times == 1:
+        assert (await node.projects.update_project(acting(developer), project.id, changes)).collect_phone
+        left = 1
+        made, _ = await node.projects.create_project(
+            acting(developer), "Shop", webhook_url="", public_access=True, collect_phone=True
+        )
+        assert made.collect_phone
+    else:
+        with pytest.raises(InvalidRequest, match=r"^collect_phone is available"):
+            await node.projects.update_project(acting(developer), project.id, changes)
+    left = 0
+    await node.storage.delete_project(developer.id, project.id)
+    with pytest.raises(ProjectNotFound):
+        await node.projects.update_project(acting(developer), project.id, changes)
 
 
 async def test_a_change_of_plan_is_in_the_log_of_the_developer(node: "Node") -> None:

@@ -92,9 +92,10 @@ class Seed:
         webhook_url: str = "",
         is_active: bool = True,
         public_access: bool = True,
+        collect_phone: bool = False,
         created_at: int = NOW,
     ) -> Project:
-        developer = developer or await self.developer()
+        developer = developer or await self.developer(plan="pro" if collect_phone else "free")
         project_id = self.name("proj")
         project = Project(
             id=project_id,
@@ -105,7 +106,7 @@ class Seed:
             webhook_url=webhook_url,
             is_active=is_active,
             public_access=public_access,
-            collect_phone=False,
+            collect_phone=collect_phone,
             created_at=created_at,
         )
         await self.storage.create_project(project, self.key_hash(project))

@@ -10,9 +10,11 @@ import apsw
 import asyncpg
 import pytest
 from tests.databases import NOW
+from tests.giving_bots import give_bot
 
-from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation
-from taproof.core.model import PageCursor, ProjectChanges
+from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation, Plan
+from taproof.core.model import PageCursor, ProjectBot, ProjectChanges
+from taproof.storage.erasure_protocol import OpenedDay
 from taproof.storage.postgres import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite import SqliteStorage
@@ -334,6 +336,64 @@ async def resend_delivery(storage: Storage, seed: "Seed") -> Scene:
     )
 
 
+async def set_bot(storage: Storage, seed: "Seed") -> Scene:
+    project, other = await seed.project(), await seed.project()
+    given, taken = (ProjectBot(each.id, 7_000, "Shop_Bot", b"sealed") for each in (project, other))
+    await give_bot(storage, other.developer_id, other.id, replace(taken, bot_id=8_000))
+
+    def give(developer_id: str, bot: ProjectBot | None) -> Call:
+        return lambda entry: give_bot(storage, developer_id, project.id, bot, entry=entry)
+
+    return Scene(
+        give(project.developer_id, given),
+        [
+            give(other.developer_id, given),
+            give(project.developer_id, replace(given, bot_id=8_000)),
+            give(project.developer_id, None),
+        ],
+    )
+
+
+async def mark_bot_broken(storage: Storage, seed: "Seed") -> Scene:
+    project = await seed.project()
+    await give_bot(storage, project.developer_id, project.id, ProjectBot(project.id, 7_000, "Shop_Bot", b"sealed"))
+
+    def mark(project_id: str, sealed: bytes) -> Call:
+        return lambda entry: storage.mark_bot_broken(project_id, sealed, NOW, entry=entry)
+
+    return Scene(mark(project.id, b"sealed"), [mark(project.id, b"another"), mark("proj_\0", b"sealed")])
+
+
+async def update_plan(storage: Storage, seed: "Seed") -> Scene:
+    ada = await seed.developer(plan="pro")
+
+    def update(developer_id: str, plan: Plan) -> Call:
+        return lambda entry: storage.update_plan(developer_id, plan, entry=entry)
+
+    return Scene(update(ada.id, "free"), [update(ada.id, "pro"), update("dev_\0", "free")])
+
+
+async def erase_user(storage: Storage, seed: "Seed") -> Scene:
+    project, bob = await seed.project(), await seed.developer()
+    await seed.confirmed(project)
+
+    def erase(messenger_id: str, developer_id: str) -> Call:
+        return lambda entry: storage.erase_user(messenger_id, developer_id, "gone", 9, entry=entry)
+
+    return Scene(erase("1001", project.developer_id), [erase("2002", project.developer_id), erase("1001", bob.id)])
+
+
+async def erase_opened(storage: Storage, seed: "Seed") -> Scene:
+    project = await seed.project()
+    new = await seed.opened(project)
+    of = OpenedDay(project.id, new.key.day)
+
+    def erase(messenger_id: str, of: OpenedDay) -> Call:
+        return lambda entry: storage.erase_opened(messenger_id, of, None, 9, entry=entry)
+
+    return Scene(erase("1001", of), [erase("2002", of), erase("1001", of._replace(day=new.key.day - 1))])
+
+
 SCENES: Final = {
     scene.__name__: scene
     for scene in (
@@ -355,15 +415,20 @@ SCENES: Final = {
         delete_project,
         turn_off_webhook,
         resend_delivery,
+        set_bot,
+        mark_bot_broken,
+        update_plan,
+        erase_user,
+        erase_opened,
     )
 }
 
 
 def test_each_method_that_takes_an_entry_has_a_scene() -> None:
     """One that is added later is held to the same rules."""
-    methods = vars(Storage).items()
-    taking = {name for name, each in methods if callable(each) and "entry" in inspect.signature(each).parameters}
-    assert taking - {"add_audit_entry"} == SCENES.keys() - {"bind"}
+    methods = inspect.getmembers(Storage, inspect.isfunction)
+    taking = {name for name, each in methods if "entry" in inspect.signature(each).parameters}
+    assert taking - {"add_audit_entry"} == SCENES.keys() - {"bind", "set_bot"}
 
 
 @pytest.mark.parametrize("name", SCENES)

@@ -73,7 +73,7 @@ async def test_the_context_goes_when_the_session_leaves_pending(storage: Storage
 
 async def test_consume_and_reread_bring_the_phone(storage: Storage, seed: "Seed") -> None:
     """The one reader gets the sealed number with the id that it is bound to, and so does who reads again."""
-    project = await seed.project()
+    project = await seed.project(collect_phone=True)
     new = replace(seed.new_session(project), code_challenge=b"c" * 32)
     assert await storage.create_session(new, public=True)
     await storage.open_session(new.key, "1001", seed.now)

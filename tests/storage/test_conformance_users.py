@@ -8,7 +8,8 @@ import pytest
 from tests.databases import NOW
 
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.model import NamedProject, NewSession, PhoneRequest, Project, Session
+from taproof.core.deliveries import DeliveryState
+from taproof.core.model import NamedProject, NewSession, PhoneRequest, Project, ProjectChanges, Session
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
@@ -332,36 +333,62 @@ async def test_find_phone_request_is_of_this_user_and_bot(storage: Storage, seed
     """A contact that another user sends, or to another bot, answers nothing here."""
     new = await seed.opened(await seed.project())
     await storage.ask_for_phone(request_of(new, bot_id=5))
-    found = await storage.find_phone_request("1001", 5, NOW)
+    found = await storage.find_phone_request("1001", 5)
     assert found == request_of(new, bot_id=5)
-    assert await storage.find_phone_request("1001", 0, NOW) is None
-    assert await storage.find_phone_request("2002", 5, NOW) is None
-    assert await storage.find_phone_request("1001\0", 5, NOW) is None
+    assert await storage.find_phone_request("1001", 0) is None
+    assert await storage.find_phone_request("2002", 5) is None
+    assert await storage.find_phone_request("1001\0", 5) is None
 
 
-async def test_find_phone_request_prefers_the_latest_that_waits(storage: Storage, seed: "Seed") -> None:
-    """A decided session's request is found only when none waits; none from the instant at which it expires."""
+async def test_find_phone_request_is_the_one_that_was_asked_last(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """Whatever became of its session, and whatever else waits: a contact that comes again goes nowhere else."""
     project = await seed.project()
-    early, late, decided = [await seed.opened(project) for _ in range(3)]
-    for number, new in enumerate((early, late, decided)):
-        await storage.ask_for_phone(request_of(new, at=NOW + number))
-    assert await storage.cancel_session(decided.key, "1001", NOW, seed.event(project, "auth.cancelled"))
+    early, late = await seed.opened(project), await seed.opened(project)
+    await storage.ask_for_phone(request_of(early, at=NOW + 5))
+    # This node's clock is behind.
+    await other_node.ask_for_phone(request_of(late, at=NOW))
 
     async def found() -> NewSession | None:
-        request = await storage.find_phone_request("1001", 0, NOW)
-        return next((each for each in (early, late, decided) if request and each.key == request.key), None)
+        request = await storage.find_phone_request("1001", 0)
+        return next((each for each in (early, late) if request and each.key == request.key), None)
 
     assert await found() == late
     assert await storage.cancel_session(late.key, "1001", NOW, seed.event(project, "auth.cancelled"))
+    assert await found() == late
+    assert await storage.purge_phone_requests(NOW, 10) == 0
+    for node in (storage, other_node):
+        await node.ask_for_phone(request_of(early, at=NOW + 1))
+        assert await found() == early
+    assert await storage.delete_project(project.developer_id, project.id)
+    while await storage.purge_deleted_projects(100):
+        pass
     assert await found() == early
-    assert await storage.cancel_session(early.key, "1001", NOW, seed.event(project, "auth.cancelled"))
-    assert await found() == decided
-    assert await storage.find_phone_request("1001", 0, decided.expires_at) is None
+
+
+@pytest.mark.parametrize("ends", ["plan", "project"])
+async def test_confirm_session_takes_no_phone_that_may_not_be_collected(
+    storage: Storage, other_node: Storage, seed: "Seed", ends: str
+) -> None:
+    """Plan or project stopped it after it was asked for: nothing is changed, and without the number it is confirmed."""
+    project = await seed.project(collect_phone=True)
+    new = await seed.opened(project)
+    if ends == "plan":
+        assert await other_node.update_plan(project.developer_id, "free")
+    else:
+        changes = ProjectChanges(collect_phone=False)
+        assert await other_node.update_project(project.developer_id, project.id, changes, NOW)
+    identity = seed.identity("1001")
+    assert not await storage.confirm_session(new.key, identity, NOW, seed.event(project), b"sealed")
+    assert (await stored(storage, new)).status == "pending"
+    assert await storage.confirm_session(new.key, identity, NOW, seed.event(project))
+    assert (await stored(storage, new)).sealed_phone is None
 
 
 async def test_confirm_session_keeps_the_phone_that_goes_with_it(storage: Storage, seed: "Seed") -> None:
     """Who consumes the session gets it, and the list has it; a second confirmation changes nothing."""
-    project = await seed.project()
+    project = await seed.project(collect_phone=True)
     new = await seed.opened(project)
     assert await storage.confirm_session(new.key, seed.identity("1001"), NOW, seed.event(project), b"sealed \0")
     assert not await storage.confirm_session(new.key, seed.identity("1001"), NOW, seed.event(project), b"second")
@@ -377,7 +404,7 @@ async def test_confirm_session_keeps_the_phone_that_goes_with_it(storage: Storag
 
 async def test_confirm_session_of_many_at_once_gives_each_its_own_phone(storage: Storage, seed: "Seed") -> None:
     """Some with and some without one, in one statement where the store makes one of them."""
-    project = await seed.project()
+    project = await seed.project(collect_phone=True)
     made = [await seed.opened(project, user=str(2000 + number)) for number in range(12)]
 
     async def confirm(number: int, session: NewSession) -> bool:
@@ -409,6 +436,47 @@ async def test_report_session_ends_the_due_event_of_a_confirmation(
     records = await storage.list_deliveries(project.id, None, None, None, 10)
     assert {each.session_id: each.state for each in records} == {mine.id: "ended", other.id: "due"}
     assert len(await storage.claim_deliveries(NOW + 1, NOW + 2, 10)) == 1
+
+
+@pytest.mark.parametrize("state", ["due", "leased", "delivered", "failed"])
+async def test_report_session_keeps_a_confirmation_from_being_sent_again(
+    storage: Storage, other_node: Storage, seed: "Seed", state: str
+) -> None:
+    """Whatever became of its event; what was under way counts as interrupted. A resealing passes over it."""
+    project = await seed.project(webhook_url="https://example.com/")
+    mine = await seed.confirmed(project)
+    if state != "due":
+        (delivery,) = await storage.claim_deliveries(NOW, NOW + MINUTE, 10)
+    if state in {"delivered", "failed"}:
+        status: DeliveryState = "delivered" if state == "delivered" else "failed"
+        assert await storage.finish_attempt(delivery, seed.attempt(1, 500), status, NOW)
+    (before,) = await storage.list_deliveries(project.id, None, None, None, 10)
+    assert await storage.report_session(mine.key, "1001", NOW + 1, seed.event(project, "auth.cancelled")) == "used"
+    (after,) = await storage.list_deliveries(project.id, None, None, None, 10)
+    assert after.state == ("delivered" if state == "delivered" else "ended")
+    assert after.finished_at == (before.finished_at or NOW + 1)
+    assert (after.leased_until, after.interrupted) == (0, int(state == "leased"))
+    for node in (storage, other_node):
+        entry = seed.entry(project.developer_id, "delivery.resent")
+        assert not await node.resend_delivery(project.developer_id, after.event_id, NOW + 2 * MINUTE, entry=entry)
+        assert await node.claim_deliveries(NOW + DAY, NOW + DAY, 10) == []
+    assert await storage.list_audit_entries(project.developer_id, None, 10) == []
+    assert (await storage.list_sealed("event_body", None, 10)).rows == []
+
+
+async def test_report_session_and_resend_delivery_at_once_send_nothing(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """On two nodes, of an event that had failed: whichever comes first, nothing is due when both are done."""
+    project = await seed.project(webhook_url="https://example.com/")
+    for number in range(20):
+        mine = await seed.confirmed(project, user=str(number))
+        (delivery,) = await storage.claim_deliveries(NOW, NOW + MINUTE, 10)
+        assert await storage.finish_attempt(delivery, seed.attempt(1, 500), "failed", NOW)
+        resend = other_node.resend_delivery(project.developer_id, delivery.event.id, NOW + 1)
+        report = storage.report_session(mine.key, str(number), NOW + 1, seed.event(project, "auth.cancelled"))
+        await asyncio.gather(*((resend, report) if number % 2 else (report, resend)))
+        assert await storage.claim_deliveries(NOW + DAY, NOW + DAY, 10) == []
 
 
 async def test_purge_phone_requests_erases_what_is_over(storage: Storage, seed: "Seed") -> None:

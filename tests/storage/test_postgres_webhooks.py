@@ -106,7 +106,7 @@ async def test_nodes_that_touch_the_same_events_never_wait_in_a_circle(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Finishing, giving back, sending again, turning off, changing the URL and erasing: no deadlock is ever found."""
-    for module in ("postgres", "postgres_deliveries"):
+    for module in ("postgres_projects", "postgres_deliveries"):
         monkeypatch.setattr(f"taproof.storage.{module}.ENDED_AT_ONCE", 3)
     chance = random.Random(4)  # noqa: S311 — an order of calls.
     ada = await seed.developer()

@@ -42,7 +42,7 @@ async def test_a_page_of_phones_looks_at_one_day(postgres: PostgresStorage, dsn:
 async def test_a_day_that_is_dropped_ends_no_walk(postgres: PostgresStorage, dsn: str, new_seed: "type[Seed]") -> None:
     """Retention takes the day that the last page ended in: the walk goes on with the next day."""
     seed = new_seed(postgres)
-    project = await seed.project()
+    project = await seed.project(collect_phone=True)
     old, new = seed.now - 200 * DAY, seed.now
     sessions = [await seed.opened(project, at=at) for at in (old, old, new, new)]
     for each in sessions:

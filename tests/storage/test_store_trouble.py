@@ -12,7 +12,7 @@ import pytest
 from taproof.core.clock import MINUTE
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import SessionKey
-from taproof.storage import group_commit, sql
+from taproof.storage import group_commit
 from taproof.storage.sqlite import SqliteStorage
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ async def test_a_store_that_cannot_be_written_changes_nothing_and_recovers(
         lambda: sqlite.claim_deliveries(seed.now, seed.now + 1, 10),
         lambda: sqlite.delete_project(project.developer_id, project.id),
     ]
+    modules = ("sqlite", "sqlite_projects", "sqlite_deliveries")
     before = content(sqlite)
     other = apsw.Connection(str(tmp_path / "taproof.db"))
     if trouble == "locked":
@@ -62,8 +63,8 @@ async def test_a_store_that_cannot_be_written_changes_nothing_and_recovers(
     else:
         # Any statement that must write a page fails as it does on a full disk, even where the file would not grow.
         real_rows = group_commit.rows
-        monkeypatch.setattr("taproof.storage.sqlite.rows", _full)
-        monkeypatch.setattr("taproof.storage.sqlite_deliveries.rows", _full)
+        for module in modules:
+            monkeypatch.setattr(f"taproof.storage.{module}.rows", _full)
     for step in steps:
         with pytest.raises(StoreUnavailable):
             await step()
@@ -75,8 +76,8 @@ async def test_a_store_that_cannot_be_written_changes_nothing_and_recovers(
     elif trouble == "read-only":
         writer.pragma("query_only", 0)
     else:
-        monkeypatch.setattr("taproof.storage.sqlite.rows", real_rows)
-        monkeypatch.setattr("taproof.storage.sqlite_deliveries.rows", real_rows)
+        for module in modules:
+            monkeypatch.setattr(f"taproof.storage.{module}.rows", real_rows)
     other.close()
     assert all([await step() for step in steps])
     assert late.created_at < fresh.created_at
@@ -105,7 +106,9 @@ async def test_a_really_full_database_refuses_sessions_and_keeps_those_it_has(
     await sqlite_seed.session(project)
 
 
-@pytest.mark.parametrize("broken", ["COUNT", "COUNT_PROJECT_USERS", "COUNT_DEVELOPER_USERS", "RECORD_EVENT"])
+@pytest.mark.parametrize(
+    "broken", ["sql.COUNT", "sql.COUNT_PROJECT_USERS", "sql.COUNT_DEVELOPER_USERS", "delivery_sql.RECORD_EVENT"]
+)
 async def test_a_decision_its_counts_and_its_event_are_one_transaction(
     broken: str, sqlite: SqliteStorage, sqlite_seed: "Seed", monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,7 +118,7 @@ async def test_a_decision_its_counts_and_its_event_are_one_transaction(
     identity = sqlite_seed.identity("1001")
     before = content(sqlite)
     with monkeypatch.context() as crash:
-        crash.setattr(sql, broken, "INSERT INTO no_such_table VALUES (1)")
+        crash.setattr(f"taproof.storage.{broken}", "INSERT INTO no_such_table VALUES (1)")
         with pytest.raises(apsw.SQLError):
             await sqlite.confirm_session(session.key, identity, sqlite_seed.now, sqlite_seed.event(project))
     assert content(sqlite) == before

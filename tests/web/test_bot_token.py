@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from tests.web.conftest import Api, assert_error
 
+from taproof.service.bots import CHECKS
+
 PATH = "/projects"
 
 
@@ -96,6 +98,28 @@ async def test_each_problem_has_its_code(api: Api, method: str, problem: str, st
     response = await api.call(method, path, token, json={"name": "Other", "bot_token": given})
     assert_error(response, status, code)
     assert (await api.call("GET", PATH, token)).json() == before
+
+
+async def test_too_many_tokens_of_one_developer(api: Api) -> None:
+    """However they are sent, the messenger is asked so often for one developer; requests without a token go on.
+
+    `Retry-After` says when the next one is let in.
+    """
+    _, token = await api.sign_up("ada@example.com")
+    path = f"{PATH}/{(await create(api, token))['id']}"
+    wrong = f"7000000009:{'A' * 35}"
+    for number in range(CHECKS.number):
+        call = ("PATCH", path) if number % 2 else ("POST", PATH)
+        response = await api.call(*call, token, json={"name": "Other", "bot_token": wrong})
+        assert_error(response, 400, "bot_token_refused")
+    for call in (("PATCH", path), ("POST", PATH)):
+        response = await api.call(*call, token, json={"name": "Other", "bot_token": wrong})
+        assert_error(response, 429, "rate_limited")
+        assert response.headers["retry-after"] == "3"
+    assert len(api.bot_father.asked) == CHECKS.number
+    assert (await api.call("PATCH", path, token, json={"name": "Other"})).status_code == 200
+    api.clock.now += 3_000
+    assert_error(await api.call("PATCH", path, token, json={"bot_token": wrong}), 400, "bot_token_refused")
 
 
 async def test_a_bot_is_left_alone_when_the_rest_is_wrong(api: Api) -> None:

@@ -27,6 +27,7 @@ STATUS_OF_CODE = {
     "https_required": 400,
     "developer_exists": 400,
     "webhook_not_set": 400,
+    "sign_in_reported": 400,
     "rotation_under_way": 400,
     "no_rotation": 400,
     "too_many_access_tokens": 400,

@@ -15,7 +15,7 @@ from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, iso8601
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
-from taproof.core.identifiers import is_key
+from taproof.core.identifiers import is_key, session_key
 from taproof.core.model import Identity, PolledSession, SessionKey
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.service.console_sign_in import CONSOLE, INVITATION, TERMINAL, ConsoleSignIn
@@ -192,6 +192,27 @@ async def test_expired(login: Login, ada: Developer) -> None:
     login.api.clock.now += SESSION_LIFETIME - 1
     assert_error(await login.ask(), 400, "authorization_pending")
     login.api.clock.now += 1
+    assert_error(await login.ask(), 400, "expired_token")
+
+
+@pytest.mark.parametrize("order", ["report, store", "store, report"])
+async def test_reported_while_the_token_is_made(
+    login: Login, ada: Developer, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The terminal gets no token but a sentence that says how to go on, and none is left."""
+    await login.tap()
+    key = session_key(login.started["verification_uri_complete"].rpartition("?start=")[2])
+    assert key is not None
+    store = login.api.storage.create_access_token
+
+    async def interrupted(*what: Any, **more: Any) -> bool:
+        made = order == "store, report" and await store(*what, **more)
+        assert (await login.api.signin.report_sign_in(key, USER)).changed
+        return made or await store(*what, **more)
+
+    monkeypatch.setattr(login.api.storage, "create_access_token", interrupted)
+    assert "send /unblock to the bot" in assert_error(await login.ask(), 400, "access_denied")
+    assert await login.api.developers.list_access_tokens(ada.id) == []
     assert_error(await login.ask(), 400, "expired_token")
 
 

@@ -57,13 +57,63 @@ async def test_the_header_fields_tell_what_is_left(edge: Edge) -> None:
         (ADA, f"::ffff:{ADA}", True),
         ("fe80::1", "fe80::1%eth0", True),
         (ADA, "203.0.113.8", False),
+        (ADA, f"64:ff9b::{ADA}", True),
+        (f"64:ff9b::{ADA}", f"64:ff9b::{GRACE}", False),
+        ("2002:cb00:7107:1::7", "2002:cb00:7107:2::7", True),
+        (ADA, "2002:cb00:7107:1::7", True),
+        ("64:ff9b:1::1", "64:ff9b:1::2", True),
     ],
 )
 async def test_what_counts_as_one_address(edge: Edge, first: str, second: str, is_one: bool) -> None:  # noqa: FBT001 — a parameter.
-    """Of IPv6 a /64, which one subscriber has; however it is written, one client has one address."""
+    """Of IPv6 a /64, which one subscriber has, unless it stands for an IPv4 address; however written, it is one."""
     for _ in range(BY_ADDRESS):
         await edge.generate(first)
     assert (await edge.generate(second)).status_code == (429 if is_one else 200)
+
+
+async def test_a_network_of_ipv6_starts_ten_times_as_many_sign_ins(edge: Edge) -> None:
+    """A subscriber with a /48 has 65,536 of those /64; it gets ten times what one gets, and its neighbours go on."""
+    edge.limits.generate_project = None
+    subnets = iter(range(1_000))
+    for _ in range(10 * BY_ADDRESS):
+        assert (await edge.generate(f"2001:db8:1:{next(subnets):x}::1")).status_code == 200
+    for _ in range(3):
+        refused = await edge.generate(f"2001:db8:1:{next(subnets):x}::1")
+        assert_error(refused, 429, "rate_limited")
+        assert refused.headers["retry-after"] == "2"  # A tenth of twelve seconds, rounded up.
+        assert refused.headers["ratelimit"] == '"address";r=0;t=2'
+    assert edge.refused("generate_address") == 3
+    for other in ("2001:db8:2::1", ADA, GRACE):
+        assert (await edge.generate(other)).status_code == 200
+    edge.later(1_200)
+    assert (await edge.generate(f"2001:db8:1:{next(subnets):x}::1")).status_code == 200
+    assert (await edge.generate(f"2001:db8:1:{next(subnets):x}::1")).status_code == 429
+
+
+async def test_a_refused_call_takes_nothing_from_the_network_or_the_address(edge: Edge) -> None:
+    """Neither an address that goes on calling nor a project that is full costs a /48 anything."""
+    edge.limits.generate_project = None
+    for _ in range(BY_ADDRESS + 100):
+        last = await edge.generate(ADA_6)
+    assert last.status_code == 429
+    for number in range(9):
+        for _ in range(BY_ADDRESS):
+            assert (await edge.generate(f"2001:db8:1:1{number}::7")).status_code == 200
+    for _ in range(3):
+        assert (await edge.generate("2001:db8:1:20::7")).status_code == 429
+    edge.later(1_200 * BY_ADDRESS)
+    for _ in range(BY_ADDRESS):
+        assert (await edge.generate("2001:db8:1:20::7")).status_code == 200
+
+
+async def test_a_full_project_takes_nothing_from_the_network(edge: Edge) -> None:
+    """Its refusals give back what was counted for the /48 too."""
+    for number in range(BY_PROJECT):
+        assert (await edge.generate(f"192.0.2.{number}")).status_code == 200
+    for number in range(11 * BY_ADDRESS):
+        refused = await edge.generate(f"2001:db8:1:{number:x}::7")
+        assert '"project";r=0' in refused.headers["ratelimit"]
+    assert edge.refused("generate_address") == 0
 
 
 async def test_one_project_starts_so_many_sign_ins(edge: Edge) -> None:

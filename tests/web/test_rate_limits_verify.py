@@ -99,6 +99,21 @@ async def test_unknown_sessions_are_refused_after_a_while(edge: Edge, monkeypatc
     assert (await edge.verify(late)).status_code == 200
 
 
+async def test_unknown_sessions_of_a_network_are_refused_after_a_while(edge: Edge) -> None:
+    """A /48 of IPv6 makes up ten times as many as an address, whatever it spreads them over; who is known goes on."""
+    known, other = await edge.start(), await edge.start()
+    assert (await edge.verify(known, "2001:db8:1:ffff::1")).status_code == 200
+    made_up = (known[:-12] + f"{number:011}A" for number in range(3_000))
+    for number in range(2_000):
+        assert (await edge.verify(next(made_up), f"2001:db8:1:{number % 20:x}::1")).status_code == 404
+    for number in range(20, 30):
+        refused = await edge.verify(next(made_up), f"2001:db8:1:{number:x}::1")
+        assert_error(refused, 429, "rate_limited")
+    assert edge.refused("verify_unknown") == 10
+    assert (await edge.verify(known, "2001:db8:1:ffff::1")).status_code == 200
+    assert (await edge.verify(other, "2001:db8:2::1")).status_code == 200
+
+
 async def test_made_up_sessions_take_no_room(edge: Edge) -> None:
     """What is remembered of an address that guesses is one number."""
     session_token = await edge.start()

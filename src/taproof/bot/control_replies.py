@@ -60,6 +60,8 @@ def unblock_reply(texts: ControlTexts, projects: Sequence[NamedProject]) -> Repl
 def reported_reply(texts: ControlTexts, seen: SeenSession) -> Reply:
     """Say what a report did, with a button that takes the block back."""
     template = texts.reported_read if seen.was_read else texts.reported
+    if seen.signed_out:
+        template = texts.reported_developer
     text = template.format(project=shown_project(seen.project_name), unblock=texts.unblock_button)
     return Reply(text, unblock_button(texts, seen.project_id))
 

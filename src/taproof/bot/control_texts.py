@@ -25,6 +25,8 @@ class ControlTexts:
     reported: str
     """Of a sign-in of which nobody got the result, with {project} and {unblock}; so is `reported_read` of another one."""
     reported_read: str
+    reported_developer: str
+    """Of a developer's own sign-in to the service, which ends what came of it; with {project} and {unblock}."""
     reported_notice: str
     block: str
     """Stands above the projects to choose from; so does `unblock`."""
@@ -56,10 +58,14 @@ CONTROL_ENGLISH: Final = ControlTexts(
     reported_read="Reported: the sign-in to {project} was not you.\n\n"
     "Somebody did sign in with it and may still be signed in. Sign out all devices there, or ask {project} to do so.\n\n"
     "{project} can see the report, and can no longer ask you to sign in. If this was a mistake, tap {unblock}.",
+    reported_developer="Reported: the sign-in to {project} was not you.\n\n"
+    "Every browser is signed out of your developer account, yours too. Access tokens made with this or a later "
+    "sign-in are revoked.\n\n"
+    "{project} can no longer ask you to sign in. To sign in there yourself, tap {unblock} first.",
     reported_notice="Reported and blocked.",
     block="Which of these may no longer ask you to sign in?",
-    nothing_to_block="There is nothing to block: you signed in to nothing lately. If a request comes that you did not "
-    "start, tap {not_me} below it.",
+    nothing_to_block="There is nothing to block: you signed in to nothing lately, or have blocked all of it: see "
+    "/unblock. If a request comes that you did not start, tap {not_me} below it.",
     blocked="{project} is blocked: it can no longer ask you to sign in.",
     blocked_notice="Blocked.",
     unblock="You blocked these. Which one may ask you to sign in again?",
@@ -87,10 +93,15 @@ CONTROL_RUSSIAN: Final = ControlTexts(
     "Этим входом кто-то воспользовался и, возможно, всё ещё находится в системе. Завершите там все сеансы или попросите "
     "{project} сделать это.\n\n"
     "{project} увидит это сообщение и больше не сможет присылать вам запросы на вход. Если это ошибка, нажмите «{unblock}».",
+    reported_developer="Вы сообщили, что вход в {project} выполнили не вы.\n\n"
+    "Все браузеры, включая ваш, вышли из вашей учётной записи разработчика. Токены доступа, созданные при этом или "
+    "более позднем входе, отозваны.\n\n"
+    "{project} больше не сможет присылать вам запросы на вход. Чтобы войти туда самостоятельно, сначала нажмите "
+    "«{unblock}».",
     reported_notice="Сообщено и заблокировано.",
     block="Что из этого больше не должно присылать вам запросы на вход?",
-    nothing_to_block="Блокировать нечего: в последнее время вы никуда не входили. Если придёт запрос, который создали не "
-    "вы, нажмите под ним «{not_me}».",
+    nothing_to_block="Блокировать нечего: в последнее время вы никуда не входили или уже всё заблокировали: смотрите "
+    "/unblock. Если придёт запрос, который создали не вы, нажмите под ним «{not_me}».",
     blocked="Вы заблокировали {project}: запросов на вход оттуда больше не будет.",
     blocked_notice="Заблокировано.",
     unblock="Это вы заблокировали. Что из этого снова может присылать вам запросы на вход?",
@@ -120,10 +131,14 @@ CONTROL_UKRAINIAN: Final = ControlTexts(
     "зробити це.\n\n"
     "{project} побачить це повідомлення й більше не зможе надсилати вам запити на вхід. Якщо це помилка, натисніть "
     "«{unblock}».",
+    reported_developer="Ви повідомили, що вхід у {project} виконали не ви.\n\n"
+    "Усі браузери, зокрема ваш, вийшли з вашого облікового запису розробника. Токени доступу, створені під час цього "
+    "або пізнішого входу, відкликано.\n\n"
+    "{project} більше не зможе надсилати вам запити на вхід. Щоб увійти туди самостійно, спершу натисніть «{unblock}».",
     reported_notice="Повідомлено й заблоковано.",
     block="Що з цього більше не має надсилати вам запити на вхід?",
-    nothing_to_block="Блокувати нічого: останнім часом ви нікуди не входили. Якщо надійде запит, який створили не ви, "
-    "натисніть під ним «{not_me}».",
+    nothing_to_block="Блокувати нічого: останнім часом ви нікуди не входили або вже все заблокували: дивіться "
+    "/unblock. Якщо надійде запит, який створили не ви, натисніть під ним «{not_me}».",
     blocked="Ви заблокували {project}: запитів на вхід звідти більше не буде.",
     blocked_notice="Заблоковано.",
     unblock="Це ви заблокували. Що з цього знову може надсилати вам запити на вхід?",
@@ -151,10 +166,14 @@ CONTROL_SPANISH: Final = ControlTexts(
     "Alguien sí entró con él y puede que siga dentro. Cierre allí la sesión en todos los dispositivos o pida a {project} "
     "que lo haga.\n\n"
     "{project} puede ver el aviso y ya no podrá pedirle que inicie sesión. Si ha sido un error, pulse {unblock}.",
+    reported_developer="Notificado: el inicio de sesión en {project} no fue suyo.\n\n"
+    "Se ha cerrado la sesión de su cuenta de desarrollador en todos los navegadores, también en el suyo. Los tokens "
+    "de acceso creados con este inicio de sesión o con otro posterior están revocados.\n\n"
+    "{project} ya no podrá pedirle que inicie sesión. Para entrar allí usted, pulse antes {unblock}.",
     reported_notice="Notificado y bloqueado.",
     block="¿Cuál de estos ya no debe pedirle que inicie sesión?",
-    nothing_to_block="No hay nada que bloquear: últimamente no ha iniciado sesión en ningún sitio. Si llega una solicitud "
-    "que usted no ha iniciado, pulse {not_me} debajo de ella.",
+    nothing_to_block="No hay nada que bloquear: últimamente no ha iniciado sesión en ningún sitio, o ya lo ha bloqueado "
+    "todo: véalo con /unblock. Si llega una solicitud que usted no ha iniciado, pulse {not_me} debajo de ella.",
     blocked="Ha bloqueado {project}: ya no podrá pedirle que inicie sesión.",
     blocked_notice="Bloqueado.",
     unblock="Ha bloqueado estos. ¿Cuál puede volver a pedirle que inicie sesión?",
@@ -182,10 +201,14 @@ CONTROL_PORTUGUESE: Final = ControlTexts(
     "Alguém entrou com ela e talvez ainda esteja lá. Encerre lá a sessão em todos os dispositivos ou peça a {project} que "
     "faça isso.\n\n"
     "{project} pode ver a denúncia e não poderá mais pedir que você entre. Se foi um engano, toque em {unblock}.",
+    reported_developer="Denunciado: a entrada em {project} não foi sua.\n\n"
+    "A sessão da sua conta de desenvolvedor foi encerrada em todos os navegadores, também no seu. Os tokens de acesso "
+    "criados com esta entrada ou com uma posterior foram revogados.\n\n"
+    "{project} não poderá mais pedir que você entre. Para entrar lá, toque antes em {unblock}.",
     reported_notice="Denunciado e bloqueado.",
     block="Qual destes não deve mais pedir que você entre?",
-    nothing_to_block="Não há nada para bloquear: você não entrou em nada ultimamente. Se chegar um pedido que você não "
-    "iniciou, toque em {not_me} abaixo dele.",
+    nothing_to_block="Não há nada para bloquear: você não entrou em nada ultimamente ou já bloqueou tudo: veja em "
+    "/unblock. Se chegar um pedido que você não iniciou, toque em {not_me} abaixo dele.",
     blocked="Você bloqueou {project}: não poderá mais pedir que você entre.",
     blocked_notice="Bloqueado.",
     unblock="Você bloqueou estes. Qual pode voltar a pedir que você entre?",
@@ -212,10 +235,14 @@ CONTROL_PERSIAN: Final = ControlTexts(
     reported_read="گزارش شد: ورود به {project} کار شما نبود.\n\n"
     "کسی با آن وارد شده و شاید هنوز داخل باشد. آنجا از همهٔ دستگاه‌ها خارج شوید یا از {project} بخواهید این کار را بکند.\n\n"
     "{project} این گزارش را می‌بیند و دیگر نمی‌تواند از شما درخواست ورود کند. اگر اشتباه بود، «{unblock}» را بزنید.",
+    reported_developer="گزارش شد: ورود به {project} کار شما نبود.\n\n"
+    "همهٔ مرورگرها، مرورگر خودتان هم، از حساب توسعه‌دهندهٔ شما خارج شدند. توکن‌های دسترسی که با این ورود یا ورودهای "
+    "بعدی ساخته شده‌اند باطل شدند.\n\n"
+    "{project} دیگر نمی‌تواند از شما درخواست ورود کند. برای اینکه خودتان وارد شوید، اول «{unblock}» را بزنید.",
     reported_notice="گزارش و مسدود شد.",
     block="کدام‌یک دیگر نباید از شما درخواست ورود کند؟",
-    nothing_to_block="چیزی برای مسدود کردن نیست: به‌تازگی وارد جایی نشده‌اید. اگر درخواستی آمد که شما نداده‌اید، زیر آن "
-    "«{not_me}» را بزنید.",
+    nothing_to_block="چیزی برای مسدود کردن نیست: به‌تازگی وارد جایی نشده‌اید یا همه را مسدود کرده‌اید: \u2066/unblock\u2069 را ببینید. "
+    "اگر درخواستی آمد که شما نداده‌اید، زیر آن «{not_me}» را بزنید.",
     blocked="{project} را مسدود کردید: دیگر نمی‌تواند از شما درخواست ورود کند.",
     blocked_notice="مسدود شد.",
     unblock="این‌ها را مسدود کرده‌اید. کدام‌یک می‌تواند دوباره از شما درخواست ورود کند؟",
@@ -242,9 +269,14 @@ CONTROL_ARABIC: Final = ControlTexts(
     reported_read="تم الإبلاغ: تسجيل الدخول إلى {project} لم يكن منك.\n\n"
     "لقد دخل به شخص ما وربما لا يزال مسجَّل الدخول. سجّل الخروج هناك من جميع الأجهزة، أو اطلب ذلك من {project}.\n\n"
     "يمكن لـ {project} رؤية البلاغ، ولن يتمكن من طلب تسجيل دخولك بعد الآن. إذا كان هذا خطأ، فاضغط على «{unblock}».",
+    reported_developer="تم الإبلاغ: تسجيل الدخول إلى {project} لم يكن منك.\n\n"
+    "تم تسجيل خروج جميع المتصفحات من حساب المطوّر الخاص بك، ومنها متصفحك. وأُلغيت رموز الوصول التي أُنشئت بعملية "
+    "تسجيل الدخول هذه أو بما تلاها.\n\n"
+    "لن يتمكن {project} من طلب تسجيل دخولك بعد الآن. لتسجيل الدخول إليه بنفسك، اضغط أولًا على «{unblock}».",
     reported_notice="تم الإبلاغ والحظر.",
     block="أيّ من هذه يجب ألّا يطلب تسجيل دخولك بعد الآن؟",
-    nothing_to_block="لا يوجد ما يمكن حظره: لم تسجّل الدخول إلى أي شيء مؤخرًا. إذا وصل طلب لم تبدأه أنت، فاضغط تحته على «{not_me}».",
+    nothing_to_block="لا يوجد ما يمكن حظره: لم تسجّل الدخول إلى أي شيء مؤخرًا، أو حظرت كل ذلك: انظر \u2066/unblock\u2069. "
+    "إذا وصل طلب لم تبدأه أنت، فاضغط تحته على «{not_me}».",
     blocked="لقد حظرت {project}: لن يتمكن من طلب تسجيل دخولك بعد الآن.",
     blocked_notice="تم الحظر.",
     unblock="لقد حظرت هذه. أيّ منها يمكنه أن يطلب تسجيل دخولك من جديد؟",
@@ -272,10 +304,14 @@ CONTROL_INDONESIAN: Final = ControlTexts(
     "Seseorang telah masuk dengannya dan mungkin masih ada di dalam. Keluarkan semua perangkat di sana, atau minta "
     "{project} melakukannya.\n\n"
     "{project} dapat melihat laporan ini dan tidak dapat lagi meminta Anda masuk. Jika ini keliru, ketuk {unblock}.",
+    reported_developer="Dilaporkan: yang masuk ke {project} bukan Anda.\n\n"
+    "Semua peramban dikeluarkan dari akun pengembang Anda, termasuk peramban Anda. Token akses yang dibuat dengan "
+    "proses masuk ini atau sesudahnya telah dicabut.\n\n"
+    "{project} tidak dapat lagi meminta Anda masuk. Untuk masuk sendiri ke sana, ketuk {unblock} dahulu.",
     reported_notice="Dilaporkan dan diblokir.",
     block="Mana yang tidak boleh lagi meminta Anda masuk?",
-    nothing_to_block="Tidak ada yang dapat diblokir: belakangan ini Anda tidak masuk ke mana pun. Jika datang permintaan "
-    "yang tidak Anda mulai, ketuk {not_me} di bawahnya.",
+    nothing_to_block="Tidak ada yang dapat diblokir: belakangan ini Anda tidak masuk ke mana pun, atau sudah memblokir "
+    "semuanya: lihat /unblock. Jika datang permintaan yang tidak Anda mulai, ketuk {not_me} di bawahnya.",
     blocked="{project} diblokir: tidak dapat lagi meminta Anda masuk.",
     blocked_notice="Diblokir.",
     unblock="Anda memblokir ini. Mana yang boleh meminta Anda masuk lagi?",
@@ -303,10 +339,14 @@ CONTROL_TURKISH: Final = ControlTexts(
     "Biri bununla oturum açtı ve oturumu hâlâ açık olabilir. Orada tüm cihazlardaki oturumları kapatın veya bunu {project} "
     "sahibinden isteyin.\n\n"
     "{project} bu bildirimi görebilir ve artık sizden oturum açmanızı isteyemez. Bu bir hataysa “{unblock}” düğmesine dokunun.",
+    reported_developer="Bildirildi: {project} için oturumu açan siz değildiniz.\n\n"
+    "Sizinki de dahil tüm tarayıcılarda geliştirici hesabınızın oturumu kapatıldı. Bu oturum açmayla veya daha "
+    "sonrakilerle oluşturulan erişim belirteçleri iptal edildi.\n\n"
+    "{project} artık sizden oturum açmanızı isteyemez. Oraya kendiniz girmek için önce “{unblock}” düğmesine dokunun.",
     reported_notice="Bildirildi ve engellendi.",
     block="Hangisi artık sizden oturum açmanızı istemesin?",
-    nothing_to_block="Engellenecek bir şey yok: son zamanlarda hiçbir yerde oturum açmadınız. Sizin başlatmadığınız bir "
-    "istek gelirse altındaki “{not_me}” düğmesine dokunun.",
+    nothing_to_block="Engellenecek bir şey yok: son zamanlarda hiçbir yerde oturum açmadınız veya hepsini zaten "
+    "engellediniz: /unblock ile bakın. Sizin başlatmadığınız bir istek gelirse altındaki “{not_me}” düğmesine dokunun.",
     blocked="{project} engellendi: artık sizden oturum açmanızı isteyemez.",
     blocked_notice="Engellendi.",
     unblock="Bunları engellediniz. Hangisi yeniden sizden oturum açmanızı isteyebilsin?",
@@ -337,10 +377,15 @@ CONTROL_UZBEK: Final = ControlTexts(
     "egasidan shuni so‘rang.\n\n"
     "{project} bu xabarni ko‘ra oladi va sizdan boshqa kirishni so‘ray olmaydi. Agar bu xato bo‘lsa, “{unblock}” tugmasini "
     "bosing.",
+    reported_developer="Xabar berildi: {project} tizimiga kirgan siz emas edingiz.\n\n"
+    "Barcha brauzerlarda, shu jumladan siznikida ham, dasturchi hisobingizdan chiqildi. Shu kirish yoki undan keyingi "
+    "kirishlar bilan yaratilgan kirish tokenlari bekor qilindi.\n\n"
+    "{project} sizdan boshqa kirishni so‘ray olmaydi. U yerga o‘zingiz kirish uchun avval “{unblock}” tugmasini "
+    "bosing.",
     reported_notice="Xabar berildi va bloklandi.",
     block="Bulardan qaysi biri sizdan boshqa kirishni so‘ramasin?",
-    nothing_to_block="Bloklaydigan narsa yo‘q: so‘nggi paytda siz hech qayerga kirmagansiz. Agar siz boshlamagan so‘rov "
-    "kelsa, uning ostidagi “{not_me}” tugmasini bosing.",
+    nothing_to_block="Bloklaydigan narsa yo‘q: so‘nggi paytda siz hech qayerga kirmagansiz yoki hammasini bloklab "
+    "bo‘lgansiz: /unblock ga qarang. Agar siz boshlamagan so‘rov kelsa, uning ostidagi “{not_me}” tugmasini bosing.",
     blocked="{project} bloklandi: u sizdan boshqa kirishni so‘ray olmaydi.",
     blocked_notice="Bloklandi.",
     unblock="Siz bularni bloklagansiz. Qaysi biri sizdan yana kirishni so‘rashi mumkin?",

@@ -75,11 +75,18 @@ class Access:
         back = urlencode({"next": request.url.path}) if request.method == "GET" else ""
         return RedirectResponse(f"{SIGN_IN}?{back}" if back else SIGN_IN, 303)
 
-    async def sign_in(self, request: Request, developer: Developer, *, access_token_id: str | None = None) -> str:
+    async def sign_in(
+        self,
+        request: Request,
+        developer: Developer,
+        *,
+        access_token_id: str | None = None,
+        still_stands: Callable[[], Awaitable[bool]] | None = None,
+    ) -> str:
         """Open a console session and return its cookie for `remember`; from here on the request is its visitor's.
 
         Always a new session, whatever cookie the browser sent: nobody can know it beforehand (session fixation). The
-        session that the browser had ends.
+        session that the browser had ends. `still_stands` and `AccessDenied`: see `ConsoleSessions.open_session`.
         """
         before = await self.visitor(request)
         cookie = await self._console_sessions.open_session(
@@ -87,6 +94,7 @@ class Access:
             access_token_id=access_token_id,
             address=client_address(request),
             user_agent=request.headers.get("user-agent", ""),
+            still_stands=still_stands,
         )
         if before is not None:
             with contextlib.suppress(ConsoleSessionNotFound):

@@ -129,7 +129,14 @@ class Console:
             TeamPages(access, pages, services.developers, services.invitations, base_url),
             TokenPages(access, pages, services.developers, clock),
             AuditPages(access, pages, services.audit, services.developers, services.projects),
-            ProjectPages(access, pages, services.projects, services.bots, QuickStart(base_url, sdk_release(version))),
+            ProjectPages(
+                access,
+                pages,
+                services.projects,
+                bots=services.bots,
+                plans=services.plans,
+                quick_start=QuickStart(base_url, sdk_release(version)),
+            ),
             TryItPages(access, pages, services.projects, services.sealed_sign_in, clock),
             WebhookPages(access, pages, services.projects, services.deliveries),
             self.live,  # Ahead of the page of one session, whose address would fit its own.

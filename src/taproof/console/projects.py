@@ -19,13 +19,15 @@ from taproof.core.errors import (
     InvalidRequest,
     MessengerUnavailable,
     PlanLimitReached,
+    RateLimited,
     TooManyProjects,
 )
 from taproof.core.model import Project, ProjectChanges
 from taproof.core.names import isolated_name, visible_name
 from taproof.service.bots import Bots
+from taproof.service.plans import Plans
 from taproof.service.projects import Projects
-from taproof.web.errors import STATUSES
+from taproof.web.errors import STATUSES, retry_after
 
 PAGE_SIZE: Final = 50
 _OF_NEW: Final = (
@@ -53,14 +55,25 @@ class ProjectPages:
         pages: renders.
         projects: the use cases.
         bots: gives them bots of their own.
+        plans: what of the developer's plan is used.
         quick_start: writes the programs of a project.
     """
 
-    def __init__(self, access: Access, pages: Pages, projects: Projects, bots: Bots, quick_start: QuickStart) -> None:
+    def __init__(
+        self,
+        access: Access,
+        pages: Pages,
+        projects: Projects,
+        *,
+        bots: Bots,
+        plans: Plans,
+        quick_start: QuickStart,
+    ) -> None:
         self._access = access
         self._pages = pages
         self._projects = projects
         self._bots = bots
+        self._plans = plans
         self._quick_start = quick_start
 
     def routes(self) -> list[Route]:
@@ -84,7 +97,13 @@ class ProjectPages:
         number = _page_number(request)
         found = await self._projects.list_projects(visitor.developer)
         start, end = (number - 1) * PAGE_SIZE, number * PAGE_SIZE
-        context = {"projects": found[start:end], "count": len(found), "page": number, "has_more": end < len(found)}
+        context = {
+            "projects": found[start:end],
+            "count": len(found),
+            "page": number,
+            "has_more": end < len(found),
+            "usage": await self._plans.read_usage(visitor.developer),
+        }
         return self._pages.render(request, "projects.html", context)
 
     async def _new(self, request: Request, _visitor: Visitor) -> Response:
@@ -112,7 +131,8 @@ class ProjectPages:
 
     async def _overview(self, request: Request, visitor: Visitor) -> Response:
         project = await self._read(request, visitor)
-        context = {"project": project, "snippets": self._quick_start.snippets(project)}
+        usage = await self._plans.read_usage(visitor.developer)
+        context = {"project": project, "snippets": self._quick_start.snippets(project), "usage": usage}
         return self._pages.render(request, "project.html", context)
 
     async def _settings(self, request: Request, visitor: Visitor) -> Response:
@@ -139,14 +159,16 @@ class ProjectPages:
             return self._show_settings(request, project, bot_error=_NO_TOKEN)
         try:
             await self._bots.set_bot(visitor.actor, project.id, token)
-        except (InvalidRequest, BotTokenRefused, BotTaken, MessengerUnavailable) as error:
+        except (InvalidRequest, BotTokenRefused, BotTaken, MessengerUnavailable, RateLimited) as error:
             # The token is not in the page again: whoever stands by would see it.
-            return self._show_settings(
+            refused = self._show_settings(
                 request,
                 project,
                 bot_error=in_words(error).replace("into bot_token", "here"),
                 status=STATUSES[type(error)],
             )
+            refused.raw_headers += retry_after(error)
+            return refused
         changed = await self._projects.read_project(visitor.developer, project.id)
         return self._pages.redirect(
             request, f"{HOME}/{project.id}/settings", notice=f"@{changed.bot_username} asks from now on."

@@ -24,6 +24,7 @@ from taproof.console.sealed_cookie import SealedCookie
 from taproof.console.waiting_state import show_state
 from taproof.core.accounts import Developer, Invitation
 from taproof.core.errors import (
+    AccessDenied,
     DeveloperExists,
     IdentityTaken,
     InvalidAccessToken,
@@ -57,6 +58,10 @@ _ENDED: Final[Mapping[Status, str]] = {
     "expired": "Ten minutes went by without a decision, so this sign-in has ended. Start a new one.",
     "used": "This sign-in was used already, perhaps in another tab. Start a new one.",
 }
+_REPORTED: Final = (
+    "Whoever confirmed this in the messenger has said since that it was not them, so it lets nobody in. If that was "
+    "you, by mistake: send /unblock to the bot there, and start again."
+)
 _NOT_VALID: Final = (
     "This access token is not valid: it was mistyped or revoked, or it has expired. Sign in with your messenger, or "
     "have another made with: taproof tokens create EMAIL"
@@ -177,9 +182,14 @@ class SignInPages:
         next_page: str,
         *,
         access_token_id: str | None = None,
+        started: tuple[str, Purpose] | None = None,
         notice: str = "",
     ) -> Response:
-        cookie = await self._access.sign_in(request, developer, access_token_id=access_token_id)
+        """Sign a developer in, by an access token or by a sign-in that they confirmed; raises AccessDenied."""
+        still_stands = None if started is None else partial(self._console_sign_in.still_stands, *started)
+        cookie = await self._access.sign_in(
+            request, developer, access_token_id=access_token_id, still_stands=still_stands
+        )
         response = self._pages.redirect(request, next_page, notice=notice)
         self._access.remember(request, response, cookie)
         return response
@@ -238,7 +248,7 @@ class SignInPages:
 
     async def _finish(self, request: Request, kept: Mapping[str, Any], identity: Identity) -> Response:
         if "code" in kept:
-            kept = {"code": kept["code"], "email": kept["email"], "identity": dataclasses.asdict(identity)}
+            kept = {**kept, "identity": dataclasses.asdict(identity)}
             response = self._confirmation_page(request, kept)
             self._started.give(request, response, kept)
             return response
@@ -247,7 +257,10 @@ class SignInPages:
             self._limits.refused_credentials.note("messenger_account", request.scope)
             sentence = _NOBODY.format(isolated_name(identity.messenger_name))
             return await self._go_back(request, kept, sentence, 403)
-        response = await self._enter(request, developer, safe_next(kept["next"]))
+        try:
+            response = await self._enter(request, developer, safe_next(kept["next"]), started=(kept["sealed"], CONSOLE))
+        except AccessDenied:
+            return await self._go_back(request, kept, _REPORTED, 403)
         self._started.take_away(request, response)
         return response
 
@@ -306,9 +319,13 @@ class SignInPages:
     async def _accept(self, request: Request) -> Response:
         await read_form(request)
         kept = self._started.read(request)
-        if "identity" not in kept:
+        # An older release, on another node, kept no sign-in beside the identity.
+        if not {"identity", "sealed"} <= kept.keys():
             return RedirectResponse(_ACCEPT, 303)
         identity = Identity(**kept["identity"])
+        started = (kept["sealed"], INVITATION)
+        if not await self._console_sign_in.still_stands(*started):
+            return await self._invitation_page(request, kept, _REPORTED, 403)
         try:
             invitation = await self._invitations.read_invitation(kept["code"])
             developer = await self._invitations.accept_invitation(
@@ -321,7 +338,10 @@ class SignInPages:
         notice = f"You are signed in. From now on {_account(identity)} signs you in."
         if invitation.developer_id is not None:
             notice = f"{notice} {_TOKENS_LIVE_ON}"
-        response = await self._enter(request, developer, HOME, notice=notice)
+        try:
+            response = await self._enter(request, developer, HOME, started=started, notice=notice)
+        except AccessDenied:
+            response = self._sign_in_page(request, HOME, _REPORTED, 403)
         self._started.take_away(request, response)
         return response
 

@@ -11,7 +11,7 @@ from taproof.console.access import HOME, Access, Visitor
 from taproof.console.forms import read_form
 from taproof.console.rendering import Pages
 from taproof.core.deliveries import DeliveryState, EventType
-from taproof.core.errors import InvalidRequest, NoRotation, RotationUnderWay, WebhookNotSet
+from taproof.core.errors import InvalidRequest, NoRotation, RotationUnderWay, SignInReported, WebhookNotSet
 from taproof.core.model import Project
 from taproof.service.deliveries import Deliveries, SeenDelivery
 from taproof.service.projects import OVERLAP_LIMIT, Projects
@@ -175,9 +175,10 @@ class WebhookPages:
         event_id = request.path_params["delivery_id"]
         try:
             await self._deliveries.resend_delivery(visitor.actor, event_id)
-        except WebhookNotSet:
+        except (WebhookNotSet, SignInReported) as refused:
             found = await self._deliveries.read_delivery(visitor.developer, event_id)
-            return await self._delivery_page(request, visitor, found, error=_NO_URL)
+            error = _NO_URL if isinstance(refused, WebhookNotSet) else refused.sentence
+            return await self._delivery_page(request, visitor, found, error=error)
         # In words that stay true when it has been sent: the page follows what becomes of it.
         notice = "It was handed over to be sent again."
         return self._pages.redirect(request, f"{_DELIVERIES}/{event_id}", notice=notice)

@@ -51,7 +51,11 @@ class BotTokenRefused(TaproofError):
 
 
 class PlanLimitReached(TaproofError):
-    """The plan of this project's developer has no more room. Its operator can raise the limit or change the plan."""
+    """The developer's plan has room for no more projects, or in this month for no more sign-ins.
+
+    Delete a project that is not in use any more, wait for the next month (UTC), or ask the operator of this service for
+    another plan.
+    """
 
 
 class TooManyAccessTokens(TaproofError):
@@ -107,6 +111,10 @@ class DeliveryNotFound(TaproofError):
 
 class WebhookNotSet(TaproofError):
     """This project has no webhook URL, so there is nowhere to send to. Set its webhook_url first."""
+
+
+class SignInReported(TaproofError):
+    """The user has said that this sign-in was not theirs, so it is not sent again. End the session that you opened."""
 
 
 class RotationUnderWay(TaproofError):

@@ -248,11 +248,25 @@ class ProjectBot:
     broken_at: int | None = None
 
 
+class BotLoss(NamedTuple):
+    """A project that loses its bot to another one, if the bot is broken; `entry` tells its developer.
+
+    It stays broken, without a token: starting sign-ins in another bot is for its developer to choose.
+    """
+
+    project_id: str
+    entry: AuditEntry
+
+
 class BotChange(NamedTuple):
-    """The bot that a project gets in the place of any other, None to take away its own; `entry` tells of it."""
+    """The bot that a project gets in the place of any other, None to take away its own; `entry` tells of it.
+
+    `loss`: who has had the bot until now.
+    """
 
     bot: ProjectBot | None
     entry: AuditEntry | None = None
+    loss: BotLoss | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,14 @@
 
 import contextlib
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
 from taproof.core.accounts import Actor, AuditAction, ConsoleSession, Developer
 from taproof.core.clock import DAY, HOUR, MINUTE, Clock
 from taproof.core.entropy import Entropy
-from taproof.core.errors import ConsoleSessionNotFound, StoreUnavailable
+from taproof.core.errors import AccessDenied, ConsoleSessionNotFound, StoreUnavailable
 from taproof.core.identifiers import is_key, key_hash, new_id, new_key
 from taproof.core.names import stored_text
 from taproof.service.audit import audit_entry
@@ -42,7 +43,13 @@ class ConsoleSessions:
         self._entropy = entropy
 
     async def open_session(
-        self, developer: Developer, *, access_token_id: str | None, address: str, user_agent: str
+        self,
+        developer: Developer,
+        *,
+        access_token_id: str | None,
+        address: str,
+        user_agent: str,
+        still_stands: Callable[[], Awaitable[bool]] | None = None,
     ) -> str:
         """Open a session and return its cookie, `con_…`, which is never to be had again.
 
@@ -52,6 +59,10 @@ class ConsoleSessions:
                 messenger.
             address: the browser's IP address.
             user_agent: what the browser calls itself.
+            still_stands: asked once the session is stored, of the sign-in that it is opened for; see `SealedSignIn`.
+
+        Raises:
+            AccessDenied: the sign-in does not stand any more, and the session has ended.
         """
         now = self._clock()
         cookie = new_key("con", self._entropy)
@@ -69,6 +80,10 @@ class ConsoleSessions:
         details = {"access_token_id": access_token_id, "user_agent": session.user_agent}
         entry = audit_entry(actor, "console.signed_in", now, self._entropy, subject=session.id, details=details)
         await self._storage.create_console_session(session, key_hash(cookie), entry=entry)
+        if still_stands is not None and not await still_stands():
+            with contextlib.suppress(ConsoleSessionNotFound):  # The report was first.
+                await self.end_session(actor, session.id)
+            raise AccessDenied
         return cookie
 
     async def authenticate(self, cookie: str | None, *, by_itself: bool = False) -> SignedIn | None:

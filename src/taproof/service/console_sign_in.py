@@ -92,6 +92,10 @@ class ConsoleSignIn:
         """
         return (await self._sealed.finish(sealed, purpose.binding)).identity
 
+    async def still_stands(self, sealed: str, purpose: Purpose) -> bool:
+        """Tell whether a sign-in is there, and nobody has said of it "This wasn't me"; see `SealedSignIn`."""
+        return await self._sealed.still_stands(sealed, purpose.binding)
+
     async def _own_project(self, purpose: Purpose) -> str:
         """Return the id of the project of a purpose, which is made on first use."""
         if purpose not in self._project_ids:

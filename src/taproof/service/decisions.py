@@ -21,6 +21,7 @@ from taproof.core.sealing import Sealer
 from taproof.core.session_state import visible_status
 from taproof.service.bindings import event_body_binding, phone_binding, phone_request_binding
 from taproof.service.phones import e164_number
+from taproof.service.reported_developers import ReportedDevelopers
 from taproof.service.waiting import Waiting
 from taproof.storage.protocol import Storage
 
@@ -52,7 +53,8 @@ class SeenSession:
     `project_name` is exactly what the developer typed: show it through `core.names.isolated_name` only. `choices`: the
     match codes to choose from in place of Confirm; empty without. `context`: where the request came from; a stranger
     may have written it. `phone_asked`: the user was asked for their contact, so a keyboard for it may be showing.
-    `was_read`: of one that was reported, whether somebody got its proof.
+    `was_read`: of one that was reported, whether somebody got its proof, and is to be signed out by who runs the
+    project. `signed_out`: the project is the service's own, and the developer who reported it was signed out there.
     """
 
     outcome: Outcome
@@ -67,6 +69,7 @@ class SeenSession:
     phone_required: bool = True
     phone_asked: bool = False
     was_read: bool = False
+    signed_out: bool = False
 
 
 _UNKNOWN = SeenSession("unknown")
@@ -92,6 +95,7 @@ class Decisions:
         self._clock = clock
         self._entropy = entropy
         self._recorded = recorded
+        self._reported_developers = ReportedDevelopers(storage, clock, entropy)
 
     async def open_session(self, session_token: str, opener_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
         """A user opened the deeplink. The first account to do so owns the decision."""
@@ -174,10 +178,11 @@ class Decisions:
     async def give_phone(
         self, identity: Identity, contact_owner: str | None, phone_number: str, bot_id: int = SERVICE_BOT
     ) -> SeenSession:
-        """The user sent a contact: it confirms the session that waits for it if it is the user's own.
+        """The user sent a contact: it confirms the session that they were asked for last, if it is the user's own.
 
-        "phone" tells that it still waits, since the contact was another's or holds no phone number; "unknown" that
-        nothing waits for one.
+        No other one, also when that was decided already: an update may come again. Another one that waits is asked for
+        anew when its link is opened again. "phone" tells that it still waits, since the contact was another's or holds
+        no phone number; "unknown" that nothing was asked for.
 
         Args:
             identity: who sent it.
@@ -188,7 +193,7 @@ class Decisions:
         identity = _storable(identity)
         user_id = identity.messenger_id
         now = self._clock()
-        request = await self._storage.find_phone_request(user_id, bot_id, now)
+        request = await self._storage.find_phone_request(user_id, bot_id)
         session = None if request is None else await self._of_bot(request.key, bot_id)
         if request is None or session is None:
             return _UNKNOWN
@@ -230,12 +235,24 @@ class Decisions:
         if status == "cancelled":
             self.waiting.wake(key)
             self._recorded()
+        # Of a report that comes again too: the first one may have ended right here.
         now_is = await self._storage.read_session(key)
-        was_read = now_is is not None and now_is.used_at is not None
+        signed_out = None if now_is is None else await self._reported_developers.end_access(now_is, user_id)
         seen = dataclasses.replace(
-            _seen_as("reported", session), decided_at=now, changed=status is not None, was_read=was_read
+            _seen_as("reported", session),
+            decided_at=now,
+            changed=status is not None,
+            was_read=now_is is not None and signed_out is None and await self._was_told(now_is),
+            signed_out=bool(signed_out),
         )
         return await self._note_phone(session, seen)
+
+    async def _was_told(self, session: Session) -> bool:
+        """Tell whether anybody may know by now who confirmed: from verify, or by a webhook, even without an answer."""
+        if session.used_at is not None or session.confirmed_at is None:
+            return session.used_at is not None
+        told = await self._storage.find_deliveries(session.project_id, session.confirmed_at, session.id)
+        return any(each.attempts or each.interrupted for each in told if each.type == "auth.confirmed")
 
     async def _of_bot(self, key: SessionKey, bot_id: int, *, or_service: bool = False) -> Session | None:
         """Return a session if this bot may show it; with `or_service` the service's own bot may show any."""
@@ -275,7 +292,13 @@ class Decisions:
             sealed_phone = self._sealed_phone(session.id, identity.messenger_phone)
             changed = await self._storage.confirm_session(key, identity, now, event, sealed_phone)
         if not changed:
-            return _seen(await self._storage.read_session(key), user_id, now)
+            current = await self._storage.read_session(key)
+            collects = current is not None and current.prompt is not None and current.prompt.collect_phone
+            if current is None or collects or identity is None or identity.messenger_phone is None:
+                return _seen(current, user_id, now)
+            # What the developer's plan or the project allowed ended in this very moment.
+            without = dataclasses.replace(identity, messenger_phone=None)
+            return await self._decide(current, session_token, user_id, without, now)
         self.waiting.wake(key)
         self._recorded()
         return _seen(_decided(session, identity, now), user_id, now, changed=True)

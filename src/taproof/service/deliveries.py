@@ -12,8 +12,8 @@ from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import Clock, iso8601
 from taproof.core.deliveries import Attempt, DeliveryRecord, DeliveryState, Event, EventType
 from taproof.core.entropy import Entropy
-from taproof.core.errors import DeliveryNotFound, ProjectNotFound, SealBroken, WebhookNotSet
-from taproof.core.identifiers import is_event_id, new_event_id
+from taproof.core.errors import DeliveryNotFound, ProjectNotFound, SealBroken, SignInReported, WebhookNotSet
+from taproof.core.identifiers import is_event_id, new_event_id, session_created_at
 from taproof.core.model import Project, Session
 from taproof.core.sealing import Sealer
 from taproof.service.audit import audit_entry
@@ -145,6 +145,7 @@ class Deliveries:
 
         Raises:
             DeliveryNotFound: none of this developer's.
+            SignInReported: its user has said that it was not them.
             WebhookNotSet: its project has no webhook URL.
         """
         _require_event_id(event_id)
@@ -155,9 +156,17 @@ class Deliveries:
         if record is None:
             raise DeliveryNotFound
         if not made_due:
-            raise WebhookNotSet
+            raise SignInReported if await self._is_reported(record) else WebhookNotSet
         self._recorded()
         return self._seen(record)
+
+    async def _is_reported(self, record: DeliveryRecord) -> bool:
+        created_at = session_created_at(record.session_id or "")
+        if record.type != "auth.confirmed" or record.session_id is None or created_at is None:
+            return False
+        project_ids, session_id = [record.project_id], record.session_id
+        session = await self._storage.find_session(project_ids, created_at, session_id, self._clock())
+        return session is not None and session.reported_at is not None
 
     async def send_test(self, developer: Developer, project_id: str) -> SeenDelivery:
         """Send an event of type webhook.test at once, once, whatever is known of the endpoint, and record it.

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,6 +10,7 @@ from taproof.core.accounts import AccessToken, Actor, Developer, Plan
 from taproof.core.clock import MINUTE, Clock, iso8601
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
+    AccessDenied,
     AccessTokenNotFound,
     DeveloperExists,
     DeveloperNotFound,
@@ -96,11 +98,23 @@ class Developers:
         return await self._storage.list_developers()
 
     async def create_access_token(
-        self, actor: Actor, name: str, *, expires_at: int | None = None
+        self,
+        actor: Actor,
+        name: str,
+        *,
+        expires_at: int | None = None,
+        still_stands: Callable[[], Awaitable[bool]] | None = None,
     ) -> CreatedAccessToken:
-        """Make an access token; `expires_at` in ms, None for one that stays valid until it is revoked.
+        """Make an access token.
+
+        Args:
+            actor: who makes it.
+            name: what it is called.
+            expires_at: in ms; None: it stays valid until it is revoked.
+            still_stands: asked once the token is stored, of the sign-in that it is made for; see `SealedSignIn`.
 
         Raises:
+            AccessDenied: the sign-in does not stand any more, and the token is revoked.
             InvalidRequest: an impossible name, or an expiry that is not in the future.
             TooManyAccessTokens: the developer has `ACCESS_TOKEN_LIMIT` that have not expired.
         """
@@ -120,6 +134,10 @@ class Developers:
             token, key_hash(plaintext), limit=ACCESS_TOKEN_LIMIT, entry=entry
         ):
             raise TooManyAccessTokens
+        if still_stands is not None and not await still_stands():
+            with contextlib.suppress(AccessTokenNotFound):  # The report was first.
+                await self.delete_access_token(actor, token.id)
+            raise AccessDenied
         return CreatedAccessToken(token, plaintext)
 
     async def authenticate(self, bearer: str | None) -> tuple[AccessToken, Developer]:

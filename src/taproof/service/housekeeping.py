@@ -3,6 +3,7 @@
 from typing import Final
 
 from taproof.core.clock import DAY, Clock, day_number
+from taproof.core.session_state import SESSION_LIFETIME
 from taproof.service.console_sessions import IDLE_LIFETIME
 from taproof.storage.protocol import Storage
 
@@ -48,7 +49,8 @@ class Housekeeping:
             await self._storage.purge_user_days(today - max(self._retention_days, _USER_DAYS_KEPT), BATCH) >= BATCH,
             await self._storage.purge_updates(now - _UPDATES_KEPT, BATCH) >= BATCH,
             await self._storage.purge_console_access(now, now - IDLE_LIFETIME, BATCH) >= BATCH,
-            await self._storage.purge_phone_requests(now, BATCH) >= BATCH,
+            # One that is gone no longer keeps a contact from an earlier one, so that must be over by then.
+            await self._storage.purge_phone_requests(now - SESSION_LIFETIME, BATCH) >= BATCH,
             await self._storage.purge_removed_usage(today - _USAGE_KEPT, BATCH) >= BATCH,
         ]
         # Not before all expiry is counted: after a long stop there may be pending sessions that are old enough to go.

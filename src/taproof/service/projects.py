@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Final
 
 from taproof.core.accounts import Actor, Developer, Plan
@@ -142,9 +143,12 @@ class Projects:
         bot = None if find_bot is None else await find_bot(project)
         key = key_hash(secrets.secret_key)
         limit = min(PROJECT_LIMIT, self._limits.get(actor.developer.plan, PROJECT_LIMIT))
-        if not await self._storage.create_project(project, key, limit=limit, entry=entry, bot=bot):
-            if collect_phone:
-                await self._require_phone_plan(actor.developer)
+        store = partial(self._storage.create_project, project, key, limit=limit, entry=entry, bot=bot)
+        is_stored = await store()
+        if not is_stored and collect_phone:
+            await self._require_phone_plan(actor.developer)
+            is_stored = await store()  # The plan was another one for a moment, or there is no room.
+        if not is_stored:
             raise TooManyProjects if limit == PROJECT_LIMIT else _no_room(actor.developer, limit)
         if bot is not None and bot.bot is not None:
             project = dataclasses.replace(project, bot_id=bot.bot.bot_id, bot_username=bot.bot.username)
@@ -192,10 +196,15 @@ class Projects:
         if details:  # Nobody changed anything with an empty request.
             entry = audit_entry(actor, "project.updated", now, self._entropy, subject=project_id, details=details)
         owned = (actor.developer.id, project_id)
-        project = await self._storage.update_project(*owned, changes, now, entry=entry, bot=bot)
+        store = partial(self._storage.update_project, *owned, changes, now, entry=entry, bot=bot)
+        project = await store()
+        if project is None and changes.collect_phone:
+            await self._require_phone_plan(actor.developer)
+            project = await store()  # The plan was another one for a moment, or there is no such project.
+            if project is None:
+                await read_owned_project(self._storage, actor.developer, project_id)
+                raise InvalidRequest(_NO_PHONES)  # It was, once more.
         if project is None:
-            if changes.collect_phone:
-                await self._require_phone_plan(actor.developer)
             raise ProjectNotFound
         return project
 

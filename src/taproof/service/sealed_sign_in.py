@@ -112,6 +112,20 @@ class SealedSignIn:
         _, session_token, session = await self._open(sealed, binding)
         return await self._signin.verify_session(session.project_id, session_token, public=False)
 
+    async def still_stands(self, sealed: str, binding: str) -> bool:
+        """Tell whether a sign-in is there, and nobody has said of it "This wasn't me".
+
+        Whoever lets somebody in by a sign-in that was read asks this once that is stored, and takes it back if not:
+        `ReportedDevelopers` ends what is stored when the report is, and one of the two always sees the other.
+        """
+        try:
+            _, session_token, _ = await self._open(sealed, binding)
+        except SignInNotFound:
+            return False
+        key = session_key(session_token)
+        session = None if key is None else await self._storage.read_session(key)
+        return session is not None and session.reported_at is None
+
     async def _open(self, sealed: str, binding: str) -> tuple[str, str, PolledSession]:
         """Return what was sealed of a sign-in, its session token, and the session as it is stored."""
         try:

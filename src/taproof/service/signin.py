@@ -36,6 +36,7 @@ from taproof.core.model import (
     Status,
 )
 from taproof.core.names import stored_text
+from taproof.core.origins import NotAnOrigin, read_origin
 from taproof.core.proof import sign_proof
 from taproof.core.request_context import (
     USER_AGENT_LIMIT,
@@ -257,7 +258,21 @@ def _require_project_id(project_id: str) -> None:
 def _require_allowed_origin(project: SignInProject, origin: str | None) -> None:
     """Refuse a page of another origin than the project allows. What is no browser sends none, and is let through."""
     if project.allowed_origins and origin is not None and origin not in project.allowed_origins.split():
-        raise OriginNotAllowed
+        raise OriginNotAllowed(_named_refusal(origin))
+
+
+def _named_refusal(origin: str) -> str | None:
+    """Return a sentence that names the page's origin; None for what is none, which is shown to nobody."""
+    try:
+        is_origin = read_origin(origin) == origin
+    except NotAnOrigin:
+        is_origin = False
+    if not is_origin:
+        return None
+    return (
+        f"Pages of {origin} may not start sign-ins of this project. Its developer can add it to allowed_origins, or "
+        "open the page under an origin that is there."
+    )
 
 
 def _require_proof(session: PolledSession, code_verifier: object) -> None:

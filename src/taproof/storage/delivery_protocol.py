@@ -96,6 +96,6 @@ class DeliveryStorage(Protocol):
     ) -> bool:
         """Make an event due at once, with the schedule of retries from its beginning.
 
-        One that a worker is sending at `now` is left alone. False when this developer has no such event, or its project
-        has no webhook URL.
+        One that a worker is sending at `now` is left alone. False when this developer has no such event, its project
+        has no webhook URL, or its body was erased since the user has said that it was not them.
         """

@@ -89,8 +89,8 @@ SELECT number, started_at, duration, status, error, sealed_answer FROM webhook_a
 WHERE event_id = $1 ORDER BY number DESC LIMIT $2"""
 FIND_RESENDABLE: Final = """
 SELECT e.id FROM webhook_events e JOIN projects p ON p.id = e.project_id
-WHERE p.developer_id = $1 AND e.id = $2 AND p.webhook_url <> ''"""
+WHERE p.developer_id = $1 AND e.id = $2 AND p.webhook_url <> '' AND LENGTH(e.sealed_body) > 0"""
 RESEND_DELIVERY: Final = """
 UPDATE webhook_events SET state = 'due', due_at = $1, leased_until = 0, finished_at = NULL, schedule_start = attempts,
   interrupted = interrupted + CASE WHEN state = 'due' AND leased_until > 0 THEN 1 ELSE 0 END
-WHERE id = $2 AND (state <> 'due' OR leased_until <= $1) RETURNING id"""
+WHERE id = $2 AND (state <> 'due' OR leased_until <= $1) AND LENGTH(sealed_body) > 0 RETURNING id"""

@@ -28,6 +28,12 @@ class PostgresBots(PostgresAccounts):
         return bool(await self._pool.find(bot_sql.RENAME_BOT, username, bot_id))
 
 
+async def hold_projects(connection: asyncpg.Connection, project_id: str, change: BotChange | None) -> None:
+    """Hold a project that is about to be changed together with the one that loses its bot to it, if there is one."""
+    if change is not None and change.loss is not None:
+        await connection.execute(bot_sql.HOLD_PROJECTS, project_id, change.loss.project_id)
+
+
 async def write_bot(connection: asyncpg.Connection, owned: tuple[str, str], change: BotChange | None) -> None:
     """Make a change, if there is any, of the bot of a developer's project.
 
@@ -36,10 +42,12 @@ async def write_bot(connection: asyncpg.Connection, owned: tuple[str, str], chan
     """
     if change is None:
         return
-    bot, entry = change
+    bot, entry, loss = change
     if bot is None:
         changed = await connection.fetch(bot_sql.REMOVE_PROJECT_BOT, *owned)
     else:
+        if loss is not None and await connection.fetch(bot_sql.LOSE_PROJECT_BOT, loss.project_id, bot.bot_id):
+            await add_entry(connection, loss.entry)
         values = (bot.bot_id, bot.username, bot.sealed_token, bot.broken_at)
         try:
             changed = await connection.fetch(bot_sql.SET_PROJECT_BOT, *values, *owned)

@@ -19,7 +19,7 @@ from taproof.storage.account_protocol import NO_LIMIT
 from taproof.storage.coalesce import Coalescer
 from taproof.storage.delivery_protocol import ENDED_AT_ONCE
 from taproof.storage.postgres_accounts import add_entry
-from taproof.storage.postgres_bots import write_bot
+from taproof.storage.postgres_bots import hold_projects, write_bot
 from taproof.storage.postgres_deliveries import PostgresDeliveries, begin_ending
 from taproof.storage.postgres_plans import hold_plan
 from taproof.storage.postgres_pool import PostgresPool
@@ -101,6 +101,7 @@ class PostgresProjects(PostgresDeliveries):
 
         async def update(connection: asyncpg.Connection) -> Project | None:
             await hold_plan(connection, developer_id, changes)
+            await hold_projects(connection, project_id, bot)
             if not await connection.fetch(sql.UPDATE_PROJECT, *change_values(changes), developer_id, project_id):
                 return None
             if changes.webhook_url and await connection.fetch(

@@ -198,10 +198,19 @@ WITH held AS MATERIALIZED (
   INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, project_id,
     session_id)
   SELECT $6, $7, $8, $9, 'due', $9, 0, 0, h.id, m.id FROM hooked h JOIN moved m ON m.project_id = h.id
+), confirmed AS MATERIALIZED ( -- By id after it was waited for, as whoever sends it again moves it between states.
+  SELECT x.id FROM moved m CROSS JOIN unnest(ARRAY['due', 'delivered', 'failed', 'ended']) AS s (state)
+  CROSS JOIN LATERAL (
+    SELECT e.id FROM webhook_events e
+    WHERE e.project_id = m.project_id AND e.state = s.state AND e.type COLLATE "C" = 'auth.confirmed'
+      AND e.created_at = m.confirmed_at AND e.session_id = m.id
+    ORDER BY e.id
+  ) AS x WHERE m.status = 'used'
 ), ended AS (
-  UPDATE webhook_events e SET state = 'ended', finished_at = $1, leased_until = 0 FROM moved m
-  WHERE m.status = 'used' AND e.project_id = m.project_id AND e.state = 'due'
-    AND e.type COLLATE "C" = 'auth.confirmed' AND e.created_at = m.confirmed_at AND e.session_id = m.id
+  UPDATE webhook_events e SET state = CASE e.state WHEN 'delivered' THEN e.state ELSE 'ended' END, sealed_body = '',
+    finished_at = COALESCE(e.finished_at, $1), leased_until = 0,
+    interrupted = e.interrupted + CASE WHEN e.state = 'due' AND e.leased_until > 0 THEN 1 ELSE 0 END
+  FROM confirmed c WHERE e.id = c.id
 )
 SELECT status FROM moved"""
 PURGE_PHONE_REQUESTS: Final = """

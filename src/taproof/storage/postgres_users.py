@@ -19,12 +19,12 @@ class PostgresUsers(PostgresDeliveries):
         found = await self._pool.fetch(user_sql.READ_PHONE_REQUEST, *key)
         return phone_request_from(found[0]) if found else None
 
-    async def find_phone_request(self, messenger_id: str, bot_id: int, now: int) -> PhoneRequest | None:
-        found = await self._pool.find(user_sql.FIND_PHONE_REQUEST, messenger_id, bot_id, now)
+    async def find_phone_request(self, messenger_id: str, bot_id: int) -> PhoneRequest | None:
+        found = await self._pool.find(user_sql.FIND_PHONE_REQUEST, messenger_id, bot_id)
         return phone_request_from(found[0]) if found else None
 
-    async def purge_phone_requests(self, now: int, limit: int) -> int:
-        return len(await self._pool.fetch(postgres_sql.PURGE_PHONE_REQUESTS, now, limit))
+    async def purge_phone_requests(self, expired_before: int, limit: int) -> int:
+        return len(await self._pool.fetch(postgres_sql.PURGE_PHONE_REQUESTS, expired_before, limit))
 
     async def list_sign_ins(
         self, messenger_id: str, since: int, limit: int, now: int, *, project_id: str | None = None

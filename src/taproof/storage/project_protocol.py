@@ -28,7 +28,7 @@ class ProjectStorage(Protocol):
         plan is "free".
 
         Raises:
-            BotTaken: the bot serves another project; and nothing is stored.
+            BotTaken: the bot serves another project, which does not lose it now; and nothing is stored.
         """
 
     async def read_project(self, project_id: str) -> Project | None:
@@ -64,7 +64,7 @@ class ProjectStorage(Protocol):
         forgotten: since when it fails, and that it was turned off.
 
         Raises:
-            BotTaken: the bot serves another project; and nothing is changed.
+            BotTaken: the bot serves another project, which does not lose it now; and nothing is changed.
         """
 
     async def replace_project_secrets(

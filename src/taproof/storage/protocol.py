@@ -101,7 +101,8 @@ class Storage(
     ) -> bool:
         """Move pending to confirmed if `identity` opened it, record it, and record `event` if a webhook is set.
 
-        `sealed_phone` is the phone number that goes with it, encrypted.
+        `sealed_phone` is the phone number that goes with it, encrypted. With one, nothing is changed unless the project
+        collects them and its developer's plan is not "free".
         """
 
     async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:

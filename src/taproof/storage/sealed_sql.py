@@ -55,5 +55,6 @@ REPLACE_SEALED: Final = {kind: _replace(column) for kind, column in SEALED_COLUM
 def sealed_page(kind: SealedKind, rows: list[Any], limit: int) -> SealedPage:
     """Return the page that these rows of `LIST_SEALED` are."""
     width = len(SEALED_COLUMNS[kind].key)
-    found = [SealedRow(tuple(row[:width]), row[width], row[width + 1]) for row in rows if row[width + 1] is not None]
+    # Nothing is empty that was sealed: that is a body which was erased.
+    found = [SealedRow(tuple(row[:width]), row[width], row[width + 1]) for row in rows if row[width + 1]]
     return SealedPage(found, tuple(rows[-1][:width]) if len(rows) == limit else None)

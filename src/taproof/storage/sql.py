@@ -108,7 +108,8 @@ CONFIRM_SESSION: Final = """
 UPDATE sessions SET status = 'confirmed', confirmed_at = $1, messenger_id = $2, messenger_name = $3,
   messenger_username = $4, sealed_phone = $5, context = NULL
 WHERE day = $6 AND token_hash = $7 AND status = 'pending' AND opener_id = $2 AND expires_at > $8
-  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
+  AND EXISTS (SELECT 1 FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = sessions.project_id
+    AND ($5 IS NULL OR (p.collect_phone = 1 AND d.plan <> 'free')))
 RETURNING project_id, (SELECT p.developer_id FROM projects p WHERE p.id = sessions.project_id), id"""
 CANCEL_SESSION: Final = """
 UPDATE sessions SET status = 'cancelled', cancelled_at = $1, context = NULL
@@ -140,11 +141,14 @@ WHERE day = $2 AND token_hash = $3 AND opener_id = $4 AND reported_at IS NULL
   AND (status IN ('confirmed', 'used') OR (status = 'pending' AND expires_at > $5))
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, id, status, confirmed_at"""
-# No application is told any more that somebody is signed in who says that it was not them.
+# No application is told any more that somebody is signed in who says that it was not them, also not when the event is
+# asked for again. An attempt that is under way may still arrive.
 END_CONFIRMED_EVENT: Final = """
-UPDATE webhook_events SET state = 'ended', finished_at = $1, leased_until = 0
-WHERE project_id = $2 AND state = 'due' AND type = 'auth.confirmed' AND created_at = $3 AND session_id = $4
-RETURNING id"""
+UPDATE webhook_events SET state = CASE state WHEN 'delivered' THEN state ELSE 'ended' END, sealed_body = $1,
+  finished_at = COALESCE(finished_at, $2), leased_until = 0,
+  interrupted = interrupted + CASE WHEN state = 'due' AND leased_until > 0 THEN 1 ELSE 0 END
+WHERE project_id = $3 AND state IN ('due', 'delivered', 'failed', 'ended') AND type = 'auth.confirmed'
+  AND created_at = $4 AND session_id = $5 RETURNING id"""
 COUNT_REPORTED: Final = """
 INSERT INTO daily_counts (project_id, day, reported, cancelled) VALUES ($1, $2, 1, $3)
 ON CONFLICT (project_id, day) DO UPDATE SET reported = daily_counts.reported + excluded.reported,

@@ -29,24 +29,30 @@ class SqliteBots(SqliteAccess):
 
 
 def is_taken(connection: apsw.Connection, project_id: str, change: BotChange | None) -> bool:
-    """Return whether the bot of a change, if there is any, serves another project.
+    """Return whether the bot of a change, if there is any, serves another project, and does not lose it now.
 
     It is asked before anything is written, as nobody else writes meanwhile: an index that refuses a row would undo the
     whole group of writes.
     """
     if change is None or change.bot is None:
         return False
-    return bool(rows(connection, bot_sql.FIND_BOT_ELSEWHERE, (change.bot.bot_id, project_id)))
+    found = rows(connection, bot_sql.FIND_BOT_ELSEWHERE, (change.bot.bot_id, project_id))
+    if not found:
+        return False
+    holder_id, broken_at = found[0]
+    return change.loss is None or holder_id != change.loss.project_id or broken_at is None
 
 
 def write_bot(connection: apsw.Connection, owned: tuple[str, str], change: BotChange | None) -> None:
     """Make a change, if there is any, of the bot of a developer's project; the new one is not taken."""
     if change is None:
         return
-    bot, entry = change
+    bot, entry, loss = change
     if bot is None:
         changed = rows(connection, bot_sql.REMOVE_PROJECT_BOT, owned)
     else:
+        if loss is not None and rows(connection, bot_sql.LOSE_PROJECT_BOT, (loss.project_id, bot.bot_id)):
+            add_entry(connection, loss.entry)
         values = (bot.bot_id, bot.username, bot.sealed_token, bot.broken_at)
         changed = rows(connection, bot_sql.SET_PROJECT_BOT, (*values, *owned))
     if changed:

@@ -31,14 +31,14 @@ class SqliteUsers(SqliteDeliveries):
         found = self._read(user_sql.READ_PHONE_REQUEST, key)
         return phone_request_from(found[0]) if found else None
 
-    async def find_phone_request(self, messenger_id: str, bot_id: int, now: int) -> PhoneRequest | None:
-        found = self._read(user_sql.FIND_PHONE_REQUEST, (messenger_id, bot_id, now))
+    async def find_phone_request(self, messenger_id: str, bot_id: int) -> PhoneRequest | None:
+        found = self._read(user_sql.FIND_PHONE_REQUEST, (messenger_id, bot_id))
         return phone_request_from(found[0]) if found else None
 
-    async def purge_phone_requests(self, now: int, limit: int) -> int:
-        if not self._read(user_sql.ANY_OLD_PHONE_REQUEST, (now,)):
+    async def purge_phone_requests(self, expired_before: int, limit: int) -> int:
+        if not self._read(user_sql.ANY_OLD_PHONE_REQUEST, (expired_before,)):
             return 0
-        return len(await self._write(user_sql.PURGE_PHONE_REQUESTS, (now, limit)))
+        return len(await self._write(user_sql.PURGE_PHONE_REQUESTS, (expired_before, limit)))
 
     async def report_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Status | None:
         def write(connection: apsw.Connection) -> Status | None:
@@ -51,7 +51,7 @@ class SqliteUsers(SqliteDeliveries):
                 decisions.record(connection, key)
                 connection.execute(delivery_sql.RECORD_EVENT, (session_id, *event_values(event)))
             else:
-                connection.execute(sql.END_CONFIRMED_EVENT, (now, project_id, confirmed_at, session_id))
+                connection.execute(sql.END_CONFIRMED_EVENT, (b"", now, project_id, confirmed_at, session_id))
             reported: Status = status
             return reported
 

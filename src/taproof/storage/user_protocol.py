@@ -15,30 +15,32 @@ class UserStorage(Protocol):
     # ---- the phone number of a sign-in under way
 
     async def ask_for_phone(self, request: PhoneRequest) -> None:
-        """Remember that a user is asked for their contact. Safe to repeat: only `asked_at` moves on."""
+        """Remember that a user is asked for their contact. Safe to repeat: only `asked_at` moves on.
+
+        It becomes later than that of all else which this user was asked for by this bot.
+        """
 
     async def read_phone_request(self, key: SessionKey) -> PhoneRequest | None:
         """Return whether, and of whom, a contact was asked for this session."""
 
-    async def find_phone_request(self, messenger_id: str, bot_id: int, now: int) -> PhoneRequest | None:
-        """Return the request that a contact which this bot got from this user answers: the latest of a pending session.
+    async def find_phone_request(self, messenger_id: str, bot_id: int) -> PhoneRequest | None:
+        """Return what this user was asked for last by this bot: that is what a contact answers.
 
-        Without any, the latest of a session that was decided, so that a contact that comes twice hears the same; None
-        when there is none that has not expired at `now`.
+        Also when it was decided or has expired meanwhile, so that a contact that comes twice hears the same twice.
         """
 
-    async def purge_phone_requests(self, now: int, limit: int) -> int:
-        """Erase at most `limit` requests whose time is over at `now`; return how many."""
+    async def purge_phone_requests(self, expired_before: int, limit: int) -> int:
+        """Erase at most `limit` requests whose time was over at `expired_before`; return how many."""
 
     # ---- what users report and block
 
     async def report_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Status | None:
         """Write down that its user says "This wasn't me", and count it; return the state that it has now.
 
-        A pending session is cancelled, and `event` recorded if a webhook is set; of one that was confirmed the due
-        auth.confirmed ends; a confirmed one is used, and nobody
-        gets its proof. None, and nothing is changed, when `opener_id` did not open it, it has expired at `now`, was
-        cancelled, or was reported before.
+        A pending session is cancelled, and `event` recorded if a webhook is set. A confirmed one is used, and nobody
+        gets its proof; the body of its auth.confirmed is erased, so that it is not sent again, and it has ended if it
+        was not delivered before; an attempt that is under way counts as interrupted. None, and nothing is changed, when
+        `opener_id` did not open it, it has expired at `now`, was cancelled, or was reported before.
         """
 
     async def list_sign_ins(

@@ -21,6 +21,7 @@ from taproof.core.errors import (
     RateLimited,
     SignInNotFound,
 )
+from taproof.core.model import Identity
 from taproof.core.names import name_problem
 from taproof.service.console_sign_in import TERMINAL, ConsoleSignIn
 from taproof.service.developers import Developers
@@ -39,6 +40,10 @@ TOKEN_DAYS: Final = 90
 """How long the access token is valid."""
 _HEADERS: Final[Headers] = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *NO_PAGE]
 _USED: Final = "This device_code gave its access token already. Start a new sign-in with POST /api/v1/login."
+_REPORTED: Final = (
+    "Whoever confirmed this in the messenger has said since that it was not them, so it gives no access token. If that "
+    "was you, by mistake: send /unblock to the bot there. Start a new one with POST /api/v1/login."
+)
 _NO_DEVELOPER: Final = (
     "No developer signs in with this messenger account. Ask for an invitation (an owner makes one in the console, the "
     "operator with: taproof developers invite EMAIL)."
@@ -107,6 +112,9 @@ class LoginApi:
         identity = await self._console_sign_in.finish(device_code, TERMINAL)
         if identity is None:
             raise ExpiredToken(_USED)
+        return await self._give_token(scope, device_code, identity, name)
+
+    async def _give_token(self, scope: Scope, device_code: str, identity: Identity, name: str) -> dict[str, Any]:
         developer = await self._developers.read_developer_by_messenger_id(identity.messenger_id)
         if developer is None:
             self._limits.refused_credentials.note("messenger_account", scope)
@@ -114,7 +122,13 @@ class LoginApi:
         client = scope.get("client")
         actor = Actor(developer, "login", address=client[0] if client else "")
         expires_at = self._clock() + TOKEN_DAYS * DAY
-        created = await self._developers.create_access_token(actor, name, expires_at=expires_at)
+        still_stands = partial(self._console_sign_in.still_stands, device_code, TERMINAL)
+        try:
+            created = await self._developers.create_access_token(
+                actor, name, expires_at=expires_at, still_stands=still_stands
+            )
+        except AccessDenied:
+            raise AccessDenied(_REPORTED) from None
         return {
             "access_token": created.plaintext,
             "expires_in": TOKEN_DAYS * DAY // SECOND,

@@ -65,7 +65,7 @@ _BAD_REQUESTS: Final = {
     "rotate_webhook_secret": "BadRotation",
     "promote_webhook_secret": "BadPromotion",
     "send_webhook_test": "BadSend",
-    "resend_delivery": "BadSend",
+    "resend_delivery": "BadResend",
 }
 """Developer endpoints that have a 400 of their own."""
 _ASKS_MESSENGER: Final = frozenset({"create_project", "update_project"})
@@ -98,6 +98,8 @@ def _complete(operation: dict[str, Any]) -> None:
     bad_request = _BAD_REQUESTS.get(operation["operationId"], "BadRequest")
     unavailable = "StoreOrMessengerUnavailable" if operation["operationId"] in _ASKS_MESSENGER else "StoreUnavailable"
     possible = [bad_request, "MethodNotAllowed", "InternalError", unavailable, "InvalidAccessToken"]
+    if operation["operationId"] in _ASKS_MESSENGER:
+        possible.append("RateLimited")
     if "requestBody" in operation:
         possible.append("PayloadTooLarge")
     names = {parameter["name"] for parameter in parameters}

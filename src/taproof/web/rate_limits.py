@@ -9,22 +9,23 @@
 | `sign_in` | sign-ins to the console or of `taproof login`, begun from a client address | 20 a minute |
 | `credential` | access tokens and invitation codes tried from a client address | 20 a minute |
 
-A client address is that of `transport.HttpsOnly`, of IPv6 its /64, which is what one subscriber has. A program on this
-very machine has none: health checks and tests, and nobody who came by way of a proxy. Public and server-side calls are
-counted apart, so that no flood of the one, which anybody can make, stops the other. What a refused call would have
-taken is not taken. The header fields are those of draft-ietf-httpapi-ratelimit-headers-11.
+A client address is that of `transport.HttpsOnly`, of IPv6 its /64. In all but `verify_session` a /48 of IPv6 is counted
+too, and has ten times as much: see `address_limit.py`. A program on this very machine has no address: health checks and
+tests, and nobody who came by way of a proxy. Public and server-side calls are counted apart, so that no flood of the
+one, which anybody can make, stops the other. What a refused call would have taken is not taken. The header fields are
+those of draft-ietf-httpapi-ratelimit-headers-11.
 """
 
 import json
-from collections.abc import Hashable, Mapping
-from ipaddress import IPv6Address, ip_network
+from collections.abc import Mapping
 from typing import Final
 
 from starlette.types import Message, Scope, Send
 
 from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.errors import RateLimited, StoreUnavailable, TaproofError
-from taproof.core.gcra import Gcra, KeyedGcra, Rate
+from taproof.core.gcra import Gcra, KeyedGcra, Rate, Standing
+from taproof.web.address_limit import AddressLimit, counted_address
 from taproof.web.metrics import LimitName, Metrics
 from taproof.web.refused_credentials import RefusedCredentials
 from taproof.web.transport import parse_address
@@ -70,14 +71,14 @@ class RateLimits:
         self, metrics: Metrics, clock: Clock, *, generate_address: Rate | None, generate_project: Rate | None
     ) -> None:
         self.clock = clock
-        self.generate_address = _limit(generate_address)
-        self.generate_project = _limit(generate_project)
+        self.generate_address = None if generate_address is None else AddressLimit(_burst_of_all(generate_address))
+        self.generate_project = None if generate_project is None else KeyedGcra(_burst_of_all(generate_project))
         self.refused_credentials = RefusedCredentials(clock)
         self._refused = metrics.rate_limited
         self._polls = KeyedGcra(POLLS, keep=_KNOWN_FOR)
-        self._unknown = KeyedGcra(UNKNOWN)
-        self._sign_ins = KeyedGcra(SIGN_INS)
-        self._credentials = KeyedGcra(CREDENTIALS)
+        self._unknown = AddressLimit(UNKNOWN)
+        self._sign_ins = AddressLimit(SIGN_INS)
+        self._credentials = AddressLimit(CREDENTIALS)
         self._addresses: dict[str, str] = {}
 
     def address(self, scope: Scope) -> str | None:
@@ -164,7 +165,7 @@ class RateLimits:
         """Count an access token or an invitation code that is tried; raises RateLimited when there are too many."""
         self._count("credential", self._credentials, self.address(scope))
 
-    def _count(self, name: LimitName, limit: KeyedGcra, address: str | None) -> None:
+    def _count(self, name: LimitName, limit: AddressLimit, address: str | None) -> None:
         now = self.clock()
         if address is not None and not limit.spend(address, now):
             raise self.refusal(name, limit.standing(address, now).until_next)
@@ -180,10 +181,8 @@ class RateLimits:
             counted = host or "unknown"
         elif address.is_loopback:
             counted = _HERE
-        elif isinstance(address, IPv6Address):
-            counted = str(ip_network((address, 64), strict=False))
         else:
-            counted = str(address)
+            counted = counted_address(address)
         if len(self._addresses) >= _KNOWN_HOSTS:
             self._addresses.clear()
         self._addresses[host] = counted
@@ -211,14 +210,14 @@ class GenerateCall:
         by_address, by_project = limits.generate_address, limits.generate_project
         if self._address is not None and by_address is not None:
             is_in = by_address.spend(self._address, now)
-            wait = self._tell("address", by_address, self._address, now)
+            wait = self._tell("address", by_address.rule, by_address.standing(self._address, now))
             if not is_in:
                 raise limits.refusal("generate_address", wait)
         if by_project is not None:
             key = (self._public, project_id)
             is_in = by_project.spend(key, now)
             if not self._public or not is_in:
-                wait = self._tell("project", by_project, key, now)
+                wait = self._tell("project", by_project.rule, by_project.standing(key, now))
             if not is_in:
                 if self._address is not None and by_address is not None:
                     by_address.give_back(self._address, now)
@@ -241,13 +240,12 @@ class GenerateCall:
             message = {**message, "headers": [*message["headers"], *fields]}
         await self._send(message)
 
-    def _tell(self, name: str, limit: KeyedGcra, key: Hashable, now: int) -> int:
+    def _tell(self, name: str, rule: Gcra, left: Standing) -> int:
         """Note for the header fields what is left; return how many ms until it is one more."""
-        left = limit.standing(key, now)
-        self._policies.append(f'"{name}";q={limit.rule.number};w={limit.rule.window // SECOND}')
+        self._policies.append(f'"{name}";q={rule.number};w={rule.window // SECOND}')
         self._standings.append(f'"{name}";r={left.remaining};t={_seconds(left.until_next)}')
         return left.until_next
 
 
-def _limit(rate: Rate | None) -> KeyedGcra | None:
-    return None if rate is None else KeyedGcra(Gcra(rate.number, rate.window, rate.number))
+def _burst_of_all(rate: Rate) -> Gcra:
+    return Gcra(rate.number, rate.window, rate.number)

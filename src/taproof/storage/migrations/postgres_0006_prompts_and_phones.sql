@@ -62,6 +62,9 @@ BEGIN
         AS a (day, token_hash, confirmed_at, messenger_id, messenger_name, messenger_username, sealed_phone), projects p
       WHERE s.day = ANY ($1) AND a.token_hash = ANY ($8)
         AND a.day = s.day AND a.token_hash = s.token_hash AND p.id = s.project_id
+        -- A phone number is kept only while project and plan allow it: that may have ended since it was asked for.
+        AND (a.sealed_phone IS NULL OR (p.collect_phone = 1
+          AND EXISTS (SELECT FROM developers d WHERE d.id = p.developer_id AND d.plan <> 'free')))
       RETURNING s.day, s.token_hash, s.id, s.project_id, p.developer_id, s.messenger_id
     )
     SELECT array_agg(m.day), array_agg(m.token_hash), array_agg(m.id), array_agg(m.project_id),

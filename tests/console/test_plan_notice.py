@@ -1,0 +1,36 @@
+"""Projects' pages say when a plan has little or no room left for sign-ins in this month."""
+
+import pytest
+from tests.console.conftest import Installation, Visitor
+from tests.console.test_projects import LIST
+
+from taproof.core.clock import DAY
+
+
+async def test_what_is_used_up_is_told_where_projects_are(
+    console: Installation, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing below four fifths, then how much, then that nothing starts; in another month nothing again."""
+    monkeypatch.setattr(console.services.plans, "_sign_ins", {"pro": 5})
+    ada = await console.sign_in(await console.add_developer("grace@example.com", "pro"))
+    project, _ = await ada.create_project()
+    await visitor.create_project()
+    for used in range(6):
+        for page in (LIST, f"{LIST}/{project.id}"):
+            shown = await ada.get(page)
+            told = [text for text in shown.texts(".//p[@class='notice wait']") if "are used" in text]
+            refused = [text for text in shown.texts(".//p[@class='error']") if "are used up" in text]
+            assert (len(told), len(refused)) == (int(used == 4), int(used == 5)), (page, used)
+            if told:
+                assert told[0].startswith("4 of the 5 sign-ins that your plan has room for in this month are used.")
+            if refused:
+                assert refused[0].startswith("No sign-ins can be started: your plan has room for 5 in a month")
+            assert bool(shown.all(".//main//a[@href='/console/account']")) == (used >= 4)
+        if used < 5:
+            created = await ada.start_session(project.id)
+            await console.messenger.confirm(created.deeplink)
+        console.clock.now += 11_000  # Past what a process remembers of the count.
+    assert "are used" not in (await visitor.get(LIST)).text
+    console.clock.now += 31 * DAY
+    ada = await console.sign_in(ada.developer)
+    assert "are used" not in (await ada.get(LIST)).text

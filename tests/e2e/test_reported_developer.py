@@ -1,0 +1,117 @@
+"""A developer is talked into confirming somebody else's sign-ins to the service, and reports them in the messenger."""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+from tests.e2e.conftest import TRUST, NewPhone, Phone, Service
+from tests.e2e.test_user_control import TEXTS, newest, said
+
+from taproof.core.names import isolated_name
+from taproof.service.console_sign_in import CONSOLE, TERMINAL
+
+WAITING = "/console/sign-in/waiting"
+ACCEPT = "/console/invite/accept"
+CONFIRM = "/console/invite/confirm"
+NEWEST = f"1. {TEXTS.not_me_button}"
+
+
+class Browser:
+    """Somebody's browser, which sends the forms of the console's pages."""
+
+    def __init__(self, service: Service) -> None:
+        self.client = httpx.Client(base_url=service.base_url, timeout=30, verify=TRUST)
+
+    def submit(self, path: str, **fields: str) -> httpx.Response:
+        headers = {"sec-fetch-site": "same-origin", "content-type": "application/x-www-form-urlencoded"}
+        return self.client.post(path, content=urlencode(fields), headers=headers)
+
+    def deeplink(self) -> str:
+        """Return the link of the sign-in that this browser has just started."""
+        found = re.search(r'href="([^"]*[?&;]start=[^"]+)"', self.client.get(WAITING).text)
+        assert found is not None
+        return found[1].replace("&amp;", "&")
+
+    def invited(self, code: str, phone: Phone, email: str = "") -> None:
+        """Open an invitation and have somebody confirm it; what remains is to say yes."""
+        assert self.submit("/console/invite", code=code).headers["location"] == ACCEPT
+        assert self.submit(ACCEPT, email=email).headers["location"] == WAITING
+        confirm(phone, self.deeplink())
+        assert "Is that you?" in self.client.get(WAITING).text
+
+    def is_signed_in(self) -> bool:
+        return self.client.get("/console/projects").status_code == 200
+
+
+def confirm(phone: Phone, deeplink: str) -> None:
+    phone.open(deeplink)
+    phone.tap("Confirm")
+
+
+def invitation(service: Service, email: str) -> str:
+    done = service.command("developers", "invite", email)
+    assert done.returncode == 0, done.stderr
+    [code] = re.findall(r"\binv_[A-Za-z0-9]+", done.stdout)
+    return str(code)
+
+
+@pytest.fixture
+def browsers(service: Service) -> Iterator[tuple[Browser, Browser]]:
+    """The developer's browser, and the intruder's."""
+    both = Browser(service), Browser(service)
+    yield both
+    for each in both:
+        each.client.close()
+
+
+def test_whoever_came_in_is_out(service: Service, new_phone: NewPhone, browsers: tuple[Browser, Browser]) -> None:
+    """The console, the API and the bot all know it: no cookie and no token works, and the answer says what ended."""
+    mine, intruder = browsers
+    phone = new_phone("Ada", language_code="en")
+    mine.invited(invitation(service, "reporting@example.com"), phone)
+    assert mine.submit(CONFIRM).status_code == 303
+    assert intruder.submit("/console/sign-in", next="").status_code == 303
+    confirm(phone, intruder.deeplink())
+    assert intruder.client.get(WAITING).status_code == 303
+    started = intruder.client.post("/api/v1/login", json={}).json()
+    confirm(phone, started["verification_uri_complete"])
+    got = intruder.client.post("/api/v1/login/token", json={"device_code": started["device_code"]}).json()
+    headers = {"Authorization": f"Bearer {got['access_token']}"}
+    assert (mine.is_signed_in(), intruder.is_signed_in()) == (True, True)
+    assert intruder.client.get("/api/v1/dev/me", headers=headers).json()["email"] == "reporting@example.com"
+
+    said(phone, "/sessions")
+    phone.tap(NEWEST)
+    expected = TEXTS.reported_developer.format(project=isolated_name(TERMINAL.project_name), unblock="Unblock")
+    assert newest(phone)["text"] == expected
+    assert (mine.is_signed_in(), intruder.is_signed_in()) == (False, False)
+    assert intruder.client.get("/api/v1/dev/me", headers=headers).status_code == 401
+
+    # The other report changes nothing any more, and the developer comes back in.
+    said(phone, "/sessions")
+    phone.tap(f"2. {TEXTS.not_me_button}")
+    assert isolated_name(CONSOLE.project_name) in newest(phone)["text"]
+    phone.tap(TEXTS.unblock_button)
+    assert mine.submit("/console/sign-in", next="").status_code == 303
+    confirm(phone, mine.deeplink())
+    assert mine.client.get(WAITING).status_code == 303
+    assert mine.is_signed_in()
+
+
+def test_nothing_is_bound_after_a_report(
+    service: Service, new_phone: NewPhone, browsers: tuple[Browser, Browser]
+) -> None:
+    """An intruder whose page has read who confirmed cannot bind that account any more."""
+    _, intruder = browsers
+    phone = new_phone("Ada", language_code="en")
+    intruder.invited(invitation(service, "intruder@example.com"), phone)
+    said(phone, "/sessions")
+    phone.tap(NEWEST)
+    assert "Nobody was signed in." in newest(phone)["text"]
+    refused = intruder.submit(CONFIRM)
+    assert refused.status_code == 403
+    assert "send /unblock to the bot" in refused.text
+    assert not intruder.is_signed_in()
+    assert "intruder@example.com" not in service.command("developers", "list").stdout

@@ -1,0 +1,313 @@
+"""A developer says "This wasn't me" of a sign-in to the service itself: whoever came in by it is out, on every node."""
+
+import asyncio
+import json
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.databases import DRIVERS
+
+from taproof.core.accounts import Actor, AuditEntry, Developer, Via
+from taproof.core.clock import HOUR, SECOND
+from taproof.core.entropy import system_entropy
+from taproof.core.errors import AccessDenied, InvalidAccessToken, StoreUnavailable
+from taproof.core.identifiers import session_key
+from taproof.core.model import Identity, Session
+from taproof.service.audit import audit_entry
+from taproof.service.console_sessions import ConsoleSessions
+from taproof.service.console_sign_in import CONSOLE, INVITATION, TERMINAL, ConsoleSignIn, Purpose
+from taproof.service.decisions import SeenSession
+from taproof.service.developers import CreatedAccessToken, Developers
+from taproof.service.invitations import Invitations
+from taproof.service.sealed_sign_in import StartedSignIn
+from taproof.service.user_control import UserControl
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Node
+
+pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
+ADA = Identity("1001", "Ada", "ada")
+BOB = Identity("2002", "Bob", "")
+ROUNDS = 20
+
+
+class Door:
+    """How developers come in through one node, and how they report it."""
+
+    def __init__(self, node: "Node") -> None:
+        self.node = node
+        self.sign_ins = ConsoleSignIn(node.storage, node.sealer, node.signin, node.clock, system_entropy)
+        self.sessions = ConsoleSessions(node.storage, node.clock, system_entropy)
+        self.control = UserControl(node.storage, node.signin, node.clock)
+
+    async def developer(self, identity: Identity = ADA) -> Developer:
+        """Make a developer whom a messenger account signs in."""
+        invitations = Invitations(self.node.storage, self.node.clock, system_entropy)
+        made = await invitations.invite_developer(None, f"{identity.messenger_id}@example.com")
+        return await invitations.accept_invitation(made.code, identity, address="203.0.113.7")
+
+    async def confirmed(self, purpose: Purpose, identity: Identity = ADA) -> StartedSignIn:
+        """Return a sign-in that an account was talked into confirming, and that was read; a block is undone."""
+        started = await self.sign_ins.start(purpose)
+        project_id = (await self.stored(started)).project_id
+        await self.control.unblock_project(identity.messenger_id, project_id)
+        await self.node.signin.open_session(token_of(started), identity.messenger_id)
+        assert (await self.node.signin.confirm_session(token_of(started), identity)).changed
+        assert await self.sign_ins.finish(started.sealed, purpose) == identity
+        return started
+
+    async def browser(self, developer: Developer, started: StartedSignIn) -> str:
+        """Turn a sign-in that was read into a session of the console, and return its cookie."""
+        return await self.sessions.open_session(
+            developer,
+            access_token_id=None,
+            address="198.51.100.66",
+            user_agent="Firefox",
+            still_stands=partial(self.sign_ins.still_stands, started.sealed, CONSOLE),
+        )
+
+    async def terminal(self, developer: Developer, started: StartedSignIn) -> CreatedAccessToken:
+        return await self.node.developers.create_access_token(
+            Actor(developer, "login"),
+            "taproof login",
+            still_stands=partial(self.sign_ins.still_stands, started.sealed, TERMINAL),
+        )
+
+    async def token(self, developer: Developer, via: Via, via_id: str = "") -> CreatedAccessToken:
+        return await self.node.developers.create_access_token(Actor(developer, via, via_id), "made")
+
+    async def is_in(self, cookie: str) -> bool:
+        return await self.sessions.authenticate(cookie) is not None
+
+    async def is_valid(self, token: CreatedAccessToken) -> bool:
+        try:
+            await self.node.developers.authenticate(token.plaintext)
+        except InvalidAccessToken:
+            return False
+        return True
+
+    async def stored(self, started: StartedSignIn) -> Session:
+        key = session_key(token_of(started))
+        assert key is not None
+        session = await self.node.storage.read_session(key)
+        assert session is not None
+        return session
+
+    async def report(self, started: StartedSignIn, user_id: str = "1001") -> SeenSession:
+        """Report it as the list of /sessions does."""
+        return await self.control.report_sign_in((await self.stored(started)).key, user_id)
+
+    async def log(self, developer: Developer) -> list[AuditEntry]:
+        """Return what the service itself did to a developer's access."""
+        page = await self.node.audit.list_entries(developer, limit=200, cursor=None)
+        return [entry for entry in page.entries if entry.via == "service"]
+
+
+def token_of(started: StartedSignIn) -> str:
+    return started.deeplink.rpartition("?start=")[2]
+
+
+@pytest.fixture
+def door(node: "Node") -> Door:
+    return Door(node)
+
+
+@pytest.fixture
+def other_door(other_node: "Node") -> Door:
+    return Door(other_node)
+
+
+async def test_whoever_came_in_is_out(door: Door, other_door: Door) -> None:
+    """One report, on another node, ends the console sessions and the access token; each is told of in the log."""
+    ada = await door.developer()
+    by_browser, by_terminal = await door.confirmed(CONSOLE), await door.confirmed(TERMINAL)
+    cookie, token = await door.browser(ada, by_browser), await door.terminal(ada, by_terminal)
+    assert (await door.is_in(cookie), await door.is_valid(token)) == (True, True)
+    seen = await other_door.report(by_browser)
+    assert (seen.outcome, seen.changed, seen.signed_out, seen.was_read) == ("reported", True, True, False)
+    assert (await door.is_in(cookie), await door.is_valid(token)) == (False, False)
+    told = {"reported_sign_in": (await door.stored(by_browser)).id}
+    entries = {entry.action: entry for entry in await door.log(ada)}
+    assert entries.keys() == {"console.signed_out_everywhere", "access_token.revoked"}
+    assert json.loads(entries["console.signed_out_everywhere"].details) == told
+    revoked = entries["access_token.revoked"]
+    assert (revoked.subject, revoked.actor) == (token.token.id, "Taproof")
+    assert json.loads(revoked.details) == {"name": "taproof login", "preview": token.token.preview, **told}
+
+
+async def test_what_the_intruder_made_is_revoked_too_and_nothing_else(door: Door) -> None:
+    """Tokens made in the console and by tokens in turn; not those from before, the operator's, or of somebody else."""
+    ada, bob = await door.developer(), await door.developer(BOB)
+    mine = await door.terminal(ada, await door.confirmed(TERMINAL))
+    door.node.clock.now += HOUR
+    started = await door.confirmed(CONSOLE)
+    cookie = await door.browser(ada, started)
+    bobs_cookie = await door.browser(bob, await door.confirmed(CONSOLE, BOB))
+    signed_in = await door.sessions.authenticate(cookie)
+    assert signed_in is not None
+    in_console = await door.token(ada, "console", signed_in.session.id)
+    by_token = await door.token(ada, "access_token", in_console.token.id)
+    by_that = await door.token(ada, "access_token", by_token.token.id)
+    kept = [mine, await door.token(ada, "command_line"), await door.token(ada, "access_token", mine.token.id)]
+    kept.append(await door.terminal(bob, await door.confirmed(TERMINAL, BOB)))
+    # The token in the middle is gone already, as an intruder would have it.
+    await door.node.developers.delete_access_token(Actor(ada, "console"), by_token.token.id)
+    await door.report(started)
+    assert [await door.is_valid(token) for token in (in_console, by_token, by_that)] == [False, False, False]
+    assert [await door.is_valid(token) for token in kept] == [True] * 4
+    assert (await door.is_in(cookie), await door.is_in(bobs_cookie)) == (False, True)
+
+
+async def test_more_than_a_page_of_the_audit_log(door: Door) -> None:
+    """A token is found however much its developer has done since."""
+    ada = await door.developer()
+    started = await door.confirmed(TERMINAL)
+    token = await door.terminal(ada, started)
+    actor, now = Actor(ada, "console"), door.node.clock.now + SECOND
+    done = [audit_entry(actor, "webhook_secret.revealed", now, system_entropy, subject="proj_x") for _ in range(501)]
+    await asyncio.gather(*(door.node.storage.add_audit_entry(entry) for entry in done))
+    await door.report(started)
+    assert not await door.is_valid(token)
+
+
+async def test_a_node_whose_clock_is_behind(door: Door, other_node: "Node") -> None:
+    """A token that was made, by its node's clock, before the tap, is revoked."""
+    ada = await door.developer()
+    started = await door.confirmed(TERMINAL)
+    behind = Developers(other_node.storage, lambda: door.node.clock.now - 30 * SECOND, system_entropy)
+    token = await behind.create_access_token(Actor(ada, "login"), "taproof login")
+    await door.report(started)
+    assert not await door.is_valid(token)
+
+
+async def test_a_report_that_was_cut_off_is_finished_when_it_comes_again(
+    door: Door, other_door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever ends the process after the report was stored; done once more, it changes and tells nothing."""
+    ada = await door.developer()
+    by_browser, by_terminal = await door.confirmed(CONSOLE), await door.confirmed(TERMINAL)
+    cookie, token = await door.browser(ada, by_browser), await door.terminal(ada, by_terminal)
+
+    async def dies(*_: object, **__: object) -> int:
+        raise StoreUnavailable
+
+    for step, alive in (("delete_console_sessions", (True, True)), ("delete_access_token", (False, True))):
+        with monkeypatch.context() as broken:
+            broken.setattr(other_door.node.storage, step, dies)
+            with pytest.raises(StoreUnavailable):
+                await other_door.report(by_browser)
+        assert (await door.stored(by_browser)).reported_at is not None
+        assert (await door.is_in(cookie), await door.is_valid(token)) == alive
+    seen = await door.report(by_browser)
+    assert (seen.outcome, seen.changed, seen.signed_out) == ("reported", False, True)
+    assert (await door.is_in(cookie), await door.is_valid(token)) == (False, False)
+    entries = sorted(entry.action for entry in await door.log(ada))
+    await door.report(by_browser)
+    assert sorted(entry.action for entry in await door.log(ada)) == entries
+    assert entries == ["access_token.revoked", "console.signed_out_everywhere"]
+
+
+async def test_what_ends_nothing(door: Door) -> None:
+    """A prompt that was not confirmed, another project's sign-in, an account of no developer, somebody else's tap."""
+    ada = await door.developer()
+    started = await door.confirmed(CONSOLE)
+    cookie = await door.browser(ada, started)
+    prompt = await door.sign_ins.start(CONSOLE)
+    await door.node.signin.open_session(token_of(prompt), "1001")
+    assert not (await door.control.report_session(token_of(prompt), "1001")).signed_out
+    assert (await door.stored(prompt)).reported_at is not None
+    project, _ = await door.node.project(ada)
+    token = await door.node.confirmed(project)
+    key = session_key(token)
+    assert key is not None
+    assert (await door.node.signin.verify_session(project.id, token, public=True)).proof is not None
+    seen = await door.control.report_sign_in(key, "1001")
+    assert (seen.was_read, seen.signed_out) == (True, False)
+    # Nobody was signed in by it, so the answer must not say that somebody may still be.
+    seen = await door.report(await door.confirmed(CONSOLE, BOB), "2002")
+    assert (seen.outcome, seen.was_read, seen.signed_out) == ("reported", False, False)
+    assert (await door.report(started, "2002")).outcome == "foreign"
+    assert await door.is_in(cookie)
+    assert await door.log(ada) == []
+
+
+@pytest.mark.parametrize("purpose", [CONSOLE, TERMINAL, INVITATION])
+async def test_whether_a_sign_in_still_stands(door: Door, other_door: Door, purpose: Purpose) -> None:
+    """Until it is reported, on whichever node; what is none, or was for another purpose, does not."""
+    started = await door.confirmed(purpose)
+    other = TERMINAL if purpose != TERMINAL else CONSOLE
+    assert await door.sign_ins.still_stands(started.sealed, purpose)
+    assert not await door.sign_ins.still_stands(started.sealed, other)
+    assert not await door.sign_ins.still_stands("none", purpose)
+    await other_door.report(started)
+    assert not await door.sign_ins.still_stands(started.sealed, purpose)
+
+
+async def test_a_sign_in_that_was_reported_lets_nobody_in(door: Door, other_door: Door) -> None:
+    """Who had read it before, and comes with it after the report, leaves neither session nor token behind."""
+    ada = await door.developer()
+    by_browser, by_terminal = await door.confirmed(CONSOLE), await door.confirmed(TERMINAL)
+    await other_door.report(by_browser)
+    await other_door.report(by_terminal)
+    with pytest.raises(AccessDenied):
+        await door.browser(ada, by_browser)
+    with pytest.raises(AccessDenied):
+        await door.terminal(ada, by_terminal)
+    assert await door.sessions.list_sessions(ada) == []
+    assert await door.node.developers.list_access_tokens(ada.id) == []
+
+
+@pytest.mark.parametrize("purpose", [CONSOLE, TERMINAL])
+async def test_report_and_entry_at_once(door: Door, other_door: Door, purpose: Purpose) -> None:
+    """On two nodes, now one begun first, now the other: when both are done nobody is in, whatever they were told."""
+    ada = await door.developer()
+    for number in range(ROUNDS):
+        started = await door.confirmed(purpose)
+
+        async def enter(started: StartedSignIn = started) -> str | CreatedAccessToken | None:
+            try:
+                return await (door.browser if purpose == CONSOLE else door.terminal)(ada, started)
+            except AccessDenied:
+                return None
+
+        late = number % 4 // 2  # So that the one overtakes the other in another place.
+        if number % 2:
+            report = asyncio.create_task(other_door.report(started))
+            await asyncio.sleep(0.001 * late)
+            await asyncio.gather(enter(), report)
+        else:
+            entering = asyncio.create_task(enter())
+            await asyncio.sleep(0.001 * late)
+            await asyncio.gather(other_door.report(started), entering)
+        assert await door.sessions.list_sessions(ada) == []
+        assert await door.node.developers.list_access_tokens(ada.id) == []
+
+
+@pytest.mark.parametrize("purpose", [CONSOLE, TERMINAL])
+async def test_a_report_in_the_middle_of_an_entry(
+    door: Door, other_door: Door, purpose: Purpose, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it, just before what lets somebody in is stored, or just after: the entry is refused, nothing is left."""
+    ada = await door.developer()
+    step = "create_console_session" if purpose == CONSOLE else "create_access_token"
+    store = getattr(door.node.storage, step)
+    for order in ("report, store", "store, report"):
+        started = await door.confirmed(purpose)
+
+        async def interrupted(
+            *what: object, order: str = order, started: StartedSignIn = started, **more: object
+        ) -> object:
+            if order == "report, store":
+                await other_door.report(started)
+                return await store(*what, **more)
+            stored = await store(*what, **more)
+            await other_door.report(started)
+            return stored
+
+        with monkeypatch.context() as patched:
+            patched.setattr(door.node.storage, step, interrupted)
+            with pytest.raises(AccessDenied):
+                await (door.browser if purpose == CONSOLE else door.terminal)(ada, started)
+        assert await door.sessions.list_sessions(ada) == []
+        assert await door.node.developers.list_access_tokens(ada.id) == []

@@ -1,0 +1,200 @@
+"""A bot that another project has: it goes to who has its valid token, and to nobody else; on every driver."""
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from structlog.testing import capture_logs
+from tests.databases import DRIVERS
+from tests.service.conftest import acting
+from tests.service.own_bots import bot_entries, bots_of, read
+from tests.web.conftest import BotFather
+
+from taproof.core.accounts import Developer
+from taproof.core.entropy import system_entropy
+from taproof.core.errors import BotBroken, BotTaken, BotTokenRefused, MessengerUnavailable, TaproofError
+from taproof.core.model import Project
+from taproof.core.sealing import Sealer, new_master_key
+from taproof.service.bots import BotAccount, Bots
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Node
+
+pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
+
+
+@pytest.fixture
+def father() -> BotFather:
+    return BotFather()
+
+
+@pytest.fixture
+def bots(node: "Node", father: BotFather) -> Bots:
+    return bots_of(node, father)
+
+
+class Leaked:
+    """A bot's token that leaked, set by a thief in their own project; the bot's owner has another project."""
+
+    def __init__(self, node: "Node", bots: Bots, father: BotFather) -> None:
+        self.node, self.bots, self.father = node, bots, father
+        self.owner: Developer
+        self.thief: Developer
+        self.project: Project
+        self.stolen: Project
+
+    async def make(self) -> "Leaked":
+        """Let the thief set the token."""
+        self.owner, self.thief = await self.node.developer(), await self.node.developer()
+        self.project, _ = await self.node.project(self.owner)
+        self.stolen, _ = await self.node.project(self.thief)
+        await self.bots.set_bot(acting(self.thief), self.stolen.id, self.father.make_bot("Shop_Bot"))
+        return self
+
+    def revoke(self) -> str:
+        """Return the bot's new token, which is the only valid one."""
+        return self.father.make_bot("Shop_Bot")
+
+    async def actions(self, developer: Developer) -> list[str]:
+        """Return what the developer's log tells of bots, oldest first."""
+        return [action for action, _, _ in await bot_entries(self.node, developer)][::-1]
+
+    async def assert_taken(self) -> None:
+        """The owner's project has the bot; the thief's has none, and starts no sign-ins in any other."""
+        (bot,) = await self.bots.list_bots()
+        assert (bot.project_id, bot.broken_at) == (self.project.id, None)
+        assert await self.node.signin.create_session(self.project.id, public=True)
+        lost = await read(self.node, self.stolen)
+        assert (lost.bot_id, lost.bot_username) == (None, "Shop_Bot")
+        assert lost.bot_broken_at is not None
+        with pytest.raises(BotBroken):
+            await self.node.signin.create_session(self.stolen.id, public=True)
+
+    async def assert_kept(self) -> None:
+        """The thief's project has the bot, and the owner's none."""
+        assert [bot.project_id for bot in await self.bots.list_bots()] == [self.stolen.id]
+        assert (await read(self.node, self.project)).bot_username is None
+        assert await self.actions(self.owner) == []
+
+
+async def test_a_broken_bot_goes_to_who_has_its_new_token(node: "Node", bots: Bots, father: BotFather) -> None:
+    """Whoever once had the token cannot keep it from its owner; both logs tell, and each of its own project."""
+    leaked = await Leaked(node, bots, father).make()
+    token = leaked.revoke()
+    (held,) = await bots.list_bots()
+    node.clock.now += 1
+    assert await bots.mark_broken(held)
+    node.clock.now += 1
+    await bots.set_bot(acting(leaked.owner), leaked.project.id, token)
+    await leaked.assert_taken()
+    assert father.asked[-1] == token, "what is known to be broken is not asked about again"
+    assert await leaked.actions(leaked.owner) == ["bot.set"]
+    assert await leaked.actions(leaked.thief) == ["bot.set", "bot.broken", "bot.removed"]
+    entry = (await node.storage.list_audit_entries(leaked.thief.id, None, 1))[0]
+    assert (entry.actor, entry.via, entry.subject) == ("Taproof", "service", leaked.stolen.id)
+    assert leaked.project.id not in entry.details
+    with pytest.raises(BotTokenRefused):
+        await bots.set_bot(acting(leaked.thief), leaked.stolen.id, f"7000000001:AA{1:033d}")
+    await leaked.assert_taken()
+    await bots.set_bot(acting(leaked.thief), leaked.stolen.id, "")
+    shown = await read(node, leaked.stolen)
+    assert (shown.bot_username, shown.bot_broken_at) == (None, None)
+    created = await node.signin.create_session(leaked.stolen.id, public=True)
+    assert created.deeplink.startswith("https://t.me/Sign_In_Bot?start=")
+
+
+async def test_a_new_project_takes_a_broken_bot_with_it(node: "Node", bots: Bots, father: BotFather) -> None:
+    """As a change of a project does."""
+    leaked = await Leaked(node, bots, father).make()
+    leaked.project, _ = await node.projects.create_project(
+        acting(leaked.owner),
+        "Shop",
+        webhook_url="",
+        public_access=True,
+        collect_phone=False,
+        find_bot=bots.change(acting(leaked.owner), leaked.revoke()),
+    )
+    await leaked.assert_taken()
+
+
+async def test_nobody_waits_until_a_dead_token_is_found_out(node: "Node", bots: Bots, father: BotFather) -> None:
+    """The messenger is asked about the other project's token at once; the developer's log and the service's tell."""
+    leaked = await Leaked(node, bots, father).make()
+    old, token = father.asked[0], leaked.revoke()
+    with capture_logs() as logs:
+        await bots.set_bot(acting(leaked.owner), leaked.project.id, token)
+    await leaked.assert_taken()
+    assert [(each["event"], each["project_id"]) for each in logs] == [("own_bot_broken", leaked.stolen.id)]
+    assert token not in str(logs)
+    assert old not in str(logs)
+    assert father.asked[-2:] == [token, old]
+    assert sorted(await leaked.actions(leaked.thief)) == ["bot.broken", "bot.removed", "bot.set"]
+
+
+@pytest.mark.parametrize("case", ["same token", "both accepted", "away", "lost key", "mended meanwhile"])
+async def test_a_bot_that_may_work_is_not_taken_away(
+    node: "Node", bots: Bots, father: BotFather, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is taken only where the messenger has refused the other project's token, and that is still its token."""
+    leaked = await Leaked(node, bots, father).make()
+    old = father.asked[0]
+    account = father.accounts[old]
+    token = old if case == "same token" else leaked.revoke()
+    expected: type[TaproofError] = BotTaken
+    if case == "both accepted":
+        father.accounts[old] = account
+    if case == "lost key":
+        node.sealer = Sealer(new_master_key(system_entropy))
+        bots = bots_of(node, father)
+    ask = father.ask
+
+    async def ask_about(asked: str) -> BotAccount:
+        found = await ask(asked) if asked == token or case != "away" else None
+        if found is None:
+            raise MessengerUnavailable
+        return found
+
+    if case == "away":
+        expected = MessengerUnavailable
+        bots = Bots(
+            node.storage,
+            node.sealer,
+            node.clock,
+            system_entropy,
+            projects=node.projects,
+            ask=ask_about,
+            is_service_bot=father.is_service_bot,
+        )
+    if case == "mended meanwhile":
+        mark = node.storage.mark_bot_broken
+
+        async def mend_and_mark(*values: Any, **more: Any) -> bool:
+            await bots.set_bot(acting(leaked.thief), leaked.stolen.id, token)
+            return await mark(*values, **more)
+
+        monkeypatch.setattr(node.storage, "mark_bot_broken", mend_and_mark)
+    with pytest.raises(expected) as caught:
+        await bots.set_bot(acting(leaked.owner), leaked.project.id, token)
+    assert type(caught.value) is expected
+    await leaked.assert_kept()
+    assert set(await leaked.actions(leaked.thief)) == {"bot.set"}
+
+
+async def test_a_broken_bot_is_taken_once(node: "Node", other_node: "Node", bots: Bots, father: BotFather) -> None:
+    """Of several projects that want it at once, on two nodes, one gets it; it is removed and told of once."""
+    leaked = await Leaked(node, bots, father).make()
+    token = leaked.revoke()
+    there = bots_of(other_node, father)
+    projects = [leaked.project, *[(await node.project(leaked.owner))[0] for _ in range(5)]]
+    outcomes = await asyncio.gather(
+        *(
+            each.set_bot(acting(leaked.owner), project.id, token)
+            for each, project in zip((bots, there) * 3, projects, strict=True)
+        ),
+        return_exceptions=True,
+    )
+    assert sorted(type(each).__name__ for each in outcomes) == ["BotTaken"] * 5 + ["NoneType"]
+    leaked.project = projects[outcomes.index(None)]
+    await leaked.assert_taken()
+    assert sorted(await leaked.actions(leaked.thief)) == ["bot.broken", "bot.removed", "bot.set"]
+    assert await leaked.actions(leaked.owner) == ["bot.set"]
