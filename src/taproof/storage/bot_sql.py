@@ -14,7 +14,7 @@ WHERE developer_id = $1 AND id = $2 AND bot_username IS NOT NULL RETURNING id"""
 LOSE_PROJECT_BOT: Final = """
 UPDATE projects SET bot_id = NULL, sealed_bot_token = NULL
 WHERE id = $1 AND bot_id = $2 AND bot_broken_at IS NOT NULL RETURNING id"""
-HOLD_PROJECTS: Final = "SELECT FROM projects WHERE id IN ($1, $2) ORDER BY id FOR UPDATE"
+POSTGRES_HOLD_PROJECTS: Final = "SELECT FROM projects WHERE id IN ($1, $2) ORDER BY id FOR UPDATE"
 """On PostgreSQL, before either is changed: see `postgres_sql.py` for the order."""
 LIST_PROJECT_BOTS: Final = f"{_BOT} WHERE bot_id IS NOT NULL ORDER BY bot_id"
 READ_PROJECT_BOT: Final = f"{_BOT} WHERE bot_id = $1"

@@ -31,7 +31,7 @@ class PostgresBots(PostgresAccounts):
 async def hold_projects(connection: asyncpg.Connection, project_id: str, change: BotChange | None) -> None:
     """Hold a project that is about to be changed together with the one that loses its bot to it, if there is one."""
     if change is not None and change.loss is not None:
-        await connection.execute(bot_sql.HOLD_PROJECTS, project_id, change.loss.project_id)
+        await connection.execute(bot_sql.POSTGRES_HOLD_PROJECTS, project_id, change.loss.project_id)
 
 
 async def write_bot(connection: asyncpg.Connection, owned: tuple[str, str], change: BotChange | None) -> None:
