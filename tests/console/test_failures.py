@@ -9,6 +9,7 @@ from tests.console.conftest import Installation, Visitor
 from taproof.console.guard import SECURITY_HEADERS
 from taproof.console.rendering import Pages
 from taproof.core.errors import InvalidRequest, MessengerUnavailable, StoreUnavailable
+from taproof.web.errors import NO_PAGE
 
 SECRET = "con_of_somebody"
 
@@ -81,7 +82,10 @@ async def test_a_bug_is_a_page_and_one_line(
 async def test_a_failure_page_that_fails_is_answered_all_the_same(
     visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch, capsys: Any, error: Exception
 ) -> None:
-    """Nothing reaches the server, which would log its message: the answer is the API's, with the console's headers."""
+    """Nothing reaches the server, which would log its message: the answer is the API's, with the console's headers.
+
+    But for the policy: that of an answer which is no page allows nothing at all.
+    """
 
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError(SECRET)
@@ -91,7 +95,7 @@ async def test_a_failure_page_that_fails_is_answered_all_the_same(
     answer = await visitor.client.get("/console/projects")
     assert answer.status_code == 500
     assert set(answer.json()) == {"error"}
-    for name, value in SECURITY_HEADERS:
+    for name, value in dict([*SECURITY_HEADERS, *NO_PAGE]).items():
         assert answer.headers.get_list(name.decode()) == [value.decode()]
     assert SECRET not in answer.text + "".join(capsys.readouterr())
 

@@ -56,8 +56,9 @@ class SealedValues:
 class _Filling:
     """Puts values into a store."""
 
-    def __init__(self, storage: Storage, sealer: Sealer, values: SealedValues) -> None:
+    def __init__(self, storage: Storage, sealer: Sealer, values: SealedValues, others: int) -> None:
         self.storage = storage
+        self.others = others
         self.sealer = sealer
         self.values = values
         self.now = system_clock()
@@ -79,7 +80,7 @@ class _Filling:
             webhook_url=URL,
             is_active=True,
             public_access=True,
-            collect_phone=False,
+            collect_phone=number < self.others,  # It has a session whose user gave theirs.
             created_at=self.now,
         )
         assert await self.storage.create_project(project, hashlib.sha256(project_id.encode()).digest())
@@ -135,10 +136,11 @@ async def fill(storage: Storage, sealer: Sealer, *, projects: int, others: int) 
     """Put so many projects into a store, and so many sessions, deliveries and bots; return what is sealed there."""
     await check_master_key(storage, sealer, system_entropy)
     developer = await Developers(storage, system_clock, system_entropy).create_developer("ada@example.com", "business")
-    filling = _Filling(storage, sealer, SealedValues(developer))
+    filling = _Filling(storage, sealer, SealedValues(developer), others)
     today = filling.now // DAY
     await storage.prepare_days(today - 3, today + 1)
     await _each(filling.project, range(projects))
+    filling.values.projects.sort()  # By number: they were added as each was stored.
     for work in (filling.bot, filling.session, filling.delivery):
         await _each(work, range(others))
     return filling.values

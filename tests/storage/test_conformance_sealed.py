@@ -58,7 +58,9 @@ async def phone_of(storage: Storage, seed: "Seed", project: Project, at: int) ->
 
 async def filled(storage: Storage, seed: "Seed") -> dict[SealedKind, dict[str, bytes]]:
     """Put several values of each kind into a store, with rows between them that have none; return them by name."""
-    projects = sorted([await seed.project(webhook_url=URL) for _ in range(5)], key=lambda each: each.id)
+    projects = sorted(
+        [await seed.project(webhook_url=URL, collect_phone=True) for _ in range(5)], key=lambda each: each.id
+    )
     for each in projects[1::2]:
         assert await storage.rotate_webhook_secret(each.developer_id, each.id, b"next " + each.id.encode(), 1, 2)
         await execute(
@@ -73,7 +75,7 @@ async def filled(storage: Storage, seed: "Seed") -> dict[SealedKind, dict[str, b
         (again,) = await storage.claim_deliveries(seed.now, seed.now + MINUTE, 1)
         assert await seed.attempted(again, "failed")
     days = [seed.now - 2 * DAY, seed.now - 2 * DAY, seed.now, seed.now, seed.now + DAY]
-    quiet = await seed.project()  # Without a webhook, so that its sessions add no event.
+    quiet = await seed.project(collect_phone=True)  # Without a webhook, so that its sessions add no event.
     with_phone = [await phone_of(storage, seed, quiet, at) for at in days]
     for at in days:
         await seed.session(projects[0], at)

@@ -362,9 +362,10 @@ class SessionLife(RuleBasedStateMachine):
             two.list_sessions(list(living), None, None, 1_000, 0),
             one.read_daily_counts(list(living), 0),
             one.list_projects(self.actor.developer.id),
-            # A lease of no length: they are due again at once.
-            two.claim_deliveries(self.now, self.now, 1_000),
+            # Given back at once: nothing is sent here, so nobody is told.
+            two.claim_deliveries(self.now, self.now + 1, 1_000),
         )
+        await two.release_deliveries(due, self.now)
         seen = {each.key: (each.status, each.opener_id, each.used_at, each.reported_at is not None) for each in listed}
         assert seen == {each.key: (each.seen(self.now), each.opener, each.used_at, each.reported) for each in mine}
         assert sorted(recount(stored)) == sorted((*astuple(row)[:9], row.reported) for row in counted)
