@@ -138,7 +138,7 @@ async def _credentials(url: str) -> Credentials:
         (developer,) = [each for each in await services.developers.list_developers() if each.email == DEVELOPER]
         created = await services.developers.create_access_token(Actor(developer, "command_line"), "benchmark")
         cookie = await services.console_sessions.open_session(
-            developer, access_token_id=created.token.id, address="127.0.0.1", user_agent="benchmark"
+            developer, opened_with=created.token, address="127.0.0.1", user_agent="benchmark"
         )
         return Credentials(created.plaintext, cookie)
 

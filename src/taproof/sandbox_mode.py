@@ -42,7 +42,8 @@ async def start_sandbox(
     seeded = await seed(developers, projects)
 
     async def read_webhook_secret() -> str:
-        return (await projects.read_webhook_secret(seeded.developer, seeded.project.id)).webhook_secret
+        itself = Actor(seeded.developer, "service")
+        return (await projects.read_webhook_secret(itself, seeded.project.id)).webhook_secret
 
     apps: dict[str, AsgiApp] = {
         "/sandbox/*": messenger.app,

@@ -11,6 +11,7 @@ from taproof.core.accounts import Actor
 from taproof.core.clock import DAY, iso8601, system_clock
 from taproof.core.errors import AccessTokenNotFound
 from taproof.core.names import visible_name
+from taproof.core.rights import SCOPES
 from taproof.printing import SHOWN_ONCE, print_json, print_secrets, print_table, to_the_minute
 
 if TYPE_CHECKING:
@@ -37,14 +38,23 @@ def create_token(
     expires_days: Annotated[
         int | None, typer.Option(min=1, max=3650, metavar="DAYS", show_default="never", help="Valid for so many days.")
     ] = None,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SCOPE", show_default="all", help="What it may do: read, write or tokens. Repeatable."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make another access token for a developer and print it, once."""
+    """Create an access token for a developer and print it, once."""
+    scopes = None if not scope else [known for known in SCOPES if known in scope]
+    if scope and set(scope) - set(SCOPES):
+        raise typer.BadParameter(f"Choose from {', '.join(SCOPES)}.", param_hint="--scope")
 
     async def work(found: "Developers") -> Any:
         developer = await found.read_developer(email)
         expires_at = None if expires_days is None else system_clock() + expires_days * DAY
-        return await found.create_access_token(Actor(developer, "command_line"), name, expires_at=expires_at)
+        return await found.create_access_token(
+            Actor(developer, "command_line"), name, expires_at=expires_at, scopes=scopes
+        )
 
     created = with_developers(given, work)
 
@@ -73,12 +83,13 @@ def list_tokens(given: Given, email: Email, *, as_json: AsJson = False) -> None:
     if as_json:
         print_json({"tokens": shown})
     else:
-        columns = ("id", "name", "preview", "last used", "expires")
+        columns = ("id", "name", "preview", "scopes", "last used", "expires")
         rows = [
             (
                 token["id"],
                 visible_name(token["name"]),
                 token["preview"],
+                " ".join(token["scopes"]),
                 *(to_the_minute(token[time]) if token[time] else "never" for time in ("last_used_at", "expires_at")),
             )
             for token in shown
@@ -91,22 +102,26 @@ def revoke_token(
     email: Email,
     token_id: Annotated[str, typer.Argument(metavar="TOKEN_ID", help="As `tokens list` shows it: tok_…")],
     *,
+    keep_created: Annotated[
+        bool, typer.Option("--keep-created", help="Leave the tokens valid that were created with it.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Revoke an access token at once and for good."""
+    """Revoke an access token and all tokens created with it, at once and for good."""
 
-    async def work(found: "Developers") -> None:
+    async def work(found: "Developers") -> int:
         developer = await found.read_developer(email)
         try:
-            await found.delete_access_token(Actor(developer, "command_line"), token_id)
+            actor = Actor(developer, "command_line")
+            return await found.delete_access_token(actor, token_id, keep_created=keep_created)
         except AccessTokenNotFound:
             raise AccessTokenNotFound(
                 f"{developer.email} has no such access token. List them with: taproof tokens list "
                 f"{shlex.quote(developer.email)}"
             ) from None
 
-    with_developers(given, work)
+    count = with_developers(given, work)
     if as_json:
         print_json({"deleted": True})
     else:
-        typer.echo(f"Revoked {token_id}.")
+        typer.echo(f"Revoked {token_id}{'' if count == 1 else f' and {count - 1} created with it'}.")

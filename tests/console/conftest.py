@@ -10,6 +10,7 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 from tests.console.browsing import Browsing
+from tests.sign_ins import stored_sign_in
 from tests.web.conftest import (
     PROJECTS_BY_PLAN,
     SIGN_INS_BY_PLAN,
@@ -114,7 +115,10 @@ class Installation:
         """Return a browser in which a developer is signed in, without the pages that lead there."""
         browser = await self.browser()
         cookie = await self.services.console_sessions.open_session(
-            developer, access_token_id=None, address="192.0.2.1", user_agent="Test browser"
+            developer,
+            opened_with=await stored_sign_in(self.storage, self.clock.now),
+            address="192.0.2.1",
+            user_agent="Test browser",
         )
         browser.client.cookies.set(SESSION_COOKIE, cookie, domain="console.example")
         return Visitor(browser.client, developer, self)

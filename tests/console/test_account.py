@@ -3,9 +3,10 @@
 import pytest
 from tests.console.browsing import Browsing
 from tests.console.conftest import ADA, SESSION_COOKIE, Installation, Visitor
+from tests.sign_ins import stored_sign_in
 
 from taproof.console.account import browser_in_words
-from taproof.core.accounts import Actor
+from taproof.core.accounts import AccessToken
 from taproof.core.clock import MINUTE
 from taproof.core.model import Identity
 
@@ -16,13 +17,13 @@ async def is_signed_in(browser: Browsing) -> bool:
     return (await browser.get(ACCOUNT)).status == 200
 
 
-async def second_browser(console: Installation, visitor: Visitor, *, access_token_id: str | None = None) -> Visitor:
+async def second_browser(console: Installation, visitor: Visitor, *, token: AccessToken | None = None) -> Visitor:
     """Sign the same developer in with another browser, a minute later."""
     console.clock.now += MINUTE
     browser = await console.browser()
     cookie = await console.services.console_sessions.open_session(
         visitor.developer,
-        access_token_id=access_token_id,
+        opened_with=token or await stored_sign_in(console.storage, console.clock.now),
         address="198.51.100.7",
         user_agent="Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) Version/18.5 Safari/604.1",
     )
@@ -43,9 +44,7 @@ async def test_facts(console: Installation, visitor: Visitor, stranger: Visitor)
     for fact in ("ada@example.com", "Business", "Owner", "You sign in with access tokens only"):
         assert fact in shown.text
     assert "Owner" not in (await stranger.get(ACCOUNT)).text
-    invited = await console.services.invitations.invite_again(
-        Actor(visitor.developer, "command_line"), visitor.developer
-    )
+    invited = await console.services.invitations.invite_again(visitor.actor, visitor.developer)
     hostile = Identity("1001", "<script>\u202eAda", "")
     developer = await console.services.invitations.accept_invitation(invited.code, hostile, address="192.0.2.9")
     bound = await (await console.sign_in(developer)).get(ACCOUNT)
@@ -56,7 +55,7 @@ async def test_facts(console: Installation, visitor: Visitor, stranger: Visitor)
 async def test_browsers(console: Installation, visitor: Visitor) -> None:
     """Each browser is listed with what it is, from where, when, and by which means; this one is marked."""
     token = await console.services.developers.create_access_token(visitor.actor, "laptop")
-    await second_browser(console, visitor, access_token_id=token.token.id)
+    await second_browser(console, visitor, token=token.token)
     newest, oldest = (await visitor.get(ACCOUNT)).rows()
     assert newest[:2] == ["Safari on iPhone", "198.51.100.7"]
     assert newest[4] == "Access token laptop"
@@ -114,7 +113,7 @@ async def test_signing_out_everywhere(console: Installation, visitor: Visitor, s
     """Signing out everywhere ends every session of this developer and of nobody else; access tokens work on."""
     token = await console.services.developers.create_access_token(visitor.actor, "laptop")
     browsers = [await second_browser(console, visitor), visitor]
-    browsers.append(await second_browser(console, visitor, access_token_id=token.token.id))
+    browsers.append(await second_browser(console, visitor, token=token.token))
     shown = await visitor.submit(ACCOUNT, "/console/sign-out-everywhere")
     assert shown.location == "/console/sign-in"
     notice = "You are signed out everywhere: 3 browsers. Access tokens work on."

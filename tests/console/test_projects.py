@@ -110,7 +110,7 @@ async def test_a_new_project_shows_its_secrets_once(
     assert answer.location == f"{LIST}/{project.id}"
     assert (project.name, project.webhook_url, project.is_active) == ("Shop", "https://shop.example/hooks", True)
     assert project.public_access
-    found = await console.services.projects.read_webhook_secret(visitor.developer, project.id)
+    found = await console.services.projects.read_webhook_secret(visitor.actor, project.id)
     assert found.webhook_secret == webhook_secret
     again = await visitor.get(answer.location)
     assert again.status == 200
@@ -288,7 +288,7 @@ async def test_new_secrets_replace_the_old_ones(visitor: Visitor, console: Insta
     assert (await console.services.projects.authenticate(secret_key)).id == project.id
     with pytest.raises(InvalidSecretKey):
         await console.services.projects.authenticate(old.secret_key)
-    found = await console.services.projects.read_webhook_secret(visitor.developer, project.id)
+    found = await console.services.projects.read_webhook_secret(visitor.actor, project.id)
     assert webhook_secret == found.webhook_secret != old.webhook_secret
     assert not secrets_in(await visitor.get(path))
 
@@ -338,7 +338,7 @@ async def test_an_odd_name_is_only_text_everywhere(console: Installation, name: 
     async def pages(email: str, name: str) -> list[Shown]:
         visitor = await console.sign_in(await console.add_developer(email))
         project, _ = await visitor.create_project(name, webhook_url="https://shop.example/h")
-        sent = await console.services.deliveries.send_test(visitor.developer, project.id)
+        sent = await console.services.deliveries.send_test(visitor.actor, project.id)
         paths = [path for method, path in routes(console.app) if method == "GET" and not path.endswith("/state")]
         assert len(paths) >= 6
         filled = [path.format(project_id=project.id, delivery_id=sent.record.event_id) for path in paths]
@@ -380,14 +380,14 @@ async def test_nobody_reaches_the_projects_of_another(
     """On every route about a project or a delivery, another developer gets the 404 page, and nothing changes."""
     project, _ = await visitor.create_project("Secret shop", webhook_url="https://shop.example/h")
     await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
-    sent = await console.services.deliveries.send_test(visitor.developer, project.id)
+    sent = await console.services.deliveries.send_test(visitor.actor, project.id)
     services = console.services
 
     async def everything() -> list[object]:
         return [
             await services.projects.list_projects(visitor.developer),
             await services.projects.list_projects(stranger.developer),
-            await services.projects.read_webhook_secret(visitor.developer, project.id),
+            await services.projects.read_webhook_secret(visitor.actor, project.id),
             await services.deliveries.list_deliveries(
                 visitor.developer, project.id, event_type=None, state=None, limit=200, cursor=None
             ),
@@ -421,7 +421,7 @@ async def test_nobody_reaches_the_projects_of_another(
 async def test_nobody_gets_in_without_signing_in(visitor: Visitor, anonymous: Browsing, console: Installation) -> None:
     """On every route whoever is not signed in is led to the sign-in, and nothing changes."""
     project, secrets = await visitor.create_project("Shop", webhook_url="https://shop.example/h")
-    sent = await console.services.deliveries.send_test(visitor.developer, project.id)
+    sent = await console.services.deliveries.send_test(visitor.actor, project.id)
     for method, route in [*routes(console.app), ("GET", LIST), ("GET", f"{LIST}/new"), ("POST", LIST)]:
         path = route.format(project_id=project.id, delivery_id=sent.record.event_id)
         fields = {"name": "Mine", "confirmation": project.id, "overlap_hours": "24"}

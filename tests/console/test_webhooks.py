@@ -86,7 +86,7 @@ async def test_a_failed_test_alone_is_no_working_endpoint(visitor: Visitor, cons
     """A test does not count as a failure of the endpoint, yet the page must not say that it works or was not tried."""
     project, _ = await visitor.create_project(webhook_url=URL)
     console.receiver.answer = Answer(5, 500)
-    await console.services.deliveries.send_test(visitor.developer, project.id)
+    await console.services.deliveries.send_test(visitor.actor, project.id)
     shown = await visitor.get(page_of(project))
     assert shown.texts(".//section[@aria-labelledby='endpoint']//span") == ["Nothing taken yet"]
     assert [row[3] for row in shown.rows()] == ["Given up"], "in the word of the filter"
@@ -138,7 +138,7 @@ async def test_a_rotation_from_beginning_to_end(visitor: Visitor, console: Insta
     shown = await visitor.follow(await visitor.submit(page, f"{page}/rotate", overlap_hours="48"))
     (following,) = SECRET.findall(shown.html)
     assert "takes the place of the current one at 2026-11-20 11:06:40 UTC" in shown.text
-    found = await console.services.projects.read_webhook_secret(visitor.developer, project.id)
+    found = await console.services.projects.read_webhook_secret(visitor.actor, project.id)
     assert (found.webhook_secret, found.next_webhook_secret) == (secrets.webhook_secret, following)
     assert found.promoted_at == console.clock.now + 48 * HOUR
     plain = await visitor.get(page)
@@ -149,7 +149,7 @@ async def test_a_rotation_from_beginning_to_end(visitor: Visitor, console: Insta
     assert SECRET.findall(both.html) == [secrets.webhook_secret, following]
     over = await visitor.follow(await visitor.submit(page, f"{page}/promote"))
     assert "signed with the new secret alone" in over.text
-    assert (await console.services.projects.read_webhook_secret(visitor.developer, project.id)).webhook_secret == (
+    assert (await console.services.projects.read_webhook_secret(visitor.actor, project.id)).webhook_secret == (
         following
     )
     assert over.all(f".//form[@action='{page}/rotate']")
@@ -191,11 +191,11 @@ async def test_forms_that_came_too_late_say_so(visitor: Visitor, console: Instal
     assert shown.status == 400
     assert "nothing to promote" in shown.texts(".//p[@role='alert']")[0]
     await visitor.submit(page, f"{page}/rotate")
-    found = await console.services.projects.read_webhook_secret(visitor.developer, project.id)
+    found = await console.services.projects.read_webhook_secret(visitor.actor, project.id)
     shown = await visitor.post(f"{page}/rotate", {"overlap_hours": "2"})
     assert shown.status == 400
     assert "A rotation is under way already" in shown.texts(".//p[@role='alert']")[0]
-    assert await console.services.projects.read_webhook_secret(visitor.developer, project.id) == found
+    assert await console.services.projects.read_webhook_secret(visitor.actor, project.id) == found
 
 
 # ---- deliveries
@@ -258,7 +258,7 @@ async def test_the_list_can_be_filtered_and_paged(visitor: Visitor, console: Ins
     """Filters stay while the pages are turned; every delivery is on exactly one page."""
     project, _ = await visitor.create_project(webhook_url=URL)
     for number in range(PAGE + 3):
-        await console.services.deliveries.send_test(visitor.developer, project.id)
+        await console.services.deliveries.send_test(visitor.actor, project.id)
         console.clock.now += number
     await decided(visitor, console, project)
     page = page_of(project)

@@ -308,7 +308,7 @@ class InProcess:
             return {"webhook_secret": rotation.webhook_secret, "next_webhook_secret": rotation.next_webhook_secret}
         if action == "promote":
             return {"webhook_secret": await self._projects.promote_webhook_secret(self._actor, project_id)}
-        found = await self._projects.read_webhook_secret(self._actor.developer, project_id)
+        found = await self._projects.read_webhook_secret(Actor(self._actor.developer, "command_line"), project_id)
         return {"webhook_secret": found.webhook_secret}
 
 

@@ -211,7 +211,7 @@ async def webhook_secrets(place: Place) -> None:
     for delivery in await place.claimed(projects):
         with pytest.raises(SealBroken):
             place.webhooks.sign_delivery(delivery)
-    tested = await place.deliveries.send_test(place.developer, projects[0].id)
+    tested = await place.deliveries.send_test(Actor(place.developer, "command_line"), projects[0].id)
     assert [each.error for each in tested.record.attempts] == ["not_signed"]
     assert place.sent == []
 
@@ -270,7 +270,8 @@ async def webhook_answers(place: Place) -> None:
     """What another receiver answered is shown to nobody: the answer is left out."""
     projects = await place.two_projects()
     for project in projects:
-        assert (await place.deliveries.send_test(place.developer, project.id)).answers[0] is not None
+        sent = await place.deliveries.send_test(Actor(place.developer, "command_line"), project.id)
+        assert sent.answers[0] is not None
     ids = ", ".join(f"'{each.id}'" for each in projects)
     place.swap(
         "webhook_attempts",

@@ -56,8 +56,8 @@ class Link:
 
 
 def acting(developer: Developer) -> Actor:
-    """Return `developer` as one who changes something through the API."""
-    return Actor(developer, "access_token", "tok_of_the_test", "203.0.113.7")
+    """Return `developer` as one for whom the operator changes something."""
+    return Actor(developer, "command_line", address="203.0.113.7")
 
 
 class Receiver:

@@ -96,7 +96,9 @@ async def test_changes_of_secrets_are_told(node: "Node") -> None:
     assert await log.told() == ("webhook_secret.promoted", project.id, {})
     await node.projects.reveal_webhook_secret(actor, project.id)
     assert await log.told() == ("webhook_secret.revealed", project.id, {})
-    await node.projects.read_webhook_secret(actor.developer, project.id)  # As an application does at each sign-in.
+    await node.projects.read_webhook_secret(
+        Actor(actor.developer, "command_line"), project.id
+    )  # As an application does at each sign-in.
     await node.projects.regenerate_secrets(actor, project.id)
     assert await log.told() == ("project.secrets_regenerated", project.id, {})
 
@@ -121,7 +123,7 @@ async def test_a_delivery_that_is_sent_again_is_told(node: "Node") -> None:
     await node.confirmed(project)
     (delivery,) = await node.webhooks.claim_deliveries(10)
     await node.webhooks.finish_attempt(delivery, Answer(1, 200))
-    await node.deliveries.send_test(actor.developer, project.id)
+    await node.deliveries.send_test(acting(actor.developer), project.id)
     await node.deliveries.resend_delivery(actor, delivery.event.id)
     assert await log.told() == ("delivery.resent", delivery.event.id, {})
 
@@ -173,7 +175,7 @@ async def test_what_fails_leaves_no_entry(node: "Node") -> None:
     project, _ = await node.project(actor.developer)
     token = (await node.developers.create_access_token(actor, "CI")).token
     tested, _ = await node.project(actor.developer, webhook_url=URL)
-    event_id = (await node.deliveries.send_test(actor.developer, tested.id)).record.event_id
+    event_id = (await node.deliveries.send_test(acting(actor.developer), tested.id)).record.event_id
     await node.projects.update_project(actor, tested.id, ProjectChanges(webhook_url=""))
     await node.projects.rotate_webhook_secret(actor, tested.id, 24)
     before = [await log.everything(), await strangers.everything()]

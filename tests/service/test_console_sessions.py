@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.databases import DRIVERS
+from tests.sign_ins import stored_sign_in
 
-from taproof.core.accounts import Actor, AuditEntry, Developer
+from taproof.core.accounts import AccessToken, Actor, AuditEntry, Developer
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import ConsoleSessionNotFound, StoreUnavailable
@@ -28,12 +29,13 @@ async def opened(
     sessions: ConsoleSessions,
     developer: Developer,
     *,
-    access_token_id: str | None = None,
+    token: AccessToken | None = None,
     user_agent: str = "Firefox",
 ) -> tuple[str, SignedIn]:
     """Open a session and return its cookie and what it is recognised as."""
+    opened_with = token or await stored_sign_in(sessions._storage, sessions._clock())
     cookie = await sessions.open_session(
-        developer, access_token_id=access_token_id, address="203.0.113.7", user_agent=user_agent
+        developer, opened_with=opened_with, address="203.0.113.7", user_agent=user_agent
     )
     signed_in = await sessions.authenticate(cookie)
     assert signed_in is not None
@@ -160,7 +162,7 @@ async def test_it_ends_with_the_access_token_it_was_opened_with(node: "Node", se
     """At once, when that is revoked; sessions that were opened otherwise stay."""
     ada = await node.developer()
     token = await node.developers.create_access_token(Actor(ada, "command_line"), "laptop")
-    by_token, _ = await opened(sessions, ada, access_token_id=token.token.id)
+    by_token, _ = await opened(sessions, ada, token=token.token)
     by_messenger, _ = await opened(sessions, ada)
     await node.developers.delete_access_token(Actor(ada, "command_line"), token.token.id)
     assert await sessions.authenticate(by_token) is None
@@ -172,7 +174,7 @@ async def test_it_ends_when_the_access_token_expires(node: "Node", sessions: Con
     """A token that is valid for an hour opens no session of twelve."""
     ada = await node.developer()
     made = await node.developers.create_access_token(Actor(ada, "command_line"), "CI", expires_at=node.clock.now + HOUR)
-    cookie, _ = await opened(sessions, ada, access_token_id=made.token.id)
+    cookie, _ = await opened(sessions, ada, token=made.token)
     node.clock.now += HOUR - 1
     assert await sessions.authenticate(cookie) is not None
     node.clock.now += 1

@@ -223,13 +223,13 @@ async def test_nobody_sees_the_project_or_its_sessions(node: "Node", sign_in: Co
     assert (figures.totals["requested"], figures.unique_users, figures.projects) == (0, 0, [])
     for act in (
         node.projects.read_project(ada, project_id),
-        node.projects.read_webhook_secret(ada, project_id),
+        node.projects.read_webhook_secret(acting(ada), project_id),
         node.projects.update_project(acting(ada), project_id, ProjectChanges(public_access=True)),
         node.projects.regenerate_secrets(acting(ada), project_id),
         node.projects.delete_project(acting(ada), project_id),
         node.sessions.list_sessions(ada, project_id=project_id, status=None, limit=50, cursor=None),
         node.analytics.read_analytics(ada, days=30, project_id=project_id),
-        node.deliveries.send_test(ada, project_id),
+        node.deliveries.send_test(acting(ada), project_id),
     ):
         with pytest.raises(ProjectNotFound):
             await act

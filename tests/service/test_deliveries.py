@@ -114,7 +114,7 @@ async def test_pages_lead_through_all_deliveries_of_one_project(node: "Node") ->
         if number < 4:
             await node.signin.cancel_session(token, "1001")
         else:
-            await node.deliveries.send_test(developer, project.id)
+            await node.deliveries.send_test(acting(developer), project.id)
     for event_type, state, count in (
         (None, None, 10),
         ("auth.cancelled", None, 4),
@@ -182,13 +182,13 @@ async def test_an_ordinary_answer_is_shown_as_it_came(node: "Node") -> None:
     ):
         node.clock.now += 1
         node.receiver.answer = Answer(5, 400, body=body)
-        assert (await node.deliveries.send_test(developer, project.id)).answers == (shown,)
+        assert (await node.deliveries.send_test(acting(developer), project.id)).answers == (shown,)
 
 
 async def test_an_answer_that_cannot_be_opened_is_left_out(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest of the attempt is shown all the same."""
     developer, project = await own_project(node)
-    await node.deliveries.send_test(developer, project.id)
+    await node.deliveries.send_test(acting(developer), project.id)
     monkeypatch.setattr(node.deliveries, "_sealer", Sealer(new_master_key(system_entropy)))
     found = await only(node, developer, project)
     assert (found.answers, found.record.attempts[0].status) == ((None,), 200)
@@ -208,7 +208,7 @@ async def test_another_developers_deliveries_do_not_exist(node: "Node") -> None:
     with pytest.raises(ProjectNotFound):
         await page(node, stranger, project)
     with pytest.raises(ProjectNotFound):
-        await node.deliveries.send_test(stranger, project.id)
+        await node.deliveries.send_test(acting(stranger), project.id)
     for each in (event_id, UNKNOWN):
         with pytest.raises(DeliveryNotFound):
             await node.deliveries.resend_delivery(acting(stranger), each)
@@ -222,12 +222,12 @@ async def test_another_developers_deliveries_do_not_exist(node: "Node") -> None:
 async def test_a_deleted_projects_deliveries_are_gone(node: "Node") -> None:
     """At once, though housekeeping erases them later; nothing of them is sent again."""
     developer, project = await own_project(node)
-    event_id = (await node.deliveries.send_test(developer, project.id)).record.event_id
+    event_id = (await node.deliveries.send_test(acting(developer), project.id)).record.event_id
     await node.projects.delete_project(acting(developer), project.id)
     with pytest.raises(ProjectNotFound):
         await page(node, developer, project)
     with pytest.raises(ProjectNotFound):
-        await node.deliveries.send_test(developer, project.id)
+        await node.deliveries.send_test(acting(developer), project.id)
     with pytest.raises(DeliveryNotFound):
         await node.deliveries.resend_delivery(acting(developer), event_id)
     with pytest.raises(DeliveryNotFound):
@@ -249,7 +249,7 @@ async def test_malformed_ids_do_not_reach_the_store(node: "Node", monkeypatch: p
     with pytest.raises(DeliveryNotFound):
         await node.deliveries.read_delivery(developer, bad_id)
     with pytest.raises(InvalidRequest):
-        await node.deliveries.send_test(developer, bad_id)
+        await node.deliveries.send_test(acting(developer), bad_id)
     with pytest.raises(InvalidRequest):
         await node.deliveries.list_deliveries(developer, bad_id, event_type=None, state=None, limit=1, cursor=None)
 
@@ -349,7 +349,7 @@ async def test_without_a_webhook_nothing_is_sent_again(node: "Node") -> None:
     with pytest.raises(WebhookNotSet, match="webhook_url"):
         await node.deliveries.resend_delivery(acting(developer), found.record.event_id)
     with pytest.raises(WebhookNotSet):
-        await node.deliveries.send_test(developer, project.id)
+        await node.deliveries.send_test(acting(developer), project.id)
     assert await only(node, developer, project) == found
     await node.projects.update_project(
         acting(developer), project.id, ProjectChanges(webhook_url="https://example.net/new")

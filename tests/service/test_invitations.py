@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.databases import DRIVERS
+from tests.sign_ins import stored_sign_in
 
 from taproof.core.accounts import Actor, AuditEntry, Developer
 from taproof.core.clock import DAY
@@ -274,7 +275,8 @@ async def test_the_operator_binds_another_account(node: "Node", invitations: Inv
     """A developer who lost theirs gets in again; the old account and every open console session are out."""
     ada = await first(invitations)
     sessions = ConsoleSessions(node.storage, node.clock, system_entropy)
-    cookie = await sessions.open_session(ada, access_token_id=None, address=FROM, user_agent="Firefox")
+    sign_in = await stored_sign_in(node.storage, node.clock.now)
+    cookie = await sessions.open_session(ada, opened_with=sign_in, address=FROM, user_agent="Firefox")
     made = await invitations.invite_again(Actor(ada, "command_line"), ada)
     assert await sessions.authenticate(cookie) is not None
     again = await invitations.accept_invitation(made.code, BOB, email="ignored@example.com", address=FROM)

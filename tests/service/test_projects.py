@@ -33,7 +33,7 @@ async def test_a_new_project_gives_its_secrets_once(node: "Node") -> None:
     assert secrets.webhook_secret.encode() not in project.sealed_webhook_secret
     assert await node.projects.list_projects(developer) == [project]
     assert await node.projects.read_project(developer, project.id) == project
-    assert await node.projects.read_webhook_secret(developer, project.id) == Rotation(
+    assert await node.projects.read_webhook_secret(acting(developer), project.id) == Rotation(
         secrets.webhook_secret, None, None
     )
 
@@ -58,7 +58,9 @@ async def test_regenerate_kills_both_old_secrets_at_once(node: "Node", other_nod
     with pytest.raises(InvalidSecretKey):
         await other_node.projects.authenticate(old.secret_key)
     assert (await other_node.projects.authenticate(new.secret_key)).id == project.id
-    assert (await other_node.projects.read_webhook_secret(developer, project.id)).webhook_secret == new.webhook_secret
+    assert (
+        await other_node.projects.read_webhook_secret(acting(developer), project.id)
+    ).webhook_secret == new.webhook_secret
 
 
 async def test_secrets_regenerated_by_two_at_once_belong_together(node: "Node", other_node: "Node") -> None:
@@ -69,7 +71,7 @@ async def test_secrets_regenerated_by_two_at_once_belong_together(node: "Node", 
         made = await asyncio.gather(
             *(each.projects.regenerate_secrets(acting(developer), project.id) for each in (node, other_node) * 2)
         )
-        found = await node.projects.read_webhook_secret(developer, project.id)
+        found = await node.projects.read_webhook_secret(acting(developer), project.id)
         (winner,) = [secrets for secrets in made if secrets.webhook_secret == found.webhook_secret]
         assert (await node.projects.authenticate(winner.secret_key)).id == project.id
         for loser in made:
@@ -82,10 +84,11 @@ async def test_another_developers_project_does_not_exist(node: "Node") -> None:
     """404 and never 403, for every call; and nothing of it changes."""
     owner, stranger = await node.developer(), await node.developer()
     project, secrets = await node.project(owner)
-    for read in (node.projects.read_project, node.projects.read_webhook_secret):
-        for project_id in (project.id, "proj_" + "0" * 22):
-            with pytest.raises(ProjectNotFound):
-                await read(stranger, project_id)
+    for project_id in (project.id, "proj_" + "0" * 22):
+        with pytest.raises(ProjectNotFound):
+            await node.projects.read_project(stranger, project_id)
+        with pytest.raises(ProjectNotFound):
+            await node.projects.read_webhook_secret(acting(stranger), project_id)
     calls = [
         node.projects.promote_webhook_secret,
         node.projects.regenerate_secrets,

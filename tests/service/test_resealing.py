@@ -9,6 +9,7 @@ import pytest
 from tests.databases import DRIVERS, OpenStore
 from tests.service.conftest import HandClock, Node, acting
 
+from taproof.core.accounts import Actor
 from taproof.core.deliveries import Delivery
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import MasterKeyWrong, SealBroken
@@ -57,10 +58,10 @@ async def test_afterwards_the_new_key_alone_does(node: Node, restarted: Node, cl
     await check_master_key(node.storage, node.sealer, system_entropy)
     developer = await node.developer()
     project, secrets = await node.project(developer, webhook_url=URL)
-    plain = await node.projects.read_webhook_secret(developer, project.id)
+    plain = await node.projects.read_webhook_secret(acting(developer), project.id)
     assert plain.webhook_secret == secrets.webhook_secret
     rotation = await node.projects.rotate_webhook_secret(acting(developer), project.id, 24)
-    await node.deliveries.send_test(developer, project.id)
+    await node.deliveries.send_test(acting(developer), project.id)
     token = await node.confirmed(project)
     assert not await is_under_first_key(restarted.storage, restarted.sealer)
 
@@ -71,7 +72,7 @@ async def test_afterwards_the_new_key_alone_does(node: Node, restarted: Node, cl
     assert await is_under_first_key(restarted.storage, restarted.sealer)
     alone = Node(restarted.storage, Sealer(NEW), clock)
     await check_master_key(alone.storage, alone.sealer, system_entropy)
-    assert await alone.projects.read_webhook_secret(developer, project.id) == rotation
+    assert await alone.projects.read_webhook_secret(acting(developer), project.id) == rotation
     signed = alone.webhooks.sign_delivery(await delivery_of(alone))
     assert token.encode() in signed.body
     page = await alone.deliveries.list_deliveries(
@@ -83,7 +84,9 @@ async def test_afterwards_the_new_key_alone_does(node: Node, restarted: Node, cl
     with pytest.raises(MasterKeyWrong):
         await check_master_key(node.storage, Sealer(OLD), system_entropy)
     with pytest.raises(SealBroken):
-        await Node(node.storage, Sealer(OLD), clock).projects.read_webhook_secret(developer, project.id)
+        await Node(node.storage, Sealer(OLD), clock).projects.read_webhook_secret(
+            Actor(developer, "command_line"), project.id
+        )
     # A second time there is nothing to do.
     assert (await resealer(restarted).reseal(at_once)).resealed == 0
 
@@ -175,7 +178,7 @@ async def test_resealing_beside_rotations_and_promotions(node: Node, restarted: 
     assert done.left == 0
     alone = Node(restarted.storage, Sealer(NEW), clock)
     for project_id, secret in shown.items():
-        assert (await alone.projects.read_webhook_secret(developer, project_id)).webhook_secret == secret
+        assert (await alone.projects.read_webhook_secret(acting(developer), project_id)).webhook_secret == secret
 
 
 async def test_a_proof_can_be_made_again_after_its_secret_was_sealed_anew(node: Node, restarted: Node) -> None:

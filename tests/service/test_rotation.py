@@ -85,13 +85,13 @@ async def test_the_current_secret_signs_until_the_exact_instant(node: "Node") ->
     assert new is not None
     assert new != old
     assert rotation == Rotation(old, new, node.clock.now + HOUR)
-    assert await node.projects.read_webhook_secret(developer, project.id) == rotation
+    assert await node.projects.read_webhook_secret(acting(developer), project.id) == rotation
     await assert_signed_by(node, project, old, new)
     node.clock.now += HOUR - 1
     await assert_signed_by(node, project, old, new)
-    assert await node.projects.read_webhook_secret(developer, project.id) == rotation
+    assert await node.projects.read_webhook_secret(acting(developer), project.id) == rotation
     node.clock.now += 1
-    assert await node.projects.read_webhook_secret(developer, project.id) == Rotation(new, None, None)
+    assert await node.projects.read_webhook_secret(acting(developer), project.id) == Rotation(new, None, None)
     await assert_signed_by(node, project, new, None, old)
 
 
@@ -105,7 +105,7 @@ async def test_a_promotion_ends_the_overlap_at_once(node: "Node", other_node: "N
     await assert_signed_by(node, project, new, None, old)
     after = await node.projects.read_project(developer, project.id)
     assert after.secret_key_preview == project.secret_key_preview
-    assert await node.projects.read_webhook_secret(developer, project.id) == Rotation(new, None, None)
+    assert await node.projects.read_webhook_secret(acting(developer), project.id) == Rotation(new, None, None)
 
 
 async def test_an_event_recorded_before_a_rotation_is_signed_as_of_its_sending(node: "Node") -> None:
@@ -143,7 +143,7 @@ async def test_one_rotation_at_a_time(node: "Node") -> None:
     assert rotation.promoted_at is not None
     with pytest.raises(RotationUnderWay, match=iso8601(rotation.promoted_at)):
         await node.projects.rotate_webhook_secret(acting(developer), project.id, 1)
-    assert await node.projects.read_webhook_secret(developer, project.id) == rotation
+    assert await node.projects.read_webhook_secret(acting(developer), project.id) == rotation
     node.clock.now += 1
     again = await node.projects.rotate_webhook_secret(acting(developer), project.id, 1)
     assert again.webhook_secret == rotation.next_webhook_secret
@@ -159,7 +159,7 @@ async def test_nothing_to_promote(node: "Node") -> None:
     node.clock.now += HOUR
     with pytest.raises(NoRotation):
         await node.projects.promote_webhook_secret(acting(developer), project.id)
-    assert (await node.projects.read_webhook_secret(developer, project.id)).webhook_secret == new
+    assert (await node.projects.read_webhook_secret(acting(developer), project.id)).webhook_secret == new
 
 
 async def test_of_rotations_at_once_one_wins(node: "Node", other_node: "Node") -> None:
@@ -171,7 +171,7 @@ async def test_of_rotations_at_once_one_wins(node: "Node", other_node: "Node") -
     )
     (won,) = [each for each in made if isinstance(each, Rotation)]
     assert [type(each) for each in made if each is not won] == [RotationUnderWay] * 5
-    assert await node.projects.read_webhook_secret(developer, project.id) == won
+    assert await node.projects.read_webhook_secret(acting(developer), project.id) == won
 
 
 async def test_of_promotions_at_once_one_wins(node: "Node", other_node: "Node") -> None:
@@ -192,7 +192,7 @@ async def test_an_overlap_has_limits(node: "Node", hours: int) -> None:
     developer, project, old = await own_project(node)
     with pytest.raises(InvalidRequest, match=r"^overlap_hours "):
         await node.projects.rotate_webhook_secret(acting(developer), project.id, hours)
-    assert await node.projects.read_webhook_secret(developer, project.id) == Rotation(old, None, None)
+    assert await node.projects.read_webhook_secret(acting(developer), project.id) == Rotation(old, None, None)
 
 
 async def test_both_secrets_are_sealed(node: "Node") -> None:
@@ -217,7 +217,7 @@ async def test_a_secret_that_cannot_be_opened_is_not_rotated(node: "Node", monke
         patch.setattr(node.projects, "_sealer", Sealer(new_master_key(system_entropy)))
         with pytest.raises(SealBroken):
             await node.projects.rotate_webhook_secret(acting(developer), project.id, 24)
-    assert await node.projects.read_webhook_secret(developer, project.id) == Rotation(old, None, None)
+    assert await node.projects.read_webhook_secret(acting(developer), project.id) == Rotation(old, None, None)
 
 
 async def test_a_deleted_project_is_not_rotated(node: "Node") -> None:

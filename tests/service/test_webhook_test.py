@@ -9,7 +9,7 @@ from tests.service.callers import until
 from tests.service.conftest import Node, acting
 from tests.service.test_deliveries import URL, only, own_project
 
-from taproof.core.accounts import Developer
+from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import MINUTE, iso8601, system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import ProjectNotFound, WebhookNotSet
@@ -28,7 +28,7 @@ async def test_a_test_is_signed_and_sent_at_once(node: Node) -> None:
     project, secrets = await node.project(developer, webhook_url=URL)
     node.clock.now = system_clock()
     node.receiver.answer = Answer(12, 202, body=b"thanks")
-    found = await node.deliveries.send_test(developer, project.id)
+    found = await node.deliveries.send_test(acting(developer), project.id)
     (request,) = node.receiver.sent
     assert request.url == URL
     assert request.headers["User-Agent"] == "Taproof/test"
@@ -64,7 +64,7 @@ async def test_a_test_that_fails_is_the_answer_too(node: Node, answer: Answer) -
     """It is not tried again, and says nothing about the endpoint: neither failing nor, at 410, turned off."""
     developer, project = await own_project(node)
     node.receiver.answer = answer
-    found = await node.deliveries.send_test(developer, project.id)
+    found = await node.deliveries.send_test(acting(developer), project.id)
     assert (found.record.state, found.record.finished_at) == ("failed", node.clock.now)
     (made,) = found.record.attempts
     assert (made.duration, made.status, made.error) == (answer.duration, answer.status, answer.error)
@@ -77,7 +77,7 @@ async def test_a_test_that_failed_can_be_sent_again(node: Node) -> None:
     """As any other delivery, then with the retries of one."""
     developer, project = await own_project(node)
     node.receiver.answer = Answer(5, 500)
-    failed = await node.deliveries.send_test(developer, project.id)
+    failed = await node.deliveries.send_test(acting(developer), project.id)
     await node.deliveries.resend_delivery(acting(developer), failed.record.event_id)
     (delivery,) = await node.webhooks.claim_deliveries(10)
     assert node.webhooks.sign_delivery(delivery).body == node.receiver.sent[0].body
@@ -87,7 +87,7 @@ async def test_a_secret_that_cannot_be_opened_is_told(node: Node, monkeypatch: p
     """Nothing is sent unsigned; the developer reads what the matter is."""
     developer, project = await own_project(node)
     monkeypatch.setattr(node.webhooks, "_sealer", Sealer(new_master_key(system_entropy)))
-    found = await node.deliveries.send_test(developer, project.id)
+    found = await node.deliveries.send_test(acting(developer), project.id)
     assert (found.record.state, found.record.attempts[0].error) == ("failed", "not_signed")
     assert node.receiver.sent == []
 
@@ -96,7 +96,7 @@ async def test_a_project_deleted_during_its_test_is_not_found(node: Node) -> Non
     """Nothing is recorded of it."""
     developer, project = await own_project(node)
     node.receiver.open.clear()
-    test = asyncio.create_task(node.deliveries.send_test(developer, project.id))
+    test = asyncio.create_task(node.deliveries.send_test(acting(developer), project.id))
     await until(lambda: len(node.receiver.sent) == 1)
     await node.projects.delete_project(acting(developer), project.id)
     node.receiver.open.set()
@@ -108,9 +108,9 @@ async def test_receivers_that_hang_hold_up_few(node: Node) -> None:
     """A process has at most 16 tests under way, one developer at most 4 of them; the others wait for their turn."""
     node.receiver.open.clear()
     developers = [await own_project(node) for _ in range(5)]
-    many = [asyncio.create_task(node.deliveries.send_test(*_ids(developers[0]))) for _ in range(20)]
+    many = [asyncio.create_task(node.deliveries.send_test(*_call(developers[0]))) for _ in range(20)]
     await until(lambda: len(node.receiver.sent) == TESTS_OF_ONE_LIMIT)
-    others = [asyncio.create_task(node.deliveries.send_test(*_ids(each))) for each in developers[1:] for _ in range(5)]
+    others = [asyncio.create_task(node.deliveries.send_test(*_call(each))) for each in developers[1:] for _ in range(5)]
     await until(lambda: len(node.receiver.sent) == TESTS_LIMIT)
     await asyncio.sleep(0.05)
     assert len(node.receiver.sent) == TESTS_LIMIT
@@ -126,7 +126,8 @@ async def test_a_webhook_removed_while_a_test_waits_is_not_called(node: Node) ->
     developer, project = await own_project(node)
     node.receiver.open.clear()
     tests = [
-        asyncio.create_task(node.deliveries.send_test(developer, project.id)) for _ in range(TESTS_OF_ONE_LIMIT + 1)
+        asyncio.create_task(node.deliveries.send_test(acting(developer), project.id))
+        for _ in range(TESTS_OF_ONE_LIMIT + 1)
     ]
     await until(lambda: len(node.receiver.sent) == TESTS_OF_ONE_LIMIT)
     await node.projects.update_project(acting(developer), project.id, ProjectChanges(webhook_url=""))
@@ -136,5 +137,5 @@ async def test_a_webhook_removed_while_a_test_waits_is_not_called(node: Node) ->
     assert len(node.receiver.sent) == TESTS_OF_ONE_LIMIT
 
 
-def _ids(owned: tuple[Developer, Project]) -> tuple[Developer, str]:
-    return owned[0], owned[1].id
+def _call(owned: tuple[Developer, Project]) -> tuple[Actor, str]:
+    return acting(owned[0]), owned[1].id

@@ -82,7 +82,7 @@ class Seed:
         """Return a new entry for a developer's audit log."""
         details = '{"name": "Café ☕"}'
         return AuditEntry(
-            self.name("aud"), developer_id, at, action, "Ada@Example.com", "console", "cses_1", "::1", "proj_1", details
+            self.name("aud"), developer_id, at, action, "Ada@Example.com", "command_line", "", "::1", "proj_1", details
         )
 
     async def project(

@@ -13,6 +13,7 @@ from tests.databases import NOW
 from tests.giving_bots import give_bot
 
 from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation, Plan
+from taproof.core.errors import InvalidAccessToken, SignedOut
 from taproof.core.model import PageCursor, ProjectBot, ProjectChanges
 from taproof.storage.erasure_protocol import OpenedDay
 from taproof.storage.postgres import PostgresStorage
@@ -135,10 +136,10 @@ async def delete_access_token(storage: Storage, seed: "Seed") -> Scene:
     bob = await seed.developer()
     token, _ = await seed.access_token(await seed.developer())
     return Scene(
-        lambda entry: storage.delete_access_token(token.developer_id, token.id, entry=entry),
+        lambda entry: storage.delete_access_token(token.developer_id, token.id, describe=lambda _: [entry]),
         [
-            lambda entry: storage.delete_access_token(bob.id, token.id, entry=entry),
-            lambda entry: storage.delete_access_token(token.developer_id, "tok_\0", entry=entry),
+            lambda entry: storage.delete_access_token(bob.id, token.id, describe=lambda _: [entry]),
+            lambda entry: storage.delete_access_token(token.developer_id, "tok_\0", describe=lambda _: [entry]),
         ],
     )
 
@@ -427,8 +428,8 @@ SCENES: Final = {
 def test_each_method_that_takes_an_entry_has_a_scene() -> None:
     """One that is added later is held to the same rules."""
     methods = inspect.getmembers(Storage, inspect.isfunction)
-    taking = {name for name, each in methods if "entry" in inspect.signature(each).parameters}
-    assert taking - {"add_audit_entry"} == SCENES.keys() - {"bind", "set_bot"}
+    taking = {name for name, each in methods if {"entry", "describe"} & inspect.signature(each).parameters.keys()}
+    assert taking - {"add_audit_entry", "end_sign_in"} == SCENES.keys() - {"bind", "set_bot"}
 
 
 @pytest.mark.parametrize("name", SCENES)
@@ -459,3 +460,27 @@ async def test_a_change_whose_entry_cannot_be_written_is_undone(storage: Storage
     assert await all_rows(storage) == before
     await scene.change(replace(entry, id="aud_other"))
     assert await all_rows(storage) != before
+
+
+@pytest.mark.parametrize("name", SCENES)
+async def test_a_change_by_a_credential_that_has_ended_is_undone(storage: Storage, seed: "Seed", name: str) -> None:
+    """No audited change is made by an access token or a console session that is gone, expired, or somebody else's."""
+    ada, bob = await seed.developer(), await seed.developer()
+    token, _ = await seed.access_token(ada)
+    expired = replace(token, id="tok_expired", expires_at=NOW)
+    await storage.create_access_token(expired, b"e" * 32)
+    bobs_token, _ = await seed.access_token(bob)
+    bobs_session, _ = await seed.console_session(bob)
+    scene = await SCENES[name](storage, seed)
+    before = await all_rows(storage)
+    entry = replace(seed.entry(ada.id), via="access_token")
+    for gone in ("tok_gone", expired.id, bobs_token.id, ""):
+        with pytest.raises(InvalidAccessToken):
+            await scene.change(replace(entry, via_id=gone))
+        assert await all_rows(storage) == before
+    for gone in ("cses_gone", bobs_session.id, ""):
+        with pytest.raises(SignedOut):
+            await scene.change(replace(entry, via="console", via_id=gone))
+        assert await all_rows(storage) == before
+    await scene.change(replace(entry, via_id=token.id))
+    assert await storage.list_audit_entries(ada.id, None, 9) == [replace(entry, via_id=token.id)]

@@ -10,8 +10,9 @@ from urllib.parse import urlencode, urlsplit
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from taproof.core.accounts import Actor, ConsoleSession, Developer
+from taproof.core.accounts import AccessToken, Actor, ConsoleSession, Developer
 from taproof.core.errors import ConsoleSessionNotFound
+from taproof.core.model import DeveloperSignIn
 from taproof.service.console_sessions import ConsoleSessions
 
 SIGN_IN: Final = "/console/sign-in"
@@ -32,7 +33,7 @@ class Visitor:
     @property
     def actor(self) -> Actor:
         """Who changes something, for the audit log."""
-        return Actor(self.developer, "console", self.session.id, self.address)
+        return Actor(self.developer, "console", self.session.id, self.address, self.session.grant)
 
 
 Page = Callable[[Request, Visitor], Awaitable[Response]]
@@ -60,6 +61,8 @@ class Access:
             if visitor is None:
                 return self.lead_to_sign_in(request)
             request.state.visitor = visitor
+            if request.method in {"GET", "HEAD"}:
+                visitor.session.grant.require("read")
             # A form may take seconds to arrive, and a session that is ended is dead at once.
             request.state.is_signed_in = partial(self._is_signed_in, request)
             return await page(request, visitor)
@@ -80,21 +83,19 @@ class Access:
         request: Request,
         developer: Developer,
         *,
-        access_token_id: str | None = None,
-        still_stands: Callable[[], Awaitable[bool]] | None = None,
+        opened_with: AccessToken | DeveloperSignIn,
     ) -> str:
         """Open a console session and return its cookie for `remember`; from here on the request is its visitor's.
 
         Always a new session, whatever cookie the browser sent: nobody can know it beforehand (session fixation). The
-        session that the browser had ends. `still_stands` and `AccessDenied`: see `ConsoleSessions.open_session`.
+        session that the browser had ends. For `opened_with` and the errors see `ConsoleSessions.open_session`.
         """
         before = await self.visitor(request)
         cookie = await self._console_sessions.open_session(
             developer,
-            access_token_id=access_token_id,
+            opened_with=opened_with,
             address=client_address(request),
             user_agent=request.headers.get("user-agent", ""),
-            still_stands=still_stands,
         )
         if before is not None:
             with contextlib.suppress(ConsoleSessionNotFound):

@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from taproof.core.errors import InvalidRequest, TaproofError
+from taproof.core.errors import InvalidRequest, SignedOut
 from taproof.web.body import body_headers, read_body
 
 _FIELDS: Final = 50
@@ -21,10 +21,6 @@ class Form(dict[str, str]):
     def is_checked(self, name: str) -> bool:
         """Tell whether a box was checked."""
         return self[name] != ""
-
-
-class SignedOut(TaproofError):
-    """You were signed out while this form was on its way, so nothing was done. Sign in, and send it again."""
 
 
 async def read_form(request: Request) -> Form:

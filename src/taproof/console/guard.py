@@ -10,7 +10,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from taproof.console.forms import SignedOut
 from taproof.core.errors import InternalError, StoreUnavailable, TaproofError
 from taproof.web.errors import STATUSES, error_response, retry_after, send_error
 
@@ -84,8 +83,8 @@ class Guard:
 
 def _shown(error: Exception) -> tuple[TaproofError, int]:
     """Return what the page says of an error, and its status; a bug is logged, by type and place only."""
-    if isinstance(error, RequestFromElsewhere | SignedOut):
-        return error, 403 if isinstance(error, RequestFromElsewhere) else 401
+    if isinstance(error, RequestFromElsewhere):
+        return error, 403
     if isinstance(error, TaproofError) and type(error) in STATUSES:
         status = STATUSES[type(error)].value
         return (StoreUnavailable() if isinstance(error, StoreUnavailable) else error), status

@@ -22,7 +22,7 @@ from taproof.console.forms import read_form
 from taproof.console.rendering import Pages
 from taproof.console.sealed_cookie import SealedCookie
 from taproof.console.waiting_state import show_state
-from taproof.core.accounts import Developer, Invitation
+from taproof.core.accounts import AccessToken, Developer, Invitation
 from taproof.core.errors import (
     AccessDenied,
     DeveloperExists,
@@ -35,7 +35,7 @@ from taproof.core.errors import (
     SignInNotFound,
     TaproofError,
 )
-from taproof.core.model import Identity, Status
+from taproof.core.model import DeveloperSignIn, Identity, Status
 from taproof.core.names import isolated_name
 from taproof.service.console_sign_in import CONSOLE, INVITATION, ConsoleSignIn, Purpose
 from taproof.service.developers import Developers, checked_email
@@ -170,7 +170,7 @@ class SignInPages:
         except InvalidAccessToken:
             self._limits.refused_credentials.note("access_token", request.scope)
             return self._sign_in_page(request, next_page, _NOT_VALID, STATUSES[InvalidAccessToken])
-        return await self._enter(request, developer, next_page, access_token_id=token.id)
+        return await self._enter(request, developer, next_page, token)
 
     def _sign_in_page(self, request: Request, next_page: str, error: str = "", status: int = 200) -> Response:
         return self._pages.render(request, "sign_in.html", {"next": next_page, "error": error}, status=status)
@@ -180,16 +180,12 @@ class SignInPages:
         request: Request,
         developer: Developer,
         next_page: str,
+        opened_with: AccessToken | DeveloperSignIn,
         *,
-        access_token_id: str | None = None,
-        started: tuple[str, Purpose] | None = None,
         notice: str = "",
     ) -> Response:
         """Sign a developer in, by an access token or by a sign-in that they confirmed; raises AccessDenied."""
-        still_stands = None if started is None else partial(self._console_sign_in.still_stands, *started)
-        cookie = await self._access.sign_in(
-            request, developer, access_token_id=access_token_id, still_stands=still_stands
-        )
+        cookie = await self._access.sign_in(request, developer, opened_with=opened_with)
         response = self._pages.redirect(request, next_page, notice=notice)
         self._access.remember(request, response, cookie)
         return response
@@ -258,8 +254,9 @@ class SignInPages:
             sentence = _NOBODY.format(isolated_name(identity.messenger_name))
             return await self._go_back(request, kept, sentence, 403)
         try:
-            response = await self._enter(request, developer, safe_next(kept["next"]), started=(kept["sealed"], CONSOLE))
-        except AccessDenied:
+            sign_in = await self._console_sign_in.source(kept["sealed"], CONSOLE)
+            response = await self._enter(request, developer, safe_next(kept["next"]), sign_in)
+        except (AccessDenied, SignInNotFound):
             return await self._go_back(request, kept, _REPORTED, 403)
         self._started.take_away(request, response)
         return response
@@ -323,14 +320,14 @@ class SignInPages:
         if not {"identity", "sealed"} <= kept.keys():
             return RedirectResponse(_ACCEPT, 303)
         identity = Identity(**kept["identity"])
-        started = (kept["sealed"], INVITATION)
-        if not await self._console_sign_in.still_stands(*started):
-            return await self._invitation_page(request, kept, _REPORTED, 403)
         try:
+            sign_in = await self._console_sign_in.source(kept["sealed"], INVITATION)
             invitation = await self._invitations.read_invitation(kept["code"])
             developer = await self._invitations.accept_invitation(
-                kept["code"], identity, email=kept["email"], address=client_address(request)
+                kept["code"], identity, email=kept["email"], address=client_address(request), sign_in=sign_in
             )
+        except (AccessDenied, SignInNotFound):
+            return await self._invitation_page(request, kept, _REPORTED, 403)
         except DeveloperExists:
             return await self._invitation_page(request, kept, _EMAIL_TAKEN, STATUSES[DeveloperExists])
         except (InvitationNotFound, IdentityTaken, NotTheFirst, InvalidRequest) as error:
@@ -339,7 +336,7 @@ class SignInPages:
         if invitation.developer_id is not None:
             notice = f"{notice} {_TOKENS_LIVE_ON}"
         try:
-            response = await self._enter(request, developer, HOME, started=started, notice=notice)
+            response = await self._enter(request, developer, HOME, sign_in, notice=notice)
         except AccessDenied:
             response = self._sign_in_page(request, HOME, _REPORTED, 403)
         self._started.take_away(request, response)

@@ -108,6 +108,7 @@ class TryItPages:
         return self._forget(request, self._start_page(request, project, outcome=outcome))
 
     async def _start(self, request: Request, visitor: Visitor) -> Response:
+        visitor.session.grant.require("write")
         project = await self._read(request, visitor)
         try:
             started = await self._sign_ins.start(project.id, _binding(project, visitor))
@@ -138,7 +139,7 @@ class TryItPages:
         if identity is None or proof is None:
             return Outcome(verification.status)
         answer = verified_answer(verification)
-        secret = (await self._projects.read_webhook_secret(visitor.developer, project.id)).webhook_secret
+        secret = (await self._projects.read_webhook_secret(visitor.actor, project.id)).webhook_secret
         problem = ""
         try:
             verify_proof(proof, secret, project_id=project.id, now=self._clock() / SECOND)

@@ -95,7 +95,7 @@ class WebhookPages:
     async def _send_test(self, request: Request, visitor: Visitor) -> Response:
         project = await self._read(request, visitor)
         try:
-            sent = await self._deliveries.send_test(visitor.developer, project.id)
+            sent = await self._deliveries.send_test(visitor.actor, project.id)
         except WebhookNotSet:
             project = await self._read(request, visitor)
             return await self._page(request, visitor, project, test_error=_NO_URL)

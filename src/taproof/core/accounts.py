@@ -3,16 +3,19 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from taproof.core.rights import FULL, SCOPES, Grant, Scope
+
 Plan = Literal["free", "pro", "business"]
 
-Via = Literal["access_token", "console", "login", "command_line", "service"]
-"""How somebody acted: through the API, in the console, with `taproof login` (the messenger alone, from a terminal), on
-the operator's command line, or it was the service itself."""
+Via = Literal["access_token", "console", "login", "invitation", "command_line", "service"]
+"""How somebody acted: through the API, in the console, with `taproof login` (the messenger alone, from a terminal), by
+taking up an invitation, on the operator's command line, or it was the service itself."""
 
 AuditAction = Literal[
     "developer.created",
     "developer.invited",
     "developer.identity_bound",
+    "developer.shut_out",
     "invitation.revoked",
     "console.signed_in",
     "console.signed_out",
@@ -62,14 +65,15 @@ class Developer:
 class Actor:
     """Who does something: the developer, how they were recognised, and where the request came from.
 
-    `via_id` is the id of the access token or of the console session, "" for any other `via`; `address` an IP address,
-    "" on the command line.
+    `via_id` is the id of the access token, the console session or the invitation, "" for any other `via`; `address` an
+    IP address, "" on the command line. `grant`: what the acting credential may do.
     """
 
     developer: Developer
     via: Via
     via_id: str = ""
     address: str = ""
+    grant: Grant = FULL
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,8 @@ class Invitation:
     invited_by: str
     created_at: int
     expires_at: int
+    inviter_id: str | None = None
+    sign_in: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,7 @@ class ConsoleSession:
 
     `access_token_id`: the access token that it was signed in with, and that it ends with. `messenger_id`: the account
     that signed in, when it was the messenger; it ends when another one is bound to the developer. `user_agent` is what
-    the browser called itself, cut to 200 characters.
+    the browser called itself, cut to 200 characters. `scopes`, `expires_at` (ms) and `sign_in` are those of its grant.
     """
 
     id: str
@@ -127,11 +133,22 @@ class ConsoleSession:
     address: str
     user_agent: str
     messenger_id: str | None = None
+    scopes: tuple[Scope, ...] = SCOPES
+    expires_at: int | None = None
+    sign_in: str | None = None
+
+    @property
+    def grant(self) -> Grant:
+        """What may be done with it."""
+        return Grant(self.scopes, self.expires_at, self.access_token_id, self.sign_in)
 
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """A developer's Bearer token, without its plaintext: only the SHA-256 of it is stored."""
+    """A developer's Bearer token, without its plaintext: only the SHA-256 of it is stored.
+
+    `parent_id`: the access token that it was created with; None if it was created otherwise. `sign_in`: see `Grant`.
+    """
 
     id: str
     developer_id: str
@@ -140,3 +157,35 @@ class AccessToken:
     created_at: int
     last_used_at: int | None = None
     expires_at: int | None = None
+    scopes: tuple[Scope, ...] = SCOPES
+    parent_id: str | None = None
+    sign_in: str | None = None
+
+    @property
+    def grant(self) -> Grant:
+        """What may be done with it."""
+        return Grant(self.scopes, self.expires_at, self.id, self.sign_in)
+
+
+@dataclass(frozen=True, slots=True)
+class EndedToken:
+    """An access token that was revoked."""
+
+    id: str
+    developer_id: str
+    name: str
+    preview: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRights:
+    """What the report of a sign-in ended.
+
+    `console_sessions`: how many of the developer's. `invitations` and `developers`: their ids. A developer who came by
+    an invitation of the reported sign-in keeps the account, but nothing signs them in and they are no owner.
+    """
+
+    console_sessions: int
+    tokens: tuple[EndedToken, ...]
+    invitations: tuple[str, ...]
+    developers: tuple[str, ...]

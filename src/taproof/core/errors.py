@@ -81,6 +81,19 @@ class PublicAccessDisabled(TaproofError):
     """Public access is off for this project. Call /api/v1/generate and /api/v1/verify with its secret key."""
 
 
+class InsufficientScope(TaproofError):
+    """This access token does not have the scope that the call needs. Use one that has it."""
+
+    def __init__(self, scope: str = "write") -> None:
+        """`scope`: the one that is missing."""
+        super().__init__(f"This needs the scope {scope}, which your access token does not have. Use one that has it.")
+        self.scope = scope
+
+
+class SignedOut(TaproofError):
+    """You were signed out before this was done, so nothing was changed. Sign in, and send it again."""
+
+
 class HttpsRequired(TaproofError):
     """Use https:// — plain HTTP is only answered on this machine's own loopback address."""
 
@@ -143,6 +156,10 @@ class InvitationNotFound(TaproofError):
 
 class OwnerOnly(TaproofError):
     """Only an owner of this installation may do this. Ask one of them."""
+
+
+class MessengerOnly(TaproofError):
+    """Sign in with the messenger to do this: an access token cannot invite anybody."""
 
 
 class IdentityTaken(TaproofError):

@@ -29,6 +29,14 @@ class SessionKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class DeveloperSignIn:
+    """A session by which a developer signed in to the service itself: where it is stored, and its id."""
+
+    key: SessionKey
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Identity:
     """Who confirmed: the messenger's own account data. `messenger_username` is "" when there is none.
 

@@ -4,7 +4,7 @@ The clients carry their names, parameters and docstrings; `service` is given by 
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, Literal, TypeVar
@@ -202,21 +202,40 @@ def list_access_tokens(service: Service) -> Call[list[AccessToken]]:
     return _list(AccessToken, (yield from _ask(service, "GET", "/tokens")), "tokens")
 
 
-def create_access_token(service: Service, name: str, *, expires_at: datetime | None = None) -> Call[CreatedAccessToken]:
-    """Make another access token for your account. Keep its `access_token`: it is shown this once.
+def create_access_token(
+    service: Service,
+    name: str,
+    *,
+    expires_at: datetime | None = None,
+    scopes: Sequence[Literal["read", "write", "tokens"]] | None = None,
+) -> Call[CreatedAccessToken]:
+    """Create another access token for your account. Keep its `access_token`: it is shown this once.
+
+    It never has more scopes than the client's token, and expires no later.
 
     Args:
         service: given by the client.
         name: what it is for.
-        expires_at: from when on it is no longer valid, with its time zone; None for never.
+        expires_at: from when on it is no longer valid, with its time zone; None: when the client's token expires.
+        scopes: what it may do; None: what the client's token may do.
     """
-    body = _present({"name": name, "expires_at": _written("expires_at", expires_at)})
+    given = None if scopes is None else list(scopes)
+    body = _present({"name": name, "expires_at": _written("expires_at", expires_at), "scopes": given})
     return read(CreatedAccessToken, (yield from _ask(service, "POST", "/tokens", body)))
 
 
-def delete_access_token(service: Service, token_id: str) -> Call[None]:
-    """Revoke an access token, at once and for good. It may be the one that the client has."""
-    yield from _ask(service, "DELETE", f"/tokens/{_id(token_id)}")
+def delete_access_token(service: Service, token_id: str, *, keep_created: bool = False) -> Call[None]:
+    """Revoke an access token and all tokens that were created with it, at once and for good.
+
+    It may be the one that the client has.
+
+    Args:
+        service: given by the client.
+        token_id: `tok_…`.
+        keep_created: leave the tokens that were created with it valid.
+    """
+    path = _with_query(f"/tokens/{_id(token_id)}", {"created": "keep" if keep_created else None})
+    yield from _ask(service, "DELETE", path)
 
 
 # ---- lists that come page by page

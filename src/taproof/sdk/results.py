@@ -263,7 +263,18 @@ class Analytics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessToken:
-    """An access token, without its plaintext; `expires_at` is None when it is valid until it is deleted."""
+    """An access token, without its plaintext.
+
+    Attributes:
+        id: `tok_…`.
+        name: what it is for.
+        preview: its beginning and its end.
+        created_at: when it was created.
+        last_used_at: when it was last used, to the minute; None when it never was.
+        expires_at: from when on it is no longer valid; None when it is valid until it is revoked.
+        scopes: what it may do: "read", "write", "tokens".
+        created_with: the id of the access token that it was created with; None if it was created otherwise.
+    """
 
     id: str
     name: str
@@ -271,6 +282,8 @@ class AccessToken:
     created_at: datetime
     last_used_at: datetime | None
     expires_at: datetime | None
+    scopes: tuple[str, ...]
+    created_with: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

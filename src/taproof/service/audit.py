@@ -12,11 +12,14 @@ from urllib.parse import urlsplit
 from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer, Via
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import new_id
+from taproof.core.rights import Scope
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.storage.protocol import Storage
 
 _NAMES: Final[Mapping[Via, str]] = {"command_line": "command line", "service": "Taproof"}
 """Who did it where no developer did."""
+_ABOUT_CREDENTIALS: Final = ("access_token.", "console.", "developer.", "invitation.")
+"""How the actions begin that create or end credentials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,13 @@ def audit_entry(
         entropy: returns random bytes.
         subject: the id of what is changed.
         details: what was set, as JSON knows it; never a secret, nor a text that may hold one.
+
+    Raises:
+        InsufficientScope: the acting credential may not do this. Every change has an entry, so every change is held to
+            the scopes here. A credential may always end itself.
     """
+    if subject != actor.via_id:
+        actor.grant.require(_scope_of(action))
     return AuditEntry(
         id=new_id("aud", entropy),
         developer_id=actor.developer.id,
@@ -100,6 +109,11 @@ def service_entry(
         subject=subject,
         details=json.dumps(details),
     )
+
+
+def _scope_of(action: AuditAction) -> Scope:
+    """Return the scope that an action needs: `tokens` for what creates or ends credentials, `write` for the rest."""
+    return "tokens" if action.startswith(_ABOUT_CREDENTIALS) else "write"
 
 
 def url_origin(url: str) -> str:

@@ -2,16 +2,17 @@
 
 import contextlib
 import re
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
-from taproof.core.accounts import Actor, AuditAction, ConsoleSession, Developer
+from taproof.core.accounts import AccessToken, Actor, AuditAction, ConsoleSession, Developer
 from taproof.core.clock import DAY, HOUR, MINUTE, Clock
 from taproof.core.entropy import Entropy
-from taproof.core.errors import AccessDenied, ConsoleSessionNotFound, StoreUnavailable
+from taproof.core.errors import AccessDenied, ConsoleSessionNotFound, InvalidAccessToken, StoreUnavailable
 from taproof.core.identifiers import is_key, key_hash, new_id, new_key
+from taproof.core.model import DeveloperSignIn
 from taproof.core.names import stored_text
+from taproof.core.rights import FULL
 from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
 
@@ -46,24 +47,24 @@ class ConsoleSessions:
         self,
         developer: Developer,
         *,
-        access_token_id: str | None,
+        opened_with: AccessToken | DeveloperSignIn,
         address: str,
         user_agent: str,
-        still_stands: Callable[[], Awaitable[bool]] | None = None,
     ) -> str:
         """Open a session and return its cookie, `con_…`, which is never to be had again.
 
         Args:
             developer: whose it is.
-            access_token_id: the access token that was signed in with, and that the session ends with; None: it was the
-                messenger.
+            opened_with: an access token, which the session ends with and whose scopes it has; or the messenger sign-in.
             address: the browser's IP address.
             user_agent: what the browser calls itself.
-            still_stands: asked once the session is stored, of the sign-in that it is opened for; see `SealedSignIn`.
 
         Raises:
-            AccessDenied: the sign-in does not stand any more, and the session has ended.
+            AccessDenied: the sign-in was reported, or the developer has another messenger account now.
+            InvalidAccessToken: the access token has ended.
         """
+        sign_in, token = (None, opened_with) if isinstance(opened_with, AccessToken) else (opened_with, None)
+        grant = FULL if token is None else token.grant
         now = self._clock()
         cookie = new_key("con", self._entropy)
         session = ConsoleSession(
@@ -71,19 +72,19 @@ class ConsoleSessions:
             developer_id=developer.id,
             created_at=now,
             last_seen_at=now,
-            access_token_id=access_token_id,
+            access_token_id=grant.access_token_id,
             address=address,
             user_agent=stored_text(user_agent)[:USER_AGENT_LIMIT],
-            messenger_id=developer.messenger_id if access_token_id is None else None,
+            messenger_id=developer.messenger_id if token is None else None,
+            scopes=grant.scopes,
+            expires_at=grant.expires_at,
+            sign_in=grant.sign_in if sign_in is None else sign_in.id,
         )
         actor = Actor(developer, "console", session.id, address)
-        details = {"access_token_id": access_token_id, "user_agent": session.user_agent}
+        details = {"access_token_id": grant.access_token_id, "user_agent": session.user_agent}
         entry = audit_entry(actor, "console.signed_in", now, self._entropy, subject=session.id, details=details)
-        await self._storage.create_console_session(session, key_hash(cookie), entry=entry)
-        if still_stands is not None and not await still_stands():
-            with contextlib.suppress(ConsoleSessionNotFound):  # The report was first.
-                await self.end_session(actor, session.id)
-            raise AccessDenied
+        if not await self._storage.create_console_session(session, key_hash(cookie), sign_in=sign_in, entry=entry):
+            raise AccessDenied if token is None else InvalidAccessToken
         return cookie
 
     async def authenticate(self, cookie: str | None, *, by_itself: bool = False) -> SignedIn | None:

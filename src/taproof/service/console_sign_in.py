@@ -9,7 +9,7 @@ from typing import Final
 from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import key_hash, key_preview, new_id, new_key, new_webhook_secret
-from taproof.core.model import SERVICE_DEVELOPER, Identity, Project
+from taproof.core.model import SERVICE_DEVELOPER, DeveloperSignIn, Identity, Project
 from taproof.core.sealing import Sealer
 from taproof.service.bindings import webhook_secret_binding
 from taproof.service.sealed_sign_in import SealedSignIn, SeenSignIn, StartedSignIn
@@ -92,9 +92,13 @@ class ConsoleSignIn:
         """
         return (await self._sealed.finish(sealed, purpose.binding)).identity
 
-    async def still_stands(self, sealed: str, purpose: Purpose) -> bool:
-        """Tell whether a sign-in is there, and nobody has said of it "This wasn't me"; see `SealedSignIn`."""
-        return await self._sealed.still_stands(sealed, purpose.binding)
+    async def source(self, sealed: str, purpose: Purpose) -> DeveloperSignIn:
+        """Return the sign-in as what something is created with; see `SealedSignIn.source`.
+
+        Raises:
+            SignInNotFound: as for `read`.
+        """
+        return await self._sealed.source(sealed, purpose.binding)
 
     async def _own_project(self, purpose: Purpose) -> str:
         """Return the id of the project of a purpose, which is made on first use."""

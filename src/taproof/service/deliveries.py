@@ -168,13 +168,16 @@ class Deliveries:
         session = await self._storage.find_session(project_ids, created_at, session_id, self._clock())
         return session is not None and session.reported_at is not None
 
-    async def send_test(self, developer: Developer, project_id: str) -> SeenDelivery:
+    async def send_test(self, actor: Actor, project_id: str) -> SeenDelivery:
         """Send an event of type webhook.test at once, once, whatever is known of the endpoint, and record it.
 
         Raises:
+            InsufficientScope: the acting credential may only read.
             InvalidRequest, ProjectNotFound: as for `Projects.read_project`.
             WebhookNotSet: the project has no webhook URL.
         """
+        actor.grant.require("write")
+        developer = actor.developer
         of_one = self._tests_by_developer.setdefault(developer.id, asyncio.Semaphore(TESTS_OF_ONE_LIMIT))
         async with of_one, self._tests:
             # Read when it is its turn: the URL may be removed while it waits.

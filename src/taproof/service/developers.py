@@ -2,15 +2,14 @@
 
 import contextlib
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from taproof.core.accounts import AccessToken, Actor, Developer, Plan
+from taproof.core.accounts import AccessToken, Actor, AuditEntry, Developer, EndedToken, Plan
 from taproof.core.clock import MINUTE, Clock, iso8601
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
-    AccessDenied,
     AccessTokenNotFound,
     DeveloperExists,
     DeveloperNotFound,
@@ -20,7 +19,9 @@ from taproof.core.errors import (
     TooManyAccessTokens,
 )
 from taproof.core.identifiers import is_key, key_hash, key_preview, new_id, new_key
+from taproof.core.model import DeveloperSignIn
 from taproof.core.names import name_problem
+from taproof.core.rights import Scope
 from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
 
@@ -103,19 +104,23 @@ class Developers:
         name: str,
         *,
         expires_at: int | None = None,
-        still_stands: Callable[[], Awaitable[bool]] | None = None,
+        scopes: Iterable[Scope] | None = None,
+        sign_in: DeveloperSignIn | None = None,
     ) -> CreatedAccessToken:
-        """Make an access token.
+        """Create an access token, which never has more scopes than the acting credential and never outlives it.
 
         Args:
-            actor: who makes it.
+            actor: who creates it.
             name: what it is called.
-            expires_at: in ms; None: it stays valid until it is revoked.
-            still_stands: asked once the token is stored, of the sign-in that it is made for; see `SealedSignIn`.
+            expires_at: in ms since the epoch; None: when the acting credential expires, if that expires.
+            scopes: what it may do; None: what the acting credential may.
+            sign_in: the messenger sign-in that it is given to, by `taproof login`.
 
         Raises:
-            AccessDenied: the sign-in does not stand any more, and the token is revoked.
-            InvalidRequest: an impossible name, or an expiry that is not in the future.
+            InsufficientScope: the acting credential lacks the scope `tokens`.
+            InvalidAccessToken, SignedOut: the acting credential has ended, and no token is created.
+            AccessDenied: the sign-in was reported, and no token is created.
+            InvalidRequest: an impossible name, an expiry that is not in the future, or more than `actor` may do.
             TooManyAccessTokens: the developer has `ACCESS_TOKEN_LIMIT` that have not expired.
         """
         name = name.strip()
@@ -124,20 +129,27 @@ class Developers:
         now = self._clock()
         if expires_at is not None and expires_at <= now:
             raise InvalidRequest("expires_at must be in the future.")
+        grant = actor.grant.derive(scopes, expires_at)
         plaintext = new_key("tap", self._entropy)
         preview = key_preview(plaintext)
-        token = AccessToken(new_id("tok", self._entropy), actor.developer.id, name, preview, now, expires_at=expires_at)
-        until = None if expires_at is None else iso8601(expires_at)
-        details = {"name": name, "preview": preview, "expires_at": until}
+        token = AccessToken(
+            new_id("tok", self._entropy),
+            actor.developer.id,
+            name,
+            preview,
+            now,
+            expires_at=grant.expires_at,
+            scopes=grant.scopes,
+            parent_id=grant.access_token_id,
+            sign_in=grant.sign_in if sign_in is None else sign_in.id,
+        )
+        until = None if token.expires_at is None else iso8601(token.expires_at)
+        details = {"name": name, "preview": preview, "expires_at": until, "scopes": token.scopes}
         entry = audit_entry(actor, "access_token.created", now, self._entropy, subject=token.id, details=details)
         if not await self._storage.create_access_token(
-            token, key_hash(plaintext), limit=ACCESS_TOKEN_LIMIT, entry=entry
+            token, key_hash(plaintext), limit=ACCESS_TOKEN_LIMIT, sign_in=sign_in, entry=entry
         ):
             raise TooManyAccessTokens
-        if still_stands is not None and not await still_stands():
-            with contextlib.suppress(AccessTokenNotFound):  # The report was first.
-                await self.delete_access_token(actor, token.id)
-            raise AccessDenied
         return CreatedAccessToken(token, plaintext)
 
     async def authenticate(self, bearer: str | None) -> tuple[AccessToken, Developer]:
@@ -165,23 +177,40 @@ class Developers:
         """Return a developer's access tokens, newest first."""
         return await self._storage.list_access_tokens(developer_id)
 
-    async def delete_access_token(self, actor: Actor, token_id: str) -> None:
-        """Revoke an access token at once and for good.
+    async def delete_access_token(self, actor: Actor, token_id: str, *, keep_created: bool = False) -> int:
+        """Revoke an access token at once and for good, with all that was created with it; return how many.
+
+        With `keep_created` the tokens that it created stay. Console sessions that were opened with it end in any case.
 
         Raises:
             AccessTokenNotFound: this developer has no such token.
+            InsufficientScope: the acting credential lacks the scope `tokens`, and is not the token itself.
+            InvalidAccessToken, SignedOut: the acting credential has ended.
         """
-        developer_id = actor.developer.id
-        tokens = {token.id: token for token in await self._storage.list_access_tokens(developer_id)}
-        if token_id not in tokens:
-            raise AccessTokenNotFound
-        token = tokens[token_id]
-        details = {"name": token.name, "preview": token.preview}
-        entry = audit_entry(
-            actor, "access_token.revoked", self._clock(), self._entropy, subject=token_id, details=details
+        if token_id != actor.via_id:
+            actor.grant.require("tokens")
+        now = self._clock()
+
+        def describe(ended: Sequence[EndedToken]) -> list[AuditEntry]:
+            return [
+                audit_entry(
+                    actor,
+                    "access_token.revoked",
+                    now,
+                    self._entropy,
+                    subject=each.id,
+                    details={"name": each.name, "preview": each.preview}
+                    | ({} if each.id == token_id else {"created_with": token_id}),
+                )
+                for each in ended
+            ]
+
+        ended = await self._storage.delete_access_token(
+            actor.developer.id, token_id, keep_created=keep_created, describe=describe
         )
-        if not await self._storage.delete_access_token(developer_id, token_id, entry=entry):
+        if not ended:
             raise AccessTokenNotFound
+        return len(ended)
 
 
 def checked_email(email: str) -> str:

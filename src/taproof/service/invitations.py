@@ -15,12 +15,13 @@ from taproof.core.errors import (
     DeveloperExists,
     IdentityTaken,
     InvitationNotFound,
+    MessengerOnly,
     NotTheFirst,
     OwnerOnly,
     TaproofError,
 )
 from taproof.core.identifiers import is_key, key_hash, new_id, new_key
-from taproof.core.model import Identity
+from taproof.core.model import DeveloperSignIn, Identity
 from taproof.core.names import stored_text
 from taproof.service.audit import audit_entry
 from taproof.service.developers import checked_email
@@ -63,7 +64,7 @@ class Invitations:
         if await self._storage.list_developers():
             return None
         # Who runs the installation is not to be held back by a plan that they themselves would have to change.
-        invitation = self._new("", "business", is_owner=True, developer_id=None, invited_by="", lifetime=FIRST_LIFETIME)
+        invitation = self._new("", "business", is_owner=True, developer_id=None, inviter=None, lifetime=FIRST_LIFETIME)
         return (await self._create(invitation, None)).code
 
     async def invite_developer(
@@ -73,18 +74,17 @@ class Invitations:
 
         Raises:
             OwnerOnly: who acts is no owner.
+            MessengerOnly: who acts does so by an access token: a leaked one must not leave other ways in behind.
             InvalidRequest: not an e-mail address.
             DeveloperExists: the address is a developer's.
         """
         if actor is not None:
             _require_owner(actor.developer)
+            _require_messenger(actor)
         email = checked_email(email)
         if await self._storage.read_developer(email) is not None:
             raise DeveloperExists
-        invited_by = "" if actor is None else actor.developer.email
-        invitation = self._new(
-            email, plan, is_owner=is_owner, developer_id=None, invited_by=invited_by, lifetime=LIFETIME
-        )
+        invitation = self._new(email, plan, is_owner=is_owner, developer_id=None, inviter=actor, lifetime=LIFETIME)
         return await self._create(invitation, actor)
 
     async def invite_again(self, actor: Actor, developer: Developer) -> CreatedInvitation:
@@ -104,7 +104,7 @@ class Invitations:
             developer.plan,
             is_owner=developer.is_owner,
             developer_id=developer.id,
-            invited_by="",
+            inviter=None,
             lifetime=LIFETIME,
         )
         return await self._create(invitation, dataclasses.replace(actor, developer=developer))
@@ -122,7 +122,9 @@ class Invitations:
             raise InvitationNotFound
         return found
 
-    async def accept_invitation(self, code: str, identity: Identity, *, email: str = "", address: str) -> Developer:
+    async def accept_invitation(
+        self, code: str, identity: Identity, *, email: str = "", address: str, sign_in: DeveloperSignIn | None = None
+    ) -> Developer:
         """Take up an invitation, once: make the developer, or bind the messenger account to the one who is there.
 
         Args:
@@ -130,8 +132,10 @@ class Invitations:
             identity: who confirmed in the messenger.
             email: the address of the first developer, whose invitation has none.
             address: the IP address that this comes from, for the audit log.
+            sign_in: by which they confirmed.
 
         Raises:
+            AccessDenied: the sign-in was reported.
             InvitationNotFound, DeveloperExists, IdentityTaken, NotTheFirst, InvalidRequest: and nothing is changed.
         """
         invitation = await self.read_invitation(code)
@@ -151,7 +155,7 @@ class Invitations:
             invited = await self._invited(invitation)
             developer = dataclasses.replace(invited, messenger_id=identity.messenger_id, messenger_name=name)
         entry = self._acceptance(invitation, developer, now, address)
-        outcome = await self._storage.accept_invitation(key_hash(code), developer, now, entry=entry)
+        outcome = await self._storage.accept_invitation(key_hash(code), developer, now, sign_in=sign_in, entry=entry)
         if outcome != "accepted":
             raise _REFUSALS[outcome]
         return developer
@@ -173,6 +177,7 @@ class Invitations:
             InvitationNotFound: there is no such invitation.
         """
         _require_owner(actor.developer)
+        _require_messenger(actor)
         entry = audit_entry(actor, "invitation.revoked", self._clock(), self._entropy, subject=invitation_id)
         if _INVITATION_ID.fullmatch(invitation_id) is None or not await self._storage.delete_invitation(
             invitation_id, entry=entry
@@ -180,11 +185,20 @@ class Invitations:
             raise InvitationNotFound("There is no such invitation: it was used or revoked, or its time is over.")
 
     def _new(
-        self, email: str, plan: Plan, *, is_owner: bool, developer_id: str | None, invited_by: str, lifetime: int
+        self, email: str, plan: Plan, *, is_owner: bool, developer_id: str | None, inviter: Actor | None, lifetime: int
     ) -> Invitation:
         now = self._clock()
         return Invitation(
-            new_id("invite", self._entropy), email, plan, is_owner, developer_id, invited_by, now, now + lifetime
+            new_id("invite", self._entropy),
+            email,
+            plan,
+            is_owner,
+            developer_id,
+            "" if inviter is None else inviter.developer.email,
+            now,
+            now + lifetime,
+            None if inviter is None else inviter.developer.id,
+            None if inviter is None else inviter.grant.sign_in,
         )
 
     async def _create(self, invitation: Invitation, actor: Actor | None) -> CreatedInvitation:
@@ -212,7 +226,7 @@ class Invitations:
         return developer
 
     def _acceptance(self, invitation: Invitation, developer: Developer, now: int, address: str) -> AuditEntry:
-        actor = Actor(developer, "console", address=address)
+        actor = Actor(developer, "invitation", invitation.id, address)
         messenger = {"messenger_id": developer.messenger_id, "messenger_name": developer.messenger_name}
         if invitation.developer_id is not None:
             return audit_entry(
@@ -231,3 +245,8 @@ class Invitations:
 def _require_owner(developer: Developer) -> None:
     if not developer.is_owner:
         raise OwnerOnly
+
+
+def _require_messenger(actor: Actor) -> None:
+    if actor.grant.access_token_id is not None:
+        raise MessengerOnly

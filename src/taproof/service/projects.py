@@ -243,15 +243,17 @@ class Projects:
             raise ProjectNotFound
         return secrets
 
-    async def read_webhook_secret(self, developer: Developer, project_id: str) -> Rotation:
+    async def read_webhook_secret(self, actor: Actor, project_id: str) -> Rotation:
         """Return the webhook secret in plaintext, during a rotation both.
 
         The audit log does not tell of it: an application may ask for the secret at each sign-in.
 
         Raises:
+            InsufficientScope: the acting credential may only read. With the secret, proofs can be made.
             InvalidRequest, ProjectNotFound: as for `read_project`.
         """
-        project = await self.read_project(developer, project_id)
+        actor.grant.require("write")
+        project = await self.read_project(actor.developer, project_id)
         binding = webhook_secret_binding(project.id)
         current, following = project.webhook_secrets.at(self._clock())
         secret = self._sealer.unseal(current, binding)
@@ -265,7 +267,7 @@ class Projects:
         Raises:
             InvalidRequest, ProjectNotFound: as for `read_project`.
         """
-        rotation = await self.read_webhook_secret(actor.developer, project_id)
+        rotation = await self.read_webhook_secret(actor, project_id)
         entry = audit_entry(actor, "webhook_secret.revealed", self._clock(), self._entropy, subject=project_id)
         await self._storage.add_audit_entry(entry)
         return rotation
@@ -281,7 +283,7 @@ class Projects:
         if not 1 <= overlap_hours <= OVERLAP_LIMIT:
             raise InvalidRequest(f"overlap_hours must be a whole number from 1 to {OVERLAP_LIMIT}.")
         # What cannot be opened is not rotated either: the answer would have to show it.
-        await self.read_webhook_secret(actor.developer, project_id)
+        await self.read_webhook_secret(actor, project_id)
         now = self._clock()
         sealed = self._seal(new_webhook_secret(self._entropy), project_id)
         until = now + overlap_hours * HOUR
@@ -290,7 +292,7 @@ class Projects:
         rotated = await self._storage.rotate_webhook_secret(
             actor.developer.id, project_id, sealed, now, until, entry=entry
         )
-        rotation = await self.read_webhook_secret(actor.developer, project_id)
+        rotation = await self.read_webhook_secret(actor, project_id)
         if not rotated:
             raise _under_way(rotation)
         return rotation
@@ -305,7 +307,7 @@ class Projects:
         now = self._clock()
         entry = audit_entry(actor, "webhook_secret.promoted", now, self._entropy, subject=project_id)
         promoted = await self._storage.promote_webhook_secret(actor.developer.id, project_id, now, entry=entry)
-        secret = (await self.read_webhook_secret(actor.developer, project_id)).webhook_secret
+        secret = (await self.read_webhook_secret(actor, project_id)).webhook_secret
         if not promoted:
             raise NoRotation
         return secret

@@ -7,13 +7,13 @@ not be able to read who confirmed.
 import base64
 import binascii
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
 from taproof.core.errors import SealBroken, SignInNotFound
 from taproof.core.identifiers import session_key
-from taproof.core.model import PolledSession, Status
+from taproof.core.model import DeveloperSignIn, PolledSession, SessionKey, Status
 from taproof.core.sealing import Sealer
 from taproof.core.session_state import visible_status
 from taproof.service.signin import SignIn, Verification
@@ -89,10 +89,11 @@ class SealedSignIn:
         Raises:
             SignInNotFound: `sealed` is none of this service's for `binding`, or the sign-in is long over.
         """
-        kept, _, session = await self._open(sealed, binding)
-        deeplink, _, match_code = kept.partition(" ")
-        status = visible_status(session.status, session.expires_at, self._clock())
-        return SeenSignIn(status, deeplink, session.expires_at, match_code or None)
+        opened = await self._open(sealed, binding)
+        deeplink, _, match_code = opened.kept.partition(" ")
+        expires_at = opened.session.expires_at
+        status = visible_status(opened.session.status, expires_at, self._clock())
+        return SeenSignIn(status, deeplink, expires_at, match_code or None)
 
     async def wait(self, sealed: str, binding: str, seconds: float, until_gone: UntilGone) -> WaitEnd:
         """Wait, for at most `seconds`, as long as a sign-in is pending; change nothing.
@@ -100,8 +101,9 @@ class SealedSignIn:
         Raises:
             SignInNotFound: as for `read`.
         """
-        _, session_token, session = await self._open(sealed, binding)
-        return await self._signin.waiting.wait(session.project_id, session_token, seconds, until_gone, public=False)
+        opened = await self._open(sealed, binding)
+        project_id = opened.session.project_id
+        return await self._signin.waiting.wait(project_id, opened.session_token, seconds, until_gone, public=False)
 
     async def finish(self, sealed: str, binding: str) -> Verification:
         """Return the answer that a client gets: to exactly one caller with who confirmed, and the proof.
@@ -109,25 +111,22 @@ class SealedSignIn:
         Raises:
             SignInNotFound: as for `read`.
         """
-        _, session_token, session = await self._open(sealed, binding)
-        return await self._signin.verify_session(session.project_id, session_token, public=False)
+        opened = await self._open(sealed, binding)
+        return await self._signin.verify_session(opened.session.project_id, opened.session_token, public=False)
 
-    async def still_stands(self, sealed: str, binding: str) -> bool:
-        """Tell whether a sign-in is there, and nobody has said of it "This wasn't me".
+    async def source(self, sealed: str, binding: str) -> DeveloperSignIn:
+        """Return the sign-in as what something is created with. The store creates nothing with a reported one.
 
-        Whoever lets somebody in by a sign-in that was read asks this once that is stored, and takes it back if not:
-        `ReportedDevelopers` ends what is stored when the report is, and one of the two always sees the other.
+        Raises:
+            SignInNotFound: as for `read`.
         """
-        try:
-            _, session_token, _ = await self._open(sealed, binding)
-        except SignInNotFound:
-            return False
-        key = session_key(session_token)
-        session = None if key is None else await self._storage.read_session(key)
-        return session is not None and session.reported_at is None
+        key = (await self._open(sealed, binding)).key
+        session = await self._storage.read_session(key)
+        if session is None:
+            raise SignInNotFound
+        return DeveloperSignIn(key, session.id)
 
-    async def _open(self, sealed: str, binding: str) -> tuple[str, str, PolledSession]:
-        """Return what was sealed of a sign-in, its session token, and the session as it is stored."""
+    async def _open(self, sealed: str, binding: str) -> "_Opened":
         try:
             if len(sealed) > _SEALED_LIMIT:
                 raise SignInNotFound
@@ -138,6 +137,15 @@ class SealedSignIn:
         session_token = kept.partition(" ")[0].rpartition(_START)[2]
         key = session_key(session_token)
         session = None if key is None else await self._storage.poll_session(key)
-        if session is None:
+        if key is None or session is None:
             raise SignInNotFound
-        return kept, session_token, session
+        return _Opened(kept, session_token, key, session)
+
+
+class _Opened(NamedTuple):
+    """What was sealed of a sign-in, its session token, where the session is stored, and what is stored."""
+
+    kept: str
+    session_token: str
+    key: SessionKey
+    session: PolledSession

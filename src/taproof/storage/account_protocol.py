@@ -1,10 +1,20 @@
 """What the service asks of a store about developers, what signs them in, and their audit log. See `protocol.py`."""
 
 import sys
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation, InvitationOutcome
-from taproof.core.model import PageCursor
+from taproof.core.accounts import (
+    AccessToken,
+    AuditEntry,
+    ConsoleSession,
+    Developer,
+    EndedRights,
+    EndedToken,
+    Invitation,
+    InvitationOutcome,
+)
+from taproof.core.model import DeveloperSignIn, PageCursor
 
 CONSOLE_SESSIONS_KEPT: Final = 50
 """Console sessions of one developer that are kept: they are listed on one page, and signing in again is easy."""
@@ -13,8 +23,20 @@ EXPIRED_TOKENS_KEPT: Final = 100
 NO_LIMIT: Final = sys.maxsize
 
 
+DescribeEnded = Callable[[EndedRights], Sequence[AuditEntry]]
+"""Returns the audit entries of what a report ended. A pure function: a driver may call it more than once."""
+DescribeTokens = Callable[[Sequence[EndedToken]], Sequence[AuditEntry]]
+"""Returns the audit entries of tokens that were revoked. A pure function, likewise."""
+
+
 class AccountStorage(Protocol):
-    """The part of the store that knows developers, access tokens, invitations, console sessions and the audit log."""
+    """The part of the store that knows developers, access tokens, invitations, console sessions and the audit log.
+
+    A change whose entry was made by an access token or a console session is made only while that still exists, checked
+    in the same transaction; otherwise it raises InvalidAccessToken or SignedOut, and changes nothing. So no credential
+    is created by one that has ended (design.md, convention 17). A change with `sign_in` is made only while that
+    messenger sign-in is not reported, and raises AccessDenied otherwise.
+    """
 
     # ---- developers and access tokens
 
@@ -31,9 +53,17 @@ class AccountStorage(Protocol):
         """Return all developers, oldest first."""
 
     async def create_access_token(
-        self, token: AccessToken, token_hash: bytes, *, limit: int = NO_LIMIT, entry: AuditEntry | None = None
+        self,
+        token: AccessToken,
+        token_hash: bytes,
+        *,
+        limit: int = NO_LIMIT,
+        sign_in: DeveloperSignIn | None = None,
+        entry: AuditEntry | None = None,
     ) -> bool:
         """Store an access token under the SHA-256 of its plaintext.
+
+        `sign_in`: the sign-in that it is given to directly, by `taproof login`.
 
         False, and nothing stored, when the developer has `limit` tokens that have not expired when it is created. Of
         those that have, the `EXPIRED_TOKENS_KEPT` that did so last stay.
@@ -48,8 +78,17 @@ class AccountStorage(Protocol):
     async def list_access_tokens(self, developer_id: str) -> list[AccessToken]:
         """Return a developer's tokens, newest first."""
 
-    async def delete_access_token(self, developer_id: str, token_id: str, *, entry: AuditEntry | None = None) -> bool:
-        """Revoke a token for good; False when this developer has no such token."""
+    async def delete_access_token(
+        self, developer_id: str, token_id: str, *, keep_created: bool = False, describe: DescribeTokens | None = None
+    ) -> list[EndedToken]:
+        """Revoke a token for good, with all tokens that were created with it, and with these in turn.
+
+        With `keep_created` those stay, and count as created with the parent of this one. Console sessions that were
+        opened with a token end with it.
+
+        Returns:
+            What was revoked, the token itself first; nothing when this developer has no such token.
+        """
 
     # ---- invitations
 
@@ -71,7 +110,13 @@ class AccountStorage(Protocol):
         """Revoke an invitation; False when there is none."""
 
     async def accept_invitation(
-        self, code_hash: bytes, developer: Developer, now: int, *, entry: AuditEntry | None = None
+        self,
+        code_hash: bytes,
+        developer: Developer,
+        now: int,
+        *,
+        sign_in: DeveloperSignIn | None = None,
+        entry: AuditEntry | None = None,
     ) -> InvitationOutcome:
         """Take up an invitation: store `developer`, or bind its messenger account to the one who is there already.
 
@@ -85,15 +130,24 @@ class AccountStorage(Protocol):
             code_hash: the SHA-256 of the invitation's code.
             developer: for an invitation with a `developer_id` the one with that id, whose messenger account is bound.
             now: in ms.
+            sign_in: by which the messenger account was confirmed.
             entry: for the audit log.
         """
 
     # ---- the console's sessions
 
     async def create_console_session(
-        self, session: ConsoleSession, token_hash: bytes, *, entry: AuditEntry | None = None
-    ) -> None:
+        self,
+        session: ConsoleSession,
+        token_hash: bytes,
+        *,
+        sign_in: DeveloperSignIn | None = None,
+        entry: AuditEntry | None = None,
+    ) -> bool:
         """Store a console session under the SHA-256 of its cookie.
+
+        False, and nothing stored, when what it was opened with does not open one any more: the access token was revoked
+        or has expired, the developer has another messenger account.
 
         It ends those of the developer that were seen longest ago, so that `CONSOLE_SESSIONS_KEPT` are left.
         """
@@ -120,6 +174,20 @@ class AccountStorage(Protocol):
 
     async def delete_console_sessions(self, developer_id: str, *, entry: AuditEntry | None = None) -> int:
         """End all sessions of a developer; return how many."""
+
+    # ---- the report of a sign-in
+
+    async def read_developer_of_sign_in(self, messenger_id: str, sign_in: str) -> Developer | None:
+        """Return the developer whom this messenger account signs in, or was bound to by this sign-in."""
+
+    async def end_sign_in(self, developer_id: str, sign_in: str, *, describe: DescribeEnded) -> EndedRights:
+        """End everything that came of a sign-in of a developer which was reported before this call, in one transaction.
+
+        All console sessions of the developer end, and all access tokens that came of this sign-in or of a later one,
+        however far removed; of invitations those that came of this one. Nobody who came by one of these invitations can
+        sign in any more, or act with what they created. A messenger account that the sign-in bound is bound no longer.
+        While this runs nothing of the kind is created, so nothing is left. Safe to repeat.
+        """
 
     # ---- the audit log
 

@@ -4,12 +4,29 @@ from typing import Any, Final
 
 import asyncpg
 
-from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation, InvitationOutcome
-from taproof.core.model import PageCursor
+from taproof.core.accounts import (
+    AccessToken,
+    AuditEntry,
+    ConsoleSession,
+    Developer,
+    EndedRights,
+    EndedToken,
+    Invitation,
+    InvitationOutcome,
+)
+from taproof.core.errors import AccessDenied
+from taproof.core.model import DeveloperSignIn, PageCursor
 from taproof.storage import account_sql, postgres_account_sql, postgres_sql
-from taproof.storage.account_protocol import CONSOLE_SESSIONS_KEPT, EXPIRED_TOKENS_KEPT, NO_LIMIT
+from taproof.storage.account_protocol import (
+    CONSOLE_SESSIONS_KEPT,
+    EXPIRED_TOKENS_KEPT,
+    NO_LIMIT,
+    DescribeEnded,
+    DescribeTokens,
+)
 from taproof.storage.postgres_pool import PostgresPool
 from taproof.storage.rows import (
+    access_ended,
     console_session_from,
     console_session_values,
     developer_from,
@@ -17,6 +34,8 @@ from taproof.storage.rows import (
     entry_values,
     invitation_from,
     invitation_values,
+    session_and_developer_from,
+    token_and_developer_from,
     token_from,
     token_values,
 )
@@ -45,9 +64,7 @@ class PostgresAccounts:
 
     async def _change(self, entry: AuditEntry | None, statement: str, *values: Any) -> list[asyncpg.Record]:
         """Do as `_add` with a statement that changes what it finds: text with a NUL finds nothing."""
-        if any(isinstance(value, str) and "\0" in value for value in values):
-            return []
-        return await self._add(entry, statement, *values)
+        return [] if _has_nul(*values) else await self._add(entry, statement, *values)
 
     # ---- developers and access tokens
 
@@ -66,12 +83,19 @@ class PostgresAccounts:
         return [developer_from(row) for row in await self._pool.fetch(account_sql.LIST_DEVELOPERS)]
 
     async def create_access_token(
-        self, token: AccessToken, token_hash: bytes, *, limit: int = NO_LIMIT, entry: AuditEntry | None = None
+        self,
+        token: AccessToken,
+        token_hash: bytes,
+        *,
+        limit: int = NO_LIMIT,
+        sign_in: DeveloperSignIn | None = None,
+        entry: AuditEntry | None = None,
     ) -> bool:
         developer_id, values = token.developer_id, (*token_values(token, token_hash), limit)
 
         async def create(connection: asyncpg.Connection) -> bool:
             await connection.execute(postgres_account_sql.HOLD_DEVELOPER, developer_id)
+            await require_sign_in(connection, sign_in)
             if not await connection.fetch(account_sql.CREATE_ACCESS_TOKEN, *values):
                 return False
             outdated = (developer_id, token.created_at, EXPIRED_TOKENS_KEPT)
@@ -83,16 +107,39 @@ class PostgresAccounts:
 
     async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
         found = await self._pool.fetch(account_sql.READ_ACCESS_TOKEN, token_hash)
-        return token_from(found[0]) if found else None
+        return token_and_developer_from(found[0]) if found else None
 
     async def touch_access_token(self, token_id: str, now: int) -> None:
         await self._pool.find(account_sql.TOUCH_ACCESS_TOKEN, now, token_id)
 
     async def list_access_tokens(self, developer_id: str) -> list[AccessToken]:
-        return [AccessToken(*row) for row in await self._pool.find(account_sql.LIST_ACCESS_TOKENS, developer_id)]
+        return [token_from(row) for row in await self._pool.find(account_sql.LIST_ACCESS_TOKENS, developer_id)]
 
-    async def delete_access_token(self, developer_id: str, token_id: str, *, entry: AuditEntry | None = None) -> bool:
-        return bool(await self._change(entry, account_sql.DELETE_ACCESS_TOKEN, developer_id, token_id))
+    async def delete_access_token(
+        self, developer_id: str, token_id: str, *, keep_created: bool = False, describe: DescribeTokens | None = None
+    ) -> list[EndedToken]:
+        values = (developer_id, token_id)
+
+        async def delete(connection: asyncpg.Connection) -> list[EndedToken]:
+            # Whoever creates a token with one of these waits, and then finds it gone.
+            await connection.execute(postgres_account_sql.HOLD_DEVELOPER, developer_id)
+            found = await connection.fetch(account_sql.READ_ENDED_TOKEN, *values)
+            if not found:
+                return []
+            if keep_created:
+                await connection.execute(account_sql.ADOPT_ACCESS_TOKENS, *values)
+            else:
+                found += await connection.fetch(account_sql.FIND_ACCESS_TOKENS_CREATED, *values)
+            ended = [EndedToken(*row) for row in found]
+            # Before they go: one of them may be the credential that acts.
+            for entry in describe(ended) if describe is not None else ():
+                await add_entry(connection, entry)
+            for each in ended:
+                await connection.execute(account_sql.DELETE_CONSOLE_SESSIONS_OF_TOKEN, developer_id, each.id)
+                await connection.execute(account_sql.DELETE_ACCESS_TOKEN, developer_id, each.id)
+            return ended
+
+        return [] if _has_nul(*values) else await self._pool.transact(delete)
 
     # ---- invitations
 
@@ -120,13 +167,20 @@ class PostgresAccounts:
         return bool(await self._change(entry, account_sql.DELETE_INVITATION, invitation_id))
 
     async def accept_invitation(
-        self, code_hash: bytes, developer: Developer, now: int, *, entry: AuditEntry | None = None
+        self,
+        code_hash: bytes,
+        developer: Developer,
+        now: int,
+        *,
+        sign_in: DeveloperSignIn | None = None,
+        entry: AuditEntry | None = None,
     ) -> InvitationOutcome:
         judged = (developer.email.lower(), developer.messenger_id, code_hash, now)
 
         async def accept(connection: asyncpg.Connection) -> InvitationOutcome:
             # Of those who have one code, the second waits here until the first has committed, and finds nothing.
             await connection.execute(postgres_account_sql.HOLD_DEVELOPERS)
+            await require_sign_in(connection, sign_in)
             if not await connection.fetch(postgres_account_sql.HOLD_INVITATION, code_hash, now):
                 return "gone"
             outcome: InvitationOutcome
@@ -143,6 +197,8 @@ class PostgresAccounts:
                 await connection.execute(account_sql.BIND_IDENTITY, *account, bound_id)
                 if not is_bound:
                     await connection.execute(postgres_account_sql.DELETE_CONSOLE_SESSIONS, bound_id)
+            bound_by = None if sign_in is None else sign_in.id
+            await connection.execute(account_sql.LINK_DEVELOPER, developer.id, invitation_id, bound_by)
             await connection.execute(account_sql.SETTLE_INVITATIONS, invitation_id, developer.id, developer.email)
             await add_entry(connection, entry)
             return outcome
@@ -155,37 +211,97 @@ class PostgresAccounts:
     # ---- the console's sessions
 
     async def create_console_session(
-        self, session: ConsoleSession, token_hash: bytes, *, entry: AuditEntry | None = None
-    ) -> None:
-        async def create(connection: asyncpg.Connection) -> None:
+        self,
+        session: ConsoleSession,
+        token_hash: bytes,
+        *,
+        sign_in: DeveloperSignIn | None = None,
+        entry: AuditEntry | None = None,
+    ) -> bool:
+        values = console_session_values(session, token_hash)
+
+        async def create(connection: asyncpg.Connection) -> bool:
             await connection.execute(postgres_account_sql.HOLD_DEVELOPER, session.developer_id)
-            await connection.execute(account_sql.CREATE_CONSOLE_SESSION, *console_session_values(session, token_hash))
+            await require_sign_in(connection, sign_in)
+            if not await connection.fetch(account_sql.CREATE_CONSOLE_SESSION, *values):
+                return False
             others = (session.developer_id, session.id, CONSOLE_SESSIONS_KEPT - 1)
             await connection.execute(postgres_account_sql.TRIM_CONSOLE_SESSIONS, *others)
             await add_entry(connection, entry)
+            return True
 
-        await self._pool.transact(create)
+        return await self._pool.transact(create)
 
     async def read_console_session(
         self, token_hash: bytes, now: int, idle_since: int
     ) -> tuple[ConsoleSession, Developer] | None:
         found = await self._pool.fetch(account_sql.READ_CONSOLE_SESSION, token_hash, idle_since, now)
-        return console_session_from(found[0]) if found else None
+        return session_and_developer_from(found[0]) if found else None
 
     async def touch_console_session(self, session_id: str, now: int) -> None:
         await self._pool.find(account_sql.TOUCH_CONSOLE_SESSION, now, session_id)
 
     async def list_console_sessions(self, developer_id: str, now: int, idle_since: int) -> list[ConsoleSession]:
         found = await self._pool.find(account_sql.LIST_CONSOLE_SESSIONS, developer_id, idle_since, now)
-        return [ConsoleSession(*row) for row in found]
+        return [console_session_from(row) for row in found]
 
     async def delete_console_session(
         self, developer_id: str, session_id: str, *, entry: AuditEntry | None = None
     ) -> bool:
-        return bool(await self._change(entry, account_sql.DELETE_CONSOLE_SESSION, developer_id, session_id))
+        async def delete(connection: asyncpg.Connection) -> bool:
+            await connection.execute(postgres_account_sql.HOLD_DEVELOPER, developer_id)
+            if not await connection.fetch(account_sql.FIND_CONSOLE_SESSION, developer_id, session_id):
+                return False
+            await add_entry(connection, entry)  # First, since it may be the session that acts.
+            await connection.execute(account_sql.DELETE_CONSOLE_SESSION, developer_id, session_id)
+            return True
+
+        return not _has_nul(developer_id, session_id) and await self._pool.transact(delete)
 
     async def delete_console_sessions(self, developer_id: str, *, entry: AuditEntry | None = None) -> int:
-        return len(await self._change(entry, postgres_account_sql.DELETE_CONSOLE_SESSIONS, developer_id))
+        async def delete(connection: asyncpg.Connection) -> int:
+            await connection.execute(postgres_account_sql.HOLD_DEVELOPER, developer_id)
+            if not await connection.fetch(account_sql.ANY_CONSOLE_SESSION, developer_id):
+                return 0
+            await add_entry(connection, entry)
+            return len(await connection.fetch(postgres_account_sql.DELETE_CONSOLE_SESSIONS, developer_id))
+
+        return 0 if _has_nul(developer_id) else await self._pool.transact(delete)
+
+    # ---- the report of a sign-in
+
+    async def read_developer_of_sign_in(self, messenger_id: str, sign_in: str) -> Developer | None:
+        found = await self._pool.find(account_sql.FIND_DEVELOPER_OF_SIGN_IN, messenger_id, sign_in)
+        return developer_from(found[0]) if found else None
+
+    async def end_sign_in(self, developer_id: str, sign_in: str, *, describe: DescribeEnded) -> EndedRights:
+        values = (developer_id, sign_in)
+
+        async def end(connection: asyncpg.Connection) -> EndedRights:
+            # Nobody invites or takes up an invitation meanwhile; then, of these developers, nobody creates anything.
+            await connection.execute(postgres_account_sql.HOLD_DEVELOPERS)
+            invited = [row[0] for row in await connection.fetch(account_sql.FIND_INVITED_DEVELOPERS, *values)]
+            await connection.execute(postgres_account_sql.HOLD_INVITED, [developer_id, *invited])
+            sessions = await connection.fetch(postgres_account_sql.DELETE_CONSOLE_SESSIONS, developer_id)
+            tokens = await connection.fetch(account_sql.DELETE_ACCESS_TOKENS_OF_SIGN_IN, *values)
+            invitations = await connection.fetch(account_sql.DELETE_INVITATIONS_OF_SIGN_IN, *values)
+            await connection.execute(account_sql.UNBIND_SIGN_IN, *values)
+            for each in invited:
+                await connection.execute(account_sql.SHUT_OUT_DEVELOPER, each)
+                await connection.execute(postgres_account_sql.DELETE_CONSOLE_SESSIONS, each)
+                tokens += await connection.fetch(account_sql.DELETE_ACCESS_TOKENS, each)
+                invitations += await connection.fetch(account_sql.DELETE_INVITATIONS_OF, each)
+            ended = EndedRights(
+                len(sessions),
+                tuple(EndedToken(*row) for row in tokens),
+                tuple(row[0] for row in invitations),
+                tuple(invited),
+            )
+            for entry in describe(ended):
+                await add_entry(connection, entry)
+            return ended
+
+        return await self._pool.transact(end)
 
     async def purge_console_access(self, now: int, idle_since: int, limit: int) -> int:
         found = await self._pool.fetch(postgres_sql.PURGE_CONSOLE_ACCESS, idle_since, now, limit)
@@ -204,6 +320,25 @@ class PostgresAccounts:
 
 
 async def add_entry(connection: asyncpg.Connection, entry: AuditEntry | None) -> None:
-    """Add an entry to the audit log, in the transaction of the change that it tells of."""
-    if entry is not None:
-        await connection.execute(account_sql.ADD_AUDIT_ENTRY, *entry_values(entry))
+    """Add an entry to the audit log, in the transaction of the change that it tells of.
+
+    Raises:
+        InvalidAccessToken, SignedOut: the credential that acts has ended, so the transaction must not be committed.
+    """
+    if entry is not None and not await connection.fetch(postgres_account_sql.ADD_AUDIT_ENTRY, *entry_values(entry)):
+        raise access_ended(entry)
+
+
+async def require_sign_in(connection: asyncpg.Connection, sign_in: DeveloperSignIn | None) -> None:
+    """Refuse what comes of a sign-in that was reported.
+
+    Raises:
+        AccessDenied: it was reported, or is not there any more.
+    """
+    if sign_in is not None and not await connection.fetch(postgres_account_sql.HOLD_SIGN_IN, *sign_in.key):
+        raise AccessDenied
+
+
+def _has_nul(*values: Any) -> bool:
+    """Tell whether a text has a NUL, which PostgreSQL takes in no value: so there is no such row."""
+    return any(isinstance(value, str) and "\0" in value for value in values)

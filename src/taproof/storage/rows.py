@@ -5,6 +5,7 @@ from typing import Any
 
 from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation
 from taproof.core.deliveries import Attempt, Delivery, DeliveryRecord, DeliveryState, Event
+from taproof.core.errors import InvalidAccessToken, SignedOut, TaproofError
 from taproof.core.model import (
     ConsumedSession,
     Identity,
@@ -18,6 +19,7 @@ from taproof.core.model import (
     SessionKey,
     SignInProject,
 )
+from taproof.core.rights import read_scopes, scopes_text
 from taproof.core.session_state import visible_status
 
 Row = Sequence[Any]
@@ -58,12 +60,21 @@ def token_values(token: AccessToken, token_hash: bytes) -> tuple[Any, ...]:
         token_hash,
         token.created_at,
         token.expires_at,
+        scopes_text(token.scopes),
+        token.parent_id,
+        token.sign_in,
     )
 
 
-def token_from(row: Row) -> tuple[AccessToken, Developer]:
+def token_from(row: Row) -> AccessToken:
+    """Return the token that a row of `account_sql.LIST_ACCESS_TOKENS` holds, or begins with."""
+    values = (*row[:7], read_scopes(row[7]), *row[8:10])
+    return AccessToken(*values)
+
+
+def token_and_developer_from(row: Row) -> tuple[AccessToken, Developer]:
     """Return what a row of `account_sql.READ_ACCESS_TOKEN` holds."""
-    return AccessToken(*row[:7]), developer_from(row[7:])
+    return token_from(row), developer_from(row[10:])
 
 
 def invitation_values(invitation: Invitation, code_hash: bytes) -> tuple[Any, ...]:
@@ -78,6 +89,8 @@ def invitation_values(invitation: Invitation, code_hash: bytes) -> tuple[Any, ..
         invitation.invited_by,
         invitation.created_at,
         invitation.expires_at,
+        invitation.inviter_id,
+        invitation.sign_in,
     )
 
 
@@ -99,12 +112,26 @@ def console_session_values(session: ConsoleSession, token_hash: bytes) -> tuple[
         session.address,
         session.user_agent,
         session.messenger_id,
+        scopes_text(session.scopes),
+        session.expires_at,
+        session.sign_in,
     )
 
 
-def console_session_from(row: Row) -> tuple[ConsoleSession, Developer]:
+def console_session_from(row: Row) -> ConsoleSession:
+    """Return the session that a row of `account_sql.LIST_CONSOLE_SESSIONS` holds, or begins with."""
+    values = (*row[:8], read_scopes(row[8]), *row[9:11])
+    return ConsoleSession(*values)
+
+
+def session_and_developer_from(row: Row) -> tuple[ConsoleSession, Developer]:
     """Return what a row of `account_sql.READ_CONSOLE_SESSION` holds."""
-    return ConsoleSession(*row[:8]), developer_from(row[8:])
+    return console_session_from(row), developer_from(row[11:])
+
+
+def access_ended(entry: AuditEntry) -> TaproofError:
+    """Return the error for a change whose acting credential has ended: it is undone."""
+    return SignedOut() if entry.via == "console" else InvalidAccessToken()
 
 
 def entry_values(entry: AuditEntry) -> tuple[Any, ...]:

@@ -5,10 +5,11 @@ from typing import Any
 import apsw
 
 from taproof.core.accounts import AuditEntry
-from taproof.core.errors import StoreUnavailable
+from taproof.core.errors import AccessDenied, StoreUnavailable
+from taproof.core.model import DeveloperSignIn
 from taproof.storage import account_sql
 from taproof.storage.group_commit import GroupCommit, rows
-from taproof.storage.rows import entry_values
+from taproof.storage.rows import access_ended, entry_values
 from taproof.storage.tally import Tally
 
 
@@ -42,6 +43,20 @@ class SqliteAccess:
 
 
 def add_entry(connection: apsw.Connection, entry: AuditEntry | None) -> None:
-    """Add an entry to the audit log, in the transaction of the change that it tells of."""
-    if entry is not None:
-        connection.execute(account_sql.ADD_AUDIT_ENTRY, entry_values(entry))
+    """Add an entry to the audit log, in the transaction of the change that it tells of.
+
+    Raises:
+        InvalidAccessToken, SignedOut: the credential that acts has ended, so the transaction must not be committed.
+    """
+    if entry is not None and not rows(connection, account_sql.ADD_AUDIT_ENTRY, entry_values(entry)):
+        raise access_ended(entry)
+
+
+def require_sign_in(connection: apsw.Connection, sign_in: DeveloperSignIn | None) -> None:
+    """Refuse what comes of a sign-in that was reported.
+
+    Raises:
+        AccessDenied: it was reported, or is not there any more.
+    """
+    if sign_in is not None and not rows(connection, account_sql.SIGN_IN_STANDS, sign_in.key):
+        raise AccessDenied

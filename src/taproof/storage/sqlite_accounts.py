@@ -4,10 +4,25 @@ from typing import Final
 
 import apsw
 
-from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation, InvitationOutcome
-from taproof.core.model import PageCursor
+from taproof.core.accounts import (
+    AccessToken,
+    AuditEntry,
+    ConsoleSession,
+    Developer,
+    EndedRights,
+    EndedToken,
+    Invitation,
+    InvitationOutcome,
+)
+from taproof.core.model import DeveloperSignIn, PageCursor
 from taproof.storage import account_sql, sql
-from taproof.storage.account_protocol import CONSOLE_SESSIONS_KEPT, EXPIRED_TOKENS_KEPT, NO_LIMIT
+from taproof.storage.account_protocol import (
+    CONSOLE_SESSIONS_KEPT,
+    EXPIRED_TOKENS_KEPT,
+    NO_LIMIT,
+    DescribeEnded,
+    DescribeTokens,
+)
 from taproof.storage.group_commit import rows
 from taproof.storage.rows import (
     console_session_from,
@@ -16,10 +31,12 @@ from taproof.storage.rows import (
     developer_values,
     invitation_from,
     invitation_values,
+    session_and_developer_from,
+    token_and_developer_from,
     token_from,
     token_values,
 )
-from taproof.storage.sqlite_access import SqliteAccess, add_entry
+from taproof.storage.sqlite_access import SqliteAccess, add_entry, require_sign_in
 
 _NEWEST: Final = PageCursor(2**62, "")
 
@@ -44,11 +61,18 @@ class SqliteAccounts(SqliteAccess):
         return [developer_from(row) for row in self._read(account_sql.LIST_DEVELOPERS, ())]
 
     async def create_access_token(
-        self, token: AccessToken, token_hash: bytes, *, limit: int = NO_LIMIT, entry: AuditEntry | None = None
+        self,
+        token: AccessToken,
+        token_hash: bytes,
+        *,
+        limit: int = NO_LIMIT,
+        sign_in: DeveloperSignIn | None = None,
+        entry: AuditEntry | None = None,
     ) -> bool:
         outdated = (token.developer_id, token.created_at, EXPIRED_TOKENS_KEPT)
 
         def write(connection: apsw.Connection) -> bool:
+            require_sign_in(connection, sign_in)
             if not rows(connection, account_sql.CREATE_ACCESS_TOKEN, (*token_values(token, token_hash), limit)):
                 return False
             connection.execute(account_sql.ERASE_EXPIRED_TOKENS, outdated)
@@ -59,16 +83,38 @@ class SqliteAccounts(SqliteAccess):
 
     async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
         found = self._read(account_sql.READ_ACCESS_TOKEN, (token_hash,))
-        return token_from(found[0]) if found else None
+        return token_and_developer_from(found[0]) if found else None
 
     async def touch_access_token(self, token_id: str, now: int) -> None:
         await self._write(account_sql.TOUCH_ACCESS_TOKEN, (now, token_id))
 
     async def list_access_tokens(self, developer_id: str) -> list[AccessToken]:
-        return [AccessToken(*row) for row in self._read(account_sql.LIST_ACCESS_TOKENS, (developer_id,))]
+        return [token_from(row) for row in self._read(account_sql.LIST_ACCESS_TOKENS, (developer_id,))]
 
-    async def delete_access_token(self, developer_id: str, token_id: str, *, entry: AuditEntry | None = None) -> bool:
-        return bool(await self._write(account_sql.DELETE_ACCESS_TOKEN, (developer_id, token_id), entry))
+    async def delete_access_token(
+        self, developer_id: str, token_id: str, *, keep_created: bool = False, describe: DescribeTokens | None = None
+    ) -> list[EndedToken]:
+        values = (developer_id, token_id)
+
+        def write(connection: apsw.Connection) -> list[EndedToken]:
+            found = rows(connection, account_sql.READ_ENDED_TOKEN, values)
+            if not found:
+                return []
+            if keep_created:
+                connection.execute(account_sql.ADOPT_ACCESS_TOKENS, values)
+            else:
+                found += rows(connection, account_sql.FIND_ACCESS_TOKENS_CREATED, values)
+            ended = [EndedToken(*row) for row in found]
+            # Before they go: one of them may be the credential that acts.
+            for entry in describe(ended) if describe is not None else ():
+                add_entry(connection, entry)
+            for each in ended:
+                connection.execute(account_sql.DELETE_CONSOLE_SESSIONS_OF_TOKEN, (developer_id, each.id))
+                connection.execute(account_sql.DELETE_ACCESS_TOKEN, (developer_id, each.id))
+            return ended
+
+        found: list[EndedToken] = await self._writer.run(write)
+        return found
 
     # ---- invitations
 
@@ -94,11 +140,18 @@ class SqliteAccounts(SqliteAccess):
         return bool(await self._write(account_sql.DELETE_INVITATION, (invitation_id,), entry))
 
     async def accept_invitation(
-        self, code_hash: bytes, developer: Developer, now: int, *, entry: AuditEntry | None = None
+        self,
+        code_hash: bytes,
+        developer: Developer,
+        now: int,
+        *,
+        sign_in: DeveloperSignIn | None = None,
+        entry: AuditEntry | None = None,
     ) -> InvitationOutcome:
         judged = (developer.email.lower(), developer.messenger_id, code_hash, now)
 
         def write(connection: apsw.Connection) -> InvitationOutcome:
+            require_sign_in(connection, sign_in)
             found = rows(connection, account_sql.JUDGE_INVITATION, judged)
             if not found:
                 return "gone"
@@ -114,6 +167,8 @@ class SqliteAccounts(SqliteAccess):
                 )
                 if not is_bound:
                     connection.execute(account_sql.DELETE_CONSOLE_SESSIONS, (bound_id,))
+            bound_by = None if sign_in is None else sign_in.id
+            connection.execute(account_sql.LINK_DEVELOPER, (developer.id, invitation_id, bound_by))
             connection.execute(account_sql.SETTLE_INVITATIONS, (invitation_id, developer.id, developer.email))
             add_entry(connection, entry)
             return outcome
@@ -127,36 +182,92 @@ class SqliteAccounts(SqliteAccess):
     # ---- the console's sessions
 
     async def create_console_session(
-        self, session: ConsoleSession, token_hash: bytes, *, entry: AuditEntry | None = None
-    ) -> None:
-        def write(connection: apsw.Connection) -> None:
-            rows(connection, account_sql.CREATE_CONSOLE_SESSION, console_session_values(session, token_hash))
+        self,
+        session: ConsoleSession,
+        token_hash: bytes,
+        *,
+        sign_in: DeveloperSignIn | None = None,
+        entry: AuditEntry | None = None,
+    ) -> bool:
+        values = console_session_values(session, token_hash)
+
+        def write(connection: apsw.Connection) -> bool:
+            require_sign_in(connection, sign_in)
+            if not rows(connection, account_sql.CREATE_CONSOLE_SESSION, values):
+                return False
             others = (session.developer_id, session.id, CONSOLE_SESSIONS_KEPT - 1)
             connection.execute(account_sql.TRIM_CONSOLE_SESSIONS, others)
             add_entry(connection, entry)
+            return True
 
-        await self._writer.run(write)
+        return bool(await self._writer.run(write))
 
     async def read_console_session(
         self, token_hash: bytes, now: int, idle_since: int
     ) -> tuple[ConsoleSession, Developer] | None:
         found = self._read(account_sql.READ_CONSOLE_SESSION, (token_hash, idle_since, now))
-        return console_session_from(found[0]) if found else None
+        return session_and_developer_from(found[0]) if found else None
 
     async def touch_console_session(self, session_id: str, now: int) -> None:
         await self._write(account_sql.TOUCH_CONSOLE_SESSION, (now, session_id))
 
     async def list_console_sessions(self, developer_id: str, now: int, idle_since: int) -> list[ConsoleSession]:
         found = self._read(account_sql.LIST_CONSOLE_SESSIONS, (developer_id, idle_since, now))
-        return [ConsoleSession(*row) for row in found]
+        return [console_session_from(row) for row in found]
 
     async def delete_console_session(
         self, developer_id: str, session_id: str, *, entry: AuditEntry | None = None
     ) -> bool:
-        return bool(await self._write(account_sql.DELETE_CONSOLE_SESSION, (developer_id, session_id), entry))
+        def write(connection: apsw.Connection) -> bool:
+            if not rows(connection, account_sql.FIND_CONSOLE_SESSION, (developer_id, session_id)):
+                return False
+            add_entry(connection, entry)  # First, since it may be the session that acts.
+            connection.execute(account_sql.DELETE_CONSOLE_SESSION, (developer_id, session_id))
+            return True
+
+        return bool(await self._writer.run(write))
 
     async def delete_console_sessions(self, developer_id: str, *, entry: AuditEntry | None = None) -> int:
-        return len(await self._write(account_sql.DELETE_CONSOLE_SESSIONS, (developer_id,), entry))
+        def write(connection: apsw.Connection) -> int:
+            if not rows(connection, account_sql.ANY_CONSOLE_SESSION, (developer_id,)):
+                return 0
+            add_entry(connection, entry)
+            return len(rows(connection, account_sql.DELETE_CONSOLE_SESSIONS, (developer_id,)))
+
+        return int(await self._writer.run(write))
+
+    # ---- the report of a sign-in
+
+    async def read_developer_of_sign_in(self, messenger_id: str, sign_in: str) -> Developer | None:
+        found = self._read(account_sql.FIND_DEVELOPER_OF_SIGN_IN, (messenger_id, sign_in))
+        return developer_from(found[0]) if found else None
+
+    async def end_sign_in(self, developer_id: str, sign_in: str, *, describe: DescribeEnded) -> EndedRights:
+        values = (developer_id, sign_in)
+
+        def write(connection: apsw.Connection) -> EndedRights:
+            invited = [row[0] for row in rows(connection, account_sql.FIND_INVITED_DEVELOPERS, values)]
+            sessions = rows(connection, account_sql.DELETE_CONSOLE_SESSIONS, (developer_id,))
+            tokens = rows(connection, account_sql.DELETE_ACCESS_TOKENS_OF_SIGN_IN, values)
+            invitations = rows(connection, account_sql.DELETE_INVITATIONS_OF_SIGN_IN, values)
+            connection.execute(account_sql.UNBIND_SIGN_IN, values)
+            for each in invited:
+                connection.execute(account_sql.SHUT_OUT_DEVELOPER, (each,))
+                connection.execute(account_sql.DELETE_CONSOLE_SESSIONS, (each,))
+                tokens += rows(connection, account_sql.DELETE_ACCESS_TOKENS, (each,))
+                invitations += rows(connection, account_sql.DELETE_INVITATIONS_OF, (each,))
+            ended = EndedRights(
+                len(sessions),
+                tuple(EndedToken(*row) for row in tokens),
+                tuple(row[0] for row in invitations),
+                tuple(invited),
+            )
+            for entry in describe(ended):
+                add_entry(connection, entry)
+            return ended
+
+        ended: EndedRights = await self._writer.run(write)
+        return ended
 
     async def purge_console_access(self, now: int, idle_since: int, limit: int) -> int:
         # A write waits for the disk: it is not begun when there is nothing.

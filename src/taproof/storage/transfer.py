@@ -70,7 +70,7 @@ def _columns(text: str) -> tuple[Column, ...]:
 
 def _column(name: str, text: str) -> Column:
     kind, has_default, default = text.partition("=")
-    value = None if not has_default else int(default) if default else ""
+    value = None if not has_default else int(default) if default.isdigit() else default
     return Column(name, kind.rstrip("?"), kind.endswith("?"), value)  # type: ignore[arg-type]
 
 
@@ -79,15 +79,15 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "marks": _columns("name:text value:bytes"),
     "developers": _columns(
         "id:text email:text email_key:text plan:text created_at:int is_owner:small=0 messenger_id:text? "
-        "messenger_name:text="
+        "messenger_name:text= inviter_id:text? sign_in:text? bound_by:text?"
     ),
     "access_tokens": _columns(
         "id:text developer_id:text name:text preview:text token_hash:bytes created_at:int last_used_at:int? "
-        "expires_at:int?"
+        "expires_at:int? scopes:text=read,write,tokens parent_id:text? sign_in:text?"
     ),
     "invitations": _columns(
         "id:text code_hash:bytes email:text plan:text is_owner:small developer_id:text? invited_by:text created_at:int "
-        "expires_at:int"
+        "expires_at:int inviter_id:text? sign_in:text?"
     ),
     "audit_entries": _columns(
         "id:text developer_id:text created_at:int action:text actor:text via:text via_id:text address:text "

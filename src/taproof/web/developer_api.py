@@ -7,7 +7,7 @@ their descriptions in the API reference.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any, Final, TypeVar, cast
+from typing import Annotated, Any, Final, Literal, TypeVar, cast
 
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
 from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
@@ -86,7 +86,9 @@ async def _actor(request: Request) -> Actor:
 
 
 async def _caller(request: Request) -> Developer:
-    return (await _actor(request)).developer
+    actor = await _actor(request)
+    actor.grant.require("read")
+    return actor.developer
 
 
 def _body(model: type[Model], *, may_be_empty: bool = False) -> Any:
@@ -123,9 +125,9 @@ def _instant(field: str) -> Callable[[Any], Any]:
 
 _INSTANT: Final = WithJsonSchema({"type": "string", "format": "date-time"})
 Caller = Annotated[Developer, Depends(_caller)]
-"""Who reads."""
+"""Who reads; the token needs the scope `read`."""
 Writer = Annotated[Actor, Depends(_actor)]
-"""Who changes something, as the audit log tells of it."""
+"""Who changes something, as the audit log tells of it. The services ask for the scope that a change needs."""
 Limit = Annotated[
     int,
     BeforeValidator(_page_size),
@@ -203,13 +205,13 @@ class DeveloperApi:
             raise
         # Behind a trusted proxy this is the client's address already: see `transport.py`.
         address = request.client.host if request.client else ""
-        request.state.actor = Actor(developer, "access_token", token.id, address)
+        request.state.actor = Actor(developer, "access_token", token.id, address, token.grant)
         response.headers["Cache-Control"] = "no-store"
         response.headers.raw.extend(NO_PAGE)
 
-    async def read_account(self, caller: Caller) -> schemas.OwnAccountAnswer:
+    async def read_account(self, writer: Writer) -> schemas.OwnAccountAnswer:
         """Return the account that the access token belongs to: a way to check that the token is valid."""
-        return showing.own_account(caller, await self._plans.read_usage(caller))
+        return showing.own_account(writer.developer, await self._plans.read_usage(writer.developer))
 
     async def list_projects(self, caller: Caller) -> schemas.ProjectListAnswer:
         """Return all of your projects, oldest first."""
@@ -260,9 +262,12 @@ class DeveloperApi:
         """Replace the secret key and the webhook secret. The old ones stop working at once. Takes no body."""
         return showing.secrets(await self._projects.regenerate_secrets(writer, project_id))
 
-    async def read_webhook_secret(self, caller: Caller, project_id: schemas.ProjectId) -> schemas.RotationAnswer:
-        """Return the webhook secret, which proofs and webhooks are checked with, and during a rotation the next one."""
-        return showing.rotation(await self._projects.read_webhook_secret(caller, project_id))
+    async def read_webhook_secret(self, writer: Writer, project_id: schemas.ProjectId) -> schemas.RotationAnswer:
+        """Return the webhook secret, which proofs and webhooks are checked with, and during a rotation the next one.
+
+        This needs the scope write, since proofs can be made with the secret.
+        """
+        return showing.rotation(await self._projects.read_webhook_secret(writer, project_id))
 
     async def rotate_webhook_secret(
         self,
@@ -283,12 +288,12 @@ class DeveloperApi:
         promoted = await self._projects.promote_webhook_secret(writer, project_id)
         return showing.rotation(Rotation(promoted, None, None))
 
-    async def send_webhook_test(self, caller: Caller, project_id: schemas.ProjectId) -> schemas.DeliveryAnswer:
+    async def send_webhook_test(self, writer: Writer, project_id: schemas.ProjectId) -> schemas.DeliveryAnswer:
         """Send an event of type webhook.test to the webhook URL, once, and return what came of it. Takes no body.
 
         The answer may take 10 seconds, as long as the receiver may; it is 200 whatever the receiver did.
         """
-        return showing.delivery(await self._deliveries.send_test(caller, project_id))
+        return showing.delivery(await self._deliveries.send_test(writer, project_id))
 
     async def list_deliveries(
         self,
@@ -371,13 +376,29 @@ class DeveloperApi:
     async def create_access_token(
         self, writer: Writer, body: Annotated[schemas.CreateAccessToken, _body(schemas.CreateAccessToken)]
     ) -> schemas.CreatedAccessTokenAnswer:
-        """Make another access token for your account. Keep it: it is shown this once."""
-        created = await self._developers.create_access_token(writer, body.name, expires_at=body.expiry())
+        """Create another access token for your account. Keep it: it is shown this once.
+
+        It never has more scopes than the token of this request, and expires no later.
+        """
+        created = await self._developers.create_access_token(
+            writer, body.name, expires_at=body.expiry(), scopes=body.scopes or None
+        )
         return showing.created_access_token(created)
 
-    async def delete_access_token(self, writer: Writer, token_id: schemas.AccessTokenId) -> schemas.DeletedAnswer:
-        """Revoke an access token, at once and for good. It may be the one that this request is made with."""
-        await self._developers.delete_access_token(writer, token_id)
+    async def delete_access_token(
+        self,
+        writer: Writer,
+        token_id: schemas.AccessTokenId,
+        created: Annotated[
+            Literal["revoke", "keep"],
+            Query(description="What becomes of the access tokens that were created with it, and with these in turn."),
+        ] = "revoke",
+    ) -> schemas.DeletedAnswer:
+        """Revoke an access token and, unless you keep them, all tokens created with it, at once and for good.
+
+        It may be the token that this request is made with; for that no scope is needed.
+        """
+        await self._developers.delete_access_token(writer, token_id, keep_created=created == "keep")
         return schemas.DeletedAnswer(deleted=True)
 
     async def list_audit_entries(self, caller: Caller, limit: Limit = 50, cursor: Cursor = None) -> AuditPageAnswer:

@@ -34,11 +34,13 @@ from taproof.core.errors import (
     ExpiredToken,
     HttpsRequired,
     IdentityTaken,
+    InsufficientScope,
     InternalError,
     InvalidAccessToken,
     InvalidRequest,
     InvalidSecretKey,
     InvitationNotFound,
+    MessengerOnly,
     MessengerUnavailable,
     MethodNotAllowed,
     NoRotation,
@@ -54,6 +56,7 @@ from taproof.core.errors import (
     RateLimited,
     RotationUnderWay,
     SessionNotFound,
+    SignedOut,
     SignInNotFound,
     SignInReported,
     StoreUnavailable,
@@ -90,6 +93,9 @@ STATUSES: Final[dict[type[TaproofError], HTTPStatus]] = {
     ExpiredToken: HTTPStatus.BAD_REQUEST,
     InvalidAccessToken: HTTPStatus.UNAUTHORIZED,
     InvalidSecretKey: HTTPStatus.UNAUTHORIZED,
+    SignedOut: HTTPStatus.UNAUTHORIZED,
+    InsufficientScope: HTTPStatus.FORBIDDEN,
+    MessengerOnly: HTTPStatus.FORBIDDEN,
     PublicAccessDisabled: HTTPStatus.UNAUTHORIZED,
     NotFound: HTTPStatus.NOT_FOUND,
     ProjectNotFound: HTTPStatus.NOT_FOUND,
@@ -156,6 +162,7 @@ def error_response(
         *NO_PAGE,
         *STATUS_HEADERS.get(status, ()),
         *retry_after(error),
+        *_missing_scope(error),
         *extra_headers,
     ]
     return status.value, headers, body
@@ -164,6 +171,13 @@ def error_response(
 def retry_after(error: TaproofError) -> RawHeaders:
     """Return the header that tells who called too often when to come back; none for another error."""
     return [(b"retry-after", b"%d" % error.retry_after)] if isinstance(error, RateLimited) else []
+
+
+def _missing_scope(error: TaproofError) -> RawHeaders:
+    """Return the header that names the scope that a call needs (RFC 6750, section 3.1); none for another error."""
+    if not isinstance(error, InsufficientScope):
+        return []
+    return [(b"www-authenticate", b'Bearer error="insufficient_scope", scope="%s"' % error.scope.encode())]
 
 
 def bearer_token(scope: MutableMapping[str, Any]) -> str | None:

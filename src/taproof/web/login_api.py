@@ -122,11 +122,9 @@ class LoginApi:
         client = scope.get("client")
         actor = Actor(developer, "login", address=client[0] if client else "")
         expires_at = self._clock() + TOKEN_DAYS * DAY
-        still_stands = partial(self._console_sign_in.still_stands, device_code, TERMINAL)
         try:
-            created = await self._developers.create_access_token(
-                actor, name, expires_at=expires_at, still_stands=still_stands
-            )
+            sign_in = await self._console_sign_in.source(device_code, TERMINAL)
+            created = await self._developers.create_access_token(actor, name, expires_at=expires_at, sign_in=sign_in)
         except AccessDenied:
             raise AccessDenied(_REPORTED) from None
         return {

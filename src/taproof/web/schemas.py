@@ -14,6 +14,7 @@ from taproof.core.attempt_errors import SENTENCES, ShownError
 from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.model import ProjectChanges, Status, TurnOffReason
 from taproof.core.names import NAME_LIMIT
+from taproof.core.rights import Scope
 from taproof.core.webhook_url import WEBHOOK_URL_LIMIT
 from taproof.service.projects import OVERLAP_LIMIT
 from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN
@@ -134,8 +135,14 @@ class CreateAccessToken(_Request):
     name: Name = Field(description="What the token is for.", examples=["deploy script"])
     expires_at: Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})] = Field(
         default_factory=str,
-        description="From when on the token is no longer valid (RFC 3339, in the future). Left out: never.",
+        description="From when on the token is no longer valid (RFC 3339, in the future). Not later than the token of "
+        "this request expires. Left out: when that one expires, if it does.",
         examples=["2030-01-01T00:00:00Z"],
+    )
+    scopes: Annotated[list[Scope], Field(min_length=1)] = Field(
+        default_factory=list,
+        description="What the token may do. Left out: what the token of this request may do.",
+        examples=[["read", "write"]],
     )
 
     def expiry(self) -> int | None:
@@ -411,6 +418,15 @@ class AccessTokenAnswer(BaseModel):
     created_at: Time
     last_used_at: Time | None = Field(description="To the minute; null when it was never used.")
     expires_at: Time | None = Field(description="null: it is valid until it is revoked.")
+    scopes: list[Scope] = Field(
+        description="read: read everything but secrets. write: change projects, and read their secrets. tokens: create "
+        "and revoke access tokens.",
+        examples=[["read", "write", "tokens"]],
+    )
+    created_with: str | None = Field(
+        description="The access token that it was created with; null if it was created otherwise.",
+        examples=["tok_5Nc8RjXw1ZaQe07UbKyLvT"],
+    )
 
 
 class AccessTokenListAnswer(BaseModel):

@@ -200,6 +200,8 @@ def _access_token_fields(found: AccessToken) -> dict[str, Any]:
         "created_at": iso8601(found.created_at),
         "last_used_at": _time(found.last_used_at),
         "expires_at": _time(found.expires_at),
+        "scopes": list(found.scopes),
+        "created_with": found.parent_id,
     }
 
 

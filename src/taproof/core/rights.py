@@ -1,0 +1,88 @@
+"""What a credential may do, and what the credentials that are created with it may do at most.
+
+Source: contract.md, Rights of developers. Each credential that acts carries a `Grant`; `Grant.derive` is the one place
+where a new grant comes from an existing one. The store checks, in the transaction that stores the new credential, that
+the acting one still exists. `docs/explanation/rights.md` has the table of what creates what, and what ends it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from taproof.core.clock import iso8601
+from taproof.core.errors import InsufficientScope, InvalidRequest
+
+Scope = Literal["read", "write", "tokens"]
+"""What a credential may do: `read` everything but secrets; `write`: change projects and read their secrets; `tokens`:
+create and end credentials."""
+
+SCOPES: Final[tuple[Scope, ...]] = ("read", "write", "tokens")
+"""All scopes, in the order in which they are stored and shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a credential may do, until when, and what it comes from.
+
+    Attributes:
+        scopes: what it may do, in the order of `SCOPES`.
+        expires_at: when it ends by itself, in ms since the epoch; None if it does not.
+        access_token_id: the access token that it is, or that it was created with.
+        sign_in: the id of the session by which a developer signed in with the messenger, and which it comes from; None
+            if it comes from the command line.
+    """
+
+    scopes: tuple[Scope, ...] = SCOPES
+    expires_at: int | None = None
+    access_token_id: str | None = None
+    sign_in: str | None = None
+
+    def require(self, scope: Scope) -> None:
+        """Refuse an action that needs `scope`.
+
+        Raises:
+            InsufficientScope: the credential does not have it.
+        """
+        if scope not in self.scopes:
+            raise InsufficientScope(scope)
+
+    def derive(self, scopes: Iterable[Scope] | None, expires_at: int | None) -> "Grant":
+        """Return the grant of a credential that this one creates.
+
+        Args:
+            scopes: what the new credential may do; None: as much as this one.
+            expires_at: when it ends, in ms since the epoch; None: as late as it can.
+
+        Raises:
+            InvalidRequest: more scopes or a later end than this grant has, or no scope at all.
+        """
+        wanted = self.scopes if scopes is None else tuple(scope for scope in SCOPES if scope in set(scopes))
+        if not wanted:
+            raise InvalidRequest(f"scopes must name at least one of: {', '.join(self.scopes)}.")
+        if excess := [scope for scope in wanted if scope not in self.scopes]:
+            raise InvalidRequest(
+                f"scopes cannot include {', '.join(excess)}: the credential of this request has only "
+                f"{', '.join(self.scopes)}."
+            )
+        if expires_at is None:
+            expires_at = self.expires_at
+        elif self.expires_at is not None and expires_at > self.expires_at:
+            raise InvalidRequest(
+                f"expires_at must not be later than {iso8601(self.expires_at)}, when the credential of this request "
+                "expires."
+            )
+        return Grant(wanted, expires_at, self.access_token_id, self.sign_in)
+
+
+FULL: Final = Grant()
+"""The grant of the operator's command line and of the service itself."""
+
+
+def scopes_text(scopes: Iterable[Scope]) -> str:
+    """Return scopes as they are stored: with a comma between them."""
+    return ",".join(scopes)
+
+
+def read_scopes(text: str) -> tuple[Scope, ...]:
+    """Return the scopes of a stored text."""
+    return tuple(scope for scope in SCOPES if scope in text.split(","))

@@ -1,0 +1,17 @@
+-- What credentials may do, and what they come from.
+
+ALTER TABLE access_tokens ADD COLUMN scopes TEXT NOT NULL DEFAULT 'read,write,tokens';
+ALTER TABLE access_tokens ADD COLUMN parent_id TEXT; -- The access token that it was created with.
+-- The session of the messenger sign-in that it comes from.
+ALTER TABLE access_tokens ADD COLUMN sign_in TEXT;
+ALTER TABLE console_sessions ADD COLUMN scopes TEXT NOT NULL DEFAULT 'read,write,tokens';
+ALTER TABLE console_sessions ADD COLUMN expires_at INTEGER;
+ALTER TABLE console_sessions ADD COLUMN sign_in TEXT;
+ALTER TABLE invitations ADD COLUMN inviter_id TEXT; -- None when the operator made it.
+ALTER TABLE invitations ADD COLUMN sign_in TEXT;
+-- Those of the invitation that a developer came by.
+ALTER TABLE developers ADD COLUMN inviter_id TEXT;
+ALTER TABLE developers ADD COLUMN sign_in TEXT;
+ALTER TABLE developers ADD COLUMN bound_by TEXT; -- The sign-in that bound the messenger account.
+CREATE INDEX developers_by_inviter ON developers (inviter_id) WHERE inviter_id IS NOT NULL;
+CREATE INDEX developers_by_binding ON developers (bound_by) WHERE bound_by IS NOT NULL;
