@@ -286,7 +286,7 @@ def assert_error(response: httpx.Response, status: int, code: str) -> str:
     assert list(body) == ["error"]
     assert isinstance(body["error"], str)
     assert body["error"].endswith((".", "…)", ")"))
-    assert ("www-authenticate" in response.headers) == (status == 401)
+    assert ("www-authenticate" in response.headers) == (status in {401, 403})
     assert ("retry-after" in response.headers) == (status in {429, 503})
     assert ("allow" in response.headers) == (status == 405)
     return body["error"]

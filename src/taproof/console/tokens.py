@@ -12,13 +12,14 @@ from taproof.console.access import SIGN_IN, Access, Visitor
 from taproof.console.forms import Form, read_form
 from taproof.console.rendering import Pages
 from taproof.core.clock import DAY, SECOND, Clock
-from taproof.core.errors import InvalidAccessToken, InvalidRequest, TooManyAccessTokens
+from taproof.core.errors import InvalidRequest, TooManyAccessTokens
+from taproof.core.rights import SCOPES
 from taproof.service.developers import Developers
 
 _TOKENS: Final = "/console/tokens"
 _DAYS: Final[Mapping[str, int | None]] = {"never": None, "7": 7, "30": 30, "90": 90}
 _LIMIT: Final = 3650 * DAY
-_EMPTY: Final = {"name": "", "expiry": "90", "date": ""}
+_EMPTY: Final = {"name": "", "expiry": "90", "date": "", "scope_read": "on", "scope_write": "on", "scope_tokens": ""}
 
 
 class TokenPages:
@@ -51,38 +52,30 @@ class TokenPages:
 
     async def _create(self, request: Request, visitor: Visitor) -> Response:
         form = await read_form(request)
-        notice = "The access token is made."
+        notice = "The access token is created."
         try:
             expires_at = _expiry(form, self._clock())
-            limit = await self._limit(visitor)
+            limit = visitor.session.expires_at
             if limit is not None and (expires_at is None or expires_at > limit):
                 expires_at = limit
                 notice = f"{notice} It expires together with the one that you signed in with."
-            created = await self._developers.create_access_token(visitor.actor, form["name"], expires_at=expires_at)
+            created = await self._developers.create_access_token(
+                visitor.actor,
+                form["name"],
+                expires_at=expires_at,
+                scopes=[scope for scope in SCOPES if form.is_checked(f"scope_{scope}")],
+            )
         except (InvalidRequest, TooManyAccessTokens) as error:
             typed = {name: form[name] for name in _EMPTY}
             return await self._page(request, visitor, typed, error.sentence, 400)
         return self._pages.redirect(request, _TOKENS, notice=notice, secrets=[("Access token", created.plaintext)])
 
-    async def _limit(self, visitor: Visitor) -> int | None:
-        """Return until when (ms) a token of this visitor may be valid at most; None for ever.
-
-        Who came in with an access token that expires does not stay longer by making another one.
-        """
-        own_id = visitor.session.access_token_id
-        if own_id is None:
-            return None
-        tokens = await self._developers.list_access_tokens(visitor.developer.id)
-        own = next((token for token in tokens if token.id == own_id), None)
-        if own is None:  # It was revoked this very moment, and the session has ended with it.
-            raise InvalidAccessToken("The access token that you signed in with was revoked. Sign in again.")
-        return own.expires_at
-
     async def _revoke(self, request: Request, visitor: Visitor) -> Response:
         token_id: str = request.path_params["token_id"]
-        await self._developers.delete_access_token(visitor.actor, token_id)
-        notice = "The access token is revoked."
-        if visitor.session.access_token_id != token_id:
+        keep_created = (await read_form(request))["created"] != "revoke"
+        count = await self._developers.delete_access_token(visitor.actor, token_id, keep_created=keep_created)
+        notice = "The access token is revoked." if count == 1 else f"{count} access tokens are revoked."
+        if await self._access.visitor(request) is not None:
             return self._pages.redirect(request, _TOKENS, notice=notice)
         request.state.visitor = None  # This very session was opened with it, and has ended with it.
         response = self._pages.redirect(request, SIGN_IN, notice=f"{notice} You had signed in with it.")
@@ -92,8 +85,11 @@ class TokenPages:
     async def _page(
         self, request: Request, visitor: Visitor, typed: Mapping[str, str], error: str = "", status: int = 200
     ) -> Response:
+        tokens = await self._developers.list_access_tokens(visitor.developer.id)
         context = {
-            "tokens": await self._developers.list_access_tokens(visitor.developer.id),
+            "tokens": tokens,
+            "names": {token.id: token.name for token in tokens},
+            "parents": {token.parent_id for token in tokens},
             "tomorrow": datetime.fromtimestamp((self._clock() + DAY) // SECOND, UTC).date(),
             "typed": typed,
             "error": error,

@@ -44,8 +44,8 @@ SELECT id, developer_id, name, preview FROM access_tokens WHERE id IN (SELECT id
 ORDER BY created_at, id"""
 """Those that were created with a token, and with these in turn."""
 ADOPT_ACCESS_TOKENS: Final = """
-UPDATE access_tokens SET parent_id = (SELECT p.parent_id FROM access_tokens p WHERE p.id = $2)
-WHERE developer_id = $1 AND parent_id = $2"""
+UPDATE access_tokens SET parent_id = (SELECT p.parent_id FROM access_tokens p WHERE p.id = $1)
+WHERE parent_id = $1 AND developer_id = $2"""
 """The tokens that a token created become those of its own parent."""
 
 # ---- invitations
@@ -80,10 +80,10 @@ FROM invitations i WHERE i.code_hash = $3 AND i.expires_at > $4"""
 """What becomes of taking up an invitation, and whether its developer has this messenger account already."""
 
 LINK_DEVELOPER: Final = """
-UPDATE developers SET bound_by = $3,
+UPDATE developers SET bound_by = $1,
   inviter_id = (SELECT i.inviter_id FROM invitations i WHERE i.id = $2),
   sign_in = (SELECT i.sign_in FROM invitations i WHERE i.id = $2)
-WHERE id = $1"""
+WHERE id = $3"""
 """Notes what a developer comes from, and the sign-in that bound the messenger account."""
 
 # ---- the console's sessions

@@ -127,7 +127,7 @@ class PostgresAccounts:
             if not found:
                 return []
             if keep_created:
-                await connection.execute(account_sql.ADOPT_ACCESS_TOKENS, *values)
+                await connection.execute(account_sql.ADOPT_ACCESS_TOKENS, token_id, developer_id)
             else:
                 found += await connection.fetch(account_sql.FIND_ACCESS_TOKENS_CREATED, *values)
             ended = [EndedToken(*row) for row in found]
@@ -198,7 +198,7 @@ class PostgresAccounts:
                 if not is_bound:
                     await connection.execute(postgres_account_sql.DELETE_CONSOLE_SESSIONS, bound_id)
             bound_by = None if sign_in is None else sign_in.id
-            await connection.execute(account_sql.LINK_DEVELOPER, developer.id, invitation_id, bound_by)
+            await connection.execute(account_sql.LINK_DEVELOPER, bound_by, invitation_id, developer.id)
             await connection.execute(account_sql.SETTLE_INVITATIONS, invitation_id, developer.id, developer.email)
             await add_entry(connection, entry)
             return outcome

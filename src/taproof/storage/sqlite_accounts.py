@@ -101,7 +101,7 @@ class SqliteAccounts(SqliteAccess):
             if not found:
                 return []
             if keep_created:
-                connection.execute(account_sql.ADOPT_ACCESS_TOKENS, values)
+                connection.execute(account_sql.ADOPT_ACCESS_TOKENS, (token_id, developer_id))
             else:
                 found += rows(connection, account_sql.FIND_ACCESS_TOKENS_CREATED, values)
             ended = [EndedToken(*row) for row in found]
@@ -168,7 +168,7 @@ class SqliteAccounts(SqliteAccess):
                 if not is_bound:
                     connection.execute(account_sql.DELETE_CONSOLE_SESSIONS, (bound_id,))
             bound_by = None if sign_in is None else sign_in.id
-            connection.execute(account_sql.LINK_DEVELOPER, (developer.id, invitation_id, bound_by))
+            connection.execute(account_sql.LINK_DEVELOPER, (bound_by, invitation_id, developer.id))
             connection.execute(account_sql.SETTLE_INVITATIONS, (invitation_id, developer.id, developer.email))
             add_entry(connection, entry)
             return outcome

@@ -13,6 +13,7 @@ from taproof.core.errors import (
     DeliveryNotFound,
     ExpiredToken,
     HttpsRequired,
+    InsufficientScope,
     InternalError,
     InvalidAccessToken,
     InvalidRequest,
@@ -57,6 +58,7 @@ _MEANINGS: Final[dict[type[TaproofError], str]] = {
     CodeVerifierMissing: "The session was made with a code_challenge, and there is no code_verifier.",
     HttpsRequired: "The request came over plain HTTP, from another machine.",
     InvalidAccessToken: "The access token is missing, malformed, expired or revoked.",
+    InsufficientScope: "The access token does not have the scope that the call needs; WWW-Authenticate names it.",
     InvalidSecretKey: "The secret key is missing, malformed or replaced.",
     PublicAccessDisabled: "Public access is off for this project.",
     ProjectNotFound: "There is no project with this project_id, or it is not yours.",
@@ -96,6 +98,7 @@ _FAILURES: Final[dict[str, tuple[type[TaproofError], ...]]] = {
         HttpsRequired,
     ),
     "InvalidAccessToken": (InvalidAccessToken,),
+    "InsufficientScope": (InsufficientScope,),
     "InvalidSecretKey": (InvalidSecretKey,),
     "PublicAccessDisabled": (PublicAccessDisabled,),
     "ProjectNotFound": (ProjectNotFound,),
@@ -147,7 +150,13 @@ def _failure(errors: tuple[type[TaproofError], ...]) -> dict[str, Any]:
             "example": errors[0].code,
         }
     }
-    extra = {401: "WWW-Authenticate", 405: "Allow", 429: "Retry-After", 503: "Retry-After"}.get(status)
+    extra = {
+        401: "WWW-Authenticate",
+        403: "WWW-Authenticate",
+        405: "Allow",
+        429: "Retry-After",
+        503: "Retry-After",
+    }.get(status)
     if extra is not None:
         headers[extra] = {"required": True, "schema": {"type": "string"}}
     return {

@@ -1,0 +1,230 @@
+"""A credential has no more rights than the one that creates it, and ends with it (contract.md, Rights of developers)."""
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from tests.databases import DRIVERS
+from tests.sign_ins import stored_sign_in
+
+from taproof.core.accounts import AccessToken, Actor, Developer
+from taproof.core.clock import DAY, HOUR, MINUTE
+from taproof.core.entropy import system_entropy
+from taproof.core.errors import (
+    AccessDenied,
+    InsufficientScope,
+    InvalidAccessToken,
+    InvalidRequest,
+    MessengerOnly,
+    SignedOut,
+)
+from taproof.core.model import Identity
+from taproof.core.rights import SCOPES, Grant
+from taproof.service.console_sessions import ConsoleSessions
+from taproof.service.invitations import Invitations
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Node
+
+pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
+OPERATOR: Final = "command_line"
+
+
+def acting(developer: Developer, token: AccessToken) -> Actor:
+    return Actor(developer, "access_token", token.id, grant=token.grant)
+
+
+@pytest.fixture
+def sessions(node: "Node") -> ConsoleSessions:
+    return ConsoleSessions(node.storage, node.clock, system_entropy)
+
+
+async def test_derived_grants(node: "Node") -> None:
+    """What is left out is as much as the parent has; more is refused, whatever it is; less is given."""
+    assert node is not None
+    now = 1_000
+    parent = Grant(("read", "tokens"), now, "tok_1", "sess_1")
+    assert parent.derive(None, None) == parent
+    assert parent.derive(["read"], now - 1) == Grant(("read",), now - 1, "tok_1", "sess_1")
+    assert parent.derive(["tokens", "read", "read"], None).scopes == ("read", "tokens")
+    refused: list[Any] = [(["write"], None), (SCOPES, None), ([], None), (None, now + 1)]
+    for scopes, until in refused:
+        with pytest.raises(InvalidRequest):
+            parent.derive(scopes, until)
+    assert Grant().derive(None, now).expires_at == now
+
+
+async def test_a_short_lived_token_gives_no_lasting_access(node: "Node", sessions: ConsoleSessions) -> None:
+    """Not by tokens, not by tokens of tokens, not by the console, and not by tokens created there."""
+    ada = await node.developer()
+    until = node.clock.now + MINUTE
+    parent = await node.developers.create_access_token(Actor(ada, OPERATOR), "short", expires_at=until)
+    child = await node.developers.create_access_token(acting(ada, parent.token), "child")
+    grandchild = await node.developers.create_access_token(acting(ada, child.token), "grandchild")
+    cookie = await sessions.open_session(ada, opened_with=child.token, address="", user_agent="")
+    signed_in = await sessions.authenticate(cookie)
+    assert signed_in is not None
+    console = Actor(ada, "console", signed_in.session.id, grant=signed_in.session.grant)
+    in_console = await node.developers.create_access_token(console, "in the console")
+    with pytest.raises(InvalidRequest, match=r"^expires_at "):
+        await node.developers.create_access_token(acting(ada, parent.token), "longer", expires_at=until + 1)
+    assert {each.token.expires_at for each in (child, grandchild, in_console)} == {until}
+    node.clock.now = until
+    for each in (parent, child, grandchild, in_console):
+        with pytest.raises(InvalidAccessToken):
+            await node.developers.authenticate(each.plaintext)
+    assert await sessions.authenticate(cookie) is None
+
+
+async def test_revoking_ends_what_was_created_with_it(node: "Node", sessions: ConsoleSessions) -> None:
+    """Tokens of tokens, and console sessions; the log tells of each. Others' stay."""
+    ada = await node.developer()
+    other = await node.developers.create_access_token(Actor(ada, OPERATOR), "other")
+    parent = await node.developers.create_access_token(Actor(ada, OPERATOR), "parent")
+    child = await node.developers.create_access_token(acting(ada, parent.token), "child")
+    grandchild = await node.developers.create_access_token(acting(ada, child.token), "grandchild")
+    cookie = await sessions.open_session(ada, opened_with=grandchild.token, address="", user_agent="")
+    assert await node.developers.delete_access_token(Actor(ada, OPERATOR), parent.token.id) == 3
+    assert [each.id for each in await node.developers.list_access_tokens(ada.id)] == [other.token.id]
+    assert await sessions.authenticate(cookie) is None
+    log = (await node.audit.list_entries(ada, limit=50, cursor=None)).entries
+    told = {entry.subject: json.loads(entry.details) for entry in log if entry.action == "access_token.revoked"}
+    assert told.keys() == {parent.token.id, child.token.id, grandchild.token.id}
+    assert told[grandchild.token.id]["created_with"] == parent.token.id
+
+
+async def test_children_that_are_kept_belong_to_the_grandparent(node: "Node") -> None:
+    """They live on, and end with the token above the one that was revoked."""
+    ada = await node.developer()
+    first = await node.developers.create_access_token(Actor(ada, OPERATOR), "first")
+    second = await node.developers.create_access_token(acting(ada, first.token), "second")
+    third = await node.developers.create_access_token(acting(ada, second.token), "third")
+    assert await node.developers.delete_access_token(Actor(ada, OPERATOR), second.token.id, keep_created=True) == 1
+    token, _ = await node.developers.authenticate(third.plaintext)
+    assert token.parent_id == first.token.id
+    assert await node.developers.delete_access_token(Actor(ada, OPERATOR), first.token.id) == 2
+    assert await node.developers.list_access_tokens(ada.id) == []
+
+
+async def test_a_credential_that_has_ended_changes_nothing(node: "Node", sessions: ConsoleSessions) -> None:
+    """A request that was recognised before its token was revoked, or its session ended, and acts after that."""
+    ada = await node.developer()
+    project, secrets = await node.project(ada)
+    token = (await node.developers.create_access_token(Actor(ada, OPERATOR), "revoked")).token
+    source = await stored_sign_in(node.storage, node.clock.now)
+    cookie = await sessions.open_session(ada, opened_with=source, address="", user_agent="")
+    signed_in = await sessions.authenticate(cookie)
+    assert signed_in is not None
+    console = Actor(ada, "console", signed_in.session.id, grant=signed_in.session.grant)
+    await node.developers.delete_access_token(Actor(ada, OPERATOR), token.id)
+    await sessions.end_all_sessions(Actor(ada, OPERATOR))
+    ended: list[tuple[Actor, type[Exception]]] = [(acting(ada, token), InvalidAccessToken), (console, SignedOut)]
+    for actor, error in ended:
+        with pytest.raises(error):
+            await node.projects.regenerate_secrets(actor, project.id)
+        with pytest.raises(error):
+            await node.projects.reveal_webhook_secret(actor, project.id)
+        with pytest.raises(error):
+            await node.developers.create_access_token(actor, "more")
+    with pytest.raises(InvalidAccessToken):
+        await sessions.open_session(ada, opened_with=token, address="", user_agent="")
+    assert (await node.projects.authenticate(secrets.secret_key)).id == project.id
+    assert await node.developers.list_access_tokens(ada.id) == []
+    assert await sessions.list_sessions(ada) == []
+
+
+async def test_scopes_hold_in_the_service(node: "Node", sessions: ConsoleSessions) -> None:
+    """Also for a console session that was opened with such a token; nobody widens them."""
+    ada = await node.developer()
+    project, _ = await node.project(ada)
+    reader = (await node.developers.create_access_token(Actor(ada, OPERATOR), "reader", scopes=["read"])).token
+    cookie = await sessions.open_session(ada, opened_with=reader, address="", user_agent="")
+    signed_in = await sessions.authenticate(cookie)
+    assert signed_in is not None
+    assert signed_in.session.scopes == ("read",)
+    for actor in (acting(ada, reader), Actor(ada, "console", signed_in.session.id, grant=signed_in.session.grant)):
+        for call in (
+            node.projects.regenerate_secrets(actor, project.id),
+            node.projects.read_webhook_secret(actor, project.id),
+            node.projects.delete_project(actor, project.id),
+            node.deliveries.send_test(actor, project.id),
+            node.developers.create_access_token(actor, "more", scopes=["read"]),
+        ):
+            with pytest.raises(InsufficientScope):
+                await call
+    # What has few rights may give them up.
+    await sessions.end_session(
+        Actor(ada, "console", signed_in.session.id, grant=signed_in.session.grant), signed_in.session.id
+    )
+    assert await node.developers.delete_access_token(acting(ada, reader), reader.id) == 1
+
+
+async def test_an_access_token_invites_nobody(node: "Node") -> None:
+    """Neither directly nor by a console session that was opened with it."""
+    invitations = Invitations(node.storage, node.clock, system_entropy)
+    made = await invitations.invite_developer(None, "ada@example.com", is_owner=True)
+    ada = await invitations.accept_invitation(made.code, Identity("1001", "Ada", ""), address="")
+    token = (await node.developers.create_access_token(Actor(ada, OPERATOR), "leaked")).token
+    with pytest.raises(MessengerOnly):
+        await invitations.invite_developer(acting(ada, token), "eve@example.com", is_owner=True)
+
+
+async def test_a_report_ends_what_its_invitations_led_to(node: "Node", sessions: ConsoleSessions) -> None:
+    """Invitations that wait, and developers who came by one, or by one of theirs; not those of before."""
+    invitations = Invitations(node.storage, node.clock, system_entropy)
+    made = await invitations.invite_developer(None, "ada@example.com", is_owner=True)
+    ada = await invitations.accept_invitation(made.code, Identity("1001", "Ada", ""), address="")
+    before = await console_of(node, sessions, ada)
+    colleague = await invitations.invite_developer(before, "bob@example.com", is_owner=True)
+    bob = await invitations.accept_invitation(colleague.code, Identity("2002", "Bob", ""), address="")
+    node.clock.now += HOUR
+    stolen = await console_of(node, sessions, ada)
+    waiting = await invitations.invite_developer(stolen, "waiting@example.com")
+    taken = await invitations.invite_developer(stolen, "eve@example.com", is_owner=True)
+    eve = await invitations.accept_invitation(taken.code, Identity("3003", "Eve", ""), address="")
+    eves_token = await node.developers.create_access_token(Actor(eve, OPERATOR), "eve's")
+    eves_console = await console_of(node, sessions, eve)
+    further = await invitations.invite_developer(eves_console, "mallory@example.com", is_owner=True)
+    mallory = await invitations.accept_invitation(further.code, Identity("4004", "Mallory", ""), address="")
+    left = await invitations.invite_developer(await console_of(node, sessions, mallory), "left@example.com")
+    sign_in = stolen.grant.sign_in
+    assert sign_in is not None
+    ended = await node.storage.end_sign_in(ada.id, sign_in, describe=lambda _: [])
+    assert set(ended.developers) == {eve.id, mallory.id}
+    assert set(ended.invitations) == {waiting.invitation.id, left.invitation.id}
+    assert [each.id for each in ended.tokens] == [eves_token.token.id]
+    found = {each.email: each for each in await node.developers.list_developers()}
+    for each in (found["eve@example.com"], found["mallory@example.com"]):
+        assert (each.is_owner, each.messenger_id) == (False, None)
+    assert (found["bob@example.com"], found["ada@example.com"]) == (bob, ada)
+    assert await invitations.list_invitations(ada) == []
+    with pytest.raises(AccessDenied):
+        await console_of(node, sessions, eve)
+    # The operator may let them in again.
+    again = await invitations.invite_again(Actor(eve, OPERATOR), found["eve@example.com"])
+    back = await invitations.accept_invitation(again.code, Identity("3003", "Eve", ""), address="")
+    await node.storage.end_sign_in(ada.id, sign_in, describe=lambda _: [])
+    assert await node.developers.read_developer_by_messenger_id("3003") == back
+
+
+async def test_a_report_unbinds_an_account_that_the_sign_in_bound(node: "Node", sessions: ConsoleSessions) -> None:
+    """Whoever was talked into confirming a stranger's invitation is no developer any more once they report it."""
+    invitations = Invitations(node.storage, node.clock, system_entropy)
+    made = await invitations.invite_developer(None, "eve@example.com")
+    source = await stored_sign_in(node.storage, node.clock.now)
+    eve = await invitations.accept_invitation(made.code, Identity("1001", "Ada", ""), address="", sign_in=source)
+    cookie = await sessions.open_session(eve, opened_with=source, address="", user_agent="")
+    assert await node.storage.read_developer_of_sign_in("9", source.id) == eve
+    await node.storage.end_sign_in(eve.id, source.id, describe=lambda _: [])
+    assert await sessions.authenticate(cookie) is None
+    assert await node.developers.read_developer_by_messenger_id("1001") is None
+    node.clock.now += DAY
+
+
+async def console_of(node: "Node", sessions: ConsoleSessions, developer: Developer) -> Actor:
+    """Sign a developer in with the messenger; return them as one who acts in the console."""
+    source = await stored_sign_in(node.storage, node.clock.now)
+    cookie = await sessions.open_session(developer, opened_with=source, address="", user_agent="")
+    signed_in = await sessions.authenticate(cookie)
+    assert signed_in is not None
+    return Actor(developer, "console", signed_in.session.id, grant=signed_in.session.grant)
