@@ -1,5 +1,6 @@
-"""Sign-ins of developers to the service itself, stored without the pages and the messenger that lead there."""
+"""What developers act with, stored without the pages and the messenger that lead there."""
 
+from taproof.core.accounts import AccessToken, Actor, ConsoleSession, Developer
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import key_hash, new_id, new_session_id, new_session_token, session_key
 from taproof.core.model import SERVICE_DEVELOPER, DeveloperSignIn, NewSession, Project
@@ -28,3 +29,18 @@ async def stored_sign_in(storage: Storage, now: int) -> DeveloperSignIn:
     session = NewSession(key, new_session_id(now, system_entropy), project_id, now, now + SESSION_LIFETIME)
     assert await storage.create_session(session, public=False)
     return DeveloperSignIn(key, session.id)
+
+
+async def by_token(storage: Storage, developer: Developer, now: int) -> Actor:
+    """Return a developer who acts with a new access token, of which the audit log does not tell."""
+    token = AccessToken(new_id("tok", system_entropy), developer.id, "test", "tap_aaaa…zzzz", now)
+    assert await storage.create_access_token(token, key_hash(token.id))
+    return Actor(developer, "access_token", token.id, "203.0.113.7", token.grant)
+
+
+async def by_console(storage: Storage, developer: Developer, now: int) -> Actor:
+    """Return a developer who acts in a new console session, likewise."""
+    session_id = new_id("cses", system_entropy)
+    session = ConsoleSession(session_id, developer.id, now, now, None, "", "Test browser", developer.messenger_id)
+    assert await storage.create_console_session(session, key_hash(session_id))
+    return Actor(developer, "console", session_id, "203.0.113.7", session.grant)

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.databases import DRIVERS
-from tests.service.conftest import acting
+from tests.sign_ins import by_token
 
 from taproof.core.accounts import Actor, AuditEntry, Developer
 from taproof.core.clock import MINUTE, iso8601
 from taproof.core.errors import InvalidRequest, TaproofError
 from taproof.core.model import ProjectChanges
+from taproof.core.rights import SCOPES
 from taproof.service.audit import audit_entry, url_origin
 from taproof.service.paging import write_cursor
 from taproof.service.webhooks import Answer
@@ -29,7 +30,8 @@ NO_PROJECT = "proj_" + "0" * 22
 class Log:
     """Watches a developer's audit log: each step of a test adds one entry, and says which."""
 
-    def __init__(self, node: "Node", developer: Developer) -> None:
+    def __init__(self, node: "Node", developer: Developer, actor: Actor | None = None) -> None:
+        self._actor = actor
         self._node = node
         self._developer = developer
         self._known: set[str] = set()
@@ -46,9 +48,9 @@ class Log:
     async def told(self) -> tuple[str, str, Any]:
         """Return what the new entry says was done; it must say by whom, when and from where."""
         entry = await self.only_new()
-        expected = acting(self._developer)
+        assert self._actor is not None
         assert (entry.actor, entry.via) == (self._developer.email, "access_token")
-        assert (entry.via_id, entry.address) == (expected.via_id, expected.address)
+        assert (entry.via_id, entry.address) == (self._actor.via_id, self._actor.address)
         assert (entry.developer_id, entry.created_at) == (self._developer.id, self._node.clock.now)
         self._node.clock.now += MINUTE
         return entry.action, entry.subject, json.loads(entry.details)
@@ -57,10 +59,11 @@ class Log:
 async def new_log(node: "Node") -> tuple[Actor, Log]:
     """Return a new developer and their log, of which the entry about themselves has been read."""
     developer = await node.developer()
-    log = Log(node, developer)
+    actor = await by_token(node.storage, developer, node.clock.now)
+    log = Log(node, developer, actor)
     assert (await log.only_new()).action == "developer.created"
     node.clock.now += MINUTE
-    return acting(developer), log
+    return actor, log
 
 
 # ---- each change leaves one entry
@@ -89,16 +92,14 @@ async def test_changes_of_secrets_are_told(node: "Node") -> None:
     """That they were changed, and never to what."""
     actor, log = await new_log(node)
     project, _ = await node.project(actor.developer)
-    assert (await log.told())[0] == "project.created"
+    assert (await log.only_new()).action == "project.created"
     await node.projects.rotate_webhook_secret(actor, project.id, 24)
     assert await log.told() == ("webhook_secret.rotated", project.id, {"overlap_hours": 24})
     await node.projects.promote_webhook_secret(actor, project.id)
     assert await log.told() == ("webhook_secret.promoted", project.id, {})
     await node.projects.reveal_webhook_secret(actor, project.id)
     assert await log.told() == ("webhook_secret.revealed", project.id, {})
-    await node.projects.read_webhook_secret(
-        Actor(actor.developer, "command_line"), project.id
-    )  # As an application does at each sign-in.
+    await node.projects.read_webhook_secret(actor, project.id)  # As an application does at each sign-in.
     await node.projects.regenerate_secrets(actor, project.id)
     assert await log.told() == ("project.secrets_regenerated", project.id, {})
 
@@ -110,7 +111,11 @@ async def test_access_tokens_are_told_by_their_preview(node: "Node") -> None:
     for expires_at, shown in ((None, None), (until, iso8601(until))):
         made = (await node.developers.create_access_token(actor, " CI ", expires_at=expires_at)).token
         details = {"name": "CI", "preview": made.preview}
-        assert await log.told() == ("access_token.created", made.id, details | {"expires_at": shown})
+        assert await log.told() == (
+            "access_token.created",
+            made.id,
+            details | {"expires_at": shown, "scopes": list(SCOPES)},
+        )
         await node.developers.delete_access_token(actor, made.id)
         assert await log.told() == ("access_token.revoked", made.id, details)
 
@@ -119,11 +124,11 @@ async def test_a_delivery_that_is_sent_again_is_told(node: "Node") -> None:
     """It may do something in the receiver a second time; what the service sends by itself is not told."""
     actor, log = await new_log(node)
     project, _ = await node.project(actor.developer, webhook_url=URL)
-    assert (await log.told())[0] == "project.created"
+    assert (await log.only_new()).action == "project.created"
     await node.confirmed(project)
     (delivery,) = await node.webhooks.claim_deliveries(10)
     await node.webhooks.finish_attempt(delivery, Answer(1, 200))
-    await node.deliveries.send_test(acting(actor.developer), project.id)
+    await node.deliveries.send_test(actor, project.id)
     await node.deliveries.resend_delivery(actor, delivery.event.id)
     assert await log.told() == ("delivery.resent", delivery.event.id, {})
 
@@ -132,7 +137,7 @@ async def test_a_webhook_that_was_turned_off_is_told_as_the_services_doing(node:
     """Nobody asked for it, so there is no address; of the URL the host is told."""
     actor, log = await new_log(node)
     project, _ = await node.project(actor.developer, webhook_url=URL)
-    assert (await log.told())[0] == "project.created"
+    assert (await log.only_new()).action == "project.created"
     await node.confirmed(project)
     (delivery,) = await node.webhooks.claim_deliveries(10)
     assert await node.webhooks.finish_attempt(delivery, Answer(1, 410)) == "turned_off"
@@ -175,7 +180,7 @@ async def test_what_fails_leaves_no_entry(node: "Node") -> None:
     project, _ = await node.project(actor.developer)
     token = (await node.developers.create_access_token(actor, "CI")).token
     tested, _ = await node.project(actor.developer, webhook_url=URL)
-    event_id = (await node.deliveries.send_test(acting(actor.developer), tested.id)).record.event_id
+    event_id = (await node.deliveries.send_test(actor, tested.id)).record.event_id
     await node.projects.update_project(actor, tested.id, ProjectChanges(webhook_url=""))
     await node.projects.rotate_webhook_secret(actor, tested.id, 24)
     before = [await log.everything(), await strangers.everything()]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.databases import DRIVERS
-from tests.sign_ins import stored_sign_in
+from tests.sign_ins import by_console, stored_sign_in
 
 from taproof.core.accounts import Actor, AuditEntry, Developer
 from taproof.core.clock import DAY
@@ -52,8 +52,8 @@ async def first(invitations: Invitations, email: str = "ada@example.com", identi
     return await invitations.accept_invitation(code, identity, email=email, address=FROM)
 
 
-def console(developer: Developer) -> Actor:
-    return Actor(developer, "console", "cses_of_the_test", FROM)
+async def console(node: "Node", developer: Developer) -> Actor:
+    return await by_console(node.storage, developer, node.clock.now)
 
 
 async def log_of(node: "Node", developer: Developer) -> list[AuditEntry]:
@@ -82,7 +82,7 @@ async def test_the_first_developer_comes_in(node: "Node", invitations: Invitatio
     assert (entry.action, entry.actor, entry.via, entry.address, entry.subject) == (
         "developer.created",
         "ada@example.com",
-        "console",
+        "invitation",
         FROM,
         ada.id,
     )
@@ -144,7 +144,7 @@ async def test_the_first_ones_address_is_checked_and_the_link_kept(
 async def test_an_owner_invites(node: "Node", invitations: Invitations) -> None:
     """The invitation says address, plan and whether it makes an owner; both logs tell of it."""
     ada = await first(invitations)
-    made = await invitations.invite_developer(console(ada), " bob@example.com ", plan="pro")
+    made = await invitations.invite_developer(await console(node, ada), " bob@example.com ", plan="pro")
     assert await invitations.list_invitations(ada) == [made.invitation]
     assert (made.invitation.invited_by, made.invitation.email) == ("ada@example.com", "bob@example.com")
     bob = await invitations.accept_invitation(made.code, BOB, email="ignored@example.com", address=FROM)
@@ -163,14 +163,14 @@ async def test_only_owners_invite_list_and_revoke(node: "Node", invitations: Inv
     ada = await first(invitations)
     made = await invitations.invite_developer(None, "bob@example.com")
     bob = await invitations.accept_invitation(made.code, BOB, address=FROM)
-    other = await invitations.invite_developer(console(ada), "eve@example.com", is_owner=True)
+    other = await invitations.invite_developer(await console(node, ada), "eve@example.com", is_owner=True)
     with pytest.raises(OwnerOnly):
-        await invitations.invite_developer(console(bob), "mallory@example.com")
+        await invitations.invite_developer(await console(node, bob), "mallory@example.com")
     with pytest.raises(OwnerOnly):
         await invitations.list_invitations(bob)
     with pytest.raises(OwnerOnly):
-        await invitations.revoke_invitation(console(bob), other.invitation.id)
-    for actor in (console(ada), replace(console(ada), via="access_token")):
+        await invitations.revoke_invitation(await console(node, bob), other.invitation.id)
+    for actor in (await console(node, ada), replace(await console(node, ada), via="access_token")):
         with pytest.raises(OwnerOnly):
             await invitations.invite_again(actor, bob)
     assert await invitations.list_invitations(ada) == [other.invitation]
@@ -185,23 +185,23 @@ async def test_the_command_line_invites_without_anybodys_log(node: "Node", invit
     assert [entry.action for entry in await log_of(node, ada)] == ["developer.created"]
     bob = await invitations.accept_invitation(made.code, BOB, address=FROM)
     assert bob.is_owner
-    await invitations.invite_developer(console(bob), "eve@example.com")
+    await invitations.invite_developer(await console(node, bob), "eve@example.com")
 
 
 @pytest.mark.parametrize("email", ["ada@example.com", "ADA@example.COM"])
-async def test_who_is_there_is_not_invited(invitations: Invitations, email: str) -> None:
+async def test_who_is_there_is_not_invited(node: "Node", invitations: Invitations, email: str) -> None:
     """An owner in the console cannot make links that sign in as somebody else."""
     ada = await first(invitations)
     with pytest.raises(DeveloperExists):
-        await invitations.invite_developer(console(ada), email)
+        await invitations.invite_developer(await console(node, ada), email)
     with pytest.raises(InvalidRequest, match=r"^email "):
-        await invitations.invite_developer(console(ada), "no address")
+        await invitations.invite_developer(await console(node, ada), "no address")
 
 
 async def test_a_link_works_once(node: "Node", invitations: Invitations) -> None:
     """Also for the very same account."""
     ada = await first(invitations)
-    made = await invitations.invite_developer(console(ada), "bob@example.com")
+    made = await invitations.invite_developer(await console(node, ada), "bob@example.com")
     await invitations.accept_invitation(made.code, BOB, address=FROM)
     for attempt in (invitations.read_invitation(made.code), _accept(invitations, made.code, BOB)):
         with pytest.raises(InvitationNotFound):
@@ -230,13 +230,13 @@ async def test_links_end(node: "Node", invitations: Invitations) -> None:
 async def test_a_revoked_link_is_dead(node: "Node", invitations: Invitations) -> None:
     """On every node, once, and noted in the log of who did it."""
     ada = await first(invitations)
-    made = await invitations.invite_developer(console(ada), "bob@example.com")
-    await invitations.revoke_invitation(console(ada), made.invitation.id)
+    made = await invitations.invite_developer(await console(node, ada), "bob@example.com")
+    await invitations.revoke_invitation(await console(node, ada), made.invitation.id)
     with pytest.raises(InvitationNotFound):
         await invitations.accept_invitation(made.code, BOB, address=FROM)
     for invitation_id in (made.invitation.id, "invite_unknown", "", "\0", "\ud800"):
         with pytest.raises(InvitationNotFound):
-            await invitations.revoke_invitation(console(ada), invitation_id)
+            await invitations.revoke_invitation(await console(node, ada), invitation_id)
     actions = [entry.action for entry in await log_of(node, ada)]
     assert actions == ["developer.created", "developer.invited", "invitation.revoked"]
 
@@ -261,7 +261,7 @@ async def test_codes_are_stored_as_hashes(node: "Node", invitations: Invitations
 async def test_one_account_signs_in_one_developer(node: "Node", invitations: Invitations) -> None:
     """An account, or an address, that is taken is refused, and the invitation stays for another try."""
     ada = await first(invitations)
-    made = await invitations.invite_developer(console(ada), "bob@example.com")
+    made = await invitations.invite_developer(await console(node, ada), "bob@example.com")
     with pytest.raises(IdentityTaken):
         await invitations.accept_invitation(made.code, ADA, address=FROM)
     await node.developers.create_developer("bob@example.com", "free")
@@ -287,7 +287,7 @@ async def test_the_operator_binds_another_account(node: "Node", invitations: Inv
     _, bound, invited = [entry for entry in await log_of(node, ada) if entry.action.startswith("developer.")]
     assert (bound.action, bound.via, json.loads(bound.details)["messenger_id"]) == (
         "developer.identity_bound",
-        "console",
+        "invitation",
         "1002",
     )
     assert (invited.action, invited.actor, invited.via) == ("developer.invited", "command line", "command_line")

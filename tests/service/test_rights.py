@@ -1,4 +1,4 @@
-"""A credential has no more rights than the one that creates it, and ends with it (contract.md, Rights of developers)."""
+"""A credential has no more rights than the one that creates it, and ends with it (contract.md)."""
 
 import json
 from typing import TYPE_CHECKING, Any, Final

@@ -29,6 +29,7 @@ EMAIL_LIMIT: Final = 254
 ACCESS_TOKEN_LIMIT: Final = 100
 """Access tokens of one developer that have not expired; who had more before there was a limit keeps them."""
 _EMAIL: Final = re.compile(r"[!-?A-~]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
+_TOKEN_ID: Final = re.compile(r"tok_[A-Za-z0-9]{1,40}")
 _TOUCH_EVERY: Final = MINUTE
 """How exact a token's last-used time is: one write a minute at most, however busy the token is."""
 
@@ -187,6 +188,8 @@ class Developers:
             InsufficientScope: the acting credential lacks the scope `tokens`, and is not the token itself.
             InvalidAccessToken, SignedOut: the acting credential has ended.
         """
+        if _TOKEN_ID.fullmatch(token_id) is None:
+            raise AccessTokenNotFound
         if token_id != actor.via_id:
             actor.grant.require("tokens")
         now = self._clock()
