@@ -129,7 +129,7 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
             messenger = await _connect_messenger(settings, services, sandbox, stack)
             if messenger is not None:
                 webhook.app, own_webhooks.app = messenger.webhook, messenger.own_webhooks
-            gc.freeze()  # Likewise. A full collection would hold the loop for 80 ms, and it serves already.
+            gc.freeze()  # Likewise. No collection: it would hold the loop for 80 ms, and requests are served already.
             parts = await _choose_parts(settings, services, messenger, stopping)
             if console is not None:
                 parts.finishing.append(console.live.run_until(stopping))
