@@ -23,6 +23,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -94,7 +95,8 @@ class Guard:
             f"One step of the event loop {times} and was blocked for {watched.blocked / 1e6:.0f} ms: {culprit!r}\n",
         ]
         seen = Counter("".join(stack.format()) for stack in watched.stacks)
-        for stack, count in reversed(seen.most_common(_SHOWN_STACKS)):
+        # The one that was seen most often comes last; of several, the latest: a call into C is seen when it returns.
+        for stack, count in sorted(seen.items(), key=itemgetter(1))[-_SHOWN_STACKS:]:
             lines += [f"Seen {count} of {seen.total()} times:\n", stack]
         return "".join(lines)
 
