@@ -62,8 +62,8 @@ class Guard:
         self._watched = _Watched(-1)
         self._thread = 0
 
-    def arm(self, report: Report) -> None:
-        """Report from here on; called in the loop's thread."""
+    def arm(self, report: Report | None) -> None:
+        """Report from here on, or no more; called in the loop's thread."""
         self._began = time.thread_time_ns()
         self._report = report
 
@@ -223,7 +223,7 @@ def main() -> None:
     app: Any = importlib.import_module("taproof.app")
     reports = os.open(sys.argv.pop(1), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     loops: list[GuardedLoop] = []
-    until_listening = app.until_listening
+    until_listening, run_parts = app.until_listening, app._run_parts
 
     def new_event_loop() -> GuardedLoop:
         loops.append(GuardedLoop())
@@ -233,7 +233,11 @@ def main() -> None:
         await until_listening(*arguments)
         loops[-1].guard.arm(lambda text: _write(reports, text))
 
-    app.until_listening = until_guarded
+    async def run_guarded(*arguments: Any) -> None:
+        await run_parts(*arguments)
+        loops[-1].guard.arm(None)  # Everything is answered; the store that closes now holds up nobody.
+
+    app.until_listening, app._run_parts = until_guarded, run_guarded
     uvloop.new_event_loop = new_event_loop
     run()
 
