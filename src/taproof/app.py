@@ -113,6 +113,10 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
             # Second, since that is also where what answers below it would be.
             apps[WEBHOOK_PATH] = BodiesInTime(webhook, BODY_SECONDS)
         server = build_server(settings, services, apps)
+        # Objects made so far live as long as the process: the collector need not look at them again.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 50)  # What a request allocates is freed by counting, not by the collector.
         serving = asyncio.create_task(server.serve())
         try:
             await until_listening(settings, serving)
@@ -125,10 +129,7 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
             messenger = await _connect_messenger(settings, services, sandbox, stack)
             if messenger is not None:
                 webhook.app, own_webhooks.app = messenger.webhook, messenger.own_webhooks
-            # Objects made so far live as long as the process: the collector need not look at them again.
-            gc.collect()
-            gc.freeze()
-            gc.set_threshold(20_000, 20, 50)  # What a request allocates is freed by counting, not by the collector.
+            gc.freeze()  # Likewise. No collection: it would hold the loop for 80 ms, and requests are served already.
             parts = await _choose_parts(settings, services, messenger, stopping)
             if console is not None:
                 parts.finishing.append(console.live.run_until(stopping))

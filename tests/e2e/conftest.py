@@ -23,6 +23,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.loop_guard import guarded, new_reports
 
 TRUST = ssl.create_default_context()
 """For the HTTP clients of tests: each would read all authorities of this machine anew, which takes 40 ms."""
@@ -116,7 +117,7 @@ def launch(directory: Path, *arguments: str, sandbox: bool = True, **environment
     """
     inherited = {name: value for name, value in os.environ.items() if not name.upper().startswith("TAPROOF_")}
     port = free_port()
-    command = [sys.executable, "-m", "taproof", "serve", "--port", str(port)]
+    command = [*guarded(directory / "long_steps"), "serve", "--port", str(port)]
     command += ["--database", f"sqlite:///{directory / 'taproof.db'}", *(["--sandbox"] if sandbox else []), *arguments]
     with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as err:
         process = subprocess.Popen(command, cwd=directory, env=inherited | environment, stdout=out, stderr=err)
@@ -155,6 +156,14 @@ def pytest_runtest_makereport() -> Iterator[None]:
     if report.failed:
         for service in _running:
             report.sections.append((f"log of the service on port {service.port}", service.log()[-_SHOWN_LOG:]))
+
+
+@pytest.fixture(autouse=True)
+def loop_is_never_held() -> Iterator[None]:
+    """Fail a test during which a service that `launch` started held its event loop for more than 50 ms."""
+    yield
+    if reports := new_reports():
+        pytest.fail(reports, pytrace=False)
 
 
 @pytest.fixture(scope="session")

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.e2e.conftest import Service, StartService, launch
+from tests.e2e.conftest import Service, StartService, launch, loop_is_never_held
 from tests.faults.place import Place, make_place
 from tests.postgres_server import fresh_database
 
 Figure = Callable[[str, object], None]
+__all__ = ["loop_is_never_held"]  # A fixture, for every test of this folder.
 
 
 def is_soak(config: pytest.Config) -> bool:

@@ -1,0 +1,189 @@
+"""The guard of the event loop reports what holds it, with the culprit's stack, and nothing that other processes do."""
+
+import asyncio
+import multiprocessing
+import os
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+from tests.loop_guard import LIMIT, TICK, GuardedLoop
+
+Work = Callable[[], Awaitable[None]]
+
+
+def reports_of(work: Work) -> list[str]:
+    """Run something on a guarded loop, and return what was reported."""
+    reports: list[str] = []
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, GuardedLoop)
+        loop.guard.arm(reports.append)
+        await asyncio.sleep(0)
+        await work()
+
+    with asyncio.Runner(loop_factory=GuardedLoop) as runner:
+        runner.run(run())
+    return reports
+
+
+def compute(milliseconds: float) -> None:
+    """Use so much of the processor, however long that takes."""
+    end = time.thread_time() + milliseconds / 1e3
+    while time.thread_time() < end:
+        pass
+
+
+def read(pipe: int) -> None:
+    """Wait for somebody to write."""
+    os.read(pipe, 1)
+
+
+class Protocol(asyncio.Protocol):
+    """What a transport calls, which is no callback of the loop; it takes so long over each call."""
+
+    def __init__(self, milliseconds: float) -> None:
+        self.milliseconds = milliseconds
+        self.calls = 0
+
+    def data_received(self, _data: bytes) -> None:
+        self.calls += 1
+        compute(self.milliseconds)
+
+
+async def receive(protocol: Protocol, times: int) -> None:
+    """Let a transport call a protocol so often."""
+    reader, writer = os.pipe()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(reader, "rb"))
+    for call in range(times):
+        os.write(writer, b"x")
+        while protocol.calls == call:  # noqa: ASYNC110 — a callback after each call is what this makes.
+            await asyncio.sleep(0)
+    os.close(writer)
+    transport.close()
+
+
+def test_a_busy_step() -> None:
+    """60 ms of the processor in one step: the report names the function."""
+
+    async def work() -> None:
+        compute(60)
+
+    (report,) = reports_of(work)
+    assert "in work\n" in report
+    assert report.rstrip().partition("in compute\n")[1]
+
+
+def test_a_timer() -> None:
+    """A callback that is called later is a step like any other."""
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        loop.call_later(0, compute, 60)
+        loop.call_at(loop.time(), compute, 60)
+        loop.call_later(0.01, done.set_result, None)
+        await done
+
+    assert [report.count("in compute\n") > 0 for report in reports_of(work)] == [True, True]
+
+
+def test_a_call_into_c() -> None:
+    """A function in C that keeps the interpreter to itself is seen by the line that calls it, once it returns."""
+
+    async def work() -> None:
+        before = time.thread_time_ns()
+        while time.thread_time_ns() - before <= LIMIT:
+            sorted(range(1 << 20, 0, -1), key=float)
+
+    (report,) = reports_of(work)
+    assert "sorted(" in report
+
+
+def test_a_protocol() -> None:
+    """What a transport calls between two callbacks is a step."""
+
+    async def work() -> None:
+        await receive(Protocol(60), 1)
+
+    (report,) = reports_of(work)
+    assert "a transport" in report
+    assert "in data_received\n" in report
+
+
+def test_a_blocking_call() -> None:
+    """A call that waits, and uses nothing of the processor, until the guard has looked at it long enough."""
+    reader, writer = os.pipe()
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+
+        def release() -> None:
+            assert isinstance(loop, GuardedLoop)
+            while loop.guard._watched.blocked <= LIMIT:
+                time.sleep(TICK / 1e9)
+            os.write(writer, b"x")
+
+        releasing = threading.Thread(target=release)
+        releasing.start()
+        read(reader)
+        releasing.join()
+
+    (report,) = reports_of(work)
+    os.close(reader)
+    os.close(writer)
+    assert "in read\n" in report
+
+
+def test_an_idle_loop() -> None:
+    """Waiting for something to do is no step."""
+
+    async def work() -> None:
+        await asyncio.sleep(0.3)
+
+    assert reports_of(work) == []
+
+
+def test_many_short_steps() -> None:
+    """A loop that is busy all the time, and looks up often enough."""
+
+    async def work() -> None:
+        for _ in range(100):
+            compute(2)
+            await asyncio.sleep(0)
+        await asyncio.gather(*(asyncio.to_thread(time.sleep, 0.002) for _ in range(50)))
+        await receive(Protocol(2), 100)
+
+    assert reports_of(work) == []
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+@pytest.fixture
+def starved() -> Iterator[None]:
+    """Two other processes want each processor of this machine."""
+    context = multiprocessing.get_context("spawn")
+    neighbours = [context.Process(target=spin, daemon=True) for _ in range(2 * (os.cpu_count() or 1))]
+    for each in neighbours:
+        each.start()
+    yield
+    for each in neighbours:
+        each.kill()
+        each.join()
+        each.close()
+
+
+def test_a_starved_machine(starved: None) -> None:
+    """Steps of 20 ms that take much longer on a machine whose processors others use are not reported."""
+
+    async def work() -> None:
+        for _ in range(50):
+            compute(20)
+            await asyncio.sleep(0.002)
+
+    assert reports_of(work) == []
