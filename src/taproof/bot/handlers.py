@@ -31,6 +31,7 @@ from taproof.bot.prompts import (
     wrong_contact_reply,
 )
 from taproof.bot.reply_limits import ReplyLimits
+from taproof.bot.signed_buttons import ButtonSigner, carries_button
 from taproof.bot.texts import Texts, texts_for
 from taproof.core.clock import Clock
 from taproof.core.model import Identity
@@ -60,17 +61,18 @@ _log = structlog.get_logger(__name__)
 
 
 def build_dispatcher(
-    signin: SignIn, clock: Clock, acts: Acts | None = None, limits: ReplyLimits | None = None
+    signin: SignIn, signer: ButtonSigner, clock: Clock, acts: Acts | None = None, limits: ReplyLimits | None = None
 ) -> Dispatcher:
     """Return the dispatcher that answers messages and taps. Whatever is not registered here is ignored.
 
     Args:
         signin: shows and decides sessions.
+        signer: signs buttons, and knows them again.
         clock: returns the time in ms.
         acts: what users can do besides.
         limits: how often one user is written to.
     """
-    conversation = Conversation(signin, clock, acts or Acts(), limits or ReplyLimits(clock))
+    conversation = Conversation(signin, signer, clock, acts or Acts(), limits or ReplyLimits(clock))
     dispatcher = Dispatcher(disable_fsm=True)
     dispatcher.message.register(conversation.on_message)
     dispatcher.callback_query.register(conversation.on_tap)
@@ -85,8 +87,9 @@ class Conversation:
     decision just made. Any other reply that meets the limit is left out.
     """
 
-    def __init__(self, signin: SignIn, clock: Clock, acts: Acts, limits: ReplyLimits) -> None:
+    def __init__(self, signin: SignIn, signer: ButtonSigner, clock: Clock, acts: Acts, limits: ReplyLimits) -> None:
         self._signin = signin
+        self._signer = signer
         self._clock = clock
         self._acts = acts
         self._limits = limits
@@ -105,7 +108,7 @@ class Conversation:
             return
         if not _is_own_chat(message, user):
             return
-        chat = Chat(bot, bot_id, user, hurry)
+        chat = Chat(bot, bot_id, user, hurry, self._signer)
         act = self._acts.commands.get(command or "")
         if command == "start" and payload:
             await self._open(chat, texts, payload)
@@ -121,15 +124,21 @@ class Conversation:
         if user.is_bot:
             return
         texts = texts_for(user.language_code)
-        found = _TAP.fullmatch(query.data or "")
         prompt = query.message
-        if found is None or prompt is None:
-            await answer_tap(bot, query.id, texts.unknown)
-            return
-        if not _is_own_chat(prompt, user):
+        if prompt is not None and not _is_own_chat(prompt, user):
             await answer_tap(bot, query.id, texts.foreign, alert=True)
             return
-        tap = Tap(bot, bot_id, user, hurry, query.id, prompt.message_id)
+        button = self._signer.open(bot.id, query)
+        found = None if button is None else _TAP.fullmatch(button)
+        if prompt is None or found is None:
+            if carries_button(query):
+                _log.info("bot_tap_refused")
+                await answer_tap(bot, query.id, texts.stale_button, alert=True)
+            else:
+                # The second of two quick taps: the first one's outcome stands in the message by now.
+                await answer_tap(bot, query.id, texts.control.gone)
+            return
+        tap = Tap(bot, bot_id, user, hurry, self._signer, query.id, prompt.message_id)
         act = self._acts.taps.get(found[1])
         if act is not None:
             await act(tap, found[2])
