@@ -65,7 +65,8 @@ class Scene:
         return [*(f"{act}:{token}" for act in "cxwr"), *numbers, f"rs:{write_key(key)}"]
 
     def contact(self, user: int, owner: int, **more: Any) -> dict[str, Any]:
-        contact = {"phone_number": "4915123456789", "first_name": "Ada", "user_id": owner}
+        names = {"first_name": "Ada", "last_name": "Love"}
+        contact = {"phone_number": "4915123456789", **names, "user_id": owner}
         return self.phone.message(None, user, contact=contact, **more)
 
     def made_up(self) -> Iterator[dict[str, Any]]:

@@ -5,6 +5,7 @@ It decides nothing: `service/decisions.py` does, and is safe to repeat, so an up
 
 import asyncio
 import dataclasses
+import functools
 import re
 from typing import Final
 
@@ -31,7 +32,7 @@ from taproof.bot.prompts import (
     wrong_contact_reply,
 )
 from taproof.bot.reply_limits import ReplyLimits
-from taproof.bot.signed_buttons import ButtonSigner, carries_button
+from taproof.bot.signed_buttons import ButtonSigner, carries_button, shows
 from taproof.bot.texts import Texts, texts_for
 from taproof.core.clock import Clock
 from taproof.core.model import Identity
@@ -191,13 +192,14 @@ class Conversation:
             is_own = contact is not None and message.forward_origin is None and message.via_bot is None
             owner = str(contact.user_id) if contact is not None and is_own and contact.user_id else None
             number = contact.phone_number if contact is not None else ""
-            seen = await self._signin.give_phone(_identity(chat), owner, number, chat.bot_id)
+            answers = functools.partial(_answers_request, chat, texts, message)
+            seen = await self._signin.give_phone(_identity(chat), owner, number, chat.bot_id, answers=answers)
         if seen.changed:
             _log_seen("sign_in_decided", seen)
         elif contact is not None and not self._limits.spend_reply(chat.user.id):
             return
         if seen.outcome == "phone":
-            await chat.send(wrong_contact_reply(texts))
+            await chat.send(wrong_contact_reply(texts, seen))
         elif contact is None:
             await chat.send(Reply(f"{texts.help}\n\n{commands_help(texts.control)}"))
         elif seen.outcome == "unknown":
@@ -257,6 +259,24 @@ def _parse_command(message: Message) -> tuple[str | None, str | None, str]:
         return None, None, ""
     found = _COMMAND.fullmatch((message.text or "").strip())
     return (found[1].lower(), found[2], (found[3] or "").strip()) if found else (None, None, "")
+
+
+def _answers_request(chat: Chat, texts: Texts, message: Message, seen: SeenSession) -> bool:
+    """Tell whether a contact comes from the button that asks for it for this session, as far as that can be seen.
+
+    Telegram's apps for Android and the desktop send it as a reply to the message that brought the button. Those for
+    iOS, macOS and the web send no reply. A forward that hides its sender looks like theirs, but holds the name under
+    which somebody has saved the user; the button sends the account's own.
+    """
+    contact, asked = message.contact, message.reply_to_message
+    if contact is None or message.external_reply is not None or message.reply_to_story is not None:
+        return False
+    if asked is None:
+        own = (chat.user.first_name, chat.user.last_name or "")
+        return (contact.first_name.strip(), (contact.last_name or "").strip()) == tuple(map(str.strip, own))
+    is_from_bot = asked.from_user is not None and asked.from_user.id == chat.bot.id
+    asking = (phone_keyboard(texts, seen), wrong_contact_reply(texts, seen))
+    return is_from_bot and any(shows(asked, each.text) for each in asking)
 
 
 async def _is_me(bot: Bot, mention: str) -> bool:

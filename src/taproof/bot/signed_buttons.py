@@ -66,7 +66,7 @@ class ButtonSigner:
             edited: whether the message is edited to this, rather than sent.
         """
         rows = [[(each.text, each.callback_data or "") for each in row] for row in buttons.inline_keyboard]
-        covered = _covered(bot_id, user_id, unescape(_TAGS.sub("", text)), rows, edited=edited)
+        covered = _covered(bot_id, user_id, _plain(text), rows, edited=edited)
         tag = _tag(self._keys()[0], covered).decode()
         return InlineKeyboardMarkup(
             inline_keyboard=[
@@ -96,6 +96,11 @@ class ButtonSigner:
         return None
 
 
+def shows(message: Message, text: str) -> bool:
+    """Tell whether a message shows the text of a reply, which is HTML."""
+    return message.text is not None and _normal(message.text) == _normal(_plain(text))
+
+
 def carries_button(query: CallbackQuery) -> bool:
     """Tell whether the message, as it is now, has the button that was tapped; an app may show an older state of it."""
     message = query.message
@@ -114,7 +119,7 @@ def _is_plain(message: Message) -> bool:
     return (
         all(entity.type in _SHOWN_AS_TYPED for entity in message.entities or [])
         and not any(button.style or button.icon_custom_emoji_id for row in _keyboard(message) for button in row)
-        and (preview is None or bool(preview.is_disabled))
+        and (preview is None or preview.is_disabled is True)
         and message.reply_to_message is None
         and message.external_reply is None
     )
@@ -124,6 +129,11 @@ def _covered(bot_id: int, user_id: int, text: str, rows: Sequence[Sequence[tuple
     """Return what a tag covers, as JSON: no two different messages give the same."""
     shown = [[(_normal(label), data) for label, data in row] for row in rows]
     return json.dumps([bot_id, user_id, edited, _normal(text), shown]).encode()
+
+
+def _plain(text: str) -> str:
+    """Return the text of a message that is sent as HTML."""
+    return unescape(_TAGS.sub("", text))
 
 
 def _normal(text: str) -> str:
