@@ -120,6 +120,7 @@ def test_phone_number(number: str, client: httpx.Client, project: "OwnProject", 
         ("send", {"text": number}),
         ("share", {"contact": int(other.messenger_id)}),
         ("share", {"contact": "own", "forwarded_from": int(other.messenger_id)}),
+        ("share", {"contact": saved | {"phone_number": number}}),
         ("share", {"contact": saved, "forwarded_from": int(other.messenger_id), "hide_sender": True}),
         ("share", {"contact": {"phone_number": "+33612345678", "first_name": "Ada"}}),
     ):
