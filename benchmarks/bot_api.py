@@ -58,8 +58,9 @@ class Phones:
 
     async def confirm(self, chat: Chat, prompt: Message, token: str) -> None:
         """Tap Confirm; return once the bot has answered the tap and put the outcome in the prompt's place."""
-        data = f"c:{token}"
-        if not any(button.get("callback_data") == data for row in prompt.keyboard for button in row):
+        buttons = (button.get("callback_data", "") for row in prompt.keyboard for button in row)
+        data = next((each for each in buttons if each.startswith(f"c:{token}")), None)
+        if data is None:
             fail("The bot's prompt has no button that confirms this session.")
         tap = self._messenger.tap(chat, prompt, data)
         await chat.wait_until(lambda: tap.is_answered and not prompt.keyboard, _REPLY_SECONDS)

@@ -30,6 +30,7 @@ from taproof.bot.own_bots import PACE_SECONDS, OwnBots
 from taproof.bot.own_webhooks import OwnWebhooks, keep_webhook
 from taproof.bot.polling import LongPolling
 from taproof.bot.reply_limits import ReplyLimits
+from taproof.bot.signed_buttons import PURPOSE, ButtonSigner
 from taproof.bot.updates import UpdateIntake
 from taproof.bot.user_control import user_control_acts
 from taproof.bot.webhook import WebhookEndpoint, register_webhook
@@ -139,7 +140,8 @@ def connect_messenger(
     acts = user_control_acts(UserControl(storage, signin, system_clock))
     # Whoever tries something out signs in over and over, always as the same few pretend users.
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
-    dispatcher = build_dispatcher(signin, system_clock, acts, limits)
+    signer = ButtonSigner(functools.partial(sealer.derive_all, PURPOSE))
+    dispatcher = build_dispatcher(signin, signer, system_clock, acts, limits)
     intake = UpdateIntake(bot, dispatcher, storage, system_clock)
     secrets = functools.partial(sealer.derive_all, f"telegram webhook secret {bot.id}")
 

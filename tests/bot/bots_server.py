@@ -11,10 +11,19 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from aiogram.types import InlineKeyboardButton, InlineKeyboardMarkup
 from aiohttp import web
+
+from taproof.bot.signed_buttons import ButtonSigner
 
 Fault = Callable[[], tuple[int, str]]
 """Returns the status and the description that a call is refused with."""
+
+
+def tagged(signer: ButtonSigner, bot_id: int, user_id: int, data: str) -> str:
+    """Return the data of a button as the service signs it, for a message "Sign in?" whose one button is "Tap"."""
+    buttons = InlineKeyboardMarkup(inline_keyboard=[[InlineKeyboardButton(text="Tap", callback_data=data)]])
+    return signer.sign(bot_id, user_id, "Sign in?", buttons, edited=False).inline_keyboard[0][0].callback_data or ""
 
 
 @dataclass(eq=False)
@@ -83,10 +92,11 @@ class BotsServer:
         return {"update_id": next(self._update_ids), "message": content}
 
     def tap(self, data: str, user_id: int = 11) -> dict[str, Any]:
-        """Return an update: a tap on a button of a message of the bot's."""
+        """Return an update: a tap on a button with this very `data`, of a message of the bot's."""
         user = {"id": user_id, "is_bot": False, "first_name": "Ada"}
         chat = {"id": user_id, "first_name": "Ada", "type": "private"}
-        prompt = {"message_id": 501, "chat": chat, "date": 1795214643, "text": "Sign in?"}
+        keyboard = {"inline_keyboard": [[{"text": "Tap", "callback_data": data}]]}
+        prompt = {"message_id": 501, "chat": chat, "date": 1795214643, "text": "Sign in?", "reply_markup": keyboard}
         update_id = next(self._update_ids)
         query = {"id": str(update_id), "from": user, "chat_instance": "-8", "message": prompt, "data": data}
         return {"update_id": update_id, "callback_query": query}

@@ -5,6 +5,7 @@ with this project's own stand-in.
 """
 
 import asyncio
+import functools
 import hashlib
 import json
 from collections.abc import AsyncIterator, Callable
@@ -16,10 +17,12 @@ import pytest
 from aiogram import Bot
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from tests.bot.bots_server import tagged
 from tests.bot.phone_asking import OPTIONAL, REQUIRED, Asking
 
 from taproof.bot.connection import create_bot
 from taproof.bot.handlers import build_dispatcher
+from taproof.bot.signed_buttons import PURPOSE, TAG_LENGTH, ButtonSigner
 from taproof.bot.updates import UpdateIntake
 from taproof.bot.user_control import user_control_acts
 from taproof.core.accounts import Developer
@@ -31,6 +34,7 @@ from taproof.service.signin import SignIn
 from taproof.service.user_control import UserControl
 from taproof.storage.sqlite import SqliteStorage
 
+BOT_ID = 7000000001
 TOKEN = "7000000001:AAtestTESTtestTESTtestTESTtestTESTtest"
 PROJECT_ID = "proj_0000000000000000000001"
 ACME = "<code>\u2068Acme &amp; Söhne &lt;shop&gt;\u2069</code>"
@@ -127,6 +131,11 @@ class ScriptedApi:
         return True
 
 
+def untagged(buttons: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return buttons as they were sent, without the tags at the end of their data."""
+    return [{**button, "callback_data": button["callback_data"][:-TAG_LENGTH]} for button in buttons]
+
+
 def _answer(status: int, body: dict[str, Any]) -> web.Response:
     return web.Response(status=status, text=json.dumps(body), content_type="application/json")
 
@@ -138,9 +147,10 @@ def _value(text: str) -> Any:
 class Phone:
     """Builds updates as the Bot API documents them, and reaches into the store to see what they did."""
 
-    def __init__(self, signin: SignIn, storage: SqliteStorage) -> None:
+    def __init__(self, signin: SignIn, storage: SqliteStorage, signer: ButtonSigner) -> None:
         self.signin = signin
         self.storage = storage
+        self.signer = signer
         self._update_id = 900_000_000
 
     async def create_session(self) -> str:
@@ -172,6 +182,12 @@ class Phone:
         return self.update(message=content)
 
     def tap(self, data: str | None, user_id: int = 11, /, **more: Any) -> dict[str, Any]:
+        """Return a tap on a button with `data` of a message that the service has signed."""
+        return self.tap_as_is(None if data is None else tagged(self.signer, BOT_ID, user_id, data), user_id, **more)
+
+    def tap_as_is(self, data: str | None, user_id: int = 11, /, **more: Any) -> dict[str, Any]:
+        """Return a tap on a button with this very `data`."""
+        keyboard = [] if data is None else [[{"text": "Tap", "callback_data": data}]]
         query: dict[str, Any] = {
             "id": "4382bfdwdsb323b2d9",
             "from": self.user(user_id),
@@ -182,6 +198,7 @@ class Phone:
                 "chat": {"id": user_id, "first_name": "Ada", "type": "private"},
                 "date": 1795214643,
                 "text": "Sign in?",
+                "reply_markup": {"inline_keyboard": keyboard},
             },
             **({} if data is None else {"data": data}),
             **more,
@@ -233,6 +250,11 @@ def sealer() -> Sealer:
 
 
 @pytest.fixture
+def signer(sealer: Sealer) -> ButtonSigner:
+    return ButtonSigner(functools.partial(sealer.derive_all, PURPOSE))
+
+
+@pytest.fixture
 def signin(storage: SqliteStorage, clock: HandClock, sealer: Sealer) -> SignIn:
     return SignIn(storage, sealer, lambda: "https://t.me/Sign_In_Bot", clock, system_entropy)
 
@@ -257,14 +279,14 @@ async def bot(api: ScriptedApi) -> AsyncIterator[Bot]:
 
 
 @pytest.fixture
-def intake(bot: Bot, signin: SignIn, storage: SqliteStorage, clock: HandClock) -> UpdateIntake:
+def intake(bot: Bot, signin: SignIn, signer: ButtonSigner, storage: SqliteStorage, clock: HandClock) -> UpdateIntake:
     acts = user_control_acts(UserControl(storage, signin, clock))
-    return UpdateIntake(bot, build_dispatcher(signin, clock, acts), storage, clock)
+    return UpdateIntake(bot, build_dispatcher(signin, signer, clock, acts), storage, clock)
 
 
 @pytest.fixture
-def phone(signin: SignIn, storage: SqliteStorage) -> Phone:
-    return Phone(signin, storage)
+def phone(signin: SignIn, storage: SqliteStorage, signer: ButtonSigner) -> Phone:
+    return Phone(signin, storage, signer)
 
 
 @pytest.fixture

@@ -39,7 +39,8 @@ class Asking:
         return session_token
 
     def contact(self, owner: int | None = 11, sender: int = 11, number: str = "4915123456789", **more: Any) -> Any:
-        contact: dict[str, Any] = {"phone_number": number, "first_name": "Ada"}
+        contact: dict[str, Any] = {"phone_number": number, "first_name": "Ada", "last_name": "Love"}
+        contact |= more.pop("card", {})
         if owner is not None:
             contact["user_id"] = owner
         return self.phone.message(None, sender, contact=contact, **more)
@@ -62,7 +63,22 @@ FORWARDED: dict[str, Any] = {
 HIDDEN: dict[str, Any] = {"forward_origin": {"type": "hidden_user", "date": 1795214000, "sender_user_name": "Ada"}}
 CARD_BOT: dict[str, Any] = {"id": 5, "is_bot": True, "first_name": "Cards", "username": "card_bot"}
 GROUP = {"id": -100, "type": "supergroup", "title": "G"}
+BOT: dict[str, Any] = {"id": 7000000001, "is_bot": True, "first_name": "Sign in"}
 Forge = Callable[[Asking, int], dict[str, Any]]
+
+
+def answering(text: str, user: int, sender: dict[str, Any] = BOT) -> dict[str, Any]:
+    """Return the fields of a message that replies to one with this text."""
+    chat = {"id": user, "type": "private", "first_name": "Ada"}
+    return {"reply_to_message": {"message_id": 4, "from": sender, "chat": chat, "date": 1795214643, "text": text}}
+
+
+def keyboard_text(project: str = "Acme & Söhne <shop>", language: str = "en") -> str:
+    """Return the message that brings the button, as the messenger has it."""
+    return LANGUAGES[language].phone.keyboard.format(project=f"\u2068{project}\u2069")
+
+
+OUTSIDE: dict[str, Any] = {"external_reply": {"origin": {"type": "hidden_user", "date": 1, "sender_user_name": "Ada"}}}
 
 
 def typed(text: str) -> Forge:
@@ -95,6 +111,20 @@ FORGERIES: dict[str, Forge] = {
     "a huge user's": lambda asking, user: asking.contact(2**63, user),
     "own, forwarded": lambda asking, user: asking.contact(user, user, **FORWARDED),
     "own, forwarded from somebody hidden": lambda asking, user: asking.contact(user, user, **HIDDEN),
+    "own, forwarded with its sender hidden, as somebody saved it": lambda asking, user: asking.contact(
+        user, user, card={"first_name": "Darling", "last_name": ""}
+    ),
+    "own, in answer to a quiz": lambda asking, user: asking.contact(user, user, **answering("Share to win!", user)),
+    "own, in answer to another project": lambda asking, user: asking.contact(
+        user, user, **answering(keyboard_text("Evil"), user)
+    ),
+    "own, in answer to oneself": lambda asking, user: asking.contact(
+        user, user, **answering(keyboard_text(), user, {**USER, "id": user})
+    ),
+    "own, in answer to another bot": lambda asking, user: asking.contact(
+        user, user, **answering(keyboard_text(), user, CARD_BOT)
+    ),
+    "own, in answer to another chat": lambda asking, user: asking.contact(user, user, **OUTSIDE),
     "own, through a bot": lambda asking, user: asking.contact(user, user, via_bot=CARD_BOT),
     "own, in a group": lambda asking, user: asking.contact(user, user, chat=GROUP),
     "own, in another's chat": lambda asking, user: asking.contact(

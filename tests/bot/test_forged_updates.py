@@ -15,6 +15,7 @@ from tests.giving_bots import give_bot
 
 from taproof.bot.control_replies import write_key
 from taproof.bot.handlers import build_dispatcher
+from taproof.bot.signed_buttons import ButtonSigner
 from taproof.bot.updates import UpdateIntake
 from taproof.bot.user_control import user_control_acts
 from taproof.bot.webhook import WebhookEndpoint
@@ -64,7 +65,8 @@ class Scene:
         return [*(f"{act}:{token}" for act in "cxwr"), *numbers, f"rs:{write_key(key)}"]
 
     def contact(self, user: int, owner: int, **more: Any) -> dict[str, Any]:
-        contact = {"phone_number": "4915123456789", "first_name": "Ada", "user_id": owner}
+        names = {"first_name": "Ada", "last_name": "Love"}
+        contact = {"phone_number": "4915123456789", **names, "user_id": owner}
         return self.phone.message(None, user, contact=contact, **more)
 
     def made_up(self) -> Iterator[dict[str, Any]]:
@@ -180,14 +182,14 @@ async def post(endpoint: WebhookEndpoint, body: bytes, *secrets: bytes) -> int:
 
 
 @pytest.fixture
-async def own(bot: Bot, signin: SignIn, storage: SqliteStorage, clock: HandClock) -> UpdateIntake:
+async def own(bot: Bot, signin: SignIn, signer: ButtonSigner, storage: SqliteStorage, clock: HandClock) -> UpdateIntake:
     """The intake of a project's own bot."""
     await add_project(storage, clock(), "Own", OWN_PROJECT)
     bot_set = await give_bot(storage, "dev_1", OWN_PROJECT, ProjectBot(OWN_PROJECT, OWN_BOT, "own_bot", b"sealed"))
     assert bot_set == "set"
     await add_project(storage, clock(), "Matching", MATCHING, match_code=True)
     acts = user_control_acts(UserControl(storage, signin, clock))
-    return UpdateIntake(bot, build_dispatcher(signin, clock, acts), storage, clock, bot_id=OWN_BOT)
+    return UpdateIntake(bot, build_dispatcher(signin, signer, clock, acts), storage, clock, bot_id=OWN_BOT)
 
 
 async def test_1000_forged_updates_change_nothing(

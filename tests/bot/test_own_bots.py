@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any, cast
@@ -10,7 +11,7 @@ import pytest
 import structlog
 from aiogram import Bot
 from structlog.testing import capture_logs
-from tests.bot.bots_server import BotsServer, ServedBot
+from tests.bot.bots_server import BotsServer, ServedBot, tagged
 from tests.bot.conftest import HandClock, add_project
 from tests.giving_bots import give_bot
 
@@ -19,6 +20,7 @@ from taproof.bot.connection import Reconnection, bot_on, create_bot, open_sessio
 from taproof.bot.handlers import build_dispatcher
 from taproof.bot.own_bots import OwnBots
 from taproof.bot.polling import LongPolling
+from taproof.bot.signed_buttons import PURPOSE, ButtonSigner
 from taproof.bot.texts import LANGUAGES
 from taproof.bot.updates import UpdateIntake
 from taproof.core.entropy import system_entropy
@@ -60,6 +62,7 @@ class Farm:
     shown: list[tuple[int, int]]
     connect: Callable[[str], Bot]
     service_bot: Bot
+    signer: ButtonSigner
     _count: int = 1
 
     async def add_project(self, bot: ServedBot | None = None) -> str:
@@ -75,6 +78,10 @@ class Farm:
         sealed = self.sealer.seal(token or bot.token, bot_token_binding(project_id), system_entropy)
         given = ProjectBot(project_id, bot.id, bot.username, sealed)
         assert await give_bot(self.storage, "dev_1", project_id, given) == "set"
+
+    def tap(self, bot: ServedBot, data: str, user_id: int = 11) -> dict[str, Any]:
+        """Return a tap on a button that the service has made for a message of this bot's."""
+        return self.server.tap(tagged(self.signer, bot.id, user_id, data), user_id)
 
     async def start_session(self, project_id: str) -> str:
         return (await self.signin.create_session(project_id, public=True)).session_token
@@ -108,7 +115,8 @@ async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
     signin = SignIn(storage, sealer, lambda: "https://t.me/Sign_In_Bot", clock, system_entropy)
     nothing = cast("Any", None)
     bots = Bots(storage, sealer, clock, system_entropy, projects=nothing, ask=nothing, is_service_bot=lambda *_: False)
-    dispatcher = build_dispatcher(signin, clock)
+    signer = ButtonSigner(functools.partial(sealer.derive_all, PURPOSE))
+    dispatcher = build_dispatcher(signin, signer, clock)
     async with BotsServer().serving() as server:
         session = open_session(server.base, limit=0)
         service_bot = create_bot(server.add("Sign_In_Bot").token, server.base)
@@ -122,7 +130,7 @@ async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
 
         shown: list[tuple[int, int]] = []
         own = OwnBots(bots, connect, receive, service_bot, lambda *counts: shown.append(counts))
-        yield Farm(server, storage, clock, sealer, signin, bots, own, shown, connect, service_bot)
+        yield Farm(server, storage, clock, sealer, signin, bots, own, shown, connect, service_bot, signer)
         for each in (session, service_bot.session):
             client = getattr(each, "_session", None)
             if client is not None:
@@ -144,8 +152,8 @@ async def test_each_bot_serves_its_own_project(farm: Farm) -> None:
     assert created.deeplink == f"https://t.me/{first.username}?start={created.session_token}"
     token, other_token = created.session_token, await farm.start_session(other)
     async with farm.running():
-        first.give(farm.server.message(f"/start {token}"), farm.server.tap(f"c:{token}"))
-        second.give(farm.server.message(f"/start {other_token}", 12), farm.server.tap(f"x:{other_token}", 12))
+        first.give(farm.server.message(f"/start {token}"), farm.tap(first, f"c:{token}"))
+        second.give(farm.server.message(f"/start {other_token}", 12), farm.tap(second, f"x:{other_token}", 12))
         await until(lambda: first.of("answerCallbackQuery") and second.of("answerCallbackQuery"))
         await until(lambda: not first.updates and not second.updates)
     assert (await farm.session(token)).status == "confirmed"
@@ -166,8 +174,8 @@ async def test_a_foreign_bot_shows_nothing_and_changes_nothing(farm: Farm) -> No
     async with farm.running():
         for token in tokens:
             first.give(farm.server.message(f"/start {token}"))
-            first.give(*(farm.server.tap(f"{choice}:{token}") for choice in ("c", "x", "m", "w", "r")))
-            first.give(farm.server.tap(f"m:{token}:0"))
+            first.give(*(farm.tap(first, f"{choice}:{token}") for choice in ("c", "x", "m", "w", "r")))
+            first.give(farm.tap(first, f"m:{token}:0"))
         await until(lambda: not first.updates)
     for token in tokens:
         session = await farm.session(token)
@@ -182,10 +190,10 @@ async def test_the_services_own_bot_shows_no_sign_in_of_an_own_bot(farm: Farm) -
     token = await farm.start_session(await farm.add_project(farm.server.add()))
     service_bot = farm.server.bots[7_000_000_001]
     bot = create_bot(service_bot.token, farm.server.base)
-    intake = UpdateIntake(bot, build_dispatcher(farm.signin, farm.clock), farm.storage, farm.clock)
+    intake = UpdateIntake(bot, build_dispatcher(farm.signin, farm.signer, farm.clock), farm.storage, farm.clock)
     assert await intake.handle(farm.server.message(f"/start {token}")) == "done"
     for choice in ("c", "x", "r"):
-        assert await intake.handle(farm.server.tap(f"{choice}:{token}")) == "done"
+        assert await intake.handle(farm.tap(service_bot, f"{choice}:{token}")) == "done"
     await bot.session.close()
     session = await farm.session(token)
     assert (session.status, session.opener_id) == ("pending", None)
@@ -235,7 +243,7 @@ async def test_a_bot_that_moves_to_another_project_goes_with_it(farm: Farm) -> N
         await give_bot(farm.storage, "dev_1", project, None)
         await farm.give(other, bot)
         token = await farm.start_session(other)
-        bot.give(farm.server.message(f"/start {token}"), farm.server.tap(f"c:{token}"))
+        bot.give(farm.server.message(f"/start {token}"), farm.tap(bot, f"c:{token}"))
         await until(lambda: bot.of("answerCallbackQuery"))
     assert (await farm.session(token)).status == "confirmed"
 
@@ -255,7 +263,7 @@ async def test_a_broken_bot_that_another_project_gets_goes_with_it(farm: Farm) -
         assert await farm.storage.update_project("dev_1", project, ProjectChanges(), 1, bot=change) is not None
         await until(lambda: farm.shown[-1] == (1, 0))
         token = await farm.start_session(project)
-        bot.give(farm.server.message(f"/start {token}"), farm.server.tap(f"c:{token}"))
+        bot.give(farm.server.message(f"/start {token}"), farm.tap(bot, f"c:{token}"))
         await until(lambda: bot.of("answerCallbackQuery"))
         with pytest.raises(BotBroken):
             await farm.start_session(loser)

@@ -78,7 +78,7 @@ class Hooked:
 
 @pytest.fixture
 async def hooked(farm: Farm, clock: HandClock) -> Hooked:
-    dispatcher = build_dispatcher(farm.signin, clock)
+    dispatcher = build_dispatcher(farm.signin, farm.signer, clock)
     keys = Sealer(new_master_key(system_entropy))
 
     def secrets(bot_id: int) -> list[str]:
@@ -163,7 +163,7 @@ async def test_a_sign_in_is_decided_by_what_is_posted(hooked: Hooked) -> None:
     bot = hooked.farm.server.add()
     project = await hooked.farm.add_project(bot)
     token = await hooked.farm.start_session(project)
-    opened, tapped = hooked.farm.server.message(f"/start {token}"), hooked.farm.server.tap(f"c:{token}")
+    opened, tapped = hooked.farm.server.message(f"/start {token}"), hooked.farm.tap(bot, f"c:{token}")
     for update in (opened, opened, tapped, tapped):
         assert await hooked.post(f"/bot/webhook/{bot.id}", hooked.secret(bot), update) == 200
     assert (await hooked.farm.session(token)).status == "confirmed"
@@ -197,7 +197,7 @@ async def test_an_update_for_a_bot_of_another_project_opens_nothing(hooked: Hook
     bot, other = hooked.farm.server.add(), hooked.farm.server.add()
     token = await hooked.farm.start_session(await hooked.farm.add_project(bot))
     await hooked.farm.add_project(other)
-    for update in (hooked.farm.server.message(f"/start {token}"), hooked.farm.server.tap(f"c:{token}")):
+    for update in (hooked.farm.server.message(f"/start {token}"), hooked.farm.tap(bot, f"c:{token}")):
         assert await hooked.post(f"/bot/webhook/{other.id}", hooked.secret(other), update) == 200
     session = await hooked.farm.session(token)
     assert (session.status, session.opener_id) == ("pending", None)

@@ -2,8 +2,8 @@
 
 import pytest
 from aiogram import Bot
-from tests.bot.conftest import ACME, WHEN, HandClock, ScriptedApi, add_project
-from tests.bot.phone_asking import FORGERIES, KEYBOARD, NUMBER, OPTIONAL, REQUIRED, Asking
+from tests.bot.conftest import ACME, WHEN, HandClock, ScriptedApi, add_project, untagged
+from tests.bot.phone_asking import FORGERIES, KEYBOARD, NUMBER, OPTIONAL, REQUIRED, Asking, answering, keyboard_text
 
 from taproof.bot.handlers import build_dispatcher
 from taproof.bot.texts import LANGUAGES
@@ -26,7 +26,7 @@ async def test_confirm_asks_for_the_number(asking: Asking, api: ScriptedApi) -> 
     [edit] = api.of("editMessageText")
     labels = {"share": EN.phone.share_button, "cancel": EN.cancel_button}
     assert edit["text"] == EN.phone.prompt.format(project=ACME, **labels)
-    assert [[each["callback_data"] for each in row] for row in edit["reply_markup"]["inline_keyboard"]] == [
+    assert [[each["callback_data"] for each in untagged(row)] for row in edit["reply_markup"]["inline_keyboard"]] == [
         [f"x:{session_token}"],
         [f"r:{session_token}"],
     ]
@@ -40,7 +40,7 @@ async def test_where_it_is_optional_the_user_may_go_on_without(asking: Asking, a
     """Going on without confirms, the number stays away, and the button goes."""
     session_token = await asking.begin(OPTIONAL)
     [row, _] = api.of("editMessageText")[-1]["reply_markup"]["inline_keyboard"]
-    assert [each["callback_data"] for each in row] == [f"w:{session_token}", f"x:{session_token}"]
+    assert [each["callback_data"] for each in untagged(row)] == [f"w:{session_token}", f"x:{session_token}"]
     await asking.intake.handle(asking.phone.tap(f"w:{session_token}"))
     session = await asking.phone.session(session_token)
     assert session.identity == Identity("11", "Ada Love", "ada")
@@ -134,6 +134,7 @@ async def test_match_code_and_number_together(asking: Asking, storage: SqliteSto
         created = await asking.phone.signin.create_session(project_id, public=True)
         await asking.intake.handle(asking.phone.message(f"/start {created.session_token}"))
         [codes, *_] = asking.api.of("sendMessage")[-1]["reply_markup"]["inline_keyboard"]
+        codes = untagged(codes)
         codes.sort(key=lambda each: each["text"] != created.match_code)
         await asking.intake.handle(asking.phone.tap(codes[0]["callback_data"]))
         assert asking.api.of("sendMessage")[-1]["reply_markup"] == KEYBOARD
@@ -190,14 +191,18 @@ async def test_own_contact_that_is_no_number(asking: Asking) -> None:
     session_token = await asking.begin()
     for number in ("", "0", "+999999999999999999", "call me", "+49151234567890123456", "٤٩١٥١٢٣٤٥٦٧٨٩"):
         await asking.intake.handle(asking.contact(number=number))
-        assert asking.texts()[-1] == EN.phone.wrong.format(share=EN.phone.share_button)
+        assert asking.texts()[-1].startswith(EN.phone.wrong.format(share=EN.phone.share_button))
     assert (await asking.phone.session(session_token)).status == "pending"
 
 
 async def test_of_1000_foreign_or_typed_contacts_none_is_accepted(asking: Asking, bot: Bot, clock: HandClock) -> None:
     """The proof of the issue, with every kind of them; then the own one is, so it was not the asking that failed."""
     other_bot = UpdateIntake(
-        bot, build_dispatcher(asking.phone.signin, clock), asking.phone.storage, clock, bot_id=OTHER_BOT
+        bot,
+        build_dispatcher(asking.phone.signin, asking.phone.signer, clock),
+        asking.phone.storage,
+        clock,
+        bot_id=OTHER_BOT,
     )
     sent = accepted = 0
     for user in range(1001, 1051):
@@ -212,7 +217,8 @@ async def test_of_1000_foreign_or_typed_contacts_none_is_accepted(asking: Asking
         await asking.intake.handle(asking.contact(user, user))
         assert await asking.number(session_token) == NUMBER
     print(f"{accepted} of {sent} contacts that were not the user's own were accepted")  # noqa: T201 — as asked for.
-    assert (accepted, sent) == (0, 1000)
+    assert accepted == 0
+    assert sent >= 1000
 
 
 @pytest.mark.parametrize("kind", ["another user's", "nobody's", "own, forwarded", "own, through a bot", "typed"])
@@ -221,8 +227,21 @@ async def test_what_is_not_accepted_is_answered_kindly(kind: str, asking: Asking
     await asking.begin()
     await asking.intake.handle(FORGERIES[kind](asking, 11))
     sent = api.of("sendMessage")[-1]
-    assert sent["text"] == EN.phone.wrong.format(share=EN.phone.share_button)
+    wrong = EN.phone.wrong.format(share=EN.phone.share_button)
+    assert sent["text"] == f"{wrong}\n\n{EN.phone.keyboard.format(project=ACME)}"
     assert sent["reply_markup"] == KEYBOARD
+
+
+async def test_the_button_counts_in_every_app(asking: Asking, api: ScriptedApi) -> None:
+    """In reply to the message that brought it, the first or a later one, or without a reply as some apps send it."""
+    wrong = EN.phone.wrong.format(share=EN.phone.share_button)
+    for user, more in enumerate(
+        ({}, answering(keyboard_text(), 102), answering(f"{wrong}\n\n{keyboard_text()}", 103)), start=101
+    ):
+        session_token = await asking.begin(REQUIRED, user)
+        await asking.intake.handle(asking.contact(user, user, **more))
+        assert await asking.number(session_token) == NUMBER
+    assert api.of("sendMessage")[-1]["reply_markup"] == GONE
 
 
 async def test_help_is_help_while_a_contact_is_asked_for(asking: Asking) -> None:

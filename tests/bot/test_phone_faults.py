@@ -74,12 +74,12 @@ async def test_killed_between_any_two_steps_one_effect(
         dying: Any = Dying(asking.phone.storage, last, after=after)
         mortal = SignIn(dying, sealer, lambda: "https://t.me/b", clock, system_entropy)
         try:
-            await UpdateIntake(bot, build_dispatcher(mortal, clock), dying, clock).handle(update)
+            await UpdateIntake(bot, build_dispatcher(mortal, asking.phone.signer, clock), dying, clock).handle(update)
         except Killed:
             deaths += 1
         else:
             break
-        again = UpdateIntake(bot, build_dispatcher(signin, clock), asking.phone.storage, clock)
+        again = UpdateIntake(bot, build_dispatcher(signin, asking.phone.signer, clock), asking.phone.storage, clock)
         clock.now += MINUTE  # The claim of the process that was killed is over.
         assert await again.handle(update) == "done"
         session = await asking.phone.session(session_token)

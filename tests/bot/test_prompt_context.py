@@ -59,6 +59,15 @@ async def test_prompt_tells_page_browser_and_place(phone: Phone, intake: UpdateI
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
+def test_a_hidden_page_has_a_line(language: str) -> None:
+    """In each language's own words, which no domain can be: those stand in a type of their own."""
+    context = LANGUAGES[language].context
+    line = context.page_line.format(page=f"\u2068{context.page_not_told}\u2069")
+    assert f"\n{line}\n" in prompt(RequestContext(hides_page=True), language=language)
+    assert line not in prompt(RequestContext("a.example"), language=language)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_what_is_not_known_leaves_no_line(language: str) -> None:
     """A project that shows nothing, or a caller of whom nothing is known: the prompt as it always was."""
     texts = LANGUAGES[language]

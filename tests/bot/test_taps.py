@@ -131,17 +131,16 @@ async def test_tap_on_an_inline_message_decides_nothing(phone: Phone, intake: Up
     update["callback_query"]["inline_message_id"] = "AAAA"
     await intake.handle(update)
     assert (await phone.session(session_token)).status == "pending"
-    assert api.of("answerCallbackQuery")[0]["text"] == EN.unknown
+    assert api.of("answerCallbackQuery")[0]["text"] == EN.control.gone
 
 
-async def test_inaccessible_prompt_still_decides(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """A prompt that the Bot API calls inaccessible (date 0) has a chat and an id all the same."""
+async def test_inaccessible_prompt_decides_nothing(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """Of a message that the Bot API calls inaccessible (date 0) nobody can tell what its user has read."""
     session_token = await opened(phone, intake)
     prompt = {"chat": {"id": 11, "type": "private"}, "message_id": 501, "date": 0}
-    api.fail("editMessageText", Fault(400, "Bad Request: message can't be edited"))
     await intake.handle(phone.tap(f"c:{session_token}", message=prompt))
-    assert (await phone.session(session_token)).status == "confirmed"
-    assert api.of("sendMessage")[-1]["text"] == EN.confirmed.format(project=ACME, when=WHEN)
+    assert (await phone.session(session_token)).status == "pending"
+    assert api.of("answerCallbackQuery")[0]["text"] == EN.stale_button
 
 
 @pytest.mark.parametrize("data", [None, "", "c:", "c:short", "z:{token}", "c:{token}x", "c:{token}\n", "{token}", "cc"])

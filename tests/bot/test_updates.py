@@ -63,7 +63,7 @@ async def test_second_delivery_to_another_process(
     """What was done is known to every process, since it is written in the store."""
     update = phone.message("/help")
     for _ in range(2):
-        other = UpdateIntake(bot, build_dispatcher(phone.signin, clock), storage, clock)
+        other = UpdateIntake(bot, build_dispatcher(phone.signin, phone.signer, clock), storage, clock)
         assert await other.handle(update) == "done"
     assert len(api.of("sendMessage")) == 1
 

@@ -5,9 +5,21 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from tests.bot.conftest import ACME, PROJECT_ID, WHEN, Fault, HandClock, Phone, ScriptedApi, add_project, opened
+from tests.bot.conftest import (
+    ACME,
+    PROJECT_ID,
+    WHEN,
+    Fault,
+    HandClock,
+    Phone,
+    ScriptedApi,
+    add_project,
+    opened,
+    untagged,
+)
 
 from taproof.bot.control_replies import sessions_reply, write_key
+from taproof.bot.signed_buttons import TAG_LENGTH
 from taproof.bot.texts import LANGUAGES
 from taproof.bot.updates import UpdateIntake
 from taproof.bot.user_control import read_key
@@ -42,7 +54,7 @@ def buttons_of(message: dict[str, Any]) -> list[dict[str, str]]:
     """Return the buttons below a message, each of which stands in a row of its own."""
     rows = message.get("reply_markup", {"inline_keyboard": []})["inline_keyboard"]
     assert all(len(row) == 1 for row in rows)
-    return [row[0] for row in rows]
+    return untagged([row[0] for row in rows])
 
 
 async def reported_count(phone: Phone) -> int:
@@ -157,7 +169,7 @@ async def test_sessions_lists_the_latest_with_a_button_each(
         {"text": f"2. {CONTROL.not_me_button}", "callback_data": report_of(first)},
     ]
     assert first not in str(shown)
-    assert all(len(button["callback_data"].encode()) <= 64 for button in buttons_of(shown))
+    assert all(len(button["callback_data"].encode()) <= 64 - TAG_LENGTH for button in buttons_of(shown))
 
 
 async def test_sessions_of_nobody(phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock) -> None:

@@ -52,6 +52,27 @@ def test_prompt_tells_page_and_browser_unless_the_project_does_not_want_that(
     assert "Firefox" not in silent
 
 
+def test_a_browser_that_hides_its_page_is_told_of(
+    client: httpx.Client, project: "OwnProject", new_phone: "NewPhone"
+) -> None:
+    """A sandboxed frame sends `Origin: null`; a server or an app sends none, and its prompt has no such line."""
+    shown = {}
+    hidden = ("null", "", "file://", "chrome-extension://abcdefghijklmnop", "https://a b", "https://" + "a" * 4_000)
+    for origin in hidden:
+        text = new_phone().open(generate(client, project, Origin=origin)["deeplink"])[-1]["text"]
+        shown[origin[:20]] = [line for line in text.splitlines() if line.startswith("Page:")]
+    twice = [("Origin", "https://shop.example"), ("Origin", "https://bank.example")]
+    answer = client.post("/api/v1/generate/public", json={"project_id": project.id}, headers=twice)
+    text = new_phone().open(answer.json()["deeplink"])[-1]["text"]
+    shown["two"] = [line for line in text.splitlines() if line.startswith("Page:")]
+    assert shown == {key: ["Page: \u2068not told\u2069"] for key in shown}
+    assert "Page:" not in new_phone().open(generate(client, project)["deeplink"])[-1]["text"]
+    change(project, allowed_origins=["https://shop.example"])
+    for origin in hidden:
+        refused = client.post("/api/v1/generate/public", json={"project_id": project.id}, headers={"Origin": origin})
+        assert (refused.status_code, refused.headers["X-Error-Code"]) == (400, "origin_not_allowed"), origin
+
+
 def test_prompt_tells_the_place_behind_a_trusted_proxy(start_service: "StartService", tmp_path: Path) -> None:
     """As far as the operator's GeoIP file knows it."""
     file = write_mmdb(tmp_path / "city.mmdb", {"8.8.8.0/24": place("Germany", "Berlin")})
@@ -89,6 +110,7 @@ def test_phone_number(number: str, client: httpx.Client, project: "OwnProject", 
     change(project, collect_phone=True)
     session, phone = generate(client, project), new_phone("Ada", phone=number)
     other = new_phone("Bob")
+    saved = {"phone_number": "+4915199999999", "first_name": "Darling", "user_id": int(phone.messenger_id)}
     phone.open(session["deeplink"])
     phone.tap("Confirm")
     keyboard = chat(client, phone.messenger_id)["reply_keyboard"]
@@ -98,6 +120,8 @@ def test_phone_number(number: str, client: httpx.Client, project: "OwnProject", 
         ("send", {"text": number}),
         ("share", {"contact": int(other.messenger_id)}),
         ("share", {"contact": "own", "forwarded_from": int(other.messenger_id)}),
+        ("share", {"contact": saved | {"phone_number": number}}),
+        ("share", {"contact": saved, "forwarded_from": int(other.messenger_id), "hide_sender": True}),
         ("share", {"contact": {"phone_number": "+33612345678", "first_name": "Ada"}}),
     ):
         assert act(client, phone.messenger_id, name, wait=20, **body)["answered"]

@@ -158,7 +158,7 @@ async def test_only_a_whole_origin_is_a_domain(node: "Node", origin: str, domain
     project, _ = await node.project()
     created = await node.signin.create_session(project.id, public=True, requester=Requester(origin))
     stored = (await prompt_of(node, created.session_token)).context
-    assert load_context(stored) == RequestContext(domain)
+    assert load_context(stored) == RequestContext(domain, hides_page=not domain)
 
 
 async def with_own_bot(node: "Node", broken_at: int | None = None) -> str:

@@ -1,7 +1,8 @@
 """What handlers act through: the private chat of one user with one bot, while one update of theirs is handled.
 
 What is not part of the sign-in's own conversation (`handlers.py`) comes in as `Acts`: a command's or a button's handler
-gets a `Chat` or a `Tap` only once it is certain that the user acted themselves, in their own private chat with the bot.
+gets a `Chat` or a `Tap` only once it is certain that the user acted themselves, in their own private chat with the bot,
+and a `Tap` only for a button that this service made (`signed_buttons.py`).
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from aiogram.types import InlineKeyboardMarkup, ReplyKeyboardMarkup, ReplyKeyboa
 
 from taproof.bot.calls import EditHtml, SendHtml
 from taproof.bot.connection import waiting_out_floods
+from taproof.bot.signed_buttons import ButtonSigner
 
 _log = structlog.get_logger(__name__)
 
@@ -34,6 +36,7 @@ class Chat:
     """A user's private chat with a bot.
 
     `bot_id` is what the services know the bot by: `SERVICE_BOT` for the service's own, the real id for a project's own.
+    `signer` signs every button that is sent.
     Until `hurry` is set, what the user cannot go on without waits out the Bot API's flood limit.
     """
 
@@ -41,6 +44,7 @@ class Chat:
     bot_id: int
     user: User
     hurry: asyncio.Event
+    signer: ButtonSigner
 
     @property
     def user_id(self) -> str:
@@ -51,12 +55,18 @@ class Chat:
         """Send a message. One that is not `needed` and meets the flood limit is left out."""
         try:
             with _within_flood_limit(self.hurry if needed else None):
-                markup = reply.keyboard if reply.buttons is None else reply.buttons
+                markup = self._signed(reply, edited=False) or reply.keyboard
                 await self.bot(SendHtml(chat_id=self.user.id, text=reply.text, reply_markup=markup))
         except TelegramBadRequest as refusal:
             if "chat not found" not in refusal.message:
                 raise
             _log.info("bot_chat_gone")
+
+    def _signed(self, reply: Reply, *, edited: bool) -> InlineKeyboardMarkup | None:
+        """Return a reply's buttons as they are sent: each counts in this chat and under this very text only."""
+        if reply.buttons is None:
+            return None
+        return self.signer.sign(self.bot.id, self.user.id, reply.text, reply.buttons, edited=edited)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +83,8 @@ class Tap(Chat):
         """
         try:
             with _within_flood_limit(self.hurry if needed else None):
-                edit = EditHtml(
-                    chat_id=self.user.id, message_id=self.message_id, text=reply.text, reply_markup=reply.buttons
-                )
+                buttons = self._signed(reply, edited=True)
+                edit = EditHtml(chat_id=self.user.id, message_id=self.message_id, text=reply.text, reply_markup=buttons)
                 await self.bot(edit)
         except TelegramBadRequest as refusal:
             if "message is not modified" in refusal.message:
@@ -92,7 +101,7 @@ class Tap(Chat):
 OnCommand = Callable[[Chat, str], Awaitable[None]]
 """Gets what stands behind the command, "" when nothing does."""
 OnTap = Callable[[Tap, str], Awaitable[None]]
-"""Gets what stands behind the colon of the button's data, which may be anything: a client may be modified."""
+"""Gets what stands behind the colon of the button's data, once it is certain that this service made the button."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ It decides nothing: `service/decisions.py` does, and is safe to repeat, so an up
 
 import asyncio
 import dataclasses
+import functools
 import re
 from typing import Final
 
@@ -31,6 +32,7 @@ from taproof.bot.prompts import (
     wrong_contact_reply,
 )
 from taproof.bot.reply_limits import ReplyLimits
+from taproof.bot.signed_buttons import ButtonSigner, carries_button, shows
 from taproof.bot.texts import Texts, texts_for
 from taproof.core.clock import Clock
 from taproof.core.model import Identity
@@ -60,17 +62,18 @@ _log = structlog.get_logger(__name__)
 
 
 def build_dispatcher(
-    signin: SignIn, clock: Clock, acts: Acts | None = None, limits: ReplyLimits | None = None
+    signin: SignIn, signer: ButtonSigner, clock: Clock, acts: Acts | None = None, limits: ReplyLimits | None = None
 ) -> Dispatcher:
     """Return the dispatcher that answers messages and taps. Whatever is not registered here is ignored.
 
     Args:
         signin: shows and decides sessions.
+        signer: signs buttons, and knows them again.
         clock: returns the time in ms.
         acts: what users can do besides.
         limits: how often one user is written to.
     """
-    conversation = Conversation(signin, clock, acts or Acts(), limits or ReplyLimits(clock))
+    conversation = Conversation(signin, signer, clock, acts or Acts(), limits or ReplyLimits(clock))
     dispatcher = Dispatcher(disable_fsm=True)
     dispatcher.message.register(conversation.on_message)
     dispatcher.callback_query.register(conversation.on_tap)
@@ -85,8 +88,9 @@ class Conversation:
     decision just made. Any other reply that meets the limit is left out.
     """
 
-    def __init__(self, signin: SignIn, clock: Clock, acts: Acts, limits: ReplyLimits) -> None:
+    def __init__(self, signin: SignIn, signer: ButtonSigner, clock: Clock, acts: Acts, limits: ReplyLimits) -> None:
         self._signin = signin
+        self._signer = signer
         self._clock = clock
         self._acts = acts
         self._limits = limits
@@ -105,7 +109,7 @@ class Conversation:
             return
         if not _is_own_chat(message, user):
             return
-        chat = Chat(bot, bot_id, user, hurry)
+        chat = Chat(bot, bot_id, user, hurry, self._signer)
         act = self._acts.commands.get(command or "")
         if command == "start" and payload:
             await self._open(chat, texts, payload)
@@ -121,15 +125,21 @@ class Conversation:
         if user.is_bot:
             return
         texts = texts_for(user.language_code)
-        found = _TAP.fullmatch(query.data or "")
         prompt = query.message
-        if found is None or prompt is None:
-            await answer_tap(bot, query.id, texts.unknown)
-            return
-        if not _is_own_chat(prompt, user):
+        if prompt is not None and not _is_own_chat(prompt, user):
             await answer_tap(bot, query.id, texts.foreign, alert=True)
             return
-        tap = Tap(bot, bot_id, user, hurry, query.id, prompt.message_id)
+        button = self._signer.open(bot.id, query)
+        found = None if button is None else _TAP.fullmatch(button)
+        if prompt is None or found is None:
+            if carries_button(query):
+                _log.info("bot_tap_refused")
+                await answer_tap(bot, query.id, texts.stale_button, alert=True)
+            else:
+                # The second of two quick taps: the first one's outcome stands in the message by now.
+                await answer_tap(bot, query.id, texts.control.gone)
+            return
+        tap = Tap(bot, bot_id, user, hurry, self._signer, query.id, prompt.message_id)
         act = self._acts.taps.get(found[1])
         if act is not None:
             await act(tap, found[2])
@@ -182,13 +192,14 @@ class Conversation:
             is_own = contact is not None and message.forward_origin is None and message.via_bot is None
             owner = str(contact.user_id) if contact is not None and is_own and contact.user_id else None
             number = contact.phone_number if contact is not None else ""
-            seen = await self._signin.give_phone(_identity(chat), owner, number, chat.bot_id)
+            answers = functools.partial(_answers_request, chat, texts, message)
+            seen = await self._signin.give_phone(_identity(chat), owner, number, chat.bot_id, answers=answers)
         if seen.changed:
             _log_seen("sign_in_decided", seen)
         elif contact is not None and not self._limits.spend_reply(chat.user.id):
             return
         if seen.outcome == "phone":
-            await chat.send(wrong_contact_reply(texts))
+            await chat.send(wrong_contact_reply(texts, seen))
         elif contact is None:
             await chat.send(Reply(f"{texts.help}\n\n{commands_help(texts.control)}"))
         elif seen.outcome == "unknown":
@@ -248,6 +259,24 @@ def _parse_command(message: Message) -> tuple[str | None, str | None, str]:
         return None, None, ""
     found = _COMMAND.fullmatch((message.text or "").strip())
     return (found[1].lower(), found[2], (found[3] or "").strip()) if found else (None, None, "")
+
+
+def _answers_request(chat: Chat, texts: Texts, message: Message, seen: SeenSession) -> bool:
+    """Tell whether a contact comes from the button that asks for it for this session, as far as that can be seen.
+
+    Telegram's apps for Android and the desktop send it as a reply to the message that brought the button. Those for
+    iOS, macOS and the web send no reply. A forward that hides its sender looks like theirs, but holds the name under
+    which somebody has saved the user; the button sends the account's own.
+    """
+    contact, asked = message.contact, message.reply_to_message
+    if contact is None or message.external_reply is not None or message.reply_to_story is not None:
+        return False
+    if asked is None:
+        own = (chat.user.first_name, chat.user.last_name or "")
+        return (contact.first_name.strip(), (contact.last_name or "").strip()) == tuple(map(str.strip, own))
+    is_from_bot = asked.from_user is not None and asked.from_user.id == chat.bot.id
+    asking = (phone_keyboard(texts, seen), wrong_contact_reply(texts, seen))
+    return is_from_bot and any(shows(asked, each.text) for each in asking)
 
 
 async def _is_me(bot: Bot, mention: str) -> bool:

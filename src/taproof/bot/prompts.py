@@ -70,9 +70,10 @@ def phone_keyboard(texts: Texts, seen: SeenSession) -> Reply:
     return Reply(texts.phone.keyboard.format(project=shown_project(seen.project_name)), keyboard=_keyboard(texts))
 
 
-def wrong_contact_reply(texts: Texts) -> Reply:
+def wrong_contact_reply(texts: Texts, seen: SeenSession) -> Reply:
     """Say that only the button counts, and bring it again."""
-    return Reply(texts.phone.wrong.format(share=texts.phone.share_button), keyboard=_keyboard(texts))
+    wrong = texts.phone.wrong.format(share=texts.phone.share_button)
+    return Reply(f"{wrong}\n\n{phone_keyboard(texts, seen).text}", keyboard=_keyboard(texts))
 
 
 def unasked_contact_reply(texts: Texts) -> Reply:
@@ -136,6 +137,8 @@ def _context(texts: Texts, context: RequestContext, browser: Browser) -> str:
     lines = []
     if context.domain:
         lines.append(texts.context.page_line.format(page=_stranger(_end(context.domain))))
+    elif context.hides_page:
+        lines.append(texts.context.page_line.format(page=isolated_name(texts.context.page_not_told)))
     if browser.program:
         name = browser.program
         if browser.system:

@@ -18,7 +18,7 @@ from taproof.bot.phone_texts import PhoneTexts
 class Texts:
     """Every sentence of the bot in one language.
 
-    The `…_notice` sentences, `foreign` and `unknown` are also shown in a pop-up, which holds 200 characters.
+    The `…_notice` sentences, `foreign`, `unknown` and `stale_button` are also shown in a pop-up, which holds 200 characters.
     `{n}` in `seconds_ago` is 5 to 119, in `minutes_ago` at least 2.
     """
 
@@ -45,6 +45,8 @@ class Texts:
     expired_notice: str
     foreign: str
     unknown: str
+    stale_button: str
+    """Of a button that this service did not make for this message, or that is of an earlier release."""
     help: str
     too_many: str
     """Of prompts that this user opened."""
@@ -79,6 +81,7 @@ _ENGLISH: Final = Texts(
     expired_notice="This request has expired. To sign in, start again.",
     foreign="This request belongs to someone else. To sign in yourself, start again on the website or in the app.",
     unknown="This request is unknown or no longer valid. To sign in, start again on the website or in the app.",
+    stale_button="This button no longer works. To sign in, open the link again. For anything else, send the command again.",
     help="I sign you in to websites and apps without a password.\n\n"
     "Choose to sign in there and open the link or scan the code that you are shown. "
     "I will then ask you here to confirm.",
@@ -109,6 +112,7 @@ _RUSSIAN: Final = Texts(
     expired_notice="Срок действия запроса истёк. Чтобы войти, начните заново.",
     foreign="Этот запрос принадлежит другому пользователю. Чтобы войти под своей учётной записью, начните заново на сайте или в приложении.",
     unknown="Этот запрос неизвестен или больше не действует. Чтобы войти, начните заново на сайте или в приложении.",
+    stale_button="Эта кнопка больше не действует. Чтобы войти, откройте ссылку снова. Для остального отправьте команду ещё раз.",
     help="Я помогаю входить на сайты и в приложения без пароля.\n\n"
     "Выберите там вход через мессенджер и откройте ссылку или отсканируйте код. "
     "После этого я попрошу вас подтвердить вход здесь.",
@@ -139,6 +143,7 @@ _UKRAINIAN: Final = Texts(
     expired_notice="Термін дії запиту минув. Щоб увійти, почніть знову.",
     foreign="Цей запит належить іншому користувачеві. Щоб увійти під своїм обліковим записом, почніть знову на сайті або в застосунку.",
     unknown="Цей запит невідомий або вже не дійсний. Щоб увійти, почніть знову на сайті або в застосунку.",
+    stale_button="Ця кнопка більше не діє. Щоб увійти, відкрийте посилання знову. Для іншого надішліть команду ще раз.",
     help="Я допомагаю входити на сайти та в застосунки без пароля.\n\n"
     "Виберіть там вхід через месенджер і відкрийте посилання або відскануйте код. "
     "Після цього я попрошу вас підтвердити вхід тут.",
@@ -169,6 +174,7 @@ _SPANISH: Final = Texts(
     expired_notice="Esta solicitud ha caducado. Para entrar, empiece de nuevo.",
     foreign="Esta solicitud pertenece a otra persona. Para iniciar sesión usted, empiece de nuevo en el sitio web o la aplicación.",
     unknown="Esta solicitud no existe o ya no es válida. Para iniciar sesión, empiece de nuevo en el sitio web o la aplicación.",
+    stale_button="Este botón ya no funciona. Para entrar, vuelva a abrir el enlace. Para lo demás, envíe de nuevo el comando.",
     help="Le ayudo a iniciar sesión en sitios web y aplicaciones sin contraseña.\n\n"
     "Elija allí iniciar sesión con su cuenta de mensajería y abra el enlace o escanee el código que se le muestre. "
     "Después le pediré aquí que lo confirme.",
@@ -199,6 +205,7 @@ _PORTUGUESE: Final = Texts(
     expired_notice="Este pedido expirou. Para entrar, comece de novo.",
     foreign="Este pedido pertence a outra pessoa. Para entrar com a sua conta, comece de novo no site ou no aplicativo.",
     unknown="Este pedido é desconhecido ou já não é válido. Para entrar, comece de novo no site ou no aplicativo.",
+    stale_button="Este botão já não funciona. Para entrar, abra o link de novo. Para o resto, envie o comando de novo.",
     help="Eu ajudo você a entrar em sites e aplicativos sem senha.\n\n"
     "Escolha lá entrar com a sua conta do mensageiro e abra o link ou escaneie o código exibido. "
     "Depois pedirei aqui a sua confirmação.",
@@ -229,6 +236,7 @@ _PERSIAN: Final = Texts(
     expired_notice="مهلت این درخواست تمام شده است. برای ورود، دوباره شروع کنید.",
     foreign="این درخواست متعلق به شخص دیگری است. اگر خودتان می‌خواهید وارد شوید، در وب‌سایت یا برنامه دوباره شروع کنید.",
     unknown="این درخواست ناشناخته است یا دیگر معتبر نیست. برای ورود، در وب‌سایت یا برنامه دوباره شروع کنید.",
+    stale_button="این دکمه دیگر کار نمی‌کند. برای ورود، پیوند را دوباره باز کنید. برای کارهای دیگر، فرمان را دوباره بفرستید.",
     help="من به شما کمک می‌کنم بدون گذرواژه وارد وب‌سایت‌ها و برنامه‌ها شوید.\n\n"
     "در آنجا ورود با پیام‌رسان را انتخاب کنید و پیوند را باز کنید یا کد را اسکن کنید. "
     "سپس من همین‌جا از شما تأیید می‌خواهم.",
@@ -259,6 +267,7 @@ _ARABIC: Final = Texts(
     expired_notice="انتهت صلاحية هذا الطلب. لتسجيل الدخول، ابدأ من جديد.",
     foreign="هذا الطلب يخص شخصًا آخر. لتسجيل دخولك أنت، ابدأ من جديد في الموقع أو التطبيق.",
     unknown="هذا الطلب غير معروف أو لم يعد صالحًا. لتسجيل الدخول، ابدأ من جديد في الموقع أو التطبيق.",
+    stale_button="لم يعد هذا الزر يعمل. لتسجيل الدخول، افتح الرابط مرة أخرى. ولغير ذلك، أرسل الأمر مرة أخرى.",
     help="أساعدك على تسجيل الدخول إلى المواقع والتطبيقات دون كلمة مرور.\n\n"
     "اختر هناك تسجيل الدخول عبر تطبيق المراسلة، ثم افتح الرابط أو امسح الرمز الذي يظهر لك. "
     "بعد ذلك سأطلب منك التأكيد هنا.",
@@ -289,6 +298,7 @@ _INDONESIAN: Final = Texts(
     expired_notice="Permintaan ini telah kedaluwarsa. Untuk masuk, silakan mulai lagi.",
     foreign="Permintaan ini milik orang lain. Jika Anda ingin masuk, silakan mulai lagi di situs web atau aplikasinya.",
     unknown="Permintaan ini tidak dikenal atau tidak berlaku lagi. Untuk masuk, silakan mulai lagi di situs web atau aplikasinya.",
+    stale_button="Tombol ini sudah tidak berlaku. Untuk masuk, buka tautannya lagi. Untuk hal lain, kirim perintahnya lagi.",
     help="Saya membantu Anda masuk ke situs web dan aplikasi tanpa kata sandi.\n\n"
     "Di sana, pilih masuk dengan akun perpesanan Anda, lalu buka tautan atau pindai kode yang ditampilkan. "
     "Setelah itu saya akan meminta konfirmasi Anda di sini.",
@@ -319,6 +329,7 @@ _TURKISH: Final = Texts(
     expired_notice="Bu isteğin süresi doldu. Oturum açmak için lütfen yeniden başlayın.",
     foreign="Bu istek başka birine ait. Kendiniz oturum açmak için lütfen web sitesinde veya uygulamada yeniden başlayın.",
     unknown="Bu istek bilinmiyor veya artık geçerli değil. Oturum açmak için lütfen web sitesinde veya uygulamada yeniden başlayın.",
+    stale_button="Bu düğme artık çalışmıyor. Oturum açmak için bağlantıyı yeniden açın. Diğer işler için komutu yeniden gönderin.",
     help="Web sitelerinde ve uygulamalarda parola olmadan oturum açmanızı sağlarım.\n\n"
     "Orada mesajlaşma hesabınızla oturum açmayı seçin, ardından gösterilen bağlantıyı açın veya kodu tarayın. "
     "Sonra burada onayınızı isteyeceğim.",
@@ -349,6 +360,7 @@ _UZBEK: Final = Texts(
     expired_notice="Bu so‘rovning muddati tugadi. Kirish uchun qaytadan boshlang.",
     foreign="Bu so‘rov boshqa foydalanuvchiga tegishli. O‘zingiz kirish uchun sayt yoki ilovada qaytadan boshlang.",
     unknown="Bu so‘rov noma’lum yoki endi amal qilmaydi. Kirish uchun sayt yoki ilovada qaytadan boshlang.",
+    stale_button="Bu tugma endi ishlamaydi. Kirish uchun havolani qayta oching. Boshqa ishlar uchun buyruqni qayta yuboring.",
     help="Men sizga sayt va ilovalarga parolsiz kirishga yordam beraman.\n\n"
     "U yerda messenjer orqali kirishni tanlang va ko‘rsatilgan havolani oching yoki kodni skanerlang. "
     "Shundan so‘ng men shu yerda tasdiqlashingizni so‘rayman.",

@@ -26,12 +26,13 @@ class RequestContext:
     """What a prompt may tell of a request; each part is "" when it is not known.
 
     `domain`: of the page; `user_agent`: what the browser calls itself, cut; `place`: roughly where, such as
-    "Berlin, Germany".
+    "Berlin, Germany"; `hides_page`: whether a browser sent an origin that names no page.
     """
 
     domain: str = ""
     user_agent: str = ""
     place: str = ""
+    hides_page: bool = False
 
 
 NOTHING_KNOWN: Final = RequestContext()

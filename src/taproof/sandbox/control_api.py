@@ -144,7 +144,7 @@ class ControlApi:
     async def _share(self, request: Request) -> Response:
         """Share a contact from the attachment menu, or forward one."""
         person = self._person(request)
-        fields = await read_object(request, ["contact", "forwarded_from", "bot", "wait"])
+        fields = await read_object(request, ["contact", "forwarded_from", "hide_sender", "bot", "wait"])
         contact, forwarded_from = read_share(fields, person, self._people)
         bot = read_bot(fields, self._bots)
         wait, chat = wait_field(fields), _writable(bot, person)

@@ -179,17 +179,22 @@ def read_data(fields: dict[str, Any]) -> str | None:
 
 
 def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[Contact, Person | None]:
-    """Return the contact that a person shares, and whose message they forward, if it is a forward.
+    """Return the contact that a person shares, and whose message they forward, if it is a forward that says so.
 
-    `contact` is "own", the id of a pretend user, or the fields of any contact.
+    With `hide_sender` a forward says nothing of it, as apps let everybody do. `contact` is "own", the id of a pretend
+    user, or the fields of any contact.
     """
     forwarded_from = _person_field(fields, "forwarded_from", people)
+    hides = fields.get("hide_sender") or False
+    if not isinstance(hides, bool) or (hides and forwarded_from is None):
+        raise InvalidSandboxRequest("hide_sender must be true or false, and goes with forwarded_from only.")
+    said = None if hides else forwarded_from
     contact = fields.get("contact")
     if contact == "own":
-        return Contact.of(sender), forwarded_from
+        return Contact.of(sender), said
     if isinstance(contact, int):
         person = _person_field(fields, "contact", people)
-        return Contact.of(person or sender), forwarded_from
+        return Contact.of(person or sender), said
     if not isinstance(contact, dict):
         raise InvalidSandboxRequest(
             'contact must be "own", the id of a pretend user, or an object with phone_number and first_name.'
@@ -211,7 +216,7 @@ def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[
             "The messenger fills in user_id by the number, so the sender's own id goes with the sender's own number "
             "only. An old number of theirs can come as a forward: name forwarded_from."
         )
-    return shared, forwarded_from
+    return shared, said
 
 
 def link_field(fields: dict[str, Any]) -> str:

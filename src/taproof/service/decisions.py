@@ -176,7 +176,13 @@ class Decisions:
         return dataclasses.replace(seen, phone_asked=True)
 
     async def give_phone(
-        self, identity: Identity, contact_owner: str | None, phone_number: str, bot_id: int = SERVICE_BOT
+        self,
+        identity: Identity,
+        contact_owner: str | None,
+        phone_number: str,
+        bot_id: int = SERVICE_BOT,
+        *,
+        answers: Callable[[SeenSession], bool] = lambda _: True,
     ) -> SeenSession:
         """The user sent a contact: it confirms the session that they were asked for last, if it is the user's own.
 
@@ -189,6 +195,7 @@ class Decisions:
             contact_owner: whose account the messenger says the contact is; None when it does not say so.
             phone_number: as the messenger has it, with or without the plus sign.
             bot_id: the bot that got it.
+            answers: tells whether the contact answers the message that asked for it for this session.
         """
         identity = _storable(identity)
         user_id = identity.messenger_id
@@ -203,8 +210,9 @@ class Decisions:
         if await self._storage.is_blocked(user_id, session.project_id):
             return _seen_as("blocked", session)
         details = session.prompt or PromptDetails()
-        phone = e164_number(phone_number) if contact_owner == user_id else None
-        if contact_owner != user_id or (phone is None and details.collect_phone):
+        is_own = contact_owner == user_id and answers(seen)
+        phone = e164_number(phone_number) if is_own else None
+        if not is_own or (phone is None and details.collect_phone):
             return dataclasses.replace(seen, outcome="phone", phone_asked=True)
         session_token = self._sealer.unseal(request.sealed_token, phone_request_binding(session.id))
         if details.collect_phone:  # The developer's plan may have stopped that meanwhile.

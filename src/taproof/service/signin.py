@@ -176,7 +176,10 @@ class SignIn(Decisions):
         """Return what is kept for the prompt to tell, as long as the session is pending."""
         place = self._find_place(requester.address) if requester.address else ""
         user_agent = stored_text(requester.user_agent[:USER_AGENT_LIMIT])
-        return dump_context(RequestContext(origin_domain(requester.origin), user_agent, stored_text(place)))
+        domain = origin_domain(requester.origin)
+        # A sandboxed frame sends `null`. A server or an app sends no origin at all, and has no page to tell of.
+        hides_page = requester.origin is not None and not domain
+        return dump_context(RequestContext(domain, user_agent, stored_text(place), hides_page))
 
     async def verify_session(
         self, project_id: str, session_token: str, *, public: bool, code_verifier: object = None

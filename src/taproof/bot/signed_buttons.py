@@ -1,0 +1,154 @@
+"""Buttons that only this service can make: their callback data is bound to the user and to the message around them.
+
+Whoever holds the bot's token can send and edit the bot's messages, and can read the callback data of a genuine prompt:
+the Bot API returns a message to whoever replies to it. An id in the data is therefore not enough. The tag of a button
+covers everything that the user sees, so that genuine data counts under the genuine words and labels only.
+"""
+
+import base64
+import hmac
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from html import unescape
+from typing import Final
+
+from aiogram.enums import MessageEntityType
+from aiogram.types import CallbackQuery, InaccessibleMessage, InlineKeyboardButton, InlineKeyboardMarkup, Message
+
+PURPOSE: Final = "telegram callback data"
+"""What the keys of `ButtonSigner` are derived for."""
+DATA_LIMIT: Final = 64
+"""Bytes of callback data that the Bot API takes."""
+TAG_LENGTH: Final = 12
+"""Characters of a tag at the end of the data: 72 bits. The longest data, of a past sign-in, leaves room for no more."""
+_TAGS: Final = re.compile(r"</?code>")
+"""The only tags in the bot's messages."""
+_SHOWN_AS_TYPED: Final = {
+    MessageEntityType.CODE,
+    MessageEntityType.MENTION,
+    MessageEntityType.HASHTAG,
+    MessageEntityType.CASHTAG,
+    MessageEntityType.BOT_COMMAND,
+    MessageEntityType.URL,
+    MessageEntityType.EMAIL,
+    MessageEntityType.PHONE_NUMBER,
+}
+"""What the messenger finds in a text by itself, and `<code>`. A spoiler or a folded quotation would hide the words."""
+_REMOVED: Final = {"\u030a", "\u0333", "\u033f"}
+"""Combining marks that the messenger removes from every text."""
+
+Keyboard = Sequence[Sequence[InlineKeyboardButton]]
+
+
+class ButtonSigner:
+    """Signs the buttons of a message before it is sent, and checks a tap.
+
+    Args:
+        keys: returns the secrets derived from each master key, the current one first. A tap on a message that was sent
+            before a rotation counts as long as the earlier master key is there.
+    """
+
+    def __init__(self, keys: Callable[[], Sequence[str]]) -> None:
+        self._keys = keys
+
+    def sign(
+        self, bot_id: int, user_id: int, text: str, buttons: InlineKeyboardMarkup, *, edited: bool
+    ) -> InlineKeyboardMarkup:
+        """Return the buttons with a tag at the end of their data.
+
+        Args:
+            bot_id: the bot's real id.
+            user_id: whose chat with the bot it is.
+            text: the message as HTML.
+            buttons: buttons with callback data only.
+            edited: whether the message is edited to this, rather than sent.
+        """
+        rows = [[(each.text, each.callback_data or "") for each in row] for row in buttons.inline_keyboard]
+        covered = _covered(bot_id, user_id, _plain(text), rows, edited=edited)
+        tag = _tag(self._keys()[0], covered).decode()
+        return InlineKeyboardMarkup(
+            inline_keyboard=[
+                [InlineKeyboardButton(text=label, callback_data=data + tag) for label, data in row] for row in rows
+            ]
+        )
+
+    def open(self, bot_id: int, query: CallbackQuery) -> str | None:
+        """Return the data of a button that this service made for this user and this message; None for any other.
+
+        A message that the messenger does not show any more cannot be checked, so its buttons count no more.
+        """
+        message, tapped = query.message, query.data or ""
+        if not isinstance(message, Message) or message.text is None or not _is_plain(message):
+            return None
+        if not carries_button(query):
+            return None
+        keyboard, tag = _keyboard(message), tapped[-TAG_LENGTH:]
+        if not all((each.callback_data or "").endswith(tag) for row in keyboard for each in row):
+            return None
+        rows = [[(each.text, (each.callback_data or "")[:-TAG_LENGTH]) for each in row] for row in keyboard]
+        # A message that was sent and never edited has no edit date. One that was edited may hide it.
+        for edited in (False, True) if message.edit_date is None else (True,):
+            covered = _covered(bot_id, query.from_user.id, message.text, rows, edited=edited)
+            if any(hmac.compare_digest(_tag(key, covered), tag.encode(errors="replace")) for key in self._keys()):
+                return tapped[:-TAG_LENGTH]
+        return None
+
+
+def shows(message: Message, text: str) -> bool:
+    """Tell whether a message shows the text of a reply, which is HTML."""
+    return message.text is not None and _normal(message.text) == _normal(_plain(text))
+
+
+def carries_button(query: CallbackQuery) -> bool:
+    """Tell whether the message, as it is now, has the button that was tapped; an app may show an older state of it."""
+    message = query.message
+    if not isinstance(message, Message):
+        return isinstance(message, InaccessibleMessage)
+    return any(each.callback_data == query.data for row in _keyboard(message) for each in row)
+
+
+def _keyboard(message: Message) -> Keyboard:
+    return message.reply_markup.inline_keyboard if message.reply_markup is not None else []
+
+
+def _is_plain(message: Message) -> bool:
+    """Tell whether a message shows its text and its buttons as the bot sends them, and nothing besides."""
+    preview = message.link_preview_options
+    return (
+        all(entity.type in _SHOWN_AS_TYPED for entity in message.entities or [])
+        and not any(button.style or button.icon_custom_emoji_id for row in _keyboard(message) for button in row)
+        and (preview is None or preview.is_disabled is True)
+        and message.reply_to_message is None
+        and message.external_reply is None
+    )
+
+
+def _covered(bot_id: int, user_id: int, text: str, rows: Sequence[Sequence[tuple[str, str]]], *, edited: bool) -> bytes:
+    """Return what a tag covers, as JSON: no two different messages give the same."""
+    shown = [[(_normal(label), data) for label, data in row] for row in rows]
+    return json.dumps([bot_id, user_id, edited, _normal(text), shown]).encode()
+
+
+def _plain(text: str) -> str:
+    """Return the text of a message that is sent as HTML."""
+    return unescape(_TAGS.sub("", text))
+
+
+def _normal(text: str) -> str:
+    """Return a text without what the messenger changes of it: kinds of spaces, and characters that show nothing.
+
+    The number of spaces and line breaks stays: very many of them would push the words out of sight.
+    """
+    return "".join(map(_kept, text)).strip()
+
+
+def _kept(character: str) -> str:
+    if character.isspace():
+        return character if character == "\n" else " "
+    return "" if character in _REMOVED or unicodedata.category(character) in {"Cc", "Cf"} else character
+
+
+def _tag(key: str, covered: bytes) -> bytes:
+    return base64.urlsafe_b64encode(hmac.digest(bytes.fromhex(key), covered, "sha256"))[:TAG_LENGTH]

@@ -1,0 +1,158 @@
+"""Whoever holds a bot's token can write and edit as that bot: no tap on what they wrote signs them in."""
+
+import html
+from collections.abc import Callable
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+if TYPE_CHECKING:
+    from tests.e2e.conftest import NewPhone, OwnProject, Phone
+
+QUIZ = "<b>Quiz!</b> What is the capital of France?"
+
+
+class Attacker:
+    """Knows the bot's token, and starts sign-ins of the project; reads callback data as the Bot API shows it."""
+
+    def __init__(self, client: httpx.Client, project: "OwnProject", bot: dict[str, Any], victim: "Phone") -> None:
+        self.client, self.project, self.bot, self.victim = client, project, bot, victim
+        self.session = project.generate()
+
+    def call(self, method: str, text: str, rows: list[list[dict[str, str]]], message_id: int = 0) -> int:
+        body: dict[str, Any] = {"chat_id": int(self.victim.messenger_id), "text": text, "parse_mode": "HTML"}
+        body |= {"reply_markup": {"inline_keyboard": rows}} | ({"message_id": message_id} if message_id else {})
+        answer = self.client.post(f"/sandbox/bot{self.bot['token']}/{method}", json=body)
+        assert answer.status_code == 200, answer.text
+        sent: int = answer.json()["result"]["message_id"]
+        return sent
+
+    def prompt(self) -> dict[str, Any]:
+        """Let the victim open the attacker's link; return the prompt that the service sends."""
+        return self.victim.open(self.session["deeplink"])[-1]
+
+    def tap(self, label: str, message_id: int, **more: str) -> None:
+        """Let the victim tap a button of one message."""
+        button = more or {"button": label}
+        body = {"message_id": message_id, "bot": self.bot["username"]} | button
+        answer = self.client.post(f"/sandbox/users/{self.victim.messenger_id}/tap", json=body)
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["answered"]
+
+
+def quiz(rows: list[list[dict[str, str]]]) -> list[list[dict[str, str]]]:
+    """Return the genuine buttons under other labels."""
+    names = iter(["Paris", "Rome", "Oslo", "Bern", "Riga"])
+    return [[{**button, "text": next(names)} for button in row] for row in rows]
+
+
+def edited_prompt(attacker: Attacker) -> None:
+    genuine = attacker.prompt()
+    attacker.call("editMessageText", QUIZ, quiz(genuine["inline_keyboard"]), genuine["message_id"])
+    attacker.tap("Paris", genuine["message_id"])
+
+
+def another_prompt(attacker: Attacker) -> None:
+    """The prompt of the victim's own sign-in, with the buttons of the attacker's, which the victim opened before."""
+    foreign = attacker.prompt()
+    own = attacker.victim.open(attacker.project.generate()["deeplink"])[-1]
+    attacker.call("editMessageText", html.escape(own["text"]), foreign["inline_keyboard"], own["message_id"])
+    attacker.tap("Confirm", own["message_id"])
+
+
+def new_message(attacker: Attacker) -> None:
+    attacker.tap("Paris", attacker.call("sendMessage", QUIZ, quiz(attacker.prompt()["inline_keyboard"])))
+
+
+def made_up(attacker: Attacker) -> None:
+    attacker.prompt()
+    data = f"c:{attacker.session['session_token']}"
+    attacker.tap("Paris", attacker.call("sendMessage", QUIZ, [[{"text": "Paris", "callback_data": data}]]))
+
+
+def swapped_labels(attacker: Attacker) -> None:
+    """The genuine words, but Confirm is called Cancel."""
+    genuine = attacker.prompt()
+    names = {"Confirm": "Cancel", "Cancel": "Confirm"}
+    rows = [
+        [{**each, "text": names.get(each["text"], each["text"])} for each in row] for row in genuine["inline_keyboard"]
+    ]
+    # The sandbox taps "Cancel" by its data, as no person does, so the data is told apart here.
+    [data] = [each["callback_data"] for row in rows for each in row if each["text"] == "Cancel"]
+    message_id = attacker.call("sendMessage", html.escape(genuine["text"]), rows)
+    attacker.tap("", message_id, data=data)
+
+
+def hidden_words(attacker: Attacker) -> None:
+    genuine = attacker.prompt()
+    text = f"<tg-spoiler>{html.escape(genuine['text'])}</tg-spoiler>"
+    attacker.tap("Confirm", attacker.call("sendMessage", text, genuine["inline_keyboard"]))
+
+
+def words_out_of_sight(attacker: Attacker) -> None:
+    genuine = attacker.prompt()
+    text = html.escape(genuine["text"]) + "\u00a0" * 2_000 + "."
+    attacker.tap("Confirm", attacker.call("sendMessage", text, genuine["inline_keyboard"]))
+
+
+def edited_and_put_back(attacker: Attacker) -> None:
+    """The app still shows the quiz when the message is genuine again."""
+    genuine = attacker.prompt()
+    attacker.call("editMessageText", QUIZ, quiz(genuine["inline_keyboard"]), genuine["message_id"])
+    text = html.escape(genuine["text"])
+    for name in ("Shop", attacker.project.read()["name"]):
+        text = text.replace(f"\u2068{name}\u2069", f"<code>\u2068{name}\u2069</code>")
+    attacker.call("editMessageText", text, genuine["inline_keyboard"], genuine["message_id"])
+    attacker.tap("Confirm", genuine["message_id"])
+
+
+TRICKS: list[Callable[[Attacker], None]] = [
+    edited_prompt,
+    another_prompt,
+    new_message,
+    made_up,
+    swapped_labels,
+    hidden_words,
+    words_out_of_sight,
+    edited_and_put_back,
+]
+
+
+@pytest.fixture
+def bot(client: httpx.Client, project: "OwnProject") -> dict[str, Any]:
+    """A bot of the project's own, whose token the attacker knows."""
+    made: dict[str, Any] = client.post("/sandbox/bots", json={"username": f"shop_{token_hex(6)}_bot"}).json()
+    project.developer.ask("PATCH", f"/projects/{project.id}", json={"bot_token": made["token"]})
+    return made
+
+
+def test_a_leaked_bot_token_confirms_nothing(
+    client: httpx.Client, project: "OwnProject", bot: dict[str, Any], new_phone: "NewPhone"
+) -> None:
+    """Whatever the buttons of a prompt are put under, the tap decides nothing; untouched, the prompt works."""
+    signed_in = []
+    for trick in TRICKS:
+        attacker = Attacker(client, project, bot, new_phone())
+        trick(attacker)
+        if project.verify(attacker.session["session_token"])["status"] != "pending":
+            signed_in.append(trick.__name__)
+    assert signed_in == []
+    attacker = Attacker(client, project, bot, new_phone())
+    attacker.tap("Confirm", attacker.prompt()["message_id"])
+    assert project.verify(attacker.session["session_token"])["status"] == "confirmed"
+
+
+def test_the_owner_of_a_bot_ends_no_block(
+    client: httpx.Client, project: "OwnProject", bot: dict[str, Any], new_phone: "NewPhone"
+) -> None:
+    """A user who has blocked the project taps what its bot calls an order: the block stays."""
+    owner = Attacker(client, project, bot, new_phone())
+    owner.tap("This wasn't me", owner.prompt()["message_id"])
+    order = [[{"text": "See your order", "callback_data": f"u:{project.id}"}]]
+    owner.tap("See your order", owner.call("sendMessage", "Your order has left.", order))
+    blocked = owner.victim.open(project.generate()["deeplink"])[-1]
+    assert [button["text"] for row in blocked["inline_keyboard"] for button in row] == ["Unblock"]
+    owner.tap("Unblock", blocked["message_id"])
+    assert "Confirm" in str(owner.victim.open(project.generate()["deeplink"])[-1]["inline_keyboard"])
