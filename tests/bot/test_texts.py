@@ -21,6 +21,7 @@ IN_POP_UPS = (
     "phone.notice",
     "phone.over",
     "foreign",
+    "stale_button",
     "unknown",
 )
 
