@@ -71,7 +71,7 @@ class Counted:
             raise TooManySteps
 
     def _sequence(self, nodes: Any, flags: int) -> Part:
-        parts = [self._part(*node, flags) for node in nodes]
+        parts = [self._part(kind, value, flags) for kind, value in nodes]
 
         def go(number: int, at: int, rest: Rest) -> int | None:
             if number == len(parts):
@@ -80,13 +80,13 @@ class Counted:
 
         return parts[0] if len(parts) == 1 else lambda at, rest: go(0, at, rest)
 
-    def _part(self, kind: Any, value: Any, flags: int) -> Part:  # noqa: PLR0911 — one for each kind.
+    def _part(self, kind: Any, value: Any, flags: int) -> Part:
         if kind in _SINGLE:
             return self._character(kind, value, flags)
         if kind in _REPEATS:
             least, most, body = value
             if len(body) == 1 and body[0][0] in _SINGLE:
-                return self._repeated_character(kind, least, most, self._test(*body[0], flags))
+                return self._repeated_character(kind, least, most, self._test(body[0][0], body[0][1], flags))
             return self._repeated(kind, least, most, self._sequence(body, flags))
         if kind is _constants.SUBPATTERN:
             _, add, remove, body = value
@@ -98,7 +98,7 @@ class Counted:
             inner = self._sequence(value, flags)
             return lambda at, rest: None if (end := inner(at, int)) is None else rest(end)
         if kind in {_constants.ASSERT, _constants.ASSERT_NOT}:
-            return self._look(kind is _constants.ASSERT, *value, flags)
+            return self._look(kind is _constants.ASSERT, value[0], value[1], flags)
         if kind is _constants.AT:
             anchor = re.compile(_ANCHORS[value], flags & re.MULTILINE)
             return lambda at, rest: rest(at) if anchor.match(self._text, at) else None
@@ -218,7 +218,12 @@ class Counted:
                     yield "", first + second, end
 
     def _kinds(self, nodes: list[Any]) -> list[str]:
-        tests = [self._test(kind, value, flags) for kind, value, flags in nodes if kind in _SINGLE]
+        # Letters that the pattern names one by one, as in a word, are all alike.
+        tests = [
+            self._test(kind, value, flags)
+            for kind, value, flags in nodes
+            if kind in _SINGLE and not (kind is _constants.LITERAL and chr(value).isalnum())
+        ]
         told_apart: dict[tuple[bool, ...], str] = {}
         for character in _CANDIDATES:
             told_apart.setdefault(tuple(test(character) for test in tests), character)

@@ -94,7 +94,9 @@ def _methods(tree: ast.Module, call: ast.Call) -> set[str]:
         names = {
             node.target.elts[0].id
             for node in ast.walk(tree)
-            if isinstance(node, ast.For) and isinstance(node.target, ast.Tuple) and isinstance(node.target.elts[0], ast.Name)
+            if isinstance(node, ast.For)
+            and isinstance(node.target, ast.Tuple)
+            and isinstance(node.target.elts[0], ast.Name)
         }
     read = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in names]
     called = [
@@ -198,7 +200,7 @@ def test_patterns_are_reached_through_re_alone() -> None:
     ],
 )
 def test_the_count_finds_what_is_costly(pattern: str, method: str) -> None:
-    """Nested and adjacent repeats, and a scan that begins anew at every place; the first few are former ones of ours."""
+    """Nested and adjacent repeats, and a scan that begins anew at every place; the first ones were ours."""
     assert costly_text(pattern, 0, (method,)) is not None
 
 
