@@ -201,13 +201,13 @@ class Counted:
         nodes = list(_walk(self.tree, self.flags))
         kinds = self._kinds(nodes)
         spine = self._spine(self.tree, self.flags, "")
-        begins = dict.fromkeys(["", *_some(spine, 5)])
+        begins = dict.fromkeys(["", *_some(spine, 4)])
         repeated = dict.fromkeys(kinds)
         for kind, value, flags in nodes:
             if kind in _REPEATS:
                 repeated |= dict.fromkeys(self._spine(value[2], flags, ""))
-        repeated |= dict.fromkeys(each for each in _some(spine, 12) if each)
-        ends = dict.fromkeys(["", "!", "\n", *kinds[:4]])
+        repeated |= dict.fromkeys(each for each in _some(spine, 8) if each)
+        ends = dict.fromkeys(["", "!", "\n", *kinds[:3]])
         for begin in begins:
             for each in repeated:
                 for end in ends:

@@ -17,6 +17,8 @@ from taproof.service.console_sessions import ConsoleSessions
 SIGN_IN: Final = "/console/sign-in"
 HOME: Final = "/console/projects"
 _SESSION: Final = "session"
+_COOKIES: Final = 200
+"""Cookies of a request at most: browsers keep fewer for one host."""
 _NEXT_LIMIT: Final = 500
 """Characters: it travels in a cookie, and browsers drop one of more than 4 KB."""
 
@@ -137,18 +139,18 @@ def _cookie_name(request: Request, name: str) -> str:
 
 
 def read_cookie(request: Request, name: str) -> str | None:
-    """Return a cookie of the console's; None when there is none, or more than one of that name.
+    """Return a cookie of the console's; None when there is none, more than one of that name, or too many of any name.
 
     The name must be the very bytes that `set_cookie` gave. Python takes more for white space than browsers do, and
     whoever strips that takes the name with byte A0 before it, which any host of the same domain may set, for ours.
     """
     wanted = _cookie_name(request, name).encode()
-    found: list[bytes] = []
-    for header, value in request.scope["headers"]:  # HTTP/2 may send each cookie in a header of its own.
-        if header == b"cookie":
-            pairs = (pair.partition(b"=") for pair in value.split(b";"))
-            found += (content.strip(b" \t") for key, _, content in pairs if key.strip(b" \t") == wanted)
-    if len(found) != 1:
+    # HTTP/2 may send each cookie in a header of its own.
+    headers = (value for header, value in request.scope["headers"] if header == b"cookie")
+    cookies = b";".join(headers).split(b";", _COOKIES)
+    pairs = (cookie.partition(b"=") for cookie in cookies)
+    found = [content.strip(b" \t") for key, _, content in pairs if key.strip(b" \t") == wanted]
+    if len(found) != 1 or len(cookies) > _COOKIES:
         return None
     content = found[0]
     if len(content) >= 2 and content.startswith(b'"') and content.endswith(b'"'):
