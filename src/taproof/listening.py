@@ -29,8 +29,8 @@ SEND_BUFFER: Final = 64 * 1024
 
 
 HEAD_LIMIT: Final = 16 * 1024
-"""Bytes of a request's head at most, which Granian answers 431 beyond. Its default of 400 KiB takes tens of milliseconds
-of the event loop to split, before anything is known of the sender."""
+"""Bytes of a request's address and headers at most; Granian answers 431 to more. Its default of 400 KiB takes the event
+loop tens of milliseconds to split, before anything is known of the sender."""
 
 
 class AddressInUse(TaproofError):

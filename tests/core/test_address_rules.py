@@ -117,8 +117,8 @@ def test_of_ipv6_only_one_eighth_is_public(number: int) -> None:
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_ipv4_agrees_with_the_standard_library_but_for_three_ranges(number: int) -> None:
-    """A second table, of other hands, as an oracle; it takes multicast, 6to4 relays, protocol anycast and clouds for public."""
+def test_ipv4_agrees_with_the_standard_library_but_for_four_ranges(number: int) -> None:
+    """A second table, of other hands, as an oracle; it takes these ranges for public."""
     address = IPv4Address(number)
     if AddressRules().problem(str(address)) is None:
         assert address.is_global

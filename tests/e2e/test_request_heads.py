@@ -1,4 +1,4 @@
-"""A request's head is bounded, so that nobody makes the event loop split hundreds of kilobytes (docs: Untrusted input)."""
+"""A request's head is bounded, so that nobody makes the event loop split hundreds of kilobytes."""
 
 import socket
 

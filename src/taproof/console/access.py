@@ -17,8 +17,6 @@ from taproof.service.console_sessions import ConsoleSessions
 SIGN_IN: Final = "/console/sign-in"
 HOME: Final = "/console/projects"
 _SESSION: Final = "session"
-_COOKIES: Final = 200
-"""Cookies of a request at most: browsers keep fewer for one host."""
 _NEXT_LIMIT: Final = 500
 """Characters: it travels in a cookie, and browsers drop one of more than 4 KB."""
 
@@ -139,7 +137,7 @@ def _cookie_name(request: Request, name: str) -> str:
 
 
 def read_cookie(request: Request, name: str) -> str | None:
-    """Return a cookie of the console's; None when there is none, more than one of that name, or too many of any name.
+    """Return a cookie of the console's; None when there is none, or more than one of that name.
 
     The name must be the very bytes that `set_cookie` gave. Python takes more for white space than browsers do, and
     whoever strips that takes the name with byte A0 before it, which any host of the same domain may set, for ours.
@@ -147,10 +145,11 @@ def read_cookie(request: Request, name: str) -> str | None:
     wanted = _cookie_name(request, name).encode()
     # HTTP/2 may send each cookie in a header of its own.
     headers = (value for header, value in request.scope["headers"] if header == b"cookie")
-    cookies = b";".join(headers).split(b";", _COOKIES)
+    # A head of 16 KB holds as many cookies without a name: those are passed over quickly.
+    cookies = [cookie for cookie in b";".join(headers).split(b";") if wanted in cookie]
     pairs = (cookie.partition(b"=") for cookie in cookies)
     found = [content.strip(b" \t") for key, _, content in pairs if key.strip(b" \t") == wanted]
-    if len(found) != 1 or len(cookies) > _COOKIES:
+    if len(found) != 1:
         return None
     content = found[0]
     if len(content) >= 2 and content.startswith(b'"') and content.endswith(b'"'):
