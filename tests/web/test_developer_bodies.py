@@ -95,7 +95,13 @@ async def test_patch_refuses_null_and_changes_nothing(api: Api, field: str) -> N
 @pytest.mark.parametrize(
     "content_type",
     [
-        *("", "text/plain", "application/x-www-form-urlencoded", "application/json5", "application/json; charset=latin-1"),
+        *(
+            "",
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "application/json5",
+            "application/json; charset=latin-1",
+        ),
         "application/json" + ";" * 200,
     ],
 )
