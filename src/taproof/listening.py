@@ -28,6 +28,11 @@ SEND_BUFFER: Final = 64 * 1024
 """Bytes of an answer that the kernel keeps for one connection until its client has read them."""
 
 
+HEAD_LIMIT: Final = 16 * 1024
+"""Bytes of a request's address and headers at most; Granian answers 431 to more. Its default of 400 KiB takes the event
+loop tens of milliseconds to split, before anything is known of the sender."""
+
+
 class AddressInUse(TaproofError):
     """The address to listen on is taken, or is not this machine's."""
 
@@ -116,7 +121,7 @@ def create_server(settings: Settings, app: AsgiApp) -> Server:
         websockets=False,
         backlog=1024,
         backpressure=CONNECTIONS,
-        http1_settings=HTTP1Settings(header_read_timeout=10_000),
+        http1_settings=HTTP1Settings(header_read_timeout=10_000, max_buffer_size=HEAD_LIMIT),
         log_level=LogLevels.error,  # It warns at every start that embedding is experimental: docs/decisions/0001.
         log_dictconfig=GRANIAN_LOGGING,
         ssl_cert=settings.tls_cert,

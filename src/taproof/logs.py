@@ -32,17 +32,22 @@ _SECRETS: Final = (
         rf"\1{MASK}",
     ),
     (re.compile(r"\b(bearer|basic)\s+[^\s\"',;]+", re.IGNORECASE), rf"\1 {MASK}"),
-    # A password in an address, such as a database's; greedy, since it may hold an @ itself. And one among its options.
-    (re.compile(r"(\b[a-z][a-z0-9+.-]*://[^\s:/@]*:)[^\s\"'<>]+@", re.IGNORECASE), rf"\1{MASK}@"),
+    # A password among the options of an address, such as a database's.
     (re.compile(r"((?:password|passwd|pwd)=)[^\s\"'&]+", re.IGNORECASE), rf"\1{MASK}"),
     # Secret keys, access tokens, webhook secrets (core/identifiers.py). A preview has an ellipsis and stays.
     (re.compile(r"(sk|tap|whsec)_[A-Za-z0-9+/_-]{12,}={0,2}"), rf"\1_{MASK}"),
     # The console's cookies, and the codes of invitations. Whole ones only: words may begin so.
     (re.compile(r"(con|inv)_[A-Za-z0-9]{49}"), rf"\1_{MASK}"),
     # A bot's token, alone or in the path of a Bot API call.
-    (re.compile(r"\d{6,}(?::|%3[Aa])[A-Za-z0-9_-]{30,}"), MASK),
-    # A proof, or any other JWT.
-    (re.compile(r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"), MASK),
+    (re.compile(r"(?<!\d)\d{6,}+(?::|%3[Aa])[A-Za-z0-9_-]{30,}"), MASK),
+    # A proof, or any other JWT, with what stands before it without a space.
+    (
+        re.compile(
+            r"(?<![A-Za-z0-9_-])(?=[A-Za-z0-9_-]*?eyJ[A-Za-z0-9_-]{8})[A-Za-z0-9_-]++"
+            r"\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+"
+        ),
+        MASK,
+    ),
     # A session token by its place: in a deeplink, a body, a /start message.
     (re.compile(r"""((?:start=|/start\s+|session_token["']?\s*[:=,]\s*(?:b?["'])?))[A-Za-z0-9_-]{43}"""), rf"\1{MASK}"),
     # 32 random bytes in base64: a master key.
@@ -57,13 +62,24 @@ _SECRETS: Final = (
         MASK,
     ),
 )
+# tests/test_patterns.py holds every pattern to linear time: a stranger's text may reach the log.
+_ADDRESS: Final = re.compile(r"://[^\s\"'<>]+")
+_USER: Final = re.compile(r"://[^\s:/@]*:(?=.)")
 
 
 def redact_text(text: str) -> str:
     """Return `text` with everything masked that looks like a secret of this service or of its messenger."""
+    text = _ADDRESS.sub(_without_password, text)
     for pattern, replacement in _SECRETS:
         text = pattern.sub(replacement, text)
     return text
+
+
+def _without_password(address: re.Match[str]) -> str:
+    # Up to the last @, since a password may hold an @ itself.
+    before, at, host = address[0].rpartition("@")
+    user = _USER.search(before)
+    return address[0] if user is None else f"{before[: user.end()]}{MASK}{at}{host}"
 
 
 def _redact(value: Any, depth: int) -> Any:

@@ -345,6 +345,11 @@ class Settings(BaseSettings):
         return AddressRules((*self.webhook_allow, "loopback") if self.sandbox else self.webhook_allow)
 
     @property
+    def local_only(self) -> bool:
+        """Whether nobody but programs on this machine calls: its address is loopback, and no proxy stands before it."""
+        return not self.trusted_proxy and is_loopback(urlsplit(self.base_url).hostname or "")
+
+    @property
     def serves_api(self) -> bool:
         """Whether this node answers the HTTP API."""
         return self.role in _API_ROLES

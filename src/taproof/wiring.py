@@ -149,6 +149,7 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
                 system_clock,
                 generate_address=settings.generate_limit_address,
                 generate_project=settings.generate_limit_project,
+                local_only=settings.local_only,
             ),
         )
 

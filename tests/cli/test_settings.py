@@ -305,3 +305,18 @@ def test_a_node_that_serves_no_api_needs_no_address_of_its_own() -> None:
 def test_who_needs_the_bot(given: dict[str, Any], *, needed: bool) -> None:
     """A bot token is asked only of nodes that call the Bot API."""
     assert load_settings(given).needs_bot is needed
+
+
+@pytest.mark.parametrize(
+    ("given", "local_only"),
+    [
+        ({}, True),
+        ({"base_url": "http://localhost:8080"}, True),
+        ({"base_url": "https://signin.example.com"}, False),
+        ({"trusted_proxy": "127.0.0.1/32"}, False),
+        ({"base_url": "http://localhost:8080", "trusted_proxy": "10.0.0.0/8"}, False),
+    ],
+)
+def test_only_a_service_without_strangers_is_for_this_machine_alone(given: dict[str, str], *, local_only: bool) -> None:
+    """An address for others, or a proxy, means that a call from loopback may be a stranger's."""
+    assert load_settings({"sandbox": True, "sandbox_allow_remote": True, **given}).local_only is local_only

@@ -184,7 +184,9 @@ async def console(tmp_path: Path, clock: ManualClock, *, in_sandbox: bool) -> As
         console_sign_in=ConsoleSignIn(storage, sealer, signin, clock, system_entropy),
         sealed_sign_in=SealedSignIn(storage, sealer, signin, clock, system_entropy),
     )
-    limits = RateLimits(Metrics(CollectorRegistry(), "0.1.0"), clock, generate_address=None, generate_project=None)
+    limits = RateLimits(
+        Metrics(CollectorRegistry(), "0.1.0"), clock, generate_address=None, generate_project=None, local_only=True
+    )
     app = Console(
         services,
         sealer,

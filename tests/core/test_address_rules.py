@@ -13,11 +13,16 @@ NOT_PUBLIC = {
     "loopback": ["127.0.0.0", "127.0.0.1", "127.255.255.255", "::1"],
     "private": [
         *("10.0.0.0", "10.255.255.255", "172.16.0.0", "172.31.255.255", "192.168.0.0", "192.168.255.255"),
-        *("fc00::", "fd00:ec2::254", "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
+        *("fc00::", "fd00:ec1::254", "fd00:ec3::", "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
     ],
-    "link-local": ["169.254.0.0", "169.254.169.254", "169.254.255.255", "fe80::", "febf:ffff::1"],
+    "cloud-internal": [
+        *("169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16", "192.0.0.192", "161.26.0.0"),
+        *("161.26.255.255", "166.8.0.0", "166.11.255.255", "fd00:ec2::", "fd00:ec2::23", "fd00:ec2::254"),
+        "fd20:ce::254",
+    ],
+    "link-local": ["169.254.0.0", "169.254.169.253", "169.254.255.255", "fe80::", "febf:ffff::1"],
     "site-local": ["fec0::", "feff:ffff::1"],
-    "cgnat": ["100.64.0.0", "100.100.100.200", "100.127.255.255"],
+    "cgnat": ["100.64.0.0", "100.100.100.201", "100.127.255.255"],
     "unspecified": ["0.0.0.0", "0.255.255.255", "::"],  # noqa: S104 — nothing listens on it.
     "multicast": ["224.0.0.0", "239.255.255.255", "ff00::", "ff02::1", "ffff:ffff::"],
     "documentation": ["192.0.2.0", "198.51.100.255", "203.0.113.7", "2001:db8::", "3fff::", "3fff:fff:ffff::1"],
@@ -37,6 +42,7 @@ NOT_PUBLIC = {
     ],
 }
 PUBLIC = [
+    *("168.63.129.15", "168.63.129.17", "161.25.255.255", "161.27.0.0", "166.7.255.255", "166.12.0.0"),
     *("1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255"),
     *("128.0.0.0", "169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.0", "191.255.255.255", "192.0.1.0"),
     *("192.0.3.0", "192.88.98.255", "192.88.100.0", "192.167.255.255", "192.169.0.0", "198.17.255.255", "198.20.0.0"),
@@ -111,13 +117,18 @@ def test_of_ipv6_only_one_eighth_is_public(number: int) -> None:
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_ipv4_agrees_with_the_standard_library_but_for_three_ranges(number: int) -> None:
-    """A second table, of other hands, as an oracle; it takes multicast, 6to4 relays and protocol anycast for public."""
+def test_ipv4_agrees_with_the_standard_library_but_for_four_ranges(number: int) -> None:
+    """A second table, of other hands, as an oracle; it takes these ranges for public."""
     address = IPv4Address(number)
     if AddressRules().problem(str(address)) is None:
         assert address.is_global
     else:
-        assert not address.is_global or AddressRules().problem(str(address)) in {"multicast", "6to4", "protocol"}
+        assert not address.is_global or AddressRules().problem(str(address)) in {
+            "multicast",
+            "6to4",
+            "protocol",
+            "cloud-internal",
+        }
 
 
 def test_ranges_are_allowed_by_name() -> None:
@@ -129,7 +140,7 @@ def test_ranges_are_allowed_by_name() -> None:
                 assert name == allowed or rules.problem(address) == name
     assert AddressRules(["private", "loopback"]).problem("10.1.2.3") is None
     assert AddressRules(["private", "loopback"]).problem("::1") is None
-    assert AddressRules(["private"]).problem("169.254.169.254") == "link-local"
+    assert AddressRules(["private"]).problem("169.254.0.1") == "link-local"
 
 
 def test_networks_are_allowed_by_their_address() -> None:
@@ -137,6 +148,23 @@ def test_networks_are_allowed_by_their_address() -> None:
     rules = AddressRules(["10.20.0.0/16", "192.168.7.7", "fd00:1::/32"])
     assert [rules.problem(each) for each in ("10.20.255.1", "192.168.7.7", "fd00:1::9")] == [None] * 3
     assert [rules.problem(each) for each in ("10.21.0.0", "192.168.7.8", "fd00:2::9")] == ["private"] * 3
+
+
+@pytest.mark.parametrize(
+    "allowed",
+    [
+        ["private", "link-local", "cgnat", "protocol"],
+        ["fd00::/8", "100.64.0.0/10", "169.254.0.0/16", "168.63.0.0/16", "160.0.0.0/3"],
+        ["0.0.0.0/0", "::/0"],
+    ],
+)
+def test_where_a_cloud_answers_is_opened_by_name_alone(allowed: list[str]) -> None:
+    """A range or a wide network that an operator allows for receivers of their own gives away no cloud's secrets."""
+    for address in NOT_PUBLIC["cloud-internal"]:
+        assert AddressRules(allowed).problem(address) == "cloud-internal"
+        assert AddressRules([*allowed, "cloud-internal"]).problem(address) is None
+        assert AddressRules([*allowed, address]).problem(address) is None
+    assert AddressRules(["fd00:ec2::/32"]).problem("fd00:ec2::254") is None
 
 
 @pytest.mark.parametrize(
@@ -156,7 +184,9 @@ def test_an_address_inside_another_is_checked_too(allowed: str, prefix: str) -> 
     rules = AddressRules([allowed])
     assert rules.problem(f"{prefix}8.8.8.8") is None
     assert rules.problem(f"{prefix}127.0.0.1") == "loopback"
-    assert rules.problem(f"{prefix}169.254.169.254") == "link-local"
+    assert rules.problem(f"{prefix}169.254.0.1") == "link-local"
+    for address in ("169.254.169.254", "168.63.129.16", "100.100.100.200"):
+        assert rules.problem(f"{prefix}{address}") == "cloud-internal"
     assert AddressRules([allowed, "private"]).problem(f"{prefix}10.0.0.1") is None
 
 
@@ -165,6 +195,9 @@ def test_tunnels_are_checked_for_what_they_lead_to() -> None:
     rules = AddressRules(["6to4", "teredo"])
     assert rules.problem("2002:808:808::1") is None
     assert rules.problem("2002:7f00:1::1") == "loopback"
+    assert rules.problem("2002:a83f:8110::1") == "cloud-internal"
+    assert rules.problem("2001:0:a83f:8110::f7f7:f7f7") == "cloud-internal"
+    assert rules.problem("2001:0:808:808::57c0:7eef") == "cloud-internal"
     assert rules.problem("192.88.99.1") is None
     assert rules.problem("2001:0:808:808::f7f7:f7f7") is None
     assert rules.problem("2001:0:7f00:1::f7f7:f7f7") == "loopback"

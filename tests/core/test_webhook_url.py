@@ -110,7 +110,9 @@ REFUSED = [
 INTERNAL = [
     ("https://10.0.0.1/hooks", "private"),
     ("https://[fd00::1]/hooks", "private"),
-    ("https://169.254.169.254/latest/meta-data", "link-local"),
+    ("https://169.254.169.254/latest/meta-data", "cloud-internal"),
+    ("https://168.63.129.16/machine", "cloud-internal"),
+    ("https://[fd00:ec2::254]/latest/meta-data", "cloud-internal"),
     ("https://100.64.0.1/hooks", "cgnat"),
     ("https://0.0.0.0/hooks", "unspecified"),
     ("https://[::]/hooks", "unspecified"),

@@ -99,7 +99,9 @@ async def simulation(tmp_path: Path) -> Any:
         return simulation.now
 
     signin = SignIn(storage, Sealer(place.master_key), lambda: "https://t.me/b", clock, system_entropy)
-    limits = RateLimits(metrics, clock, generate_address=Rate(60, MINUTE), generate_project=Rate(6_000, MINUTE))
+    limits = RateLimits(
+        metrics, clock, generate_address=Rate(60, MINUTE), generate_project=Rate(6_000, MINUTE), local_only=True
+    )
     unused: Any = None
     simulation = Simulation(SessionApi(signin, unused, metrics, limits), signin, place.project_id)
     yield simulation

@@ -14,6 +14,7 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import DeliveryNotFound, InvalidRequest, ProjectNotFound, SignInReported, WebhookNotSet
 from taproof.core.model import Project, ProjectChanges
 from taproof.core.sealing import Sealer, new_master_key
+from taproof.service import deliveries
 from taproof.service.deliveries import DeliveryPage, SeenDelivery
 from taproof.service.webhooks import ANSWER_KEPT, LEASE, Answer
 
@@ -137,6 +138,32 @@ async def test_pages_lead_through_all_deliveries_of_one_project(node: "Node") ->
             keys = [(each.record.created_at, each.record.event_id) for each in found]
             assert keys == sorted(keys, reverse=True)
             assert {each.record.project_id for each in found} <= {project.id}
+
+
+async def test_a_page_ends_before_its_attempts_are_too_many(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
+    """10,000 answers are not opened for one call; the cursor leads on to every delivery, each once."""
+    monkeypatch.setattr(deliveries, "PAGE_ATTEMPTS", 4)
+    monkeypatch.setattr(deliveries, "_READ_AT_ONCE", 3)
+    developer, project = await own_project(node)
+    made: list[str] = []
+    for resent in (0, 0, 6, 1, 0, 2, 0, 0, 0, 0):
+        node.clock.now += 1
+        event_id = (await node.deliveries.send_test(developer, project.id)).record.event_id
+        made.append(event_id)
+        for _ in range(resent):
+            await node.deliveries.resend_delivery(acting(developer), event_id)
+            await attempt(node, Answer(1, 200, body=b"x"))
+    for limit in (1, 2, 5, 200):
+        pages: list[list[SeenDelivery]] = []
+        cursor = None
+        while not pages or cursor is not None:
+            got = await page(node, developer, project, limit=limit, cursor=cursor)
+            pages.append(got.deliveries)
+            cursor = got.next_cursor
+        assert [each.record.event_id for one in pages for each in one] == made[::-1]
+        for one in pages:
+            assert len(one) == 1 or sum(len(each.answers) for each in one) <= 4
+            assert 1 <= len(one) <= limit
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "\ud800", "MS5zZXNzXzE", "MS5ldnRfAA"])

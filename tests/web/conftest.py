@@ -234,7 +234,7 @@ async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers)
     projects = make_projects(storage, sealer, clock)
     plans = Plans(storage, clock, system_entropy, projects=PROJECTS_BY_PLAN, sign_ins=SIGN_INS_BY_PLAN)
     bot_father = BotFather()
-    limits = RateLimits(metrics, clock, generate_address=None, generate_project=None)
+    limits = RateLimits(metrics, clock, generate_address=None, generate_project=None, local_only=True)
     app = build_developer_api(
         developers,
         projects,

@@ -71,12 +71,12 @@ class Edge:
         return self.api.metrics.registry.get_sample_value("taproof_rate_limited_total", {"limit": limit})
 
 
-async def open_edge(api: Api) -> Edge:
+async def open_edge(api: Api, *, local_only: bool = True) -> Edge:
     """Return the endpoints with a project, and with limits that are soon met."""
     _, access_token = await api.sign_up("ada@example.com")
     project = await api.post("/projects", access_token, {"name": "Shop"})
     rates = {"generate_address": Rate(BY_ADDRESS, MINUTE), "generate_project": Rate(BY_PROJECT, MINUTE)}
-    limits = RateLimits(api.metrics, api.clock, **rates)
+    limits = RateLimits(api.metrics, api.clock, **rates, local_only=local_only)
     return limited_edge(api, limits, access_token, project)
 
 

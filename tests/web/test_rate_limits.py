@@ -197,7 +197,7 @@ async def test_off_is_no_limit(api: Api, edge: Edge) -> None:
 
 
 async def test_a_program_on_this_machine_is_not_limited_by_address(edge: Edge) -> None:
-    """Health checks and tests call without a proxy; the limits of projects hold for them too."""
+    """Where the service is for this machine only, tests call as they like; the limits of projects hold."""
     for host in ("127.0.0.1", "::1", "127.8.9.1"):
         for _ in range(4):
             assert (await edge.generate(host, base="http://localhost")).status_code == 200
@@ -205,6 +205,20 @@ async def test_a_program_on_this_machine_is_not_limited_by_address(edge: Edge) -
     for _ in range(50):
         assert (await edge.verify(session_token, "127.0.0.1")).status_code == 200
     assert (await edge.generate("127.0.0.1", base="http://localhost")).status_code == 429
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "127.8.9.1"])
+@pytest.mark.parametrize("headers", [{}, {"Host": "127.0.0.1:8080"}, {"X-Forwarded-For": "127.0.0.1"}])
+async def test_what_a_silent_proxy_here_passes_on_is_limited(api: Api, host: str, headers: dict[str, str]) -> None:
+    """Without X-Forwarded-For nothing tells a stranger behind a proxy here from a program here: both are limited."""
+    edge = await open_edge(api, local_only=False)
+    for _ in range(BY_ADDRESS):
+        assert (await edge.generate(host, base="http://localhost", headers=headers)).status_code == 200
+    assert (await edge.generate(host, base="http://localhost", headers=headers)).status_code == 429
+    session_token = await edge.start()
+    answers = [(await edge.verify(session_token, host)).status_code for _ in range(11)]
+    assert answers == [200] * 10 + [429]
+    assert (await edge.generate(ADA)).status_code == 200
 
 
 FROM_PROXY = {"X-Forwarded-Proto": "https"}

@@ -144,11 +144,17 @@ def read_cookie(request: Request, name: str) -> str | None:
     whoever strips that takes the name with byte A0 before it, which any host of the same domain may set, for ours.
     """
     wanted = _cookie_name(request, name).encode()
+    # HTTP/2 may send each cookie in a header of its own.
+    headers = b";".join([*(value for header, value in request.scope["headers"] if header == b"cookie"), b""])
     found: list[bytes] = []
-    for header, value in request.scope["headers"]:  # HTTP/2 may send each cookie in a header of its own.
-        if header == b"cookie":
-            pairs = (pair.partition(b"=") for pair in value.split(b";"))
-            found += (content.strip(b" \t") for key, _, content in pairs if key.strip(b" \t") == wanted)
+    # Not split as a whole: a head of 16 KB may hold 16,000 cookies without a name.
+    at = headers.find(wanted)
+    while at >= 0:
+        end = headers.index(b";", at)
+        key, _, content = headers[headers.rfind(b";", 0, at) + 1 : end].partition(b"=")
+        if key.strip(b" \t") == wanted:
+            found.append(content.strip(b" \t"))
+        at = headers.find(wanted, end)
     if len(found) != 1:
         return None
     content = found[0]

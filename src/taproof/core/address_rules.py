@@ -11,6 +11,12 @@ from typing import Final
 RANGES: Final[dict[str, tuple[str, ...]]] = {
     "loopback": ("127.0.0.0/8", "::1/128"),
     "private": ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"),
+    # Where clouds answer their own machines, for secrets too: metadata of AWS, Azure, GCP, Alibaba and Oracle, and the
+    # service networks of IBM. Some of these are public addresses by IANA's registries, and some lie in "private".
+    "cloud-internal": (
+        *("169.254.169.254/32", "169.254.170.2/32", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32"),
+        *("161.26.0.0/16", "166.8.0.0/14", "fd00:ec2::/32", "fd20:ce::254/128"),
+    ),
     "link-local": ("169.254.0.0/16", "fe80::/10"),
     "site-local": ("fec0::/10",),
     "cgnat": ("100.64.0.0/10",),
@@ -32,6 +38,9 @@ RANGES: Final[dict[str, tuple[str, ...]]] = {
 }
 """Every range that is not public, by the name that an operator allows it with. Where ranges overlap, the smallest one
 names the address."""
+
+_BY_NAME_ONLY: Final = "cloud-internal"
+"""An operator who allows a wide network, such as fd00::/8, does not mean these: only a network inside them does."""
 
 _LAST_32_BITS: Final = frozenset({"ipv4-mapped", "ipv4-compatible", "ipv4-translated", "nat64"})
 _SMALLEST_FIRST: Final[list[tuple[IPv4Network | IPv6Network, str]]] = sorted(
@@ -68,10 +77,14 @@ class AddressRules:
         return "scoped" if "%" in address else self._problem(parsed)
 
     def _problem(self, address: IPv4Address | IPv6Address) -> str | None:
-        name = next((name for network, name in _SMALLEST_FIRST if address in network), None)
-        if name is None:
+        smallest, name = next((entry for entry in _SMALLEST_FIRST if address in entry[0]), (None, ""))
+        if smallest is None:
             return None
-        if name not in self._names and not any(address in network for network in self._networks):
+        # Of what only its name or a network inside it opens, a wider network opens nothing.
+        least = smallest.prefixlen if name == _BY_NAME_ONLY else 0
+        if name not in self._names and not any(
+            address in network and network.prefixlen >= least for network in self._networks
+        ):
             return name
         # A gateway or a tunnel passes on to the IPv4 address inside, so allowing its range opens no way around these
         # rules: with "nat64" allowed, as a network without IPv4 needs it, 64:ff9b::10.0.0.1 is still private.

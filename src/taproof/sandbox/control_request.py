@@ -25,7 +25,9 @@ _PAYLOAD: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LINK_LIMIT: Final = 2_048
 _NAME_LIMIT: Final = 64
 _VCARD_LIMIT: Final = 2_048
-_PHONE: Final = r"\+?[0-9]{5,15}"
+_PHONE: Final = re.compile(r"\+?[0-9]{5,15}")
+_USERNAME: Final = re.compile(r"[A-Za-z0-9_]{1,32}")
+_LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
 _CONTACT_FIELDS: Final = ("phone_number", "first_name", "last_name", "user_id", "vcard")
 _PERSON_FIELDS: Final = ("id", "first_name", "last_name", "username", "phone", "language_code")
 
@@ -95,11 +97,9 @@ def read_person(fields: dict[str, Any], free_id: int) -> Person:
         id=free_id if user_id is None else user_id,
         first_name=text_field(fields, "first_name", _NAME_LIMIT),
         last_name=optional_text(fields, "last_name", _NAME_LIMIT),
-        username=_matching("username", username and username.removeprefix("@"), "[A-Za-z0-9_]{1,32}", "ada_lovelace"),
+        username=_matching("username", username and username.removeprefix("@"), _USERNAME, "ada_lovelace"),
         phone=_matching("phone", optional_text(fields, "phone", 20), _PHONE, "+12025550101"),
-        language_code=_matching(
-            "language_code", optional_text(fields, "language_code", 35), "[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*", "en"
-        ),
+        language_code=_matching("language_code", optional_text(fields, "language_code", 35), _LANGUAGE, "en"),
     )
 
 
@@ -256,7 +256,7 @@ def _person_field(fields: dict[str, Any], name: str, people: People) -> Person |
     return people[user_id]
 
 
-def _matching(name: str, value: str | None, pattern: str, example: str) -> str | None:
-    if value is not None and re.fullmatch(pattern, value) is None:
+def _matching(name: str, value: str | None, pattern: re.Pattern[str], example: str) -> str | None:
+    if value is not None and pattern.fullmatch(value) is None:
         raise InvalidSandboxRequest(f"{name} must look like {example}.")
     return value

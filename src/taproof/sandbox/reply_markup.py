@@ -151,7 +151,7 @@ def _inline_button(button: object) -> dict[str, Any]:
     if not text.strip():
         raise bad_request("BUTTON_TEXT_INVALID")
     if url := _field(button, "url", kind):
-        if re.fullmatch(r"(?:https?|tg|ton)://[^\s/?#]+\S*|[^\s/?#:]+\.[^\s/?#:]+\S*", url) is None:
+        if re.fullmatch(r"(?:https?|tg|ton)://[^\s/?#]\S*|[^\s/?#:][^\s/?#:.]*\.[^\s/?#:]\S*", url) is None:
             raise bad_request(f"inline keyboard button URL '{url}' is invalid: Wrong HTTP URL")
         return {"text": text, "url": url}
     if data := _field(button, "callback_data", kind):

@@ -3,6 +3,7 @@
 Source: contract.md, Webhooks.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -28,6 +29,12 @@ _CLOCKS_APART: Final = SECOND
 """Nodes' clocks must agree so far (docs/how-to/processes-and-nodes.md)."""
 ANSWER_KEPT: Final = 1024
 """Bytes of an answer's body that are kept for the developer."""
+# The lookbehind lets a match start only where a run of these characters starts, and "++" gives nothing back: each run
+# is read once. tests/test_patterns.py holds every pattern to that.
+_LIKE_A_TOKEN: Final = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{43,}+")
+"""Masked: a receiver may send back the session token that it was sent."""
+_LIKE_HALF_A_TOKEN: Final = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{20,}+\Z")
+"""Masked at the end of an answer that was cut."""
 FAILING_LIMIT: Final = 5 * DAY
 """A webhook that has only failed for so long is turned off when an event is given up."""
 
@@ -141,8 +148,7 @@ class Webhooks:
         """Return the attempt that ended just now with `answer`, as it is stored."""
         sealed = None
         if answer.body:
-            text = answer.body[:ANSWER_KEPT].decode(errors="replace")
-            sealed = self._sealer.seal(text, answer_binding(event_id, number), self._entropy)
+            sealed = self._sealer.seal(_kept_answer(answer.body), answer_binding(event_id, number), self._entropy)
         return Attempt(number, self._clock() - answer.duration, answer.duration, answer.status, answer.error, sealed)
 
     async def finish_attempt(self, delivery: Delivery, answer: Answer) -> Outcome:
@@ -180,6 +186,17 @@ class Webhooks:
         )
         is_off = await self._storage.turn_off_webhook(event.project_id, url, reason, now, before, entry=entry)
         return "turned_off" if is_off else "dead"
+
+
+def _kept_answer(body: bytes) -> str:
+    """Return the beginning of an answer's body as it is stored: without anything that may be a session token.
+
+    Masking happens here only. What is stored is shown as it is.
+    """
+    text = body[:ANSWER_KEPT].decode(errors="replace")
+    if len(body) >= ANSWER_KEPT:
+        text = _LIKE_HALF_A_TOKEN.sub("…", text)
+    return _LIKE_A_TOKEN.sub("…", text)
 
 
 def answer_binding(event_id: str, number: int) -> str:

@@ -329,7 +329,7 @@ def _parameter_sentence(error: Exception, dsn: str) -> str | None:
     ):
         return None
     name = _QUOTED_NAME.search(str(error))
-    if name is None or not re.search(rf"[?&]{name[1]}=", dsn):
+    if name is None or not (f"?{name[1]}=" in dsn or f"&{name[1]}=" in dsn):
         return None
     if isinstance(error, asyncpg.UndefinedObjectError):
         return f"The server does not know a parameter in TAPROOF_DATABASE_URL: {name[1]}. Correct it or leave it out."

@@ -305,7 +305,10 @@ class DeveloperApi:
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> schemas.DeliveryPageAnswer:
-        """Return a project's webhook deliveries with their latest 50 attempts, newest event first, page by page."""
+        """Return a project's webhook deliveries with their latest 50 attempts, newest event first, page by page.
+
+        A page may hold fewer than `limit`: it ends before it has more than 400 attempts.
+        """
         page = await self._deliveries.list_deliveries(
             caller, project_id, event_type=event, state=status, limit=limit, cursor=cursor
         )

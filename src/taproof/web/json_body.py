@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import Any, Final
 
 from pydantic_core import from_json
 
 from taproof.core.errors import InvalidRequest
 from taproof.web.body import body_headers, read_body
+
+_LONGEST_TYPE: Final = 200
+"""Bytes of a content type at most: no real one with its parameters has as many."""
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -37,6 +40,8 @@ def check_content_type(content_type: bytes) -> None:
     Raises:
         InvalidRequest: anything else.
     """
+    if len(content_type) > _LONGEST_TYPE:
+        content_type = b""
     media_type, *parameters = (part.strip() for part in content_type.lower().split(b";"))
     charsets = [p.partition(b"=")[2].strip(b' "') for p in parameters if p.startswith(b"charset")]
     if media_type != b"application/json" or any(charset not in {b"utf-8", b"utf8"} for charset in charsets):

@@ -10,8 +10,9 @@
 | `credential` | access tokens and invitation codes tried from a client address | 20 a minute |
 
 A client address is that of `transport.HttpsOnly`, of IPv6 its /64. In all but `verify_session` a /48 of IPv6 is counted
-too, and has ten times as much: see `address_limit.py`. A program on this very machine has no address: health checks and
-tests, and nobody who came by way of a proxy. Public and server-side calls are counted apart, so that no flood of the
+too, and has ten times as much: see `address_limit.py`. Where the service is for this machine only, a program here has
+no address. Everywhere else loopback is an address like any other, since a proxy here may pass on strangers without a
+word of them. Public and server-side calls are counted apart, so that no flood of the
 one, which anybody can make, stops the other. What a refused call would have taken is not taken. The header fields are
 those of draft-ietf-httpapi-ratelimit-headers-11.
 """
@@ -65,15 +66,23 @@ class RateLimits:
         clock: returns the time in ms.
         generate_address: how often one client address may start sessions; None for no limit.
         generate_project: how often sessions of one project may be started; None for no limit.
+        local_only: the service is for this machine only, so calls from loopback are not limited by their address.
     """
 
     def __init__(
-        self, metrics: Metrics, clock: Clock, *, generate_address: Rate | None, generate_project: Rate | None
+        self,
+        metrics: Metrics,
+        clock: Clock,
+        *,
+        generate_address: Rate | None,
+        generate_project: Rate | None,
+        local_only: bool,
     ) -> None:
         self.clock = clock
         self.generate_address = None if generate_address is None else AddressLimit(_burst_of_all(generate_address))
         self.generate_project = None if generate_project is None else KeyedGcra(_burst_of_all(generate_project))
         self.refused_credentials = RefusedCredentials(clock)
+        self._local_only = local_only
         self._refused = metrics.rate_limited
         self._polls = KeyedGcra(POLLS, keep=_KNOWN_FOR)
         self._unknown = AddressLimit(UNKNOWN)
@@ -82,12 +91,13 @@ class RateLimits:
         self._addresses: dict[str, str] = {}
 
     def address(self, scope: Scope) -> str | None:
-        """Return what the client of a request is counted by; None for a program on this very machine."""
+        """Return what the client of a request is counted by; None for a program here that is not limited."""
         client = scope.get("client") or _NOBODY
         address = self._addresses.get(client[0]) or self._learn(client[0])
         if address is not _HERE:
             return address
-        return None if client[1] != 0 else client[0]
+        # Port 0: a proxy here passed it on, so it is no program here.
+        return None if self._local_only and client[1] != 0 else client[0]
 
     # ---- verify
 

@@ -29,6 +29,8 @@ _ANY_ORIGIN: Final = (
 _NEWEST: Final = (b"cache-control", b"public, max-age=300")
 """Five minutes: pages see a mended bundle soon, and a click through several pages loads it once."""
 _FOR_EVER: Final = (b"cache-control", b"public, max-age=31536000, immutable")
+_CODINGS: Final = 20
+"""Codings of `Accept-Encoding` that are looked at: browsers send five."""
 
 
 class Bundle:
@@ -108,7 +110,7 @@ def _accepts_gzip(scope: Scope) -> bool:
     """Tell whether the client takes gzip (RFC 9110, section 12.5.3). Any weight but none at all will do."""
     for name, value in scope["headers"]:
         if name == b"accept-encoding":
-            for coding in value.lower().split(b","):
+            for coding in value.lower().split(b",", _CODINGS)[:_CODINGS]:
                 kind, _, weight = coding.strip().partition(b";")
                 if kind.strip() == b"gzip":
                     return weight.replace(b" ", b"") not in {b"q=0", b"q=0.0", b"q=0.00", b"q=0.000"}

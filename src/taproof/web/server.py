@@ -1,15 +1,19 @@
 """Every route, on one screen. Around all of it stands `transport.HttpsOnly`."""
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any
+from typing import Any, Final
 
-from taproof.core.errors import MessengerUnavailable, NotFound
+from taproof.core.errors import InvalidRequest, MessengerUnavailable, NotFound
 from taproof.web.errors import send_error
 from taproof.web.json_body import Receive, Scope
 from taproof.web.session_api import SessionApi
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+QUERY_FIELDS: Final = 50
+"""Fields of a query string at most: no call here has as many."""
 
 
 class LateApp:
@@ -70,5 +74,8 @@ class Router:
             app = next((each for stem, each in self._below if path.startswith(stem)), None)
         if app is None:
             await send_error(send, NotFound())
+            return
+        if scope["query_string"].count(b"&") >= QUERY_FIELDS:
+            await send_error(send, InvalidRequest(f"The address has too many fields. Send at most {QUERY_FIELDS}."))
             return
         await app(scope, receive, send)

@@ -19,6 +19,8 @@ _FORWARDED: Final = frozenset({b"x-forwarded-for", b"x-forwarded-proto", b"forwa
 _KNOWN_HOSTS: Final = 4096
 _ENTRIES: Final = 32
 """Entries of a forwarding header that are looked at, from the right: a client may have sent ever so many before."""
+_PAIRS: Final = 8
+"""Parameters of an entry of `Forwarded` at most: RFC 7239 has four."""
 _LONGEST_ADDRESS: Final = 100
 """Characters of an address with a zone and a port at most."""
 _UNTRUSTED_PROXY: Final = (
@@ -167,7 +169,10 @@ def _is_forwarded_from_loopback(scope: Scope) -> bool:
     clients = _entries(scope, b"x-forwarded-for")
     elements = _entries(scope, b"forwarded")
     for element in elements:
-        for pair in element.split(";"):
+        pairs = element.split(";", _PAIRS)
+        if len(pairs) > _PAIRS:
+            return False
+        for pair in pairs:
             name, _, value = pair.partition("=")
             if name.strip().lower() == "for":
                 clients.append(value.strip().strip('"'))

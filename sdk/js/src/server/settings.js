@@ -23,7 +23,7 @@ export function settingsFrom(values) {
   const [baseUrl, projectId, secret] = ["TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET"].map(
     (name) => values[name]?.trim() ?? "",
   );
-  const settings = { baseUrl: baseUrl.replace(/\/+$/, ""), projectId };
+  const settings = { baseUrl: baseUrl.replace(/(?<!\/)\/+$/, ""), projectId };
   const wrong = [];
   if (!BASE_URL.test(settings.baseUrl)) {
     wrong.push("TAPROOF_BASE_URL must be where browsers reach Taproof, such as https://signin.example.com.");

@@ -3,7 +3,7 @@
 
 const MOST_BRACKETS = 500;
 const MOST_DIGITS = 4300; // Python's limit for one whole number.
-const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
+const TOKEN = /"(?:[^"\\]|\\.)*"?|[{}[\],:]|[^\s{}[\],:"]+/g;
 
 /**
  * Return the JSON object that `data` holds, and how each number directly in it was written.
