@@ -149,6 +149,8 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
                 system_clock,
                 generate_address=settings.generate_limit_address,
                 generate_project=settings.generate_limit_project,
+                developer=settings.developer_limit,
+                developer_write=settings.developer_write_limit,
             ),
         )
 

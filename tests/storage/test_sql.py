@@ -25,6 +25,10 @@ SCANS = {
     "NEXT_ENDED_WEBHOOK",  # So does it.
     "FIND_DUE",  # It walks over the list of projects that it is given; the test below has its index.
     "FIND_SESSION",  # So does it.
+    "FIND_NEWEST",  # So does it; the test below has its index.
+    "FIND_NEWEST_BY_EXPIRY",  # So does it.
+    "FIND_NEWEST_OF_USER",  # So does it.
+    "READ_PROJECTS",  # So does it.
     "FIND_PERSON",  # It walks over the developers of all projects, for an operator who erases a user.
     "LIST_PROJECTS_OF_USER",  # It walks over what it has found; the test below has its index.
 }
@@ -122,3 +126,23 @@ async def test_hot_statements_use_the_index_that_was_made_for_them(
     plan = plan_of(sqlite, STATEMENTS[name])
     assert [line for line in plan if index in line]
     assert not [line for line in plan if "TEMP B-TREE" in line]
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("FIND_NEWEST", "COVERING INDEX sessions_by_project (project_id=? AND status=? AND created_at>? AND"),
+        ("FIND_NEWEST_BY_EXPIRY", "INDEX sessions_by_project (project_id=? AND status=? AND created_at>? AND"),
+        ("FIND_NEWEST_OF_USER", "sessions_by_messenger (messenger_id=? AND project_id=? AND status=? AND created_at>?"),
+        ("NAME_PROJECTS", "COVERING INDEX projects_by_developer (developer_id=?)"),
+        ("COUNT_PROJECTS", "COVERING INDEX projects_by_developer (developer_id=?)"),
+        ("READ_DAILY_TOTALS", "PRIMARY KEY (project_id=? AND day>?)"),
+        ("READ_PROJECTS", "SEARCH p USING PRIMARY KEY (id=?)"),
+        ("FIND_OLD_ENTRIES", "INDEX audit_entries_by_age (created_at<?)"),
+    ],
+)
+async def test_statements_across_projects_use_the_index_that_was_made_for_them(
+    name: str, index: str, sqlite: SqliteStorage
+) -> None:
+    """What they sort at the end is a page, or a day each."""
+    assert [line for line in plan_of(sqlite, STATEMENTS[name]) if index in line]

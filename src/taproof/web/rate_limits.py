@@ -9,6 +9,8 @@
 | `sign_in` | sign-ins to the console or of `taproof login`, begun from a client address | 20 a minute |
 | `credential` | access tokens and invitation codes tried from a client address | 20 a minute |
 
+What developers do once they are recognised is limited in `developer_limits.py`.
+
 A client address is that of `transport.HttpsOnly`, of IPv6 its /64. In all but `verify_session` a /48 of IPv6 is counted
 too, and has ten times as much: see `address_limit.py`. A program on this very machine has no address: health checks and
 tests, and nobody who came by way of a proxy. Public and server-side calls are counted apart, so that no flood of the
@@ -26,6 +28,7 @@ from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.errors import RateLimited, StoreUnavailable, TaproofError
 from taproof.core.gcra import Gcra, KeyedGcra, Rate, Standing
 from taproof.web.address_limit import AddressLimit, counted_address
+from taproof.web.developer_limits import DeveloperLimits
 from taproof.web.metrics import LimitName, Metrics
 from taproof.web.refused_credentials import RefusedCredentials
 from taproof.web.transport import parse_address
@@ -65,15 +68,25 @@ class RateLimits:
         clock: returns the time in ms.
         generate_address: how often one client address may start sessions; None for no limit.
         generate_project: how often sessions of one project may be started; None for no limit.
+        developer: how often one developer may call the developer API and the console; None for no limit.
+        developer_write: how often one developer may change something there; None for no limit.
     """
 
     def __init__(
-        self, metrics: Metrics, clock: Clock, *, generate_address: Rate | None, generate_project: Rate | None
+        self,
+        metrics: Metrics,
+        clock: Clock,
+        *,
+        generate_address: Rate | None,
+        generate_project: Rate | None,
+        developer: Rate | None = None,
+        developer_write: Rate | None = None,
     ) -> None:
         self.clock = clock
         self.generate_address = None if generate_address is None else AddressLimit(_burst_of_all(generate_address))
         self.generate_project = None if generate_project is None else KeyedGcra(_burst_of_all(generate_project))
         self.refused_credentials = RefusedCredentials(clock)
+        self.developers = DeveloperLimits(self.refusal, clock, calls=developer, writes=developer_write)
         self._refused = metrics.rate_limited
         self._polls = KeyedGcra(POLLS, keep=_KNOWN_FOR)
         self._unknown = AddressLimit(UNKNOWN)
