@@ -116,7 +116,7 @@ async def test_each_statement_fits_the_schema_and_searches_by_an_index(name: str
         ("PURGE_CONSOLE_SESSIONS", "INDEX console_sessions_by_age (last_seen_at<?)"),
         ("READ_INVITATION", "(code_hash=?)"),
         ("READ_DEVELOPER_BY_MESSENGER_ID", "(messenger_id=?)"),
-        ("LIST_AUDIT_ENTRIES", "PRIMARY KEY (developer_id=? AND (created_at,id)<(?,?))"),
+        ("LIST_AUDIT_ENTRIES", "PRIMARY KEY (developer_id=? AND created_at>? AND (created_at,id)<(?,?))"),
     ],
 )
 async def test_hot_statements_use_the_index_that_was_made_for_them(
