@@ -84,7 +84,7 @@ def build_developer_api(
         dependencies=[Depends(api.authenticate)],
     )
     install_error_handlers(app)
-    app.add_middleware(TellLimits)
+    app.add_middleware(TellLimits, limits=limits)
     app.add_middleware(CountRequests, metrics=metrics)
     api.add_routes(app)
     return app

@@ -15,7 +15,7 @@ revoked.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -24,10 +24,14 @@ from taproof.core.accounts import Actor
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import RateLimited
 from taproof.core.gcra import Gcra, KeyedGcra, Rate, Standing
+from taproof.web.errors import bearer_token, send_error
 from taproof.web.metrics import LimitName
 
 PROJECTS_OF_A_UNIT: Final = 100
+TOKENS: Final = "/api/v1/dev/tokens"
 _TOLD: Final = "taproof_rate_limit"
+_REFUSED: Final = 10_000
+"""Access tokens that are remembered as refused at most."""
 
 CountProjects = Callable[[str], Awaitable[int]]
 """Returns how many projects a developer has, by their id."""
@@ -55,6 +59,8 @@ class DeveloperLimits:
         self._clock = clock
         self._calls = None if calls is None else KeyedGcra(Gcra(calls.number, calls.window, calls.number))
         self._writes = None if writes is None else KeyedGcra(Gcra(writes.number, writes.window, writes.number))
+        self._refused: dict[int, int] = {}
+        """Until when (ms) an access token is refused, by a number that cannot be foreseen: no token is kept for it."""
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def take(self, scope: Scope, actor: Actor, *, writes: bool = False, way_out: bool = False) -> None:
@@ -77,7 +83,10 @@ class DeveloperLimits:
             is_in = self._calls.spend(key, now)
             told.append(("developer", self._calls.rule, self._calls.standing(key, now)))
             if not is_in:
-                raise self._refusal("developer", told[-1][2].until_next)
+                wait = told[-1][2].until_next
+                if not way_out:
+                    self._remember_refused(scope, now + wait)
+                raise self._refusal("developer", wait)
         if self._writes is not None and writes and not way_out:
             is_in = self._writes.spend(key, now)
             told.append(("writes", self._writes.rule, self._writes.standing(key, now)))
@@ -85,6 +94,31 @@ class DeveloperLimits:
                 if self._calls is not None:
                     self._calls.give_back(key, now)
                 raise self._refusal("developer_write", told[-1][2].until_next)
+
+    def refuse_again(self, scope: Scope) -> RateLimited | None:
+        """Return the error for an access token that was refused just now; None for any other call.
+
+        Whoever calls on without a pause is answered before anything of the request is looked at: recognising the caller
+        takes ten times as long. A token that is revoked meanwhile is told so once its wait is over.
+        """
+        if not self._refused or self._calls is None or scope["path"].startswith(TOKENS):
+            return None
+        key, now = hash(bearer_token(scope)), self._clock()
+        until = self._refused.get(key)
+        if until is None:
+            return None
+        if until <= now:
+            del self._refused[key]
+            return None
+        scope.setdefault("state", {})[_TOLD] = [("developer", self._calls.rule, Standing(0, until - now))]
+        return self._refusal("developer", until - now)
+
+    def _remember_refused(self, scope: Scope, until: int) -> None:
+        bearer = bearer_token(scope)
+        if bearer is not None:  # The console has none.
+            if len(self._refused) >= _REFUSED:
+                self._refused.clear()
+            self._refused[hash(bearer)] = until
 
     def take_sign_in(self, developer_id: str) -> None:
         """Count that a developer signs in to the console with an access token, which the audit log tells of.
@@ -109,14 +143,24 @@ class DeveloperLimits:
             self._calls.charge(developer_id, now)
 
 
-class TellLimits:
-    """ASGI middleware: adds the header fields that tell what `DeveloperLimits.take` left."""
+class HoldLimits(Protocol):
+    """Has the limits of developers, which a test may replace."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    developers: DeveloperLimits
+
+
+class TellLimits:
+    """ASGI middleware: adds the header fields that tell what `DeveloperLimits.take` left, and refuses again."""
+
+    def __init__(self, app: ASGIApp, limits: HoldLimits) -> None:
         self._app = app
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application, and tell with its answer."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
 
         async def telling_send(message: Message) -> None:
             told: list[tuple[str, Gcra, Standing]] = scope.get("state", {}).get(_TOLD, [])
@@ -129,4 +173,8 @@ class TellLimits:
                 message = {**message, "headers": [*message["headers"], *fields]}
             await send(message)
 
+        refusal = self._limits.developers.refuse_again(scope)
+        if refusal is not None:
+            await send_error(telling_send, refusal)
+            return
         await self._app(scope, receive, telling_send)
