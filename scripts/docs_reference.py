@@ -53,7 +53,7 @@ def openapi() -> dict[str, Any]:
             plans=unused,
             erasure=unused,
             metrics=metrics,
-            refused_credentials=unused,
+            limits=unused,
         )
     )
 

@@ -49,7 +49,7 @@ def openapi() -> dict[str, Any]:
             plans=unused,
             erasure=unused,
             metrics=Metrics(CollectorRegistry(), "0.1.0"),
-            refused_credentials=unused,
+            limits=unused,
         )
     )
 

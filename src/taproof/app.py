@@ -212,7 +212,7 @@ def build_server(settings: Settings, services: Services, others: Mapping[str, As
         plans=services.plans,
         erasure=services.erasure,
         metrics=services.metrics,
-        refused_credentials=services.limits.refused_credentials,
+        limits=services.limits,
     )
     login = LoginApi(services.console_sign_in, developers, services.metrics, services.limits, system_clock)
     router = Router(
@@ -252,7 +252,9 @@ async def _choose_parts(
         lead(f"bot {messenger.bot.id}", messenger.receive_updates)
         lead("own bots", messenger.own_bots.run)
     if settings.role in {"all", "worker"}:
-        housekeeping = Housekeeping(storage, system_clock, settings.session_retention_days)
+        housekeeping = Housekeeping(
+            storage, system_clock, settings.session_retention_days, audit_days=settings.audit_days
+        )
 
         async def sweep(_since: int) -> None:
             await sweep_until(stopping, housekeeping)

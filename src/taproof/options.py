@@ -180,6 +180,22 @@ OPTIONS: Final[dict[str, Option]] = {
         " servers; as many may come at once.",
         must=_RATE,
     ),
+    "developer_limit": Option(
+        flag="--developer-limit",
+        panel=_LIMITS,
+        metavar="NUMBER/UNIT|off",
+        default="600/minute",
+        help="How often one developer may call the developer API and the console; as many may come at once.",
+        must=_RATE,
+    ),
+    "developer_write_limit": Option(
+        flag="--developer-write-limit",
+        panel=_LIMITS,
+        metavar="NUMBER/UNIT|off",
+        default="1000/hour",
+        help="How often one developer may change something there; as many may come at once.",
+        must=_RATE,
+    ),
     "database_url": Option(
         flag="--database",
         panel=_STORE,
@@ -213,6 +229,14 @@ OPTIONS: Final[dict[str, Option]] = {
         metavar="DAYS",
         default="90",
         help="How long sessions are kept. Counters and analytics outlive them.",
+        must="must be a whole number of days from 1 to 3650",
+    ),
+    "audit_days": Option(
+        flag="--audit-days",
+        panel=_STORE,
+        metavar="DAYS",
+        default="365",
+        help="How long entries of the audit log are kept.",
         must="must be a whole number of days from 1 to 3650",
     ),
     "plan_projects": Option(

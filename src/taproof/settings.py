@@ -202,6 +202,8 @@ _CHECKS: Final[dict[str, Callable[[str], object]]] = {
     "plan_sign_ins": _by_plan,
     "generate_limit_address": _rate,
     "generate_limit_project": _rate,
+    "developer_limit": _rate,
+    "developer_write_limit": _rate,
     "database_url": _database_url,
     "master_key": _master_key,
     "role": str.lower,
@@ -266,12 +268,19 @@ class Settings(BaseSettings):
     generate_limit_project: Annotated[Rate | None, NoDecode] = Field(
         default=Rate(6_000, MINUTE), description=OPTIONS["generate_limit_project"].help
     )
+    developer_limit: Annotated[Rate | None, NoDecode] = Field(
+        default=Rate(600, MINUTE), description=OPTIONS["developer_limit"].help
+    )
+    developer_write_limit: Annotated[Rate | None, NoDecode] = Field(
+        default=Rate(1_000, HOUR), description=OPTIONS["developer_write_limit"].help
+    )
     database_url: str = Field(
         default_factory=_default_database_url, description=OPTIONS["database_url"].help, repr=False
     )
     pgbouncer: bool = Field(default=False, description=OPTIONS["pgbouncer"].help)
     master_key: SecretStr | None = Field(default=None, description=OPTIONS["master_key"].help)
     session_retention_days: int = Field(default=90, ge=1, le=3650, description=OPTIONS["session_retention_days"].help)
+    audit_days: int = Field(default=365, ge=1, le=3650, description=OPTIONS["audit_days"].help)
     plan_projects: Annotated[dict[Plan, Annotated[int, Field(le=_HIGHEST_LIMIT)]], NoDecode] = Field(
         default_factory=dict, description=OPTIONS["plan_projects"].help
     )

@@ -150,6 +150,8 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
                 generate_address=settings.generate_limit_address,
                 generate_project=settings.generate_limit_project,
                 local_only=settings.local_only,
+                developer=settings.developer_limit,
+                developer_write=settings.developer_write_limit,
             ),
         )
 

@@ -65,7 +65,10 @@ REFUSED: dict[str, list[Any]] = {
     "generate_limit_project": [CANARY, "1.5/second", "60/minutes", "6 0/minute", "٦/minute", "0", "none"],
     "pgbouncer": ["perhaps", CANARY],
     "master_key": [CANARY, base64.b64encode(b"canary").decode(), KEY[:-4], KEY + "AAAA"],
+    "developer_limit": [CANARY, "1.5/second", "60/minutes", "0", "none"],
+    "developer_write_limit": [CANARY, "1.5/second", "60/minutes", "0", "none"],
     "session_retention_days": ["0", "3651", "1.5", CANARY],
+    "audit_days": ["0", "3651", "1.5", CANARY],
     "plan_projects": [
         CANARY,
         "3",

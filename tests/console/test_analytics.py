@@ -21,7 +21,7 @@ from taproof.core.model import Identity
 from taproof.service.housekeeping import Housekeeping
 from taproof.web.developer_api import build_developer_api
 from taproof.web.metrics import Metrics
-from taproof.web.refused_credentials import RefusedCredentials
+from taproof.web.rate_limits import RateLimits
 
 PATHS = ["/console/analytics", "/console/analytics.csv"]
 DAILY = ("sessions", "opened", "confirmed", "cancelled", "expired", "unique_users", "reported")
@@ -31,6 +31,7 @@ DAILY = ("sessions", "opened", "confirmed", "cancelled", "expired", "unique_user
 async def api(console: Installation, visitor: Visitor) -> AsyncIterator[httpx.AsyncClient]:
     """The developer API of the same installation, called with an access token of `visitor`."""
     asked = console.services
+    metrics = Metrics(CollectorRegistry(), "1.2.3")
     app = build_developer_api(
         asked.developers,
         asked.projects,
@@ -41,8 +42,8 @@ async def api(console: Installation, visitor: Visitor) -> AsyncIterator[httpx.As
         bots=asked.bots,
         plans=asked.plans,
         erasure=asked.erasure,
-        metrics=Metrics(CollectorRegistry(), "1.2.3"),
-        refused_credentials=RefusedCredentials(console.clock),
+        metrics=metrics,
+        limits=RateLimits(metrics, console.clock, generate_address=None, generate_project=None, local_only=True),
     )
     created = await asked.developers.create_access_token(visitor.actor, "test")
     headers = {"Authorization": f"Bearer {created.plaintext}"}

@@ -55,7 +55,7 @@ async def test_each_can_be_changed_and_changed_back(visitor: Visitor, console: I
         "phone_required": False,
         "show_context": False,
         "match_code": True,
-        "allowed_origins": ["https://shop.example"],
+        "allowed_origins": {"count": 1, "added": ["https://shop.example"], "removed": []},
     }
     shown = await visitor.get(path)
     assert "https://shop.example" in str(shown.one(".//textarea[@id='allowed_origins']").text)

@@ -28,7 +28,7 @@ DOCUMENT = build_openapi(
         plans=_NO_SERVICE,
         erasure=_NO_SERVICE,
         metrics=Metrics(CollectorRegistry(), "0"),
-        refused_credentials=_NO_SERVICE,
+        limits=_NO_SERVICE,
     )
 )
 CONFIG = schemathesis.Config.from_dict({

@@ -375,7 +375,7 @@ def test_the_calls_and_what_they_answer_are_the_apis() -> None:
             plans=unused,
             erasure=unused,
             metrics=metrics,
-            refused_credentials=unused,
+            limits=unused,
         )
     )["paths"]
     known = {re.sub(r"\{\w+\}", ":id", path) for path in paths}

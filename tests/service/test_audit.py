@@ -9,11 +9,11 @@ from tests.databases import DRIVERS
 from tests.sign_ins import by_token
 
 from taproof.core.accounts import Actor, AuditEntry, Developer
-from taproof.core.clock import MINUTE, iso8601
+from taproof.core.clock import DAY, MINUTE, iso8601
 from taproof.core.errors import InvalidRequest, TaproofError
 from taproof.core.model import ProjectChanges
 from taproof.core.rights import SCOPES
-from taproof.service.audit import audit_entry, url_origin
+from taproof.service.audit import DETAILS_LIMIT, audit_entry, url_origin
 from taproof.service.paging import write_cursor
 from taproof.service.webhooks import Answer
 
@@ -350,3 +350,87 @@ def test_details_are_an_object_whatever_is_in_them(driver: str) -> None:
     assert entry.details.isascii()
     assert entry.details.isprintable()
     assert json.loads(audit_entry(actor, "project.updated", 1, bytes, subject="x").details) == {}
+
+
+def test_details_are_bounded(driver: str) -> None:
+    """Whatever a request brings: the JSON stays whole, ids stay whole, and what was left out is told of."""
+    actor = Actor(Developer("dev_1", "ada@example.com", "free", 1), "console", "con_1", "203.0.113.7")
+    session_id = "sess_" + "x" * 22
+    origins = [f"https://{'a' * 280}{number}.example" for number in range(20)]
+    details = {
+        "name": "\U0001f98a" * 100,
+        "webhook_url": f"https://{'b' * 2_000}",
+        "allowed_origins": {"count": 20, "added": origins, "removed": origins[::-1]},
+        "reported_sign_in": session_id,
+        "is_active": True,
+    }
+    entry = audit_entry(actor, "project.updated", 1, bytes, subject="proj_1", details=details)
+    assert len(entry.details) <= DETAILS_LIMIT
+    told = json.loads(entry.details)
+    assert told.keys() == details.keys()
+    assert (told["reported_sign_in"], told["is_active"], told["allowed_origins"]["count"]) == (session_id, True, 20)
+    assert told["allowed_origins"]["added"][-1] == "… 15 more"
+    assert told["name"].endswith("…")
+    many = {f"field_{number}": "y" * 300 for number in range(100)}
+    entry = audit_entry(actor, "project.updated", 1, bytes, subject="proj_1", details=many)
+    assert json.loads(entry.details) == {"fields": 100}
+
+
+async def test_an_update_with_long_origins_writes_a_short_entry(node: "Node") -> None:
+    """A PATCH with 6 KB of origins tells how many there are and which came and went, in a bounded entry."""
+    actor, log = await new_log(node)
+    project, _ = await node.projects.create_project(
+        actor, "Shop", webhook_url="", public_access=True, collect_phone=False, allowed_origins=["https://a.example"]
+    )
+    await log.only_new()
+    host = ".".join(["a" * 60] * 4)
+    origins = tuple(f"https://{host}.example:{port}" for port in range(8000, 8020))
+    await node.projects.update_project(actor, project.id, ProjectChanges(allowed_origins=origins))
+    entry = await log.only_new()
+    assert len(entry.details) <= DETAILS_LIMIT
+    told = json.loads(entry.details)["allowed_origins"]
+    assert (told["count"], told["removed"], len(told["added"])) == (20, ["https://a.example"], 6)
+    await node.projects.update_project(
+        actor, project.id, ProjectChanges(allowed_origins=(*origins[1:], "https://b.example"))
+    )
+    told = json.loads((await log.only_new()).details)["allowed_origins"]
+    assert (told["count"], told["added"]) == (20, ["https://b.example"])
+    assert told["removed"][0].startswith("https://aaaa")
+
+
+async def test_a_log_that_was_erased_from_ends_with_the_note_of_it(node: "Node") -> None:
+    """Page by page it comes last and once, whatever the size of the page; what was erased is not shown."""
+    actor, log = await new_log(node)
+    for number in range(5):
+        await node.projects.create_project(
+            actor, f"Shop {number}", webhook_url="", public_access=True, collect_phone=False
+        )
+        node.clock.now += DAY
+    before = node.clock.now // DAY * DAY - 2 * DAY
+    kept = [each for each in await log.everything() if each.created_at >= before]
+    gone = len(await log.everything()) - len(kept)
+    assert (len(kept), gone) == (2, 4)
+    assert await node.storage.purge_audit_entries(before, node.clock.now, 100) == gone
+    everything = await log.everything()
+    assert everything[:-1] == kept
+    note = everything[-1]
+    assert (note.action, note.actor, note.via, note.subject) == (
+        "audit.purged",
+        "Taproof",
+        "service",
+        actor.developer.id,
+    )
+    assert json.loads(note.details) == {
+        "entries_before": iso8601(before),
+        "entries": gone,
+        "purged_at": iso8601(node.clock.now),
+    }
+    for limit in (1, 2, 3, 4):
+        paged, cursor = [], None
+        while True:
+            page = await node.audit.list_entries(actor.developer, limit=limit, cursor=cursor)
+            assert len(page.entries) <= limit
+            paged += page.entries
+            if (cursor := page.next_cursor) is None:
+                break
+        assert paged == everything

@@ -148,7 +148,7 @@ async def test_a_page_ends_before_its_attempts_are_too_many(node: "Node", monkey
     made: list[str] = []
     for resent in (0, 0, 6, 1, 0, 2, 0, 0, 0, 0):
         node.clock.now += 1
-        event_id = (await node.deliveries.send_test(developer, project.id)).record.event_id
+        event_id = (await node.deliveries.send_test(acting(developer), project.id)).record.event_id
         made.append(event_id)
         for _ in range(resent):
             await node.deliveries.resend_delivery(acting(developer), event_id)

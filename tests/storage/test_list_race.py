@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def between_walks(sqlite: SqliteStorage, change: str) -> None:
-    """Let another node commit `change` right before the second statement that the reader runs on sessions."""
+    """Let another node commit `change` right before the second statement that a lookup runs on sessions."""
     seen: list[str] = []
 
     def interrupt(_cursor: apsw.Cursor, statement: str, _values: Any) -> bool:
@@ -24,7 +24,7 @@ def between_walks(sqlite: SqliteStorage, change: str) -> None:
                 sqlite._writer._connection.execute(change)
         return True
 
-    sqlite._reader.exec_trace = interrupt
+    sqlite._lookup.exec_trace = interrupt
 
 
 async def test_a_session_decided_meanwhile_is_listed_once(sqlite: SqliteStorage, sqlite_seed: "Seed") -> None:
@@ -69,6 +69,4 @@ async def test_a_page_is_one_moment_however_many_decide(storage: Storage, other_
         assert sorted(session.id for session in found) == expected
         expired = await storage.list_sessions(ids, "expired", None, 100, seed.now)
         assert {session.id for session in expired} == {session.id for session in late}
-        # The pages of SQLite are read without a pause: let the others have their turn.
-        await asyncio.sleep(0)
     await deciding

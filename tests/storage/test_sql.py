@@ -25,8 +25,14 @@ SCANS = {
     "NEXT_ENDED_WEBHOOK",  # So does it.
     "FIND_DUE",  # It walks over the list of projects that it is given; the test below has its index.
     "FIND_SESSION",  # So does it.
+    "FIND_NEWEST",  # So does it; the test below has its index.
+    "FIND_NEWEST_BY_EXPIRY",  # So does it.
+    "FIND_NEWEST_OF_USER",  # So does it.
+    "READ_PROJECTS",  # So does it.
     "FIND_PERSON",  # It walks over the developers of all projects, for an operator who erases a user.
     "LIST_PROJECTS_OF_USER",  # It walks over what it has found; the test below has its index.
+    "FIND_INVITED_DEVELOPERS",  # So does it.
+    "FIND_ACCESS_TOKENS_CREATED",  # So does it.
 }
 
 
@@ -112,7 +118,7 @@ async def test_each_statement_fits_the_schema_and_searches_by_an_index(name: str
         ("PURGE_CONSOLE_SESSIONS", "INDEX console_sessions_by_age (last_seen_at<?)"),
         ("READ_INVITATION", "(code_hash=?)"),
         ("READ_DEVELOPER_BY_MESSENGER_ID", "(messenger_id=?)"),
-        ("LIST_AUDIT_ENTRIES", "PRIMARY KEY (developer_id=? AND (created_at,id)<(?,?))"),
+        ("LIST_AUDIT_ENTRIES", "PRIMARY KEY (developer_id=? AND created_at>? AND (created_at,id)<(?,?))"),
     ],
 )
 async def test_hot_statements_use_the_index_that_was_made_for_them(
@@ -122,3 +128,23 @@ async def test_hot_statements_use_the_index_that_was_made_for_them(
     plan = plan_of(sqlite, STATEMENTS[name])
     assert [line for line in plan if index in line]
     assert not [line for line in plan if "TEMP B-TREE" in line]
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("FIND_NEWEST", "COVERING INDEX sessions_by_project (project_id=? AND status=? AND created_at>? AND"),
+        ("FIND_NEWEST_BY_EXPIRY", "INDEX sessions_by_project (project_id=? AND status=? AND created_at>? AND"),
+        ("FIND_NEWEST_OF_USER", "sessions_by_messenger (messenger_id=? AND project_id=? AND status=? AND created_at>?"),
+        ("NAME_PROJECTS", "COVERING INDEX projects_by_developer (developer_id=?)"),
+        ("COUNT_PROJECTS", "COVERING INDEX projects_by_developer (developer_id=?)"),
+        ("READ_DAILY_TOTALS", "PRIMARY KEY (project_id=? AND day>?)"),
+        ("READ_PROJECTS", "SEARCH p USING PRIMARY KEY (id=?)"),
+        ("FIND_OLD_ENTRIES", "INDEX audit_entries_by_age (created_at<?)"),
+    ],
+)
+async def test_statements_across_projects_use_the_index_that_was_made_for_them(
+    name: str, index: str, sqlite: SqliteStorage
+) -> None:
+    """What they sort at the end is a page, or a day each."""
+    assert [line for line in plan_of(sqlite, STATEMENTS[name]) if index in line]

@@ -218,7 +218,7 @@ def documented() -> DocumentedAnswers:
         plans=unused,
         erasure=unused,
         metrics=metrics,
-        refused_credentials=unused,
+        limits=unused,
     )
     return DocumentedAnswers(build_openapi(app))
 
@@ -246,7 +246,7 @@ async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers)
         plans=plans,
         erasure=Erasure(storage, clock, system_entropy),
         metrics=metrics,
-        refused_credentials=limits.refused_credentials,
+        limits=limits,
     )
     signin = SignIn(
         storage, sealer, lambda: "https://t.me/test_bot", clock, system_entropy, require_room=plans.require_room

@@ -14,6 +14,8 @@ from taproof.core.accounts import AccessToken, Actor, ConsoleSession, Developer
 from taproof.core.errors import ConsoleSessionNotFound
 from taproof.core.model import DeveloperSignIn
 from taproof.service.console_sessions import ConsoleSessions
+from taproof.service.projects import Projects
+from taproof.web.developer_limits import DeveloperLimits
 
 SIGN_IN: Final = "/console/sign-in"
 HOME: Final = "/console/projects"
@@ -42,8 +44,10 @@ Page = Callable[[Request, Visitor], Awaitable[Response]]
 class Access:
     """Recognises visitors by their cookie."""
 
-    def __init__(self, console_sessions: ConsoleSessions) -> None:
+    def __init__(self, console_sessions: ConsoleSessions, projects: Projects, limits: DeveloperLimits) -> None:
         self._console_sessions = console_sessions
+        self._projects = projects
+        self._limits = limits
 
     async def visitor(self, request: Request, *, by_itself: bool = False) -> Visitor | None:
         """Return who is signed in with this browser, if anybody is; `by_itself`: the page asks, not a person."""
@@ -53,8 +57,17 @@ class Access:
             return None
         return Visitor(signed_in.developer, signed_in.session, client_address(request))
 
-    def signed_in(self, page: Page, *, by_itself: bool = False) -> Callable[[Request], Awaitable[Response]]:
-        """Return an endpoint that answers those who are signed in, and leads others to the sign-in."""
+    def signed_in(
+        self, page: Page, *, by_itself: bool = False, across_projects: bool = False, way_out: bool = False
+    ) -> Callable[[Request], Awaitable[Response]]:
+        """Return an endpoint that answers those who are signed in, and leads others to the sign-in.
+
+        Args:
+            page: answers.
+            by_itself: whether the page before asks, and not a person.
+            across_projects: whether it looks across all projects of the developer; see `DeveloperLimits`.
+            way_out: whether it shows or ends access tokens or console sessions.
+        """
 
         async def answer(request: Request) -> Response:
             visitor = await self.visitor(request, by_itself=by_itself)
@@ -65,7 +78,13 @@ class Access:
                 visitor.session.grant.require("read")
             # A form may take seconds to arrive, and a session that is ended is dead at once.
             request.state.is_signed_in = partial(self._is_signed_in, request)
-            return await page(request, visitor)
+            writes = request.method not in {"GET", "HEAD"}
+            self._limits.take(request.scope, visitor.actor, writes=writes, way_out=way_out)
+            if not across_projects:
+                return await page(request, visitor)
+            await self._limits.weigh(visitor.developer.id, self._projects.count_projects)
+            async with self._limits.turn(visitor.developer.id):
+                return await page(request, visitor)
 
         return answer
 

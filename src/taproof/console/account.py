@@ -84,10 +84,14 @@ class AccountPages:
         """Return the routes of these pages."""
         signed_in = self._access.signed_in
         return [
-            Route(_ACCOUNT, signed_in(self._show), methods=["GET"]),
-            Route(f"{_ACCOUNT}/sessions/{{console_session_id}}/end", signed_in(self._end_session), methods=["POST"]),
-            Route("/console/sign-out", signed_in(self._sign_out), methods=["POST"]),
-            Route("/console/sign-out-everywhere", signed_in(self._sign_out_everywhere), methods=["POST"]),
+            Route(_ACCOUNT, signed_in(self._show, way_out=True), methods=["GET"]),
+            Route(
+                f"{_ACCOUNT}/sessions/{{console_session_id}}/end",
+                signed_in(self._end_session, way_out=True),
+                methods=["POST"],
+            ),
+            Route("/console/sign-out", signed_in(self._sign_out, way_out=True), methods=["POST"]),
+            Route("/console/sign-out-everywhere", signed_in(self._sign_out_everywhere, way_out=True), methods=["POST"]),
         ]
 
     async def _show(self, request: Request, visitor: Visitor) -> Response:

@@ -34,8 +34,8 @@ class AnalyticsPages:
     def routes(self) -> list[Route]:
         """Return the pages with their addresses."""
         return [
-            Route("/console/analytics", self._access.signed_in(self.show)),
-            Route("/console/analytics.csv", self._access.signed_in(self.download)),
+            Route("/console/analytics", self._access.signed_in(self.show, across_projects=True)),
+            Route("/console/analytics.csv", self._access.signed_in(self.download, across_projects=True)),
         ]
 
     async def show(self, request: Request, visitor: Visitor) -> Response:

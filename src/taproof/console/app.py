@@ -98,7 +98,7 @@ class Console:
         limits: RateLimits,
         sandbox: bool = False,
     ) -> None:
-        access = Access(services.console_sessions)
+        access = Access(services.console_sessions, services.projects, limits.developers)
         pages = Pages(sealer, clock, entropy, version, sandbox=sandbox)
         started = SealedCookie("signin", COOKIE_SECONDS, sealer, clock, entropy)
         # To be pasted on the machine of the service, where nothing says with what it runs.

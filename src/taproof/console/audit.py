@@ -41,6 +41,7 @@ PHRASES: Final[Mapping[AuditAction, str]] = {
     "delivery.resent": "Sent a webhook again",
     "developer.plan_changed": "Changed the plan of the account",
     "user.erased": "Erased what was kept of a user",
+    "audit.purged": "Erased older entries of this log",
     "bot.set": "Gave a project its own bot",
     "bot.removed": "Took a project's own bot away",
     "bot.broken": "Found that the messenger refuses a project's bot",
@@ -91,7 +92,7 @@ class AuditPages:
         cursor = request.query_params.get("cursor")
         page = await self._audit.list_entries(visitor.developer, limit=PAGE_SIZE, cursor=cursor)
         tokens = {token.id: token.name for token in await self._developers.list_access_tokens(visitor.developer.id)}
-        projects = {project.id: project.name for project in await self._projects.list_projects(visitor.developer)}
+        projects = dict(await self._projects.name_projects(visitor.developer))
         context = {
             "entries": [_shown(entry, visitor, tokens, projects) for entry in page.entries],
             "next_cursor": page.next_cursor,

@@ -62,7 +62,9 @@ class LiveSessions:
 
     def routes(self) -> list[Route]:
         """Return the stream with its address."""
-        return [Route("/console/sessions/live", self._access.signed_in(self.open, by_itself=True))]
+        return [
+            Route("/console/sessions/live", self._access.signed_in(self.open, by_itself=True, across_projects=True))
+        ]
 
     async def open(self, request: Request, visitor: Visitor) -> Response:
         """Answer with a stream, or refuse it.

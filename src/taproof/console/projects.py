@@ -81,10 +81,10 @@ class ProjectPages:
         signed_in = self._access.signed_in
         project = f"{HOME}/{{project_id}}"
         return [
-            Route(HOME, signed_in(self._list), methods=["GET"]),
+            Route(HOME, signed_in(self._list, across_projects=True), methods=["GET"]),
             Route(HOME, signed_in(self._create), methods=["POST"]),
             Route(f"{HOME}/new", signed_in(self._new), methods=["GET"]),
-            Route(project, signed_in(self._overview), methods=["GET"]),
+            Route(project, signed_in(self._overview, across_projects=True), methods=["GET"]),
             Route(f"{project}/settings", signed_in(self._settings), methods=["GET"]),
             Route(f"{project}/settings", signed_in(self._update), methods=["POST"]),
             Route(f"{project}/bot", signed_in(self._set_bot), methods=["POST"]),
@@ -95,13 +95,13 @@ class ProjectPages:
 
     async def _list(self, request: Request, visitor: Visitor) -> Response:
         number = _page_number(request)
-        found = await self._projects.list_projects(visitor.developer)
         start, end = (number - 1) * PAGE_SIZE, number * PAGE_SIZE
+        found, count = await self._projects.page_projects(visitor.developer, start, PAGE_SIZE)
         context = {
-            "projects": found[start:end],
-            "count": len(found),
+            "projects": found,
+            "count": count,
             "page": number,
-            "has_more": end < len(found),
+            "has_more": end < count,
             "usage": await self._plans.read_usage(visitor.developer),
         }
         return self._pages.render(request, "projects.html", context)

@@ -170,9 +170,9 @@ class SessionPages:
     def routes(self) -> list[Route]:
         """Return the pages with their addresses."""
         return [
-            Route(_LIST, self._access.signed_in(self.list)),
+            Route(_LIST, self._access.signed_in(self.list, across_projects=True)),
             Route(_LIST, self._access.signed_in(self.find), methods=["POST"]),
-            Route("/console/sessions/{session_id}", self._access.signed_in(self.show)),
+            Route("/console/sessions/{session_id}", self._access.signed_in(self.show, across_projects=True)),
         ]
 
     async def list(self, request: Request, visitor: Visitor) -> Response:
@@ -212,14 +212,14 @@ class SessionPages:
         error: str,
         status: int,
     ) -> Response:
-        projects = await self._projects.list_projects(visitor.developer)
+        projects = await self._projects.name_projects(visitor.developer)
         rows = render_rows(self._pages, session_rows(page, self._clock()), page, filters)
         context = {
             "filters": filters,
             "error": error,
             "rows": rows,
             "projects": projects,
-            "project": next((each for each in projects if each.id == filters.project_id), None),
+            "project": next(({"id": id_, "name": name} for id_, name in projects if id_ == filters.project_id), None),
             "statuses": _CHOICES,
             "is_first": cursor is None,
             "newest": filters.address(),

@@ -170,6 +170,7 @@ class SignInPages:
         except InvalidAccessToken:
             self._limits.refused_credentials.note("access_token", request.scope)
             return self._sign_in_page(request, next_page, _NOT_VALID, STATUSES[InvalidAccessToken])
+        self._limits.developers.take_sign_in(developer.id)
         return await self._enter(request, developer, next_page, token)
 
     def _sign_in_page(self, request: Request, next_page: str, error: str = "", status: int = 200) -> Response:

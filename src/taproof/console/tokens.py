@@ -42,9 +42,9 @@ class TokenPages:
         """Return the routes of these pages."""
         signed_in = self._access.signed_in
         return [
-            Route(_TOKENS, signed_in(self._show), methods=["GET"]),
+            Route(_TOKENS, signed_in(self._show, way_out=True), methods=["GET"]),
             Route(_TOKENS, signed_in(self._create), methods=["POST"]),
-            Route(f"{_TOKENS}/{{token_id}}/revoke", signed_in(self._revoke), methods=["POST"]),
+            Route(f"{_TOKENS}/{{token_id}}/revoke", signed_in(self._revoke, way_out=True), methods=["POST"]),
         ]
 
     async def _show(self, request: Request, visitor: Visitor) -> Response:

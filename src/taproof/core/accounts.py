@@ -37,6 +37,7 @@ AuditAction = Literal[
     "bot.removed",
     "bot.broken",
     "user.erased",
+    "audit.purged",
 ]
 """What an entry of the audit log says was done."""
 
@@ -94,6 +95,15 @@ class AuditEntry:
     address: str
     subject: str
     details: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPurge:
+    """What was erased of a developer's audit log: every entry made before `before` (ms), `entries` of them ever."""
+
+    before: int
+    entries: int
+    purged_at: int
 
 
 @dataclass(frozen=True, slots=True)

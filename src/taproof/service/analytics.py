@@ -63,8 +63,11 @@ class AnalyticsReader:
         """
         today = day_number(self._clock())
         first_day = today - days + 1
-        project_ids = await owned_project_ids(self._storage, developer, project_id)
-        rows = await self._storage.read_daily_counts(project_ids, first_day)
+        if project_id is None:
+            rows = await self._storage.read_daily_totals(developer.id, first_day)
+        else:
+            project_ids = await owned_project_ids(self._storage, developer, project_id)
+            rows = await self._storage.read_daily_counts(project_ids, first_day)
         daily = {day: Day(day) for day in range(first_day, today + 1)}
         totals: dict[str, int] = defaultdict(int, dict.fromkeys(COUNTS, 0))
         unique_users = 0
@@ -79,8 +82,10 @@ class AnalyticsReader:
                 unique_users += users.latest_users
                 if users.day in daily:
                     daily[users.day].unique_users = users.unique_users
-        names = [(project.id, project.name) for project in await self._storage.list_projects(developer.id)]
-        return Analytics(unique_users, dict(totals), list(daily.values()), names)
+        names = await self._storage.name_projects(developer.id)
+        return Analytics(
+            unique_users, dict(totals), list(daily.values()), [(each.project_id, each.project_name) for each in names]
+        )
 
     @staticmethod
     def _add_users(daily: dict[int, Day], rows: list[DailyCounts]) -> int:

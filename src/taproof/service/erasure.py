@@ -39,7 +39,7 @@ class Erasure:
     async def erase_user(self, actor: Actor, messenger_id: str) -> bool:
         """Erase what this developer's projects keep of an account; False when that is nothing.
 
-        The audit log tells that it was done, and not of whom: it is kept for good, and the few digits of an account's
+        The audit log tells that it was done, and not of whom: it is kept for long, and the few digits of an account's
         id could be found by trying out from any hash of them. The account's own blocks stay.
 
         Raises:

@@ -28,12 +28,14 @@ class Housekeeping:
         clock: the time.
         retention_days: sessions and finished webhook events are kept for so many days. The counts that analytics
             and projects show outlive them.
+        audit_days: entries of the audit log are kept for so many days, and to the end of the UTC day.
     """
 
-    def __init__(self, storage: Storage, clock: Clock, retention_days: int) -> None:
+    def __init__(self, storage: Storage, clock: Clock, retention_days: int, *, audit_days: int = 365) -> None:
         self._storage = storage
         self._clock = clock
         self._retention_days = retention_days
+        self._audit_days = audit_days
         self._prepared: int | None = None
 
     async def sweep(self) -> bool:
@@ -48,6 +50,7 @@ class Housekeeping:
             await self._storage.purge_events(now - self._retention_days * DAY, BATCH) >= BATCH,
             await self._storage.purge_user_days(today - max(self._retention_days, _USER_DAYS_KEPT), BATCH) >= BATCH,
             await self._storage.purge_updates(now - _UPDATES_KEPT, BATCH) >= BATCH,
+            await self._storage.purge_audit_entries((today - self._audit_days) * DAY, now, BATCH) >= BATCH,
             await self._storage.purge_console_access(now, now - IDLE_LIFETIME, BATCH) >= BATCH,
             # One that is gone no longer keeps a contact from an earlier one, so that must be over by then.
             await self._storage.purge_phone_requests(now - SESSION_LIFETIME, BATCH) >= BATCH,

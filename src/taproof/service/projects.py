@@ -1,7 +1,7 @@
 """Projects and their secrets (service-spec.md, Project; contract.md, Developer endpoints)."""
 
 import dataclasses
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Final
@@ -20,7 +20,7 @@ from taproof.core.errors import (
     TooManyProjects,
 )
 from taproof.core.identifiers import is_key, is_project_id, key_hash, key_preview, new_id, new_key, new_webhook_secret
-from taproof.core.model import BotChange, Project, ProjectChanges
+from taproof.core.model import BotChange, NamedProject, Project, ProjectChanges
 from taproof.core.names import name_problem
 from taproof.core.origins import ORIGINS_LIMIT, NotAnOrigin, read_origin
 from taproof.core.sealing import Sealer
@@ -33,6 +33,8 @@ PROJECT_LIMIT: Final = 1000
 """Projects of one developer; who had more before there was a limit keeps them."""
 OVERLAP_LIMIT: Final = 168
 """Hours that a rotation of the webhook secret takes at most."""
+_READ_AT_ONCE: Final = 25
+"""Projects that are read, and written as JSON, before others have their turn: 1 to 2 ms of the event loop."""
 
 
 FindBot = Callable[[Project], Awaitable[BotChange]]
@@ -158,6 +160,29 @@ class Projects:
         """Return a developer's projects, oldest first."""
         return await self._storage.list_projects(developer.id)
 
+    async def walk_projects(self, developer: Developer) -> AsyncIterator[Project]:
+        """Yield a developer's projects, oldest first, read a few at a time so that nobody else waits for all of them.
+
+        One that is deleted meanwhile is left out.
+        """
+        ids = [each.project_id for each in await self._storage.name_projects(developer.id)]
+        for start in range(0, len(ids), _READ_AT_ONCE):
+            for project in await self._storage.read_projects(developer.id, ids[start : start + _READ_AT_ONCE]):
+                yield project
+
+    async def page_projects(self, developer: Developer, start: int, limit: int) -> tuple[list[Project], int]:
+        """Return `limit` projects, oldest first, after the first `start` ones, and how many there are in all."""
+        ids = [each.project_id for each in await self._storage.name_projects(developer.id)]
+        return await self._storage.read_projects(developer.id, ids[start : start + limit]), len(ids)
+
+    async def name_projects(self, developer: Developer) -> list[NamedProject]:
+        """Return id and name of a developer's projects, oldest first."""
+        return await self._storage.name_projects(developer.id)
+
+    async def count_projects(self, developer_id: str) -> int:
+        """Return how many projects a developer has."""
+        return await self._storage.count_projects(developer_id)
+
     async def read_project(self, developer: Developer, project_id: str) -> Project:
         """Return one project.
 
@@ -192,6 +217,9 @@ class Projects:
         details = {field: value for field, value in asdict(changes).items() if value is not None}
         if changes.webhook_url is not None:
             details["webhook_url"] = url_origin(changes.webhook_url)
+        if origins is not None:
+            before = await read_owned_project(self._storage, actor.developer, project_id)
+            details["allowed_origins"] = _difference(before.allowed_origins, origins)
         entry = None
         if details:  # Nobody changed anything with an empty request.
             entry = audit_entry(actor, "project.updated", now, self._entropy, subject=project_id, details=details)
@@ -370,6 +398,15 @@ def checked_origins(origins: Sequence[str]) -> tuple[str, ...]:
         except NotAnOrigin as error:
             raise InvalidRequest(f"allowed_origins: number {place} of the list {error}.") from None
     return tuple(dict.fromkeys(found))
+
+
+def _difference(before: Sequence[str], now: Sequence[str]) -> dict[str, object]:
+    """Return what a change of origins did, for the audit log: the whole list may be longer than an entry is."""
+    return {
+        "count": len(now),
+        "added": [each for each in now if each not in before],
+        "removed": [each for each in before if each not in now],
+    }
 
 
 async def read_owned_project(storage: Storage, developer: Developer, project_id: str) -> Project:

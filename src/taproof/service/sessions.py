@@ -128,7 +128,7 @@ async def owned_project_ids(storage: Storage, developer: Developer, project_id: 
         ProjectNotFound: none of this developer's.
     """
     if project_id is None:
-        return [project.id for project in await storage.list_projects(developer.id)]
+        return [project.project_id for project in await storage.name_projects(developer.id)]
     if not is_project_id(project_id):
         raise InvalidRequest("project_id must be a project's id: proj_ followed by letters and digits.")
     project = await storage.read_project(project_id)

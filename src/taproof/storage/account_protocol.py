@@ -7,6 +7,7 @@ from typing import Final, Protocol
 from taproof.core.accounts import (
     AccessToken,
     AuditEntry,
+    AuditPurge,
     ConsoleSession,
     Developer,
     EndedRights,
@@ -193,6 +194,15 @@ class AccountStorage(Protocol):
 
     async def add_audit_entry(self, entry: AuditEntry) -> None:
         """Add an entry of something that changed nothing in the store, such as that a secret was shown."""
+
+    async def read_audit_purge(self, developer_id: str) -> AuditPurge | None:
+        """Return what was erased of a developer's log; None when it is whole."""
+
+    async def purge_audit_entries(self, before: int, now: int, limit: int) -> int:
+        """Erase at most `limit` entries made before that time (ms), and note whose; return how many.
+
+        Of a log of which any is erased, all entries made before that time are no longer listed.
+        """
 
     async def list_audit_entries(self, developer_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
         """Return entries of a developer's audit log, newest first, strictly after `before`."""

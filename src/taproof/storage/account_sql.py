@@ -155,7 +155,7 @@ DELETE FROM access_tokens WHERE developer_id = $1 RETURNING id, developer_id, na
 DELETE_INVITATIONS_OF_SIGN_IN: Final = "DELETE FROM invitations WHERE inviter_id = $1 AND sign_in = $2 RETURNING id"
 DELETE_INVITATIONS_OF: Final = "DELETE FROM invitations WHERE inviter_id = $1 RETURNING id"
 
-# ---- the audit log, which is only added to
+# ---- the audit log: entries are added, and erased when they are old
 
 ADD_AUDIT_ENTRY: Final = """
 INSERT INTO audit_entries (id, developer_id, created_at, action, actor, via, via_id, address, subject, details)
@@ -167,6 +167,19 @@ SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 WHERE CASE $6
   ELSE TRUE END
 RETURNING id"""
 """Adds an entry if the credential that acts still exists: without it nothing that the entry tells of is done."""
+# What is about to be erased is not shown any more: the log ends where the note of its erasure says.
 LIST_AUDIT_ENTRIES: Final = """
 SELECT id, developer_id, created_at, action, actor, via, via_id, address, subject, details FROM audit_entries
-WHERE developer_id = $1 AND (created_at, id) < ($2, $3) ORDER BY created_at DESC, id DESC LIMIT $4"""
+WHERE developer_id = $1 AND (created_at, id) < ($2, $3)
+  AND created_at >= COALESCE((SELECT p.before FROM audit_purges p WHERE p.developer_id = $1), 0)
+ORDER BY created_at DESC, id DESC LIMIT $4"""
+READ_AUDIT_PURGE: Final = "SELECT before, entries, purged_at FROM audit_purges WHERE developer_id = $1"
+FIND_OLD_ENTRIES: Final = """
+SELECT developer_id, created_at, id FROM audit_entries WHERE created_at < $1 ORDER BY created_at LIMIT $2"""
+# Only ever further: a shorter time that is set for a while takes nothing back.
+RECORD_AUDIT_PURGE: Final = """
+INSERT INTO audit_purges (developer_id, before, entries, purged_at) VALUES ($1, $2, $3, $4)
+ON CONFLICT (developer_id) DO UPDATE SET entries = audit_purges.entries + excluded.entries,
+  purged_at = excluded.purged_at,
+  before = CASE WHEN excluded.before > audit_purges.before THEN excluded.before ELSE audit_purges.before END"""
+ERASE_AUDIT_ENTRY: Final = "DELETE FROM audit_entries WHERE developer_id = $1 AND created_at = $2 AND id = $3"

@@ -197,6 +197,10 @@ class PostgresStorage(PostgresUsers, PostgresProjects, PostgresSealed, PostgresB
         rows = await self._pool.fetch(postgres_sql.READ_DAILY_COUNTS, storable(project_ids), first_day)
         return [DailyCounts(*row) for row in rows]
 
+    async def read_daily_totals(self, developer_id: str, first_day: int) -> list[DailyCounts]:
+        found = await self._pool.find(sql.READ_DAILY_TOTALS, developer_id, first_day)
+        return [DailyCounts("", *row) for row in found]
+
     async def read_daily_users(self, developer_id: str, first_day: int) -> list[DailyUsers]:
         return [DailyUsers(*row) for row in await self._pool.find(sql.READ_DAILY_USERS, developer_id, first_day)]
 

@@ -9,6 +9,7 @@ HOLD_DEVELOPERS: Final = "LOCK TABLE developers IN SHARE ROW EXCLUSIVE MODE"
 HOLD_DEVELOPER: Final = "SELECT FROM developers WHERE id = $1 FOR UPDATE"
 """Of those who add something to one developer, of which there may be so many, the second counts after the first."""
 HOLD_INVITATION: Final = f"{account_sql.READ_INVITATION} FOR UPDATE"
+FIND_OLD_ENTRIES: Final = f"{account_sql.FIND_OLD_ENTRIES} FOR UPDATE SKIP LOCKED"
 TRIM_CONSOLE_SESSIONS: Final = """
 WITH kept AS MATERIALIZED (
   SELECT id FROM console_sessions WHERE developer_id = $1 AND id <> $2 ORDER BY last_seen_at DESC, id DESC LIMIT $3

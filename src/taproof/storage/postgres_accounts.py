@@ -1,5 +1,6 @@
 """Developers on PostgreSQL: how they come, what they sign in with, and what they did."""
 
+from collections import Counter
 from typing import Any, Final
 
 import asyncpg
@@ -7,6 +8,7 @@ import asyncpg
 from taproof.core.accounts import (
     AccessToken,
     AuditEntry,
+    AuditPurge,
     ConsoleSession,
     Developer,
     EndedRights,
@@ -311,6 +313,21 @@ class PostgresAccounts:
 
     async def add_audit_entry(self, entry: AuditEntry) -> None:
         await self._pool.transact(lambda connection: add_entry(connection, entry))
+
+    async def read_audit_purge(self, developer_id: str) -> AuditPurge | None:
+        found = await self._pool.find(account_sql.READ_AUDIT_PURGE, developer_id)
+        return AuditPurge(*found[0]) if found else None
+
+    async def purge_audit_entries(self, before: int, now: int, limit: int) -> int:
+        async def purge(connection: asyncpg.Connection) -> int:
+            found = await connection.fetch(postgres_account_sql.FIND_OLD_ENTRIES, before, limit)
+            # By developer, as the locks of `audit_purges` are taken; the next statement sees what this one wrote.
+            for developer_id, number in sorted(Counter(row[0] for row in found).items()):
+                await connection.execute(account_sql.RECORD_AUDIT_PURGE, developer_id, before, number, now)
+            await connection.executemany(account_sql.ERASE_AUDIT_ENTRY, [tuple(row) for row in found])
+            return len(found)
+
+        return await self._pool.transact(purge)
 
     async def list_audit_entries(self, developer_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
         # The characters of an id all come after both; PostgreSQL takes no NUL.

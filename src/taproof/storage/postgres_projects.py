@@ -1,11 +1,12 @@
 """Projects on PostgreSQL."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import asyncpg
 
 from taproof.core.accounts import AuditEntry
-from taproof.core.model import BotChange, Project, ProjectChanges, SealedWebhookSecrets, SignInProject
+from taproof.core.model import BotChange, NamedProject, Project, ProjectChanges, SealedWebhookSecrets, SignInProject
 from taproof.storage import (
     delivery_sql,
     plan_sql,
@@ -22,7 +23,7 @@ from taproof.storage.postgres_accounts import add_entry
 from taproof.storage.postgres_bots import hold_projects, write_bot
 from taproof.storage.postgres_deliveries import PostgresDeliveries, begin_ending
 from taproof.storage.postgres_plans import hold_plan
-from taproof.storage.postgres_pool import PostgresPool
+from taproof.storage.postgres_pool import PostgresPool, storable
 from taproof.storage.project_protocol import NOTHING_COUNTS
 from taproof.storage.rows import change_values, project_from, project_values, sign_in_project_from
 
@@ -85,6 +86,17 @@ class PostgresProjects(PostgresDeliveries):
 
     async def list_projects(self, developer_id: str) -> list[Project]:
         return [project_from(row) for row in await self._pool.find(sql.LIST_PROJECTS, developer_id)]
+
+    async def count_projects(self, developer_id: str) -> int:
+        found = await self._pool.find(sql.COUNT_PROJECTS, developer_id)
+        return int(found[0][0]) if found else 0
+
+    async def name_projects(self, developer_id: str) -> list[NamedProject]:
+        return [NamedProject(*row) for row in await self._pool.find(sql.NAME_PROJECTS, developer_id)]
+
+    async def read_projects(self, developer_id: str, project_ids: Sequence[str]) -> list[Project]:
+        found = await self._pool.find(postgres_sql.READ_PROJECTS, developer_id, storable(project_ids))
+        return [project_from(row) for row in found]
 
     async def update_project(
         self,

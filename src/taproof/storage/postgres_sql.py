@@ -19,6 +19,8 @@ events: the statistics of a quiet hour say that none is due.
 
 from typing import Final
 
+from taproof.storage import sql
+
 # ---- what the session endpoints read of projects, for all calls that come together
 
 READ_WEBHOOK_SECRETS: Final = """
@@ -32,6 +34,8 @@ READ_PROJECTS_BY_SECRET_KEY: Final = """
 SELECT p.id, p.developer_id, p.name, p.secret_key_preview, p.sealed_webhook_secret, p.webhook_url, p.is_active,
   p.public_access, p.collect_phone, p.created_at, p.secret_key_hash
 FROM projects p WHERE p.secret_key_hash = ANY ($1::BYTEA[])"""
+
+READ_PROJECTS: Final = sql.READ_PROJECTS.replace("IN (SELECT value FROM json_each($2))", "= ANY ($2::TEXT[])")
 
 # ---- deleted projects
 
@@ -241,15 +245,29 @@ SELECT s.day, s.token_hash, s.id, s.project_id, p.name, s.status, s.created_at, 
   s.opener_id, s.confirmed_at, s.cancelled_at, s.used_at, s.messenger_id, s.messenger_name, s.messenger_username,
   s.sealed_phone, s.reported_at
 FROM projects p"""
-_SESSIONS: Final = f"""{_SESSION}
-CROSS JOIN unnest($2::TEXT[], $3::BIGINT[], $4::TEXT[], $5::BIGINT[], $6::BIGINT[], $7::BIGINT[])
-  AS w (status, created_at, id, since, expires_after, expires_until)
+# The newest session of each walk says which walks the page can need: no more of them than it holds sessions. A project
+# that counted nothing in these days has no partition searched.
+_SESSIONS: Final = f"""
+WITH walks AS MATERIALIZED (
+  SELECT p.id AS project_id, w.*
+  FROM projects p
+  CROSS JOIN unnest($2::TEXT[], $3::BIGINT[], $4::TEXT[], $5::BIGINT[], $6::BIGINT[], $7::BIGINT[])
+    AS w (status, created_at, id, since, expires_after, expires_until)
+  CROSS JOIN LATERAL (
+    SELECT x.created_at, x.id FROM sessions x
+    WHERE x.day BETWEEN $8 AND $9 AND x.expires_at > w.expires_after AND x.expires_at <= w.expires_until AND {{0}}
+    LIMIT 1
+  ) AS n
+  WHERE p.id = ANY ($1::TEXT[])
+    AND EXISTS (SELECT FROM daily_counts c WHERE c.project_id = p.id AND c.day BETWEEN $8 AND $9)
+  ORDER BY n.created_at DESC, n.id DESC LIMIT $10
+)
+{_SESSION} JOIN walks w ON w.project_id = p.id
 CROSS JOIN LATERAL (
   SELECT * FROM sessions x
   WHERE x.day BETWEEN $8 AND $9 AND x.expires_at > w.expires_after AND x.expires_at <= w.expires_until AND {{0}}
   LIMIT $10
 ) AS s
-WHERE p.id = ANY ($1::TEXT[])
 ORDER BY s.created_at DESC, s.id DESC LIMIT $10"""
 LIST_SESSIONS: Final = _SESSIONS.format("""x.project_id = p.id AND x.status = w.status
     AND (x.created_at, x.id) < (w.created_at, w.id) AND x.created_at >= w.since

@@ -1,9 +1,10 @@
 """What the service asks of a store about projects. See `protocol.py`."""
 
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from taproof.core.accounts import AuditEntry
-from taproof.core.model import BotChange, Project, ProjectChanges, SealedWebhookSecrets, SignInProject
+from taproof.core.model import BotChange, NamedProject, Project, ProjectChanges, SealedWebhookSecrets, SignInProject
 from taproof.storage.account_protocol import NO_LIMIT
 
 NOTHING_COUNTS: Final = (1 << 31) - 1
@@ -42,6 +43,15 @@ class ProjectStorage(Protocol):
 
     async def list_projects(self, developer_id: str) -> list[Project]:
         """Return a developer's projects with their counts, oldest first."""
+
+    async def count_projects(self, developer_id: str) -> int:
+        """Return how many projects a developer has."""
+
+    async def name_projects(self, developer_id: str) -> list[NamedProject]:
+        """Return id and name of each project of a developer, oldest first: nothing that costs more as it is used."""
+
+    async def read_projects(self, developer_id: str, project_ids: Sequence[str]) -> list[Project]:
+        """Return those of these projects that are this developer's, with their counts, oldest first."""
 
     async def update_project(
         self,

@@ -171,6 +171,12 @@ class Storage(
     async def read_daily_counts(self, project_ids: Sequence[str], first_day: int) -> list[DailyCounts]:
         """Return the counts of each project and day from `first_day` on; days without any are left out."""
 
+    async def read_daily_totals(self, developer_id: str, first_day: int) -> list[DailyCounts]:
+        """Return the counts of each day from `first_day` on, over all projects of a developer.
+
+        `project_id` is "", and distinct users are left at 0: see `read_daily_users`.
+        """
+
     async def read_daily_users(self, developer_id: str, first_day: int) -> list[DailyUsers]:
         """Return distinct users per day over all projects of a developer, from `first_day` on."""
 

@@ -27,6 +27,11 @@ class Walk(NamedTuple):
     expires_after: int = 0
     expires_until: int = _FOREVER
 
+    @property
+    def is_of_any_expiry(self) -> bool:
+        """Whether it passes over no session for its expiry."""
+        return self.expires_after == 0 and self.expires_until == _FOREVER
+
 
 def page_start(before: PageCursor | None) -> PageCursor:
     """Return the place that a page begins below."""

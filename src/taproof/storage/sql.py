@@ -40,6 +40,10 @@ READ_WEBHOOK_SECRETS: Final = """
 SELECT sealed_webhook_secret, sealed_next_webhook_secret, next_webhook_secret_at FROM projects WHERE id = $1"""
 READ_PROJECT: Final = f"{_COUNTED_PROJECT} WHERE p.id = $1"
 LIST_PROJECTS: Final = f"{_COUNTED_PROJECT} WHERE p.developer_id = $1 ORDER BY p.created_at, p.id"
+COUNT_PROJECTS: Final = "SELECT COUNT(*) FROM projects WHERE developer_id = $1"
+NAME_PROJECTS: Final = "SELECT id, name FROM projects WHERE developer_id = $1 ORDER BY created_at, id"
+READ_PROJECTS: Final = f"""{_COUNTED_PROJECT}
+WHERE p.developer_id || '' = $1 AND p.id IN (SELECT value FROM json_each($2)) ORDER BY p.created_at, p.id"""
 READ_PROJECT_BY_SECRET_KEY: Final = f"{_PROJECT} FROM projects p WHERE p.secret_key_hash = $1"
 UPDATE_PROJECT: Final = """
 UPDATE projects SET name = COALESCE($1, name), webhook_url = COALESCE($2, webhook_url),
@@ -167,6 +171,23 @@ LIST_SESSIONS_OF_USER: Final = f"""{_SESSION} {_OF_SESSIONS}
 WHERE s.messenger_id = $1 AND s.project_id = $2 AND s.status = $3 AND (s.created_at, s.id) < ($4, $5)
   AND s.created_at >= $6
 ORDER BY s.created_at DESC, s.id DESC LIMIT $7"""
+# Which projects have the newest sessions of a walk: a page of so many sessions needs no more projects than that. The
+# place is one text that sorts as time and id do.
+_NEWEST: Final = """
+WITH projects_asked (id) AS (SELECT value FROM json_each($1))
+SELECT p.id, (
+  SELECT printf('%015d', s.created_at) || s.id FROM sessions s
+  WHERE {0}
+  ORDER BY s.created_at DESC, s.id DESC LIMIT 1
+) AS newest FROM projects_asked p ORDER BY newest DESC LIMIT {1}"""
+_OF_WALK: Final = "s.project_id = p.id AND s.status = $2 AND (s.created_at, s.id) < ($3, $4) AND s.created_at >= $5"
+FIND_NEWEST: Final = _NEWEST.format(_OF_WALK, "$6")  # The index alone answers it.
+FIND_NEWEST_BY_EXPIRY: Final = _NEWEST.format(f"{_OF_WALK} AND s.expires_at > $6 AND s.expires_at <= $7", "$8")
+FIND_NEWEST_OF_USER: Final = _NEWEST.format(
+    """s.messenger_id = $2 AND s.project_id = p.id AND s.status = $3 AND (s.created_at, s.id) < ($4, $5)
+    AND s.created_at >= $6""",
+    "$7",
+)
 FIND_SESSION: Final = f"""{_SESSION} {_OF_SESSIONS}
 WHERE s.project_id IN (SELECT value FROM json_each($1))
   AND s.status IN ('pending', 'confirmed', 'cancelled', 'expired', 'used') AND s.created_at = $2 AND s.id = $3"""
@@ -217,6 +238,11 @@ ADD_USER_DAY: Final = "INSERT INTO user_days (developer_id, messenger_id, day, p
 READ_DAILY_COUNTS: Final = """
 SELECT project_id, day, requested, opened, confirmed, used, cancelled, expired, unique_users, latest_users, reported
 FROM daily_counts WHERE project_id = $1 AND day >= $2 ORDER BY day"""
+READ_DAILY_TOTALS: Final = """
+SELECT c.day, SUM(c.requested), SUM(c.opened), SUM(c.confirmed), SUM(c.used), SUM(c.cancelled), SUM(c.expired), 0, 0,
+  SUM(c.reported)
+FROM projects p JOIN daily_counts c ON c.project_id = p.id WHERE p.developer_id = $1 AND c.day >= $2
+GROUP BY c.day ORDER BY c.day"""
 READ_DAILY_USERS: Final = """
 SELECT day, unique_users, latest_users FROM daily_users WHERE developer_id = $1 AND day >= $2 ORDER BY day"""
 

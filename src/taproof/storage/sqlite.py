@@ -57,7 +57,7 @@ class SqliteStorage(SqliteUsers, SqliteProjects, SqliteSealed, SqliteBots, Sqlit
 
     async def close(self) -> None:
         await self._writer.close()
-        self._reader.close()
+        self._close_readers()
 
     async def ping(self) -> None:
         self._read("SELECT 1", ())
@@ -187,14 +187,18 @@ class SqliteStorage(SqliteUsers, SqliteProjects, SqliteSealed, SqliteBots, Sqlit
         since: int = 0,
         messenger_id: str | None = None,
     ) -> list[Session]:
-        return sqlite_listing.list_sessions(
-            self._read, project_ids, status, before, limit, now, since=since, messenger_id=messenger_id
+        return await self._look_up(
+            lambda read: sqlite_listing.list_sessions(
+                read, project_ids, status, before, limit, now, since=since, messenger_id=messenger_id
+            )
         )
 
     async def find_session(
         self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
     ) -> Session | None:
-        return sqlite_listing.find_session(self._read, project_ids, created_at, session_id, now)
+        return await self._look_up(
+            lambda read: sqlite_listing.find_session(read, project_ids, created_at, session_id, now)
+        )
 
     # ---- retention
 
@@ -221,6 +225,10 @@ class SqliteStorage(SqliteUsers, SqliteProjects, SqliteSealed, SqliteBots, Sqlit
             for project_id in project_ids
             for row in self._read(sql.READ_DAILY_COUNTS, (project_id, first_day))
         ]
+
+    async def read_daily_totals(self, developer_id: str, first_day: int) -> list[DailyCounts]:
+        found = await self._look_up(lambda read: read(sql.READ_DAILY_TOTALS, (developer_id, first_day)))
+        return [DailyCounts("", *row) for row in found]
 
     async def read_daily_users(self, developer_id: str, first_day: int) -> list[DailyUsers]:
         return [DailyUsers(*row) for row in self._read(sql.READ_DAILY_USERS, (developer_id, first_day))]

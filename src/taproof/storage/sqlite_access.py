@@ -1,6 +1,12 @@
-"""A SQLite store's two connections: one that reads on the event loop, one behind the group commit."""
+"""A SQLite store's three connections.
 
-from typing import Any
+One reads on the event loop, one is behind the group commit, and one looks up in a thread what may take milliseconds.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import apsw
 
@@ -12,20 +18,51 @@ from taproof.storage.group_commit import GroupCommit, rows
 from taproof.storage.rows import access_ended, entry_values
 from taproof.storage.tally import Tally
 
+Found = TypeVar("Found")
+Read = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
+"""Runs a statement with its values and returns the rows."""
+
 
 class SqliteAccess:
     """Reads and writes. The parts of the store are built on it, `sqlite.py` last."""
 
-    def __init__(self, reader: apsw.Connection, writer: apsw.Connection) -> None:
+    def __init__(self, reader: apsw.Connection, writer: apsw.Connection, lookup: apsw.Connection) -> None:
         self._reader = reader
+        self._lookup = lookup
+        self._lookups = ThreadPoolExecutor(1, thread_name_prefix="taproof-lookup")
         self._tally = Tally()
         self._writer = GroupCommit(writer, self._tally.clear, self._tally.write)
 
     def _read(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        return _rows(self._reader, statement, values)
+
+    async def _look_up(self, look: Callable[[Read], Found]) -> Found:
+        """Return what `look` finds in one snapshot of the database, in a thread.
+
+        This is for reads whose cost grows with what a developer has: SQLite walks without holding the event loop. A
+        point read stays on the loop, where it takes 10 µs; a thread costs several hundred.
+        """
+
+        def read(statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+            return _rows(self._lookup, statement, values)
+
+        def look_in_one_snapshot() -> Found:
+            read("BEGIN", ())
+            try:
+                return look(read)
+            finally:
+                read("COMMIT", ())
+
         try:
-            return self._reader.execute(statement, values).fetchall()
-        except (apsw.Error, apsw.ConnectionClosedError) as error:
+            looking = asyncio.get_running_loop().run_in_executor(self._lookups, look_in_one_snapshot)
+        except RuntimeError as error:  # The store is closed.
             raise StoreUnavailable from error
+        return await looking
+
+    def _close_readers(self) -> None:
+        self._lookups.shutdown()
+        self._lookup.close()
+        self._reader.close()
 
     async def _write(
         self, statement: str, values: tuple[Any, ...], entry: AuditEntry | None = None
@@ -40,6 +77,13 @@ class SqliteAccess:
 
         found: list[tuple[Any, ...]] = await self._writer.run(write)
         return found
+
+
+def _rows(connection: apsw.Connection, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+    try:
+        return connection.execute(statement, values).fetchall()
+    except (apsw.Error, apsw.ConnectionClosedError) as error:
+        raise StoreUnavailable from error
 
 
 def add_entry(connection: apsw.Connection, entry: AuditEntry | None) -> None:

@@ -1,5 +1,6 @@
 """Developers on SQLite: how they come, what they sign in with, and what they did."""
 
+from collections import Counter
 from typing import Final
 
 import apsw
@@ -7,6 +8,7 @@ import apsw
 from taproof.core.accounts import (
     AccessToken,
     AuditEntry,
+    AuditPurge,
     ConsoleSession,
     Developer,
     EndedRights,
@@ -286,6 +288,24 @@ class SqliteAccounts(SqliteAccess):
 
     async def add_audit_entry(self, entry: AuditEntry) -> None:
         await self._writer.run(lambda connection: add_entry(connection, entry))
+
+    async def read_audit_purge(self, developer_id: str) -> AuditPurge | None:
+        found = self._read(account_sql.READ_AUDIT_PURGE, (developer_id,))
+        return AuditPurge(*found[0]) if found else None
+
+    async def purge_audit_entries(self, before: int, now: int, limit: int) -> int:
+        if not self._read(account_sql.FIND_OLD_ENTRIES, (before, 1)):
+            return 0
+
+        def write(connection: apsw.Connection) -> int:
+            found = rows(connection, account_sql.FIND_OLD_ENTRIES, (before, limit))
+            for developer_id, number in Counter(row[0] for row in found).items():
+                connection.execute(account_sql.RECORD_AUDIT_PURGE, (developer_id, before, number, now))
+            for key in found:
+                connection.execute(account_sql.ERASE_AUDIT_ENTRY, key)
+            return len(found)
+
+        return int(await self._writer.run(write))
 
     async def list_audit_entries(self, developer_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
         found = self._read(account_sql.LIST_AUDIT_ENTRIES, (developer_id, *(before or _NEWEST), limit))

@@ -24,7 +24,7 @@ from taproof.storage import delivery_sql
 from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN, ENDED_AT_ONCE
 from taproof.storage.group_commit import rows
 from taproof.storage.rows import attempt_values, delivery_from, delivery_record_from, finish_values, recorded_values
-from taproof.storage.sqlite_access import add_entry
+from taproof.storage.sqlite_access import Read, add_entry
 from taproof.storage.sqlite_accounts import SqliteAccounts
 
 _FOREVER: Final = 2**62
@@ -139,41 +139,27 @@ class SqliteDeliveries(SqliteAccounts):
         limit: int,
     ) -> list[DeliveryRecord]:
         start = before or PageCursor(_FOREVER, "")
-        # The index leads by project, state and type: each pair is one short walk, and the walks are merged.
-        walks = [
-            self._walk_deliveries(project_id, each_state, each_type, start)
-            for each_state in ([state] if state else get_args(DeliveryState))
-            for each_type in ([event_type] if event_type else get_args(EventType))
-        ]
-        # One transaction for all walks: an event that is finished meanwhile is seen once.
-        self._read("BEGIN", ())
-        try:
-            newest_first = heapq.merge(*walks, key=lambda row: (row[3], row[0]), reverse=True)
-            return [self._with_attempts(row) for row in itertools.islice(newest_first, limit)]
-        finally:
-            self._read("COMMIT", ())
+        states = [state] if state else get_args(DeliveryState)
+        types = [event_type] if event_type else get_args(EventType)
 
-    def _walk_deliveries(
-        self, project_id: str, state: str, event_type: str, below: PageCursor
-    ) -> Iterator[tuple[Any, ...]]:
-        """Yield the events of a project in one state and of one type, newest first, reading little more than needed."""
-        for limit in itertools.chain((1, 8, 64), itertools.repeat(200)):
-            found = self._read(delivery_sql.LIST_DELIVERIES, (project_id, state, event_type, *below, limit))
-            yield from found
-            if len(found) < limit:
-                return
-            below = PageCursor(found[-1][3], found[-1][0])
+        def look(read: Read) -> list[DeliveryRecord]:
+            # The index leads by project, state and type: each pair is one short walk, and the walks are merged.
+            walks = [_walk(read, project_id, *pair, start) for pair in itertools.product(states, types)]
+            newest_first = heapq.merge(*walks, key=lambda row: (row[3], row[0]), reverse=True)
+            return [_with_attempts(read, row) for row in itertools.islice(newest_first, limit)]
+
+        return await self._look_up(look)
 
     async def read_delivery(self, developer_id: str, event_id: str) -> DeliveryRecord | None:
         found = self._read(delivery_sql.READ_DELIVERY, (developer_id, event_id))
-        return self._with_attempts(found[0]) if found else None
+        return _with_attempts(self._read, found[0]) if found else None
 
     async def find_deliveries(self, project_id: str, created_at: int, session_id: str) -> list[DeliveryRecord]:
         # One transaction for all states: an event that is finished meanwhile is seen once.
         self._read("BEGIN", ())
         try:
             return [
-                self._with_attempts(row)
+                _with_attempts(self._read, row)
                 for state in get_args(DeliveryState)
                 for event_type in get_args(EventType)
                 for row in self._read(
@@ -182,9 +168,6 @@ class SqliteDeliveries(SqliteAccounts):
             ]
         finally:
             self._read("COMMIT", ())
-
-    def _with_attempts(self, row: tuple[Any, ...]) -> DeliveryRecord:
-        return delivery_record_from(row, self._read(delivery_sql.READ_ATTEMPTS, (row[0], ATTEMPTS_SHOWN)))
 
     async def resend_delivery(
         self, developer_id: str, event_id: str, now: int, *, entry: AuditEntry | None = None
@@ -197,6 +180,20 @@ class SqliteDeliveries(SqliteAccounts):
             return True
 
         return bool(await self._writer.run(write))
+
+
+def _walk(read: Read, project_id: str, state: str, event_type: str, below: PageCursor) -> Iterator[tuple[Any, ...]]:
+    """Yield the events of a project in one state and of one type, newest first, reading little more than needed."""
+    for limit in itertools.chain((1, 8, 64), itertools.repeat(200)):
+        found = read(delivery_sql.LIST_DELIVERIES, (project_id, state, event_type, *below, limit))
+        yield from found
+        if len(found) < limit:
+            return
+        below = PageCursor(found[-1][3], found[-1][0])
+
+
+def _with_attempts(read: Read, row: tuple[Any, ...]) -> DeliveryRecord:
+    return delivery_record_from(row, read(delivery_sql.READ_ATTEMPTS, (row[0], ATTEMPTS_SHOWN)))
 
 
 def begin_ending(connection: apsw.Connection, project_id: str, now: int) -> None:

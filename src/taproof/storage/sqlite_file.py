@@ -46,17 +46,22 @@ def migrate_file(path: Path, now: int) -> tuple[int, int]:
         raise _cannot_open(path, error) from error
 
 
-def open_connections(path: Path) -> tuple[apsw.Connection, apsw.Connection]:
-    """Return a connection that only reads, and one for the group commit. Raises StoreUnavailable as `migrate_file`."""
+def open_connections(path: Path) -> tuple[apsw.Connection, apsw.Connection, apsw.Connection]:
+    """Return what `SqliteAccess` takes: a connection that only reads, one for the group commit, one for lookups.
+
+    Raises:
+        StoreUnavailable: as `migrate_file`.
+    """
     try:
         writer = _connect(path)
         writer.execute(_WRITER_PRAGMAS).fetchall()  # Read to the end, or the last ones are not carried out.
-        reader = _connect(path)
-        reader.execute(_READER_PRAGMAS).fetchall()
-        reader.set_busy_timeout(100)
+        readers = [_connect(path), _connect(path)]
+        for each in readers:
+            each.execute(_READER_PRAGMAS).fetchall()
+            each.set_busy_timeout(100)
     except apsw.Error as error:
         raise _cannot_open(path, error) from error
-    return reader, writer
+    return readers[0], writer, readers[1]
 
 
 def _connect(path: Path) -> apsw.Connection:

@@ -1,12 +1,14 @@
 """Projects on SQLite."""
 
+import json
+from collections.abc import Sequence
 from typing import Literal
 
 import apsw
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import BotTaken
-from taproof.core.model import BotChange, Project, ProjectChanges, SealedWebhookSecrets, SignInProject
+from taproof.core.model import BotChange, NamedProject, Project, ProjectChanges, SealedWebhookSecrets, SignInProject
 from taproof.storage import delivery_sql, plan_sql, sql, user_counts, user_sql
 from taproof.storage.account_protocol import NO_LIMIT
 from taproof.storage.delivery_protocol import ENDED_AT_ONCE
@@ -59,7 +61,17 @@ class SqliteProjects(SqliteDeliveries):
         return project_from(found[0]) if found else None
 
     async def list_projects(self, developer_id: str) -> list[Project]:
-        return [project_from(row) for row in self._read(sql.LIST_PROJECTS, (developer_id,))]
+        return await self._look_up(lambda read: [project_from(row) for row in read(sql.LIST_PROJECTS, (developer_id,))])
+
+    async def count_projects(self, developer_id: str) -> int:
+        return int(self._read(sql.COUNT_PROJECTS, (developer_id,))[0][0])
+
+    async def name_projects(self, developer_id: str) -> list[NamedProject]:
+        return [NamedProject(*row) for row in self._read(sql.NAME_PROJECTS, (developer_id,))]
+
+    async def read_projects(self, developer_id: str, project_ids: Sequence[str]) -> list[Project]:
+        values = (developer_id, json.dumps(list(project_ids)))
+        return await self._look_up(lambda read: [project_from(row) for row in read(sql.READ_PROJECTS, values)])
 
     async def update_project(
         self,

@@ -16,8 +16,10 @@ from taproof.storage.user_protocol import PROJECTS_OF_USER
 class SqliteUsers(SqliteDeliveries):
     """The part of the store that users act on. See `storage.user_protocol.UserStorage`."""
 
-    def __init__(self, reader: apsw.Connection, writer: apsw.Connection, clock: Clock | None) -> None:
-        super().__init__(reader, writer)
+    def __init__(
+        self, reader: apsw.Connection, writer: apsw.Connection, lookup: apsw.Connection, clock: Clock | None
+    ) -> None:
+        super().__init__(reader, writer, lookup)
         self._clock = clock
 
     def _at_least(self, now: int) -> int:

@@ -93,6 +93,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         "id:text developer_id:text created_at:int action:text actor:text via:text via_id:text address:text "
         "subject:text details:text"
     ),
+    "audit_purges": _columns("developer_id:text before:int entries:int purged_at:int"),
     "projects": _columns(
         "id:text developer_id:text name:text secret_key_hash:bytes secret_key_preview:text "
         "sealed_webhook_secret:bytes webhook_url:text is_active:small public_access:small collect_phone:small "
@@ -138,6 +139,7 @@ _LATER_TABLES: Final = frozenset(
         "ended_webhooks",
         "invitations",
         "audit_entries",
+        "audit_purges",
         "phone_requests",
         "blocks",
         "removed_usage",

@@ -5,11 +5,15 @@ An unknown path is 404 and a wrong method 405, HEAD among them, whoever asks. Th
 their descriptions in the API reference.
 """
 
-from collections.abc import Callable
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeVar, cast
 
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
+from fastapi.datastructures import Default
 from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
 from taproof.core.accounts import Actor, Developer
@@ -27,16 +31,20 @@ from taproof.service.projects import Projects, Rotation
 from taproof.service.sessions import Sessions
 from taproof.web import schemas, showing
 from taproof.web.audit import AuditPageAnswer, show_page
+from taproof.web.developer_limits import TellLimits
 from taproof.web.errors import NO_PAGE, bearer_token, install_error_handlers
 from taproof.web.instants import read_instant
 from taproof.web.json_body import read_json_object
 from taproof.web.metrics import CountRequests, Metrics
-from taproof.web.refused_credentials import RefusedCredentials
+from taproof.web.rate_limits import RateLimits
 from taproof.web.validation import validation_sentence
 
 PREFIX: Final = "/api/v1/dev"
 PAGE_LIMIT: Final = 200
 """Sessions, deliveries or entries of the audit log on a page at most."""
+
+_WAYS_OUT: Final = frozenset({("GET", f"{PREFIX}/tokens"), ("DELETE", f"{PREFIX}/tokens/{{token_id}}")})
+"""With these a developer gets rid of a stolen token: see `developer_limits.py`."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -53,7 +61,7 @@ def build_developer_api(
     plans: Plans,
     erasure: Erasure,
     metrics: Metrics,
-    refused_credentials: RefusedCredentials,
+    limits: RateLimits,
 ) -> FastAPI:
     """Return the application that answers `/api/v1/dev/*`; requests must come with their whole path."""
     api = DeveloperApi(
@@ -66,7 +74,7 @@ def build_developer_api(
         bots=bots,
         plans=plans,
         erasure=erasure,
-        refused_credentials=refused_credentials,
+        limits=limits,
     )
     app = FastAPI(
         docs_url=None,
@@ -76,6 +84,7 @@ def build_developer_api(
         dependencies=[Depends(api.authenticate)],
     )
     install_error_handlers(app)
+    app.add_middleware(TellLimits, limits=limits)
     app.add_middleware(CountRequests, metrics=metrics)
     api.add_routes(app)
     return app
@@ -179,7 +188,7 @@ class DeveloperApi:
         bots: Bots,
         plans: Plans,
         erasure: Erasure,
-        refused_credentials: RefusedCredentials,
+        limits: RateLimits,
     ) -> None:
         self._developers = developers
         self._projects = projects
@@ -190,7 +199,7 @@ class DeveloperApi:
         self._bots = bots
         self._plans = plans
         self._erasure = erasure
-        self._refused_credentials = refused_credentials
+        self._limits = limits
 
     async def authenticate(self, request: Request, response: Response) -> None:
         """Recognise the caller of any endpoint. What it then answers may hold secrets and is not to be cached.
@@ -201,22 +210,41 @@ class DeveloperApi:
         try:
             token, developer = await request.state.authenticate()
         except InvalidAccessToken:
-            self._refused_credentials.note("access_token", request.scope, request.scope["route"].path_format)
+            route: str = request.scope["route"].path_format
+            self._limits.refused_credentials.note("access_token", request.scope, route)
             raise
         # Behind a trusted proxy this is the client's address already: see `transport.py`.
         address = request.client.host if request.client else ""
         request.state.actor = Actor(developer, "access_token", token.id, address, token.grant)
+        self._limits.developers.take(
+            request.scope,
+            request.state.actor,
+            writes=request.method != "GET",
+            way_out=(request.method, request.scope["route"].path_format) in _WAYS_OUT,
+        )
         response.headers["Cache-Control"] = "no-store"
         response.headers.raw.extend(NO_PAGE)
 
+    @asynccontextmanager
+    async def _across_projects(self, caller: Developer, project_id: str | None = None) -> AsyncIterator[None]:
+        """Let calls of one developer look across their projects in turn, and count them by the number of projects."""
+        limits = self._limits.developers
+        if project_id is None:
+            await limits.weigh(caller.id, self._projects.count_projects)
+        async with limits.turn(caller.id):
+            yield
+
     async def read_account(self, writer: Writer) -> schemas.OwnAccountAnswer:
         """Return the account that the access token belongs to: a way to check that the token is valid."""
-        return showing.own_account(writer.developer, await self._plans.read_usage(writer.developer))
+        developer = writer.developer
+        async with self._across_projects(developer):
+            return showing.own_account(developer, await self._plans.read_usage(developer))
 
-    async def list_projects(self, caller: Caller) -> schemas.ProjectListAnswer:
+    async def list_projects(self, caller: Caller) -> Response:
         """Return all of your projects, oldest first."""
-        found = await self._projects.list_projects(caller)
-        return schemas.ProjectListAnswer(projects=[showing.project(project) for project in found])
+        async with self._across_projects(caller):
+            found = [_json(showing.project(each)) async for each in self._projects.walk_projects(caller)]
+        return _json_answer(f'{{"projects":[{",".join(found)}]}}')
 
     async def create_project(
         self, writer: Writer, body: Annotated[schemas.CreateProject, _body(schemas.CreateProject)]
@@ -304,17 +332,20 @@ class DeveloperApi:
         status: Annotated[DeliveryState | None, Query(description="Deliveries in this status only.")] = None,
         limit: Limit = 50,
         cursor: Cursor = None,
-    ) -> schemas.DeliveryPageAnswer:
+    ) -> Response:
         """Return a project's webhook deliveries with their latest 50 attempts, newest event first, page by page.
 
         A page may hold fewer than `limit`: it ends before it has more than 400 attempts.
         """
-        page = await self._deliveries.list_deliveries(
-            caller, project_id, event_type=event, state=status, limit=limit, cursor=cursor
-        )
-        return schemas.DeliveryPageAnswer(
-            deliveries=[showing.delivery(delivery) for delivery in page.deliveries], next_cursor=page.next_cursor
-        )
+        async with self._limits.developers.turn(caller.id):
+            page = await self._deliveries.list_deliveries(
+                caller, project_id, event_type=event, state=status, limit=limit, cursor=cursor
+            )
+            found = []
+            for delivery in page.deliveries:
+                found.append(_json(showing.delivery(delivery)))
+                await asyncio.sleep(0)  # Each may have 50 attempts: others have their turn in between.
+        return _json_answer(f'{{"deliveries":[{",".join(found)}],"next_cursor":{json.dumps(page.next_cursor)}}}')
 
     async def read_delivery(self, caller: Caller, delivery_id: schemas.DeliveryId) -> schemas.DeliveryAnswer:
         """Return one webhook delivery with its latest 50 attempts, as the list shows it."""
@@ -340,36 +371,40 @@ class DeveloperApi:
         cursor: Cursor = None,
     ) -> schemas.SessionPageAnswer:
         """Return sessions across your projects, newest first, page by page."""
-        page = await self._sessions.list_sessions(
-            caller,
-            project_id=project_id,
-            status=status,
-            limit=limit,
-            cursor=cursor,
-            since=since,
-            until=until,
-            messenger_id=messenger_id,
-        )
+        async with self._across_projects(caller, project_id):
+            page = await self._sessions.list_sessions(
+                caller,
+                project_id=project_id,
+                status=status,
+                limit=limit,
+                cursor=cursor,
+                since=since,
+                until=until,
+                messenger_id=messenger_id,
+            )
         return schemas.SessionPageAnswer(
             sessions=[showing.session(session) for session in page.sessions], next_cursor=page.next_cursor
         )
 
     async def read_session(self, caller: Caller, session_id: schemas.SessionId) -> schemas.SessionAnswer:
         """Return one session, as the list shows it."""
-        return showing.session(await self._sessions.read_session(caller, session_id))
+        async with self._across_projects(caller):
+            return showing.session(await self._sessions.read_session(caller, session_id))
 
     async def erase_user(self, writer: Writer, messenger_id: UserId) -> schemas.ErasedAnswer:
         """Erase what your projects keep of a user: sessions, phone number, webhook events, also those still to be sent.
 
         Counts stay, without the user. This cannot be undone; calling it again is safe. It may take some seconds.
         """
-        return schemas.ErasedAnswer(erased=await self._erasure.erase_user(writer, messenger_id))
+        async with self._across_projects(writer.developer):
+            return schemas.ErasedAnswer(erased=await self._erasure.erase_user(writer, messenger_id))
 
     async def read_analytics(
         self, caller: Caller, days: Days = 30, project_id: OneProject = None
     ) -> schemas.AnalyticsAnswer:
         """Return what became of the sessions of the last days: totals, conversion, day by day, and the funnel."""
-        return showing.analytics(await self._analytics.read_analytics(caller, days=days, project_id=project_id))
+        async with self._across_projects(caller):
+            return showing.analytics(await self._analytics.read_analytics(caller, days=days, project_id=project_id))
 
     async def list_access_tokens(self, caller: Caller) -> schemas.AccessTokenListAnswer:
         """Return your access tokens, newest first. Their plaintext is not kept, so it is not shown."""
@@ -407,7 +442,8 @@ class DeveloperApi:
     async def list_audit_entries(self, caller: Caller, limit: Limit = 50, cursor: Cursor = None) -> AuditPageAnswer:
         """Return your audit log, newest entry first, page by page: who changed what, when, and from where.
 
-        An entry is never changed or deleted.
+        An entry is never changed. One that is older than the operator keeps them is erased; the log then ends with an
+        entry of action audit.purged, which says how many were.
         """
         return show_page(await self._audit.list_entries(caller, limit=limit, cursor=cursor))
 
@@ -422,6 +458,7 @@ class DeveloperApi:
             body: type[BaseModel] | None = None,
             *,
             body_required: bool = True,
+            answer: type[BaseModel] | None = None,
         ) -> None:
             app.add_api_route(
                 PREFIX + path,
@@ -432,11 +469,13 @@ class DeveloperApi:
                 summary=endpoint.__name__.replace("_", " ").capitalize(),
                 # So that a field which is there only at times is left out at others.
                 response_model_exclude_unset=True,
+                # Of an endpoint that writes its answer itself.
+                response_model=answer or Default(None),
                 openapi_extra=None if body is None else _documented_body(body, required=body_required),
             )
 
         add("Account", "GET", "/me", self.read_account)
-        add("Projects", "GET", "/projects", self.list_projects)
+        add("Projects", "GET", "/projects", self.list_projects, answer=schemas.ProjectListAnswer)
         add("Projects", "POST", "/projects", self.create_project, schemas.CreateProject)
         add("Projects", "GET", "/projects/{project_id}", self.read_project)
         add("Projects", "PATCH", "/projects/{project_id}", self.update_project, schemas.UpdateProject)
@@ -450,7 +489,7 @@ class DeveloperApi:
         add(webhooks, "POST", f"{secret}/rotate", self.rotate_webhook_secret, rotation, body_required=False)
         add(webhooks, "POST", f"{secret}/promote", self.promote_webhook_secret)
         add(webhooks, "POST", f"{project}/webhook-test", self.send_webhook_test)
-        add(webhooks, "GET", f"{project}/deliveries", self.list_deliveries)
+        add(webhooks, "GET", f"{project}/deliveries", self.list_deliveries, answer=schemas.DeliveryPageAnswer)
         add(webhooks, "GET", "/deliveries/{delivery_id}", self.read_delivery)
         add(webhooks, "POST", "/deliveries/{delivery_id}/resend", self.resend_delivery)
         add("Sessions and analytics", "GET", "/sessions", self.list_sessions)
@@ -461,6 +500,17 @@ class DeveloperApi:
         add("Access tokens", "POST", "/tokens", self.create_access_token, schemas.CreateAccessToken)
         add("Access tokens", "DELETE", "/tokens/{token_id}", self.delete_access_token)
         add("Audit log", "GET", "/audit", self.list_audit_entries)
+
+
+def _json(answer: BaseModel) -> str:
+    return answer.model_dump_json(exclude_unset=True)
+
+
+def _json_answer(text: str) -> Response:
+    """Return an answer that was written piece by piece, with the header fields that `authenticate` gives others."""
+    response = Response(text, media_type="application/json", headers={"Cache-Control": "no-store"})
+    response.headers.raw.extend(NO_PAGE)
+    return response
 
 
 def _documented_body(model: type[BaseModel], *, required: bool) -> dict[str, Any]:

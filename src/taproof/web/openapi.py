@@ -97,11 +97,9 @@ def _complete(operation: dict[str, Any]) -> None:
     parameters = operation.get("parameters", [])
     bad_request = _BAD_REQUESTS.get(operation["operationId"], "BadRequest")
     unavailable = "StoreOrMessengerUnavailable" if operation["operationId"] in _ASKS_MESSENGER else "StoreUnavailable"
-    possible = [bad_request, "MethodNotAllowed", "InternalError", unavailable, "InvalidAccessToken"]
+    possible = [bad_request, "MethodNotAllowed", "RateLimited", "InternalError", unavailable, "InvalidAccessToken"]
     if operation["operationId"] != "read_account":
         possible.append("InsufficientScope")
-    if operation["operationId"] in _ASKS_MESSENGER:
-        possible.append("RateLimited")
     if "requestBody" in operation:
         possible.append("PayloadTooLarge")
     names = {parameter["name"] for parameter in parameters}

@@ -71,8 +71,8 @@ _MEANINGS: Final[dict[type[TaproofError], str]] = {
     PayloadTooLarge: "The body is larger than 16 KiB.",
     OriginNotAllowed: "The page's origin is not among the project's allowed_origins.",
     PlanLimitReached: "The developer's plan has no room for another project, or for more sign-ins in this month.",
-    RateLimited: "Too many calls came from this client address, or for this session or project, or too many bot tokens "
-    "were tried by this developer. Nothing was done, and nothing was used up.",
+    RateLimited: "Too many calls came from this client address or this developer, or for this session or project, or "
+    "too many bot tokens were tried by this developer. Nothing was done, and nothing was used up.",
     InternalError: "A bug in the service.",
     StoreUnavailable: "The store cannot be reached just now.",
     MessengerUnavailable: "The messenger cannot be reached just now: there is no deeplink to show, or a bot_token "

@@ -9,6 +9,8 @@
 | `sign_in` | sign-ins to the console or of `taproof login`, begun from a client address | 20 a minute |
 | `credential` | access tokens and invitation codes tried from a client address | 20 a minute |
 
+What developers do once they are recognised is limited in `developer_limits.py`.
+
 A client address is that of `transport.HttpsOnly`, of IPv6 its /64. In all but `verify_session` a /48 of IPv6 is counted
 too, and has ten times as much: see `address_limit.py`. Where the service is for this machine only, a program here has
 no address. Everywhere else loopback is an address like any other, since a proxy here may pass on strangers without a
@@ -27,6 +29,7 @@ from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.errors import RateLimited, StoreUnavailable, TaproofError
 from taproof.core.gcra import Gcra, KeyedGcra, Rate, Standing
 from taproof.web.address_limit import AddressLimit, counted_address
+from taproof.web.developer_limits import DeveloperLimits
 from taproof.web.metrics import LimitName, Metrics
 from taproof.web.refused_credentials import RefusedCredentials
 from taproof.web.transport import parse_address
@@ -67,6 +70,8 @@ class RateLimits:
         generate_address: how often one client address may start sessions; None for no limit.
         generate_project: how often sessions of one project may be started; None for no limit.
         local_only: the service is for this machine only, so calls from loopback are not limited by their address.
+        developer: how often one developer may call the developer API and the console; None for no limit.
+        developer_write: how often one developer may change something there; None for no limit.
     """
 
     def __init__(
@@ -77,12 +82,15 @@ class RateLimits:
         generate_address: Rate | None,
         generate_project: Rate | None,
         local_only: bool,
+        developer: Rate | None = None,
+        developer_write: Rate | None = None,
     ) -> None:
         self.clock = clock
         self.generate_address = None if generate_address is None else AddressLimit(_burst_of_all(generate_address))
         self.generate_project = None if generate_project is None else KeyedGcra(_burst_of_all(generate_project))
         self.refused_credentials = RefusedCredentials(clock)
         self._local_only = local_only
+        self.developers = DeveloperLimits(self.refusal, clock, calls=developer, writes=developer_write)
         self._refused = metrics.rate_limited
         self._polls = KeyedGcra(POLLS, keep=_KNOWN_FOR)
         self._unknown = AddressLimit(UNKNOWN)

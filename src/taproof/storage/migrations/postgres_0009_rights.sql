@@ -19,3 +19,4 @@ ALTER TABLE developers
   ADD COLUMN bound_by TEXT COLLATE "C"; -- The sign-in that bound the messenger account.
 CREATE INDEX developers_by_inviter ON developers (inviter_id) WHERE inviter_id IS NOT NULL;
 CREATE INDEX developers_by_binding ON developers (bound_by) WHERE bound_by IS NOT NULL;
+CREATE INDEX invitations_by_inviter ON invitations (inviter_id) WHERE inviter_id IS NOT NULL;

@@ -1,0 +1,95 @@
+"""How often one developer may ask for pages of the console (docs: Retention and limits)."""
+
+from prometheus_client import CollectorRegistry
+from tests.console.browsing import Browsing
+from tests.console.conftest import Installation, Visitor
+
+from taproof.core.clock import HOUR, MINUTE
+from taproof.core.gcra import Rate
+from taproof.web.developer_limits import DeveloperLimits
+from taproof.web.metrics import Metrics
+from taproof.web.rate_limits import RateLimits
+
+CALLS = 20
+WRITES = 3
+PAGES = (
+    "/console/projects",
+    "/console/sessions",
+    "/console/sessions/live",
+    "/console/analytics",
+    "/console/analytics.csv",
+    "/console/audit",
+    "/console/team",
+    "/console/projects/new",
+)
+
+
+def limit(console: Installation) -> None:
+    """Set limits that are soon met; from here on they hold."""
+    limits = RateLimits(
+        Metrics(CollectorRegistry(), "0"),
+        console.clock,
+        generate_address=None,
+        generate_project=None,
+        local_only=True,
+        developer=Rate(CALLS, MINUTE),
+        developer_write=Rate(WRITES, HOUR),
+    )
+    assert isinstance(limits.developers, DeveloperLimits)
+    console.app._access._limits = limits.developers
+
+
+async def status(visitor: Browsing, path: str) -> int:
+    return (await visitor.get(path)).status
+
+
+async def test_the_pages_of_a_developer_share_one_limit(
+    console: Installation, visitor: Visitor, stranger: Visitor, anonymous: Browsing
+) -> None:
+    """In all of their browsers; another developer's pages and the sign-in page go on."""
+    other = await console.sign_in(visitor.developer)
+    limit(console)
+    for number in range(CALLS):
+        assert await status((visitor, other)[number % 2], "/console/projects") == 200
+    for path in PAGES:
+        shown = await other.get(path)
+        assert shown.status == 429, path
+        assert shown.response.headers["retry-after"] == "3"
+        assert "Too many requests. Try again in 3 seconds." in shown.text
+    assert await status(stranger, "/console/projects") == 200
+    assert await status(anonymous, "/console/sign-in") == 200
+    console.clock.now += 3_000
+    assert await status(visitor, "/console/sessions") == 200
+
+
+async def test_forms_have_a_limit_of_their_own(console: Installation, visitor: Visitor) -> None:
+    """Pages are shown further on, and every form of a developer counts."""
+    limit(console)
+    project, _ = await visitor.create_project()
+    forms = [
+        ("/console/projects", {"name": "Shop"}),
+        (f"/console/projects/{project.id}/regenerate", {}),
+        (f"/console/projects/{project.id}/webhooks/secret", {}),
+    ]
+    for path, fields in forms:
+        assert (await visitor.post(path, fields)).status != 429
+    for path, fields in [*forms, ("/console/tokens", {}), ("/console/sessions", {"session": "x"})]:
+        assert (await visitor.post(path, fields)).status == 429, path
+    assert await status(visitor, "/console/projects") == 200
+
+
+async def test_the_way_out_stays_open(console: Installation, visitor: Visitor) -> None:
+    """A thief's browser that uses up the limits does not keep the developer from ending it."""
+    thief = await console.sign_in(visitor.developer)
+    limit(console)
+    for _ in range(WRITES):
+        await thief.post("/console/sessions", {"session": "x"})
+    for path in ("/console/account", "/console/projects"):
+        for _ in range(CALLS + 1):
+            await thief.get(path)
+        assert await status(thief, path) == 429
+    assert await status(visitor, "/console/projects") == 429
+    assert await status(visitor, "/console/account") == 200
+    assert await status(visitor, "/console/tokens") == 200
+    assert (await visitor.post("/console/sign-out-everywhere", {})).status == 303
+    assert (await thief.get("/console/account")).status == 303

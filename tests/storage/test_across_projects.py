@@ -1,0 +1,121 @@
+"""What a developer with many projects asks for costs a bounded number of statements, none on SQLite's event loop."""
+
+import itertools
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.databases import NOW
+
+from taproof.core.clock import DAY
+from taproof.core.model import PageCursor, Session
+from taproof.storage.protocol import Storage
+from taproof.storage.sqlite import SqliteStorage
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+MANY = 60
+PAGE = 5
+
+
+async def many_projects(seed: "Seed") -> list[str]:
+    """Make projects of one developer with a few sessions each, whose times are mixed."""
+    ada = await seed.developer()
+    ids = []
+    for number in range(MANY):
+        project = await seed.project(ada, created_at=NOW + number)
+        ids.append(project.id)
+        for place in range(3):
+            await seed.session(project, NOW - (number * 7 + place * 11) % 97)
+    return ids
+
+
+def statements(sqlite: SqliteStorage) -> tuple[list[str], list[str]]:
+    """Return lists of the statements that run on the event loop, and in the thread, from here on."""
+    on_loop: list[str] = []
+    in_thread: list[str] = []
+
+    def into(found: list[str]) -> Callable[..., bool]:
+        def note(_cursor: object, statement: str, _values: object) -> bool:
+            found.append(statement)
+            return True
+
+        return note
+
+    sqlite._reader.exec_trace = into(on_loop)
+    if hasattr(sqlite, "_lookup"):  # A store of the release before had one connection for all reads.
+        sqlite._lookup.exec_trace = into(in_thread)
+    return on_loop, in_thread
+
+
+async def test_a_page_across_projects_needs_no_statement_for_each(sqlite: SqliteStorage, sqlite_seed: "Seed") -> None:
+    """One for each of five walks, and then as many as the page has sessions, however many projects there are."""
+    ids = await many_projects(sqlite_seed)
+    on_loop, in_thread = statements(sqlite)
+    found = await sqlite.list_sessions(ids, None, None, PAGE, NOW)
+    assert len(found) == PAGE
+    assert len(on_loop) == 0
+    assert 5 < len(in_thread) <= 2 + 5 + 4 * PAGE
+
+
+@pytest.mark.parametrize("name", ["read_daily_totals", "read_used", "list_projects"])
+async def test_sums_across_projects_are_one_statement_beside_the_loop(
+    sqlite: SqliteStorage, sqlite_seed: "Seed", name: str
+) -> None:
+    """What grows with projects and days is added up in the thread."""
+    project = (await sqlite.read_project((await many_projects(sqlite_seed))[0])) or None
+    assert project is not None
+    on_loop, in_thread = statements(sqlite)
+    call: Callable[..., Awaitable[Any]] = getattr(sqlite, name)
+    await (call(project.developer_id) if name == "list_projects" else call(project.developer_id, 0))
+    assert len(on_loop) == 0
+    assert len(in_thread) == 3  # BEGIN, the statement and COMMIT.
+
+
+async def test_pages_across_many_projects_hold_every_session_once(storage: Storage, seed: "Seed") -> None:
+    """Newest first, equal instants by id, whichever projects the sessions of a page are of."""
+    ids = await many_projects(seed)
+    everything = await storage.list_sessions(ids, None, None, 1_000, NOW)
+    assert len(everything) == 3 * MANY
+    assert everything == sorted(everything, key=lambda each: (each.created_at, each.id), reverse=True)
+    paged: list[Session] = []
+    for _ in itertools.count():
+        before = PageCursor(paged[-1].created_at, paged[-1].id) if paged else None
+        page = await storage.list_sessions(ids, None, before, 7, NOW)
+        paged += page
+        if len(page) < 7:
+            break
+    assert paged == everything
+
+
+async def test_projects_are_named_counted_and_read_by_their_ids(storage: Storage, seed: "Seed") -> None:
+    """Oldest first, and a developer's own only."""
+    ada, bob = await seed.developer(), await seed.developer()
+    late, early = await seed.project(ada, created_at=NOW + 2), await seed.project(ada, created_at=NOW + 1)
+    of_bob = await seed.project(bob)
+    assert await storage.name_projects(ada.id) == [(early.id, early.name), (late.id, late.name)]
+    assert await storage.count_projects(ada.id) == 2
+    assert await storage.read_projects(ada.id, [late.id, of_bob.id, early.id, "proj_\0"]) == [early, late]
+    assert await storage.read_projects(ada.id, []) == []
+    for nobody in ("dev_nobody", "dev_\0"):
+        assert await storage.name_projects(nobody) == []
+        assert await storage.count_projects(nobody) == 0
+        assert await storage.read_projects(nobody, [late.id]) == []
+
+
+async def test_read_daily_totals_adds_up_a_developers_projects(storage: Storage, seed: "Seed") -> None:
+    """By day, from the first one on; those of others are not in it."""
+    ada, bob = await seed.developer(), await seed.developer()
+    first, second, of_bob = await seed.project(ada), await seed.project(ada), await seed.project(bob)
+    today = NOW // DAY
+    for project in (first, second, of_bob):
+        await seed.session(project, (today - 1) * DAY)
+        await seed.opened(project)
+    await seed.session(first, (today - 8) * DAY)
+    found = await storage.read_daily_totals(ada.id, today - 7)
+    assert [(row.project_id, row.day, row.requested, row.opened) for row in found] == [
+        ("", today - 1, 2, 0),
+        ("", today, 2, 2),
+    ]
+    assert await storage.read_daily_totals("dev_nobody", 0) == []
