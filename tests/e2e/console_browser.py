@@ -115,9 +115,10 @@ def start_session(client: httpx.Client, project_id: str) -> dict[str, str]:
 
 
 async def confirm(page: Page, phone: Phone) -> None:
-    """Confirm on a phone what the waiting page asks for."""
+    """Tap on a phone the number that the waiting page shows."""
     link = page.get_by_role("link", name="Open the messenger")
-    phone.sign_in({"deeplink": await link.get_attribute("href") or ""})
+    match_code = await page.locator(".match-code").inner_text()
+    phone.sign_in({"deeplink": await link.get_attribute("href") or ""}, match_code)
 
 
 async def open_invitation(page: Page, link: str) -> None:

@@ -116,6 +116,7 @@ class Console:
                 invitations=services.invitations,
                 developers=services.developers,
                 limits=limits,
+                base_url=base_url,
                 sandbox=sandbox,
             ),
             AccountPages(
@@ -137,7 +138,7 @@ class Console:
                 plans=services.plans,
                 quick_start=QuickStart(base_url, sdk_release(version)),
             ),
-            TryItPages(access, pages, services.projects, services.sealed_sign_in, clock),
+            TryItPages(access, pages, services.projects, services.sealed_sign_in, clock, base_url=base_url),
             WebhookPages(access, pages, services.projects, services.deliveries),
             self.live,  # Ahead of the page of one session, whose address would fit its own.
             SessionPages(
