@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from taproof.console.access import HOME, SIGN_IN, Access, client_address, requester_on_page, safe_next
 from taproof.console.forms import read_form
-from taproof.console.rendering import Pages
+from taproof.console.rendering import Pages, qr_code
 from taproof.console.sealed_cookie import SealedCookie
 from taproof.console.waiting_state import show_state
 from taproof.core.accounts import Developer, Invitation
@@ -130,6 +130,7 @@ class SignInPages:
         self._console_sign_in = console_sign_in
         self._invitations = invitations
         self._developers = developers
+        self._sandbox = sandbox
         self._more = _MORE_IN_THE_SANDBOX if sandbox else _MORE
 
     def routes(self) -> list[Route]:
@@ -205,6 +206,8 @@ class SignInPages:
         """Start a sign-in that this browser alone can finish; raises MessengerUnavailable and RateLimited."""
         self._limits.start_sign_in(request.scope)
         sign_in = await self._console_sign_in.start(purpose, requester_on_page(request, self._base_url))
+        if not self._sandbox:
+            qr_code(sign_in.deeplink)  # Drawn here, where sign-ins are limited: the waiting page is read often.
         response = RedirectResponse(_WAITING, 303)
         self._started.give(request, response, {**kept, "sealed": sign_in.sealed})
         return response

@@ -15,8 +15,8 @@
 | `taproof_info` | `version` | always 1: the release that runs |
 | `process_*` | none | CPU, memory, file descriptors and start time of this process |
 
-The limits are `generate_address`, `generate_project`, `verify_session`, `verify_unknown`, `sign_in`, `credential` and
-`bot_token`: see docs/reference/retention-and-limits.md.
+The limits are `generate_address`, `generate_project`, `verify_session`, `verify_unknown`, `sign_in`, `credential`,
+`page` and `bot_token`: see docs/reference/retention-and-limits.md.
 
 An attempt's outcome is `delivered`, `retried` (it failed, and is made again later), `dead` (it failed, and was the last
 one), `turned_off` (the same, and the project's webhook was turned off), `skipped` (nothing was sent, since the
@@ -41,7 +41,14 @@ from taproof.core.model import Status
 from taproof.service.webhooks import Outcome
 
 LimitName = Literal[
-    "generate_address", "generate_project", "verify_session", "verify_unknown", "sign_in", "credential", "bot_token"
+    "generate_address",
+    "generate_project",
+    "verify_session",
+    "verify_unknown",
+    "sign_in",
+    "credential",
+    "page",
+    "bot_token",
 ]
 """The limits of `rate_limits.py`, and that of the bot tokens that a developer tries (service `bots.py`)."""
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
