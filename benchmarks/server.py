@@ -29,11 +29,11 @@ import uvloop
 from benchmarks.bare import bare
 from benchmarks.sampling import sampled
 
-from taproof.app import build_console, build_server
+from taproof.app import build_app, build_console
 from taproof.core.clock import system_clock
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import Identity
-from taproof.listening import raise_file_limit, until_listening
+from taproof.listening import create_server, raise_file_limit, until_listening
 from taproof.logs import configure_logging
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.signin import SignIn
@@ -110,7 +110,7 @@ async def serve(database_url: str, *, is_bare: bool) -> None:
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), stopping.set)
     async with open_services(settings) as services:
         signin = services.signin
-        server: Any = build_server(
+        app = build_app(
             settings,
             services,
             {
@@ -120,6 +120,7 @@ async def serve(database_url: str, *, is_bare: bool) -> None:
                 "/bench/decide": Decide(signin, opens=True, confirms=True),
             },
         )
+        server: Any = create_server(settings, app)
         if is_bare:
             server.target = bare
         # What `serve` leaves to whoever holds the lease; done before the first request, which needs today's room.

@@ -36,6 +36,7 @@ from taproof.web.body_deadline import BodiesInTime
 from taproof.web.developer_api import build_developer_api
 from taproof.web.login_api import LoginApi
 from taproof.web.operations import build_operations, build_watching
+from taproof.web.page_limit import PageLimit
 from taproof.web.sdk_files import SdkFiles
 from taproof.web.server import AsgiApp, LateApp, Router
 from taproof.web.session_api import SessionApi
@@ -106,13 +107,10 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
             services.link.bot_id = bot_id_of(sandbox.bot_token)
         console = build_console(settings, services) if settings.serves_api else None
         if console is not None:
-            apps = {"/": RedirectResponse("/console"), "/console/*": console.app, **apps}
+            apps = console_apps(console) | apps
         webhook, own_webhooks = LateApp(), LateApp()
-        if settings.needs_bot and settings.bot_updates == "webhook":
-            apps[f"{WEBHOOK_PATH}/*"] = BodiesInTime(own_webhooks, BODY_SECONDS)
-            # Second, since that is also where what answers below it would be.
-            apps[WEBHOOK_PATH] = BodiesInTime(webhook, BODY_SECONDS)
-        server = build_server(settings, services, apps)
+        apps |= webhook_apps(settings, webhook, own_webhooks)
+        server = create_server(settings, build_app(settings, services, apps))
         # Objects made so far live as long as the process: the collector need not look at them again.
         gc.collect()
         gc.freeze()
@@ -167,6 +165,22 @@ async def _connect_messenger(
     return messenger
 
 
+def console_apps(console: Console) -> dict[str, AsgiApp]:
+    """Return the applications of the console by their path."""
+    return {"/": RedirectResponse("/console"), "/console/*": console.app}
+
+
+def webhook_apps(settings: Settings, webhook: AsgiApp, own_webhooks: AsgiApp) -> dict[str, AsgiApp]:
+    """Return the applications that the messenger posts updates to, by their path, where it does."""
+    if not (settings.needs_bot and settings.bot_updates == "webhook"):
+        return {}
+    return {
+        f"{WEBHOOK_PATH}/*": BodiesInTime(own_webhooks, BODY_SECONDS),
+        # Second, since that is also where what answers below it would be.
+        WEBHOOK_PATH: BodiesInTime(webhook, BODY_SECONDS),
+    }
+
+
 def build_console(settings: Settings, services: Services) -> Console:
     """Return the website in which developers look after their projects."""
     asked = ConsoleServices(
@@ -196,11 +210,11 @@ def build_console(settings: Settings, services: Services) -> Console:
     )
 
 
-def build_server(settings: Settings, services: Services, others: Mapping[str, AsgiApp]) -> Server:
-    """Return the HTTP server with every route of this role; `others` are further applications by their path."""
+def build_app(settings: Settings, services: Services, others: Mapping[str, AsgiApp]) -> AsgiApp:
+    """Return the application with every route of this role; `others` are further applications by their path."""
     storage, developers, projects = services.storage, services.developers, services.projects
     if not settings.serves_api:
-        return create_server(settings, build_watching(storage, services.metrics))
+        return build_watching(storage, services.metrics)
     developer_api = build_developer_api(
         developers,
         projects,
@@ -215,18 +229,19 @@ def build_server(settings: Settings, services: Services, others: Mapping[str, As
         limits=services.limits,
     )
     login = LoginApi(services.console_sign_in, developers, services.metrics, services.limits, system_clock)
-    router = Router(
+    operations = build_operations(storage, services.metrics, developer_api)
+    return Router(
         SessionApi(services.signin, projects, services.metrics, services.limits),
         developer_api,
-        build_operations(storage, services.metrics, developer_api),
+        operations,
         {
+            "/metrics": PageLimit(operations, services.limits),
             "/api/v1/login": login.start,
             "/api/v1/login/token": login.create_token,
             "/sdk/*": SdkFiles(version("taproof")),
             **others,
         },
     )
-    return create_server(settings, router)
 
 
 async def _choose_parts(

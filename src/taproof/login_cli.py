@@ -5,11 +5,13 @@ import contextlib
 import io
 import json
 import math
+import platform
 import re
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit
 
@@ -31,11 +33,14 @@ _ANSWER_LIMIT: Final = 64 * 1024
 _TEXT_LIMIT: Final = 2_000
 _HOST: Final = re.compile(r"[A-Za-z0-9._:-]+")
 """The address is shown in commands to paste: nothing in it may mean something to a shell."""
+_MATCH_CODE: Final = re.compile(r"[0-9]{2}")
 _DAY: Final = 86_400
 """Seconds."""
 _TOKEN_ID: Final = re.compile(r"tok_[A-Za-z0-9]{1,40}")
 _ENDED: Final = frozenset({"invalid_access_token", "access_token_not_found"})
 """What a service says of an access token that is revoked or expired already."""
+_SYSTEMS: Final = {"Darwin": "Macintosh; Intel Mac OS X 10_15_7", "Linux": "Linux", "Windows": "Windows NT 10.0"}
+"""How User-Agent headers name systems, so that the prompt in the messenger can show this one."""
 _START_ANEW: Final = re.compile(r"Start a new (?:one|sign-in) with POST /api/v1/login\.")
 _RUN_AGAIN: Final = "Run taproof login again."
 
@@ -139,7 +144,10 @@ def _sign_in(service: "_Service", address: str) -> tuple[Credential, int]:
         raise ServiceUnusable(f"{address} answered with something else than a link to sign in with.")
     seconds = started.number("expires_in", 1, 3_600)
     interval = started.number("interval", 1, 60)
-    typer.echo("Open this link, and tap Confirm in the messenger:\n")
+    match_code = started.text("match_code")
+    if _MATCH_CODE.fullmatch(match_code) is None:
+        raise ServiceUnusable(f"{address} answered with something else than a number to tap.")
+    typer.echo(f"Open this link, and tap the number {match_code} in the messenger. Another number cancels.\n")
     typer.echo(f"  {link}\n")
     if sys.stdout.isatty():
         typer.echo(f"Or scan it with your phone:\n\n{_qr_code(link)}")
@@ -162,7 +170,7 @@ def _wait(service: "_Service", device_code: str, seconds: float, interval: float
             if answer.status == 200:
                 return _credential(service, answer)
             if answer.code == "expired_token" or (not left and answer.code == "authorization_pending"):
-                raise LoginFailed(f"Nobody tapped Confirm in time. {_RUN_AGAIN}")
+                raise LoginFailed(f"Nobody tapped the number in time. {_RUN_AGAIN}")
             if answer.code == "access_denied":
                 # What the service tells a program to do next, in the words of this command.
                 raise LoginFailed(_START_ANEW.sub(_RUN_AGAIN, answer.sentence))
@@ -272,7 +280,9 @@ def _open(address: str) -> Iterator[_Service]:
 
     timeout = httpx.Timeout(15, read=_WAIT + 15)
     # No redirect is followed, which could lead an access token elsewhere; no proxy is used where there is no TLS.
-    with httpx.Client(timeout=timeout, follow_redirects=False, trust_env=address.startswith("https:")) as client:
+    trust_env = address.startswith("https:")
+    headers = {"User-Agent": f"taproof-login/{version('taproof')} ({_SYSTEMS.get(platform.system(), '')})"}
+    with httpx.Client(timeout=timeout, follow_redirects=False, trust_env=trust_env, headers=headers) as client:
         yield _Service(address, client)
 
 

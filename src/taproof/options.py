@@ -254,8 +254,8 @@ OPTIONS: Final[dict[str, Option]] = {
         panel=_PLANS,
         metavar="PLAN=NUMBER",
         default="no limit on any plan",
-        help="How many sign-ins a developer's users may confirm in a calendar month (UTC), by plan. Repeat it, or"
-        " separate with commas.",
+        help="How many sign-ins a developer's users may confirm in a calendar month (UTC), by plan. A user counts once"
+        " a day. Repeat it, or separate with commas.",
         must=_BY_PLAN,
         many=True,
     ),

@@ -117,6 +117,8 @@ def test_of_a_long_domain_the_end_is_shown() -> None:
         (MAC, Browser("Safari", "macOS")),
         (GALAXY, Browser("Samsung Internet", "Android")),
         ("curl/8.5.0", Browser("curl", "")),
+        ("taproof-login/0.1.0 (Linux)", Browser("taproof login", "Linux")),
+        ("taproof-login/0.1.0 (Macintosh; Intel Mac OS X 10_15_7)", Browser("taproof login", "macOS")),
         ("python-requests/2.32.0", Browser("Python Requests", "")),
         ("", Browser()),
         ("Tap Confirm bot", Browser()),

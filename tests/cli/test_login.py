@@ -24,6 +24,7 @@ from taproof.core.model import Identity
 from taproof.service.invitations import Invitations
 from taproof.storage.sqlite import SqliteStorage
 
+NUMBER: Final = re.compile(r"tap the number (\d\d) in the messenger")
 LINK: Final = re.compile(r"http://\S+\?start=[\w-]{43}")
 OWNER: Final = "sandbox@localhost"
 PATIENCE: Final = 60
@@ -94,15 +95,17 @@ class Terminal:
         out, err = process.communicate(timeout=PATIENCE)
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
-    def login(self, phone: Phone, button: str = "Confirm") -> subprocess.CompletedProcess[str]:
-        """Run `taproof login`, and let the phone open the link that it prints and decide."""
+    def login(self, phone: Phone, button: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run `taproof login`; let the phone open the link that it prints, and tap the number or another button."""
         with self.start("login", self.service.base_url) as process:
             assert process.stdout is not None
             shown = ""
             for line in process.stdout:
                 shown += line
                 if (found := LINK.search(line)) is not None:
-                    phone.sign_in({"deeplink": found[0]}, button)
+                    number = NUMBER.search(shown)
+                    assert number is not None, shown
+                    phone.sign_in({"deeplink": found[0]}, button or number[1])
                     break
             out, err = process.communicate(timeout=PATIENCE)
         return subprocess.CompletedProcess("login", process.returncode, shown + out, err)
@@ -168,7 +171,7 @@ def test_cancelled_and_unknown_accounts(terminal: Terminal, ada: Phone, client: 
     """Each ends with a sentence of its own, 1, and no file."""
     cancelled = terminal.login(ada, "Cancel")
     assert cancelled.returncode == 1
-    assert "The sign-in was cancelled in the messenger. Run taproof login again.\n" in cancelled.stderr
+    assert "The sign-in was cancelled, or a wrong number was tapped. Run taproof login again.\n" in cancelled.stderr
     stranger = terminal.login(make_phone(client, "Eve"))
     assert stranger.returncode == 1
     assert "taproof developers invite" in stranger.stderr

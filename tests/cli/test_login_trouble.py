@@ -94,6 +94,7 @@ def started(**changed: Any) -> bytes:
     answer = {
         "device_code": "x" * 50,
         "verification_uri_complete": "https://t.me/a_bot?start=x",
+        "match_code": "42",
         "expires_in": 600,
         "interval": 1,
     }
@@ -114,6 +115,9 @@ def started(**changed: Any) -> bytes:
         (200, started(verification_uri_complete="https://t.me/ x")),
         (200, started(verification_uri_complete="https://t.me/" + "x" * 5_000)),
         (200, started(device_code=5)),
+        (200, started(match_code=42)),
+        (200, started(match_code="\x1b[2J")),
+        (200, started(match_code="")),
         (200, started(expires_in="soon")),
         (200, started(expires_in=float("nan"))),
         (200, started(interval=float("nan"))),

@@ -11,6 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from tests.console.browsing import Browsing
 from tests.sign_ins import stored_sign_in
+from tests.tapping import tap_right
 from tests.web.conftest import (
     PROJECTS_BY_PLAN,
     SIGN_INS_BY_PLAN,
@@ -65,7 +66,7 @@ class Messenger:
     async def confirm(self, deeplink: str, identity: Identity = ADA) -> SeenSession:
         """Open the link and confirm."""
         await self.open(deeplink, identity.messenger_id)
-        seen = await self.signin.confirm_session(_token(deeplink), identity)
+        seen = await tap_right(self.signin, _token(deeplink), identity)
         assert seen.outcome == "confirmed", seen
         return seen
 

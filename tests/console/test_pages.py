@@ -16,6 +16,7 @@ from tests.console.conftest import ADA, BASE_URL, Installation, Visitor
 
 from taproof.console.guard import SECURITY_HEADERS, Guard
 from taproof.core.accounts import Actor
+from taproof.web.page_limit import PageLimit
 
 HOSTILE = '<script>alert("1")</script>&amp;\u202egpj.exe\'"{{7*7}}'
 """A name that would run, break out of an attribute, turn the text around, or be taken for a template."""
@@ -34,7 +35,8 @@ class Place:
 
     def routes(self, method: str) -> list[str]:
         """Return the addresses that take a method, with the visitor's ids put in."""
-        app = cast("Starlette", cast("Guard", self.console.app.app)._app)
+        guard = cast("Guard", cast("PageLimit", self.console.app.app)._app)
+        app = cast("Starlette", guard._app)
         found = [route for route in app.routes if isinstance(route, Route) and method in (route.methods or ())]
         # A messenger account is nobody's: a stranger may ask to erase it, too, in projects of their own.
         ids = {**self.ids, "messenger_id": ADA.messenger_id}

@@ -314,7 +314,7 @@ async def test_deletion_says_what_goes_and_deletes(visitor: Visitor, console: In
 
 def routes(console: Console) -> list[tuple[str, str]]:
     """Return method and path of every page that is about a project or one of its deliveries."""
-    app = console.app._app  # type: ignore[attr-defined]
+    app = console.app._app._app  # type: ignore[attr-defined]
     return [
         (method, route.path)
         for route in app.routes

@@ -1,7 +1,10 @@
 """Who tries too often to come in gets a page that says so (docs: Retention and limits)."""
 
+from typing import Any
+
 import httpx
 import pytest
+import segno
 from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import BASE_URL, Installation
 
@@ -67,3 +70,31 @@ async def test_pages_are_shown_as_before(console: Installation) -> None:
         await ada.post(f"{SIGN_IN}/token", {"next": "", "access_token": "tap_x"})
     assert (await ada.get(SIGN_IN)).status == 200
     assert (await ada.get("/console/invite")).status == 200
+
+
+async def test_a_qr_code_is_drawn_once(console: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the start of the sign-in, which is limited: however often anybody reads the page that waits for it."""
+    drawn = []
+    make_qr = segno.make_qr
+
+    def noting(content: str, **options: Any) -> segno.QRCode:
+        drawn.append(content)
+        return make_qr(content, **options)
+
+    monkeypatch.setattr(segno, "make_qr", noting)
+    ada = await browser(console, ADA)
+    waiting = await ada.follow(await ada.post(SIGN_IN, {"next": ""}))
+    for _ in range(10):
+        assert (await ada.get(waiting.response.url.path)).all(".//svg[@class='qr-code']")
+    assert len(drawn) == 1
+
+
+async def test_pages_of_one_address_are_limited(console: Installation) -> None:
+    """600 a minute; then a short refusal, which no page is made for. Others, and this machine, read on."""
+    ada = await browser(console, ADA)
+    for _ in range(600):
+        assert (await ada.get(SIGN_IN)).status == 200
+    refused = await ada.get(SIGN_IN)
+    assert (refused.status, refused.response.headers["retry-after"]) == (429, "1")
+    assert refused.response.json() == {"error": "Too many requests. Try again in 1 second."}
+    assert (await (await browser(console, GRACE)).get(SIGN_IN)).status == 200

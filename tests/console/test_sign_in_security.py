@@ -13,10 +13,12 @@ from tests.console.test_sign_in import SIGN_IN, SIGN_IN_COOKIE, WAITING, bind, d
 from taproof.console.guard import Guard
 from taproof.core.accounts import Actor
 from taproof.core.clock import HOUR, MINUTE
+from taproof.web.page_limit import PageLimit
 
 
 def routes(console: Installation, method: str) -> list[str]:
-    app = cast("Starlette", cast("Guard", console.app.app)._app)
+    guard = cast("Guard", cast("PageLimit", console.app.app)._app)
+    app = cast("Starlette", guard._app)
     return [route.path for route in app.routes if isinstance(route, Route) and method in (route.methods or ())]
 
 

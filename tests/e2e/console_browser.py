@@ -115,9 +115,11 @@ def start_session(client: httpx.Client, project_id: str) -> dict[str, str]:
 
 
 async def confirm(page: Page, phone: Phone) -> None:
-    """Confirm on a phone what the waiting page asks for."""
+    """Tap on a phone the number that the waiting page shows, or Confirm where there is none."""
     link = page.get_by_role("link", name="Open the messenger")
-    phone.sign_in({"deeplink": await link.get_attribute("href") or ""})
+    deeplink = await link.get_attribute("href") or ""
+    codes = await page.locator(".match-code").all_inner_texts()
+    phone.sign_in({"deeplink": deeplink}, codes[0] if codes else "Confirm")
 
 
 async def open_invitation(page: Page, link: str) -> None:

@@ -94,7 +94,8 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
                 await page.get_by_role("link", name="Open the messenger").click()
             phone_page = await opened.value
             await phone_page.click("#start")
-            await phone_page.get_by_role("button", name="Confirm", exact=True).click()
+            match_code = await page.locator(".match-code").inner_text()
+            await phone_page.get_by_role("button", name=match_code, exact=True).click()
             await heading(page, "Is that you?")
             await page.get_by_role("button", name="Yes, bind this account").click()
             await heading(page, "Projects")

@@ -28,26 +28,29 @@ class Browser:
         headers = {"sec-fetch-site": "same-origin", "content-type": "application/x-www-form-urlencoded"}
         return self.client.post(path, content=urlencode(fields), headers=headers)
 
-    def deeplink(self) -> str:
-        """Return the link of the sign-in that this browser has just started."""
-        found = re.search(r'href="([^"]*[?&;]start=[^"]+)"', self.client.get(WAITING).text)
-        assert found is not None
-        return found[1].replace("&amp;", "&")
+    def started(self) -> tuple[str, str]:
+        """Return link and match code of the sign-in that this browser has just started."""
+        page = self.client.get(WAITING).text
+        link = re.search(r'href="([^"]*[?&;]start=[^"]+)"', page)
+        match_code = re.search(r'class="match-code">(\d\d)<', page)
+        assert link is not None
+        assert match_code is not None
+        return link[1].replace("&amp;", "&"), match_code[1]
 
     def invited(self, code: str, phone: Phone, email: str = "") -> None:
         """Open an invitation and have somebody confirm it; what remains is to say yes."""
         assert self.submit("/console/invite", code=code).headers["location"] == ACCEPT
         assert self.submit(ACCEPT, email=email).headers["location"] == WAITING
-        confirm(phone, self.deeplink())
+        confirm(phone, *self.started())
         assert "Is that you?" in self.client.get(WAITING).text
 
     def is_signed_in(self) -> bool:
         return self.client.get("/console/projects").status_code == 200
 
 
-def confirm(phone: Phone, deeplink: str) -> None:
+def confirm(phone: Phone, deeplink: str, match_code: str) -> None:
     phone.open(deeplink)
-    phone.tap("Confirm")
+    phone.tap(match_code)
 
 
 def invitation(service: Service, email: str) -> str:
@@ -73,10 +76,10 @@ def test_whoever_came_in_is_out(service: Service, new_phone: NewPhone, browsers:
     mine.invited(invitation(service, "reporting@example.com"), phone)
     assert mine.submit(CONFIRM).status_code == 303
     assert intruder.submit("/console/sign-in", next="").status_code == 303
-    confirm(phone, intruder.deeplink())
+    confirm(phone, *intruder.started())
     assert intruder.client.get(WAITING).status_code == 303
     started = intruder.client.post("/api/v1/login", json={}).json()
-    confirm(phone, started["verification_uri_complete"])
+    confirm(phone, started["verification_uri_complete"], started["match_code"])
     got = intruder.client.post("/api/v1/login/token", json={"device_code": started["device_code"]}).json()
     headers = {"Authorization": f"Bearer {got['access_token']}"}
     assert (mine.is_signed_in(), intruder.is_signed_in()) == (True, True)
@@ -95,7 +98,7 @@ def test_whoever_came_in_is_out(service: Service, new_phone: NewPhone, browsers:
     assert isolated_name(CONSOLE.project_name) in newest(phone)["text"]
     phone.tap(TEXTS.unblock_button)
     assert mine.submit("/console/sign-in", next="").status_code == 303
-    confirm(phone, mine.deeplink())
+    confirm(phone, *mine.started())
     assert mine.client.get(WAITING).status_code == 303
     assert mine.is_signed_in()
 

@@ -8,6 +8,7 @@ import pytest
 from tests.databases import DRIVERS
 from tests.service.callers import LONG, never, open_callers, until
 from tests.service.conftest import acting
+from tests.tapping import tap_right
 
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import (
@@ -48,7 +49,7 @@ def token_of(started: StartedSignIn) -> str:
 
 async def confirm(node: "Node", started: StartedSignIn, identity: Identity = ADA) -> None:
     assert (await node.signin.open_session(token_of(started), identity.messenger_id)).outcome == "opened"
-    assert (await node.signin.confirm_session(token_of(started), identity)).changed
+    assert (await tap_right(node.signin, token_of(started), identity)).changed
 
 
 async def console_project(node: "Node") -> str:
@@ -67,7 +68,7 @@ async def test_from_the_link_to_the_identity(node: "Node", sign_in: ConsoleSignI
     assert await sign_in.finish(started.sealed, CONSOLE) is None
     shown = await node.signin.open_session(token_of(started), "1001")
     assert shown.project_name == CONSOLE.project_name
-    assert (await node.signin.confirm_session(token_of(started), ADA)).changed
+    assert (await tap_right(node.signin, token_of(started), ADA)).changed
     for _ in range(2):
         assert (await sign_in.read(started.sealed, CONSOLE)).status == "confirmed"
     assert await sign_in.finish(started.sealed, CONSOLE) == ADA
@@ -83,7 +84,7 @@ async def test_each_purpose_is_asked_for_and_opens_alone(
     started = await sign_in.start(purpose)
     shown = await node.signin.open_session(token_of(started), "1001")
     assert shown.project_name == purpose.project_name
-    assert (await node.signin.confirm_session(token_of(started), ADA)).changed
+    assert (await tap_right(node.signin, token_of(started), ADA)).changed
     others = {CONSOLE, TERMINAL, INVITATION} - {purpose}
     assert len({each.project_name for each in others | {purpose}}) == 3
     for other in others:

@@ -69,8 +69,8 @@ async def test_a_month_is_counted_afresh_now_and_then(node: "Node", monkeypatch:
     for _ in range(50):
         await plans.require_room(developer.id, "free")
     assert reads == 1
-    for _ in range(2):
-        await node.confirmed(project)
+    for user in ("1001", "1002"):
+        await node.confirmed(project, user)
     node.clock.now += FRESH - 1
     await plans.require_room(developer.id, "free")
     node.clock.now += 1
@@ -80,6 +80,24 @@ async def test_a_month_is_counted_afresh_now_and_then(node: "Node", monkeypatch:
     for plan in ("pro", "business"):
         await plans.require_room(developer.id, plan)
     assert reads == 2
+
+
+@BOTH
+async def test_one_user_takes_at_most_one_sign_in_a_day(node: "Node") -> None:
+    """A stranger who confirms session after session leaves the developer's other projects room for the whole month."""
+    signin = signin_of(node, plans_of(node, sign_ins={"free": 32}))
+    developer = await node.developer()
+    project, other = [(await node.project(developer))[0] for _ in range(2)]
+    first_day = month_of(node.clock.now).start
+    for day in month_of(node.clock.now):
+        node.clock.now = day * DAY
+        for _ in range(5):
+            token = (await signin.create_session(project.id, public=True)).session_token
+            await signin.open_session(token, "666")
+            assert (await signin.confirm_session(token, Identity("666", "Mallory", ""))).changed
+            node.clock.now += FRESH
+    assert (await node.storage.read_used(developer.id, first_day)).sign_ins == len(month_of(node.clock.now)) <= 31
+    assert await signin.create_session(other.id, public=True)
 
 
 async def test_a_clock_that_goes_back_counts_again(node: "Node") -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.databases import DRIVERS
+from tests.tapping import tap_right
 
 from taproof.core.accounts import AccessToken, Actor, AuditEntry, ConsoleSession, Developer, Via
 from taproof.core.clock import HOUR
@@ -52,7 +53,7 @@ class Door:
         project_id = (await self.stored(started)).project_id
         await self.control.unblock_project(identity.messenger_id, project_id)
         await self.node.signin.open_session(token_of(started), identity.messenger_id)
-        assert (await self.node.signin.confirm_session(token_of(started), identity)).changed
+        assert (await tap_right(self.node.signin, token_of(started), identity)).changed
         assert await self.sign_ins.finish(started.sealed, purpose) == identity
         return started
 

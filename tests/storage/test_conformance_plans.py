@@ -87,15 +87,16 @@ async def test_update_plan_wins_over_whoever_sets_collecting_at_the_same_instant
     assert outcomes == {True, False}
 
 
-async def test_read_used_counts_projects_and_sign_ins(storage: Storage, seed: "Seed") -> None:
-    """Sign-ins of all projects, by the day of their sessions; what was not confirmed and others' do not count."""
+async def test_read_used_counts_a_user_once_a_day(storage: Storage, seed: "Seed") -> None:
+    """Over all projects of a developer, by the day of the session; what was not confirmed and others' do not count."""
     ada = await seed.developer()
     first, second, others = await seed.project(ada), await seed.project(ada), await seed.project()
     await seed.confirmed(first, at=NOW - DAY)
-    await seed.confirmed(first)
-    await seed.confirmed(second)
-    await seed.opened(second)
-    await seed.confirmed(others)
+    for project in (first, first, second):
+        await seed.confirmed(project)
+    await seed.confirmed(second, "1002")
+    await seed.opened(second, "1003")
+    await seed.confirmed(others, "1004")
     assert await storage.read_used(ada.id, TODAY - 1) == (2, 3)
     assert await storage.read_used(ada.id, TODAY) == (2, 2)
     assert await storage.read_used(ada.id, TODAY + 1) == (2, 0)
@@ -103,37 +104,49 @@ async def test_read_used_counts_projects_and_sign_ins(storage: Storage, seed: "S
     assert await storage.read_used("dev_\0", 0) == (0, 0)
 
 
+async def test_read_used_counts_a_user_once_for_all_nodes(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """However many sign-ins of one user are confirmed at the same instant, on two nodes and in two projects."""
+    ada = await seed.developer()
+    projects = [await seed.project(ada) for _ in range(2)]
+    calls = []
+    for turn, user in itertools.product(range(40), ("1001", "1002")):
+        project = projects[turn % 2]
+        session = await seed.opened(project, user)
+        node = (storage, other_node)[turn // 2 % 2]
+        calls.append(node.confirm_session(session.key, seed.identity(user), session.created_at, seed.event(project)))
+    assert all(await asyncio.gather(*calls))
+    assert await storage.read_used(ada.id, TODAY) == (2, 2)
+
+
 async def test_delete_project_leaves_what_it_used(storage: Storage, seed: "Seed") -> None:
-    """From the day that was named, also when several go, also once they are erased; the project itself is gone."""
+    """At each step of the erasure, also for users who confirmed in two projects; the projects are gone."""
     ada = await seed.developer()
     first, second = await seed.project(ada), await seed.project(ada)
     await seed.confirmed(first, at=NOW - DAY)
-    for project in (first, first, second):
-        await seed.confirmed(project)
-    await seed.opened(second)
-    assert not await storage.delete_project("dev_other", first.id, usage_since=TODAY)
-    assert await storage.delete_project(ada.id, first.id, usage_since=TODAY)
-    assert await storage.read_used(ada.id, TODAY - 1) == (1, 3)
-    assert await storage.delete_project(ada.id, second.id, usage_since=TODAY)
-    while await storage.purge_deleted_projects(100):
-        pass
-    assert await storage.read_used(ada.id, TODAY - 1) == (0, 3)
-    untold = await seed.project(ada)
-    await seed.confirmed(untold)
-    assert await storage.delete_project(ada.id, untold.id)
-    assert await storage.read_used(ada.id, TODAY - 1) == (0, 3)
+    for user in ("1001", "1002", "1003"):
+        await seed.confirmed(first, user)
+    for user in ("1003", "1004"):
+        await seed.confirmed(second, user)
+    assert not await storage.delete_project("dev_other", first.id)
+    for project, left in ((first, 1), (second, 0)):
+        assert await storage.delete_project(ada.id, project.id)
+        while await storage.purge_deleted_projects(1):
+            assert await storage.read_used(ada.id, TODAY - 1) == (left, 5)
+            assert await storage.read_used(ada.id, TODAY) == (left, 4)
+    assert await storage.read_used(ada.id, TODAY - 1) == (0, 5)
 
 
 async def test_delete_project_of_two_at_once_counts_both(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """They share the rows of their days."""
+    """Two nodes that erase at the same time write the same rows."""
     ada = await seed.developer()
-    projects = [await seed.project(ada) for _ in range(8)]
-    for project, day in itertools.product(projects, range(3)):
-        await seed.confirmed(project, at=NOW - day * DAY)
+    projects = [await seed.project(ada) for _ in range(6)]
+    for (at, project), day in itertools.product(enumerate(projects), range(3)):
+        await seed.confirmed(project, str(at), at=NOW - day * DAY)
     nodes = itertools.cycle((storage, other_node))
-    gone = [next(nodes).delete_project(ada.id, project.id, usage_since=TODAY - 2) for project in projects]
-    assert all(await asyncio.gather(*gone))
-    assert await storage.read_used(ada.id, TODAY - 2) == (0, 24)
+    assert all(await asyncio.gather(*(next(nodes).delete_project(ada.id, project.id) for project in projects)))
+    while any(await asyncio.gather(*(node.purge_deleted_projects(1) for node in (storage, other_node)))):
+        pass
+    assert await storage.read_used(ada.id, TODAY - 2) == (0, 18)
 
 
 async def test_purge_removed_usage_is_bounded(storage: Storage, seed: "Seed") -> None:
@@ -142,6 +155,8 @@ async def test_purge_removed_usage_is_bounded(storage: Storage, seed: "Seed") ->
     project = await seed.project(ada)
     for day in range(5):
         await seed.confirmed(project, at=NOW - day * DAY)
-    assert await storage.delete_project(ada.id, project.id, usage_since=0)
+    assert await storage.delete_project(ada.id, project.id)
+    while await storage.purge_deleted_projects(100):
+        pass
     assert [await storage.purge_removed_usage(TODAY - 1, 2) for _ in range(3)] == [2, 1, 0]
     assert await storage.read_used(ada.id, 0) == (0, 2)

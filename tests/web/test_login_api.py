@@ -9,6 +9,7 @@ from typing import Any, Final
 import httpx
 import pytest
 from structlog.testing import capture_logs
+from tests.tapping import tap_right
 from tests.web.conftest import Api, acting, assert_error
 
 from taproof.core.accounts import Developer
@@ -17,6 +18,7 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import is_key, session_key
 from taproof.core.model import Identity, PolledSession, SessionKey
+from taproof.core.request_context import RequestContext
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.service.console_sign_in import CONSOLE, INVITATION, TERMINAL, ConsoleSignIn
 from taproof.service.invitations import Invitations
@@ -54,7 +56,7 @@ class Login:
         token = self.started["verification_uri_complete"].rpartition("?start=")[2]
         await self.api.signin.open_session(token, user)
         if button == "Confirm":
-            await self.api.signin.confirm_session(token, Identity(user, "Ada", "ada"))
+            await tap_right(self.api.signin, token, Identity(user, "Ada", "ada"))
         else:
             await self.api.signin.cancel_session(token, user)
 
@@ -96,7 +98,13 @@ async def until(condition: Any) -> None:
 
 async def test_from_the_link_to_the_token(login: Login, ada: Developer) -> None:
     """The terms of RFC 8628, section 3.2; pending until the tap, then the token, which works, and never again."""
-    assert login.started.keys() == {"device_code", "verification_uri_complete", "expires_in", "interval"}
+    assert login.started.keys() == {
+        "device_code",
+        "verification_uri_complete",
+        "match_code",
+        "expires_in",
+        "interval",
+    }
     assert (login.started["expires_in"], login.started["interval"]) == (600, 2)
     assert login.started["verification_uri_complete"].startswith("https://t.me/test_bot?start=")
     assert_error(await login.ask(), 400, "authorization_pending")
@@ -115,6 +123,28 @@ async def test_from_the_link_to_the_token(login: Login, ada: Developer) -> None:
     assert listed["expires_at"] == iso8601(login.api.clock.now + 90 * DAY)
     assert "gave its access token already" in assert_error(await login.ask(), 400, "expired_token")
     assert len(await login.api.developers.list_access_tokens(ada.id)) == 1
+
+
+async def test_the_prompt_of_a_terminal(login: Login) -> None:
+    """It tells browser and place, asks for the number of the answer, and shows no page that the caller made up."""
+    login.api.signin._find_place = lambda _: "Berlin, Germany"
+    headers = {"User-Agent": "taproof-login/0.1.0 (Linux)", "Origin": "https://bank.example"}
+    started = (await login.http.post("/api/v1/login", json={}, headers=headers)).json()
+    token = started["verification_uri_complete"].rpartition("?start=")[2]
+    seen = await login.api.signin.open_session(token, USER)
+    assert seen.context == RequestContext("", headers["User-Agent"], "Berlin, Germany")
+    assert len(seen.choices) == 3
+    assert started["match_code"] in seen.choices
+
+
+async def test_a_blind_tap_gives_no_token(login: Login, ada: Developer) -> None:
+    """Confirm without the number cancels the sign-in, and a new one has to be started."""
+    token = login.started["verification_uri_complete"].rpartition("?start=")[2]
+    await login.api.signin.open_session(token, USER)
+    seen = await login.api.signin.confirm_session(token, Identity(USER, "Ada", "ada"))
+    assert seen.outcome == "mismatched"
+    assert_error(await login.ask(), 400, "access_denied")
+    assert await login.api.developers.list_access_tokens(ada.id) == []
 
 
 async def test_of_many_who_ask_one_gets_the_token(login: Login, ada: Developer) -> None:

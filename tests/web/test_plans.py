@@ -9,11 +9,11 @@ from taproof.core.errors import PlanLimitReached
 
 
 async def test_me_shows_what_is_used(api: Api) -> None:
-    """Projects, and sign-ins confirmed in this month, also those of a project that is gone; null is no limit."""
+    """Projects, and who signed in this month, once a day, also to a project that is gone; null is no limit."""
     _, token = await api.sign_up("ada@example.com", "pro")
     first, second = [(await api.post("/projects", token, {"name": "A"}))["id"] for _ in range(2)]
-    await sign_in(api, first)
-    await sign_in(api, second)
+    for project, user in ((first, "1"), (first, "1"), (second, "1"), (second, "2")):
+        await sign_in(api, project, user)
     await api.signin.create_session(second, public=True)
     used = {"projects": 2, "projects_limit": 2, "sign_ins_this_month": 2, "sign_ins_limit": 3}
     assert (await api.call("GET", "/me", token)).json()["usage"] == used
@@ -42,9 +42,9 @@ async def test_a_full_month_starts_no_sign_in_and_breaks_none(api: Api) -> None:
     api.clock.now = 1_795_910_400_000 - MINUTE  # 2026-11-28T23:59Z.
     _, token = await api.sign_up("ada@example.com", "pro")
     project = (await api.post("/projects", token, {"name": "A"}))["id"]
-    for _ in range(3):
+    for user in range(3):
         api.clock.now += MINUTE
-        await sign_in(api, project)
+        await sign_in(api, project, str(user + 1))
         under_way = await api.signin.create_session(project, public=True)
     api.clock.now += MINUTE
     with pytest.raises(PlanLimitReached) as refused:

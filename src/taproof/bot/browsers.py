@@ -57,6 +57,7 @@ _PROGRAMS: Final = {
     "curl": "curl",
     "okhttp": "OkHttp",
 }
+_COMMAND_LINE: Final = "taproof-login/"
 _SYSTEMS: Final = {
     "Android": "Android",
     "Chrome OS": "ChromeOS",
@@ -102,7 +103,11 @@ def _name(user_agent: str) -> Browser:
     from ua_parser import parse_os, parse_user_agent  # noqa: PLC0415 — see above.
 
     program, system = parse_user_agent(user_agent), parse_os(user_agent)
+    if user_agent.startswith(_COMMAND_LINE):
+        shown = "taproof login"
+    else:
+        shown = "" if program is None else _PROGRAMS.get(program.family, "")
     return Browser(
-        "" if program is None else _PROGRAMS.get(program.family, ""),
+        shown,
         "" if system is None else _SYSTEMS.get(system.family, ""),
     )

@@ -13,9 +13,11 @@ from starlette.responses import RedirectResponse, Response
 from taproof.core.accounts import AccessToken, Actor, ConsoleSession, Developer
 from taproof.core.errors import ConsoleSessionNotFound
 from taproof.core.model import DeveloperSignIn
+from taproof.core.request_context import Requester
 from taproof.service.console_sessions import ConsoleSessions
 from taproof.service.projects import Projects
 from taproof.web.developer_limits import DeveloperLimits
+from taproof.web.session_api import requester_of
 
 SIGN_IN: Final = "/console/sign-in"
 HOME: Final = "/console/projects"
@@ -138,6 +140,14 @@ class Access:
 def client_address(request: Request) -> str:
     """Return the IP address of the client; `transport.HttpsOnly` has seen to what proxies say."""
     return request.client.host if request.client else ""
+
+
+def requester_on_page(request: Request, base_url: str) -> Requester:
+    """Return who starts a sign-in on a page of the console.
+
+    `Guard` has let the form in, so the page is the console's own, whatever its Origin header says.
+    """
+    return requester_of(request.scope)._replace(origin=base_url)
 
 
 def safe_next(address: str) -> str:

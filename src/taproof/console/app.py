@@ -46,6 +46,7 @@ from taproof.service.projects import Projects
 from taproof.service.sealed_sign_in import SealedSignIn
 from taproof.service.sessions import Sessions
 from taproof.web.fixed_answer import FixedAnswer
+from taproof.web.page_limit import PageLimit
 from taproof.web.rate_limits import RateLimits
 from taproof.web.sdk_files import sdk_release
 
@@ -82,7 +83,7 @@ class Console:
         entropy: returns random bytes.
         base_url: the address that clients use, for snippets and links.
         version: of this release.
-        limits: how often one client address may try to come in.
+        limits: how often one client address may open pages and try to come in.
         sandbox: whether the messenger is the pretend one.
     """
 
@@ -116,6 +117,7 @@ class Console:
                 invitations=services.invitations,
                 developers=services.developers,
                 limits=limits,
+                base_url=base_url,
                 sandbox=sandbox,
             ),
             AccountPages(
@@ -137,7 +139,7 @@ class Console:
                 plans=services.plans,
                 quick_start=QuickStart(base_url, sdk_release(version)),
             ),
-            TryItPages(access, pages, services.projects, services.sealed_sign_in, clock),
+            TryItPages(access, pages, services.projects, services.sealed_sign_in, clock, base_url=base_url),
             WebhookPages(access, pages, services.projects, services.deliveries),
             self.live,  # Ahead of the page of one session, whose address would fit its own.
             SessionPages(
@@ -161,7 +163,7 @@ class Console:
         app.router.redirect_slashes = False
         # Without Starlette's own answer to errors, which would be out before `Guard` could show a page.
         app.middleware_stack = ExceptionMiddleware(app.router, {HTTPException: self._show_http_failure})
-        self.app: Final[ASGIApp] = Guard(app, self._show_failure)
+        self.app: Final[ASGIApp] = PageLimit(Guard(app, self._show_failure), limits)
 
     async def _show_failure(self, request: Request, error: TaproofError, status: int) -> Response:
         return self._pages.render(request, "failure.html", {"error": error, "status": status}, status=status)

@@ -7,6 +7,7 @@ A template gets `visitor` (None when nobody is signed in), `here` (the path), `n
 
 import functools
 import hashlib
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 import segno
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -29,6 +30,12 @@ from taproof.web.errors import STATUS_HEADERS
 STATIC: Final = files("taproof.console") / "static"
 _FLASH_SECONDS: Final = 60
 """How long a word to the next page is good for. Browsers follow a redirect at once."""
+
+
+_QR_CODES: Final = 1024
+"""Drawn codes that a process keeps, of 3 KB each: those of the sign-ins that wait just now."""
+_QR_MARGIN: Final = 4
+_DARK: Final = re.compile(b"\x01+")
 
 
 class Pages:
@@ -130,8 +137,21 @@ def number(value: int) -> str:
     return f"{value:,}".replace(",", "\u202f")
 
 
-def qr_code(text: str) -> Markup:
-    """Draw `text` as an SVG image with its white margin, so that it can be scanned from a dark page too."""
-    drawn = segno.make_qr(text, error="m").svg_inline(omitsize=True, dark="#000", light="#fff", svgclass="qr-code")
-    # Not escaped since segno wrote it, from digits and fixed names; `text` is not part of it.
-    return Markup(drawn.replace("<svg ", f'<svg role="img" aria-label="{escape("QR code of the link")}" ', 1))  # noqa: S704
+@functools.lru_cache(maxsize=_QR_CODES)
+def qr_code(link: str) -> Markup:
+    """Draw `link` as an SVG image with its white margin, so that it can be scanned from a dark page too.
+
+    The event loop waits for it, so each link is drawn once, and with a given mask: trying all eight takes 6 ms.
+    """
+    rows = segno.make_qr(link, error="l", boost_error=False, mask=0).matrix
+    size = len(rows) + 2 * _QR_MARGIN
+    dark = "".join(
+        f"M{run.start() + _QR_MARGIN} {y + _QR_MARGIN}.5h{run.end() - run.start()}"
+        for y, row in enumerate(rows)
+        for run in _DARK.finditer(row)
+    )
+    # Not escaped: it consists of digits and fixed names; `link` is not part of it.
+    return Markup(  # noqa: S704
+        f'<svg class="qr-code" role="img" aria-label="QR code of the link" viewBox="0 0 {size} {size}">'
+        f'<path fill="#fff" d="M0 0h{size}v{size}h-{size}z"/><path stroke="#000" d="{dark}"/></svg>'
+    )

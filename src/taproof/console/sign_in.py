@@ -17,9 +17,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from taproof.console.access import HOME, SIGN_IN, Access, client_address, safe_next
+from taproof.console.access import HOME, SIGN_IN, Access, client_address, requester_on_page, safe_next
 from taproof.console.forms import read_form
-from taproof.console.rendering import Pages
+from taproof.console.rendering import Pages, qr_code
 from taproof.console.sealed_cookie import SealedCookie
 from taproof.console.waiting_state import show_state
 from taproof.core.accounts import AccessToken, Developer, Invitation
@@ -54,7 +54,8 @@ _CONFIRM: Final = f"{_INVITE}/confirm"
 
 _NONE_STARTED: Final = "This browser has no sign-in under way, or its time is over. Start a new one."
 _ENDED: Final[Mapping[Status, str]] = {
-    "cancelled": "You tapped Cancel in the messenger, so nobody was signed in. Start again if that was a mistake.",
+    "cancelled": "You tapped Cancel in the messenger, or another number than the one shown here, so nobody was signed "
+    "in. Start again if that was a mistake.",
     "expired": "Ten minutes went by without a decision, so this sign-in has ended. Start a new one.",
     "used": "This sign-in was used already, perhaps in another tab. Start a new one.",
 }
@@ -75,9 +76,10 @@ _EMAIL_TAKEN: Final = (
     "account is bound to it, whoever runs this installation binds yours with: taproof developers invite EMAIL"
 )
 _INTRO: Final[Mapping[Purpose, str]] = {
-    CONSOLE: "Taproof asks you there whether it is you who signs in. This page continues by itself.",
-    INVITATION: "Taproof asks you there for the account that is to sign you in. This page continues by itself, and "
-    "shows you first which account has confirmed.",
+    CONSOLE: "Open the messenger, and tap there the number shown here. Another number cancels. This page continues by "
+    "itself.",
+    INVITATION: "Open the messenger with the account that is to sign you in, and tap there the number shown here. "
+    "Another number cancels. This page continues by itself, and shows you first which account has confirmed.",
 }
 _MORE: Final[Mapping[type[TaproofError], str]] = {
     MessengerUnavailable: "Whoever runs this service finds the reason in its log, or with: taproof doctor",
@@ -103,6 +105,7 @@ class SignInPages:
         invitations: by which developers come in.
         developers: who they are.
         limits: how often one client address may try.
+        base_url: the address of the console, which the prompt names as the page.
         sandbox: whether the messenger is the pretend one.
     """
 
@@ -116,15 +119,18 @@ class SignInPages:
         invitations: Invitations,
         developers: Developers,
         limits: RateLimits,
+        base_url: str,
         sandbox: bool,
     ) -> None:
         self._limits = limits
+        self._base_url = base_url
         self._access = access
         self._pages = pages
         self._started = started
         self._console_sign_in = console_sign_in
         self._invitations = invitations
         self._developers = developers
+        self._sandbox = sandbox
         self._more = _MORE_IN_THE_SANDBOX if sandbox else _MORE
 
     def routes(self) -> list[Route]:
@@ -196,7 +202,9 @@ class SignInPages:
     async def _ask_messenger(self, request: Request, kept: Mapping[str, Any], purpose: Purpose) -> Response:
         """Start a sign-in that this browser alone can finish; raises MessengerUnavailable and RateLimited."""
         self._limits.start_sign_in(request.scope)
-        sign_in = await self._console_sign_in.start(purpose)
+        sign_in = await self._console_sign_in.start(purpose, requester_on_page(request, self._base_url))
+        if not self._sandbox:
+            qr_code(sign_in.deeplink)  # Drawn here, where sign-ins are limited: the waiting page is read often.
         response = RedirectResponse(_WAITING, 303)
         self._started.give(request, response, {**kept, "sealed": sign_in.sealed})
         return response

@@ -14,7 +14,15 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from taproof.console.access import HOME, Access, Visitor, delete_cookie, read_cookie, set_cookie
+from taproof.console.access import (
+    HOME,
+    Access,
+    Visitor,
+    delete_cookie,
+    read_cookie,
+    requester_on_page,
+    set_cookie,
+)
 from taproof.console.rendering import Pages
 from taproof.console.waiting_state import show_state
 from taproof.core.clock import SECOND, Clock
@@ -60,11 +68,20 @@ class TryItPages:
         projects: reads the project and its webhook secret.
         sealed_sign_in: sign-ins that a browser keeps sealed.
         clock: returns the time in ms.
+        base_url: the address of the console, which the prompt names as the page.
     """
 
     def __init__(
-        self, access: Access, pages: Pages, projects: Projects, sealed_sign_in: SealedSignIn, clock: Clock
+        self,
+        access: Access,
+        pages: Pages,
+        projects: Projects,
+        sealed_sign_in: SealedSignIn,
+        clock: Clock,
+        *,
+        base_url: str,
     ) -> None:
+        self._base_url = base_url
         self._access = access
         self._pages = pages
         self._projects = projects
@@ -111,7 +128,8 @@ class TryItPages:
         visitor.session.grant.require("write")
         project = await self._read(request, visitor)
         try:
-            started = await self._sign_ins.start(project.id, _binding(project, visitor))
+            requester = requester_on_page(request, self._base_url)
+            started = await self._sign_ins.start(project.id, _binding(project, visitor), requester)
         except (ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable) as error:
             # The page says of a paused project what to do.
             sentence = "" if isinstance(error, ProjectPaused) else error.sentence

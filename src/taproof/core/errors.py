@@ -175,11 +175,11 @@ class SignInNotFound(TaproofError):
 
 
 class AuthorizationPending(TaproofError):
-    """Nobody has confirmed yet. Open verification_uri_complete in the messenger, tap Confirm, and ask again."""
+    """Nobody has confirmed yet. Open verification_uri_complete in the messenger, tap match_code, and ask again."""
 
 
 class AccessDenied(TaproofError):
-    """The sign-in was cancelled in the messenger. Start a new one with POST /api/v1/login."""
+    """The sign-in was cancelled, or a wrong number was tapped. Start a new one with POST /api/v1/login."""
 
 
 class ExpiredToken(TaproofError):

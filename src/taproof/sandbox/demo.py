@@ -161,7 +161,8 @@ async def _draw_qr(request: Request) -> Response:
     if _DEEPLINK.fullmatch(deeplink) is None:
         return _error(400, "deeplink must be a link: https://, http:// or tg://, at most 512 characters.")
     image = io.BytesIO()
-    segno.make_qr(deeplink, error="m").save(image, kind="svg", xmldecl=False, omitsize=True, dark="#000", light="#fff")
+    drawn = segno.make_qr(deeplink, error="l", boost_error=False, mask=0)
+    drawn.save(image, kind="svg", xmldecl=False, omitsize=True, dark="#000", light="#fff")
     return Response(image.getvalue(), media_type="image/svg+xml", headers=_SECURITY_HEADERS)
 
 

@@ -15,7 +15,7 @@ class Usage:
     Attributes:
         projects: how many there are.
         projects_limit: how many there may be.
-        sign_ins_this_month: those started in this UTC month, and confirmed.
+        sign_ins_this_month: those started in this UTC month, and confirmed; a user counts once a day.
         sign_ins_limit: how many of them there may be.
     """
 

@@ -1,6 +1,7 @@
 """Developers' own sign-ins with the messenger: the service uses itself, through projects of its own.
 
-There is one project for each purpose, so that the messenger asks for exactly what a tap on Confirm gives away.
+There is one project for each purpose, so that the messenger asks for exactly what a tap gives away. `SignIn` asks every
+one of these sign-ins for a match code, and its prompt always shows where the request came from.
 """
 
 from dataclasses import dataclass
@@ -10,10 +11,11 @@ from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import key_hash, key_preview, new_id, new_key, new_webhook_secret
 from taproof.core.model import SERVICE_DEVELOPER, DeveloperSignIn, Identity, Project
+from taproof.core.request_context import Requester
 from taproof.core.sealing import Sealer
 from taproof.service.bindings import webhook_secret_binding
 from taproof.service.sealed_sign_in import SealedSignIn, SeenSignIn, StartedSignIn
-from taproof.service.signin import SignIn
+from taproof.service.signin import NOBODY_KNOWN, SignIn
 from taproof.service.waiting import UntilGone, WaitEnd
 from taproof.storage.protocol import Storage
 
@@ -60,13 +62,13 @@ class ConsoleSignIn:
         self._entropy = entropy
         self._project_ids: dict[Purpose, str] = {}
 
-    async def start(self, purpose: Purpose) -> StartedSignIn:
-        """Start a sign-in.
+    async def start(self, purpose: Purpose, requester: Requester = NOBODY_KNOWN) -> StartedSignIn:
+        """Start a sign-in; its prompt shows what is known of the `requester`.
 
         Raises:
             MessengerUnavailable: where links lead is not known yet.
         """
-        return await self._sealed.start(await self._own_project(purpose), purpose.binding)
+        return await self._sealed.start(await self._own_project(purpose), purpose.binding, requester)
 
     async def read(self, sealed: str, purpose: Purpose) -> SeenSignIn:
         """Return what became of a sign-in, and change nothing.

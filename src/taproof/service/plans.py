@@ -48,7 +48,8 @@ class Plans:
         clock: returns the time in ms.
         entropy: returns random bytes.
         projects: how many projects a developer may have, by plan; a plan that is not there has no limit.
-        sign_ins: how many sign-ins their users may confirm in a calendar month (UTC), likewise.
+        sign_ins: how many sign-ins their users may confirm in a calendar month (UTC), likewise. A user counts once a
+            day, so one account takes at most 31 of a month.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import Final
 
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
-from taproof.core.clock import HOUR, Clock, iso8601, month_of
+from taproof.core.clock import HOUR, Clock, iso8601
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
     InvalidRequest,
@@ -246,9 +246,7 @@ class Projects:
         now = self._clock()
         details = {"name": project.name}
         entry = audit_entry(actor, "project.deleted", now, self._entropy, subject=project_id, details=details)
-        usage_since = month_of(now).start
-        owned = (actor.developer.id, project_id)
-        if not await self._storage.delete_project(*owned, usage_since=usage_since, entry=entry):
+        if not await self._storage.delete_project(actor.developer.id, project_id, entry=entry):
             raise ProjectNotFound
 
     async def regenerate_secrets(self, actor: Actor, project_id: str) -> ProjectSecrets:

@@ -14,9 +14,10 @@ from taproof.core.entropy import Entropy
 from taproof.core.errors import SealBroken, SignInNotFound
 from taproof.core.identifiers import session_key
 from taproof.core.model import DeveloperSignIn, PolledSession, SessionKey, Status
+from taproof.core.request_context import Requester
 from taproof.core.sealing import Sealer
 from taproof.core.session_state import visible_status
-from taproof.service.signin import SignIn, Verification
+from taproof.service.signin import NOBODY_KNOWN, SignIn, Verification
 from taproof.service.waiting import UntilGone, WaitEnd
 from taproof.storage.protocol import Storage
 
@@ -70,14 +71,16 @@ class SealedSignIn:
         self._clock = clock
         self._entropy = entropy
 
-    async def start(self, project_id: str, binding: str) -> StartedSignIn:
+    async def start(self, project_id: str, binding: str, requester: Requester = NOBODY_KNOWN) -> StartedSignIn:
         """Start a sign-in of a project, whether or not its public access is on.
+
+        The prompt shows what is known of the `requester`.
 
         Raises:
             InvalidRequest, ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable: and
                 nothing is stored.
         """
-        session = await self._signin.create_session(project_id, public=False)
+        session = await self._signin.create_session(project_id, public=False, requester=requester)
         # With a space between them: there is none in a link.
         kept = " ".join(filter(None, (session.deeplink, session.match_code)))
         sealed = base64.urlsafe_b64encode(self._sealer.seal(kept, binding, self._entropy)).rstrip(b"=").decode()

@@ -27,6 +27,7 @@ from taproof.core.identifiers import is_project_id, new_session_id, new_session_
 from taproof.core.match_code import new_match_code
 from taproof.core.model import (
     SERVICE_BOT,
+    SERVICE_DEVELOPER,
     ConsumedSession,
     Identity,
     NewSession,
@@ -154,7 +155,9 @@ class SignIn(Decisions):
         session_token = new_session_token(now, self._entropy)
         key = session_key(session_token)
         assert key is not None  # noqa: S101 — it was made two lines above.
-        match_code, choices = new_match_code(self._entropy) if project.match_code else (None, ())
+        # A sign-in to the service itself gives away an account here, so no setting turns its context or code off.
+        own = project.developer_id == SERVICE_DEVELOPER
+        match_code, choices = new_match_code(self._entropy) if own or project.match_code else (None, ())
         session = NewSession(
             key,
             new_session_id(now, self._entropy),
@@ -163,7 +166,7 @@ class SignIn(Decisions):
             now + SESSION_LIFETIME,
             digest,
             SERVICE_BOT if project.bot_id is None else project.bot_id,
-            self._context(requester) if project.show_context else None,
+            self._context(requester) if own or project.show_context else None,
             match_code,
             " ".join(choices) or None,
         )

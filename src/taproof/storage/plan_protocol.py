@@ -6,7 +6,10 @@ from taproof.core.accounts import AuditEntry, Plan
 
 
 class Used(NamedTuple):
-    """What a developer has used of a plan: projects there are, and sign-ins confirmed since a day."""
+    """What a developer has used of a plan: projects there are, and sign-ins confirmed since a day.
+
+    A user counts once a day, however often they sign in, and to however many projects of the developer.
+    """
 
     projects: int
     sign_ins: int
@@ -25,8 +28,8 @@ class PlanStorage(Protocol):
     async def read_used(self, developer_id: str, first_day: int) -> Used:
         """Return what a developer uses; a sign-in counts on the day that its session was created on.
 
-        What projects that are deleted by now had confirmed counts too, as far as `delete_project` was told to.
+        Users of projects that are deleted by now count too.
         """
 
     async def purge_removed_usage(self, before_day: int, limit: int) -> int:
-        """Forget what deleted projects had confirmed before that day; return of how many days, `limit` at most."""
+        """Forget who had confirmed in deleted projects before that day; return of how many days, `limit` at most."""

@@ -4,17 +4,14 @@ from typing import Final
 
 UPDATE_PLAN: Final = "UPDATE developers SET plan = $1 WHERE id = $2 AND plan <> $1 RETURNING id"
 STOP_COLLECTING: Final = "UPDATE projects SET collect_phone = 0 WHERE developer_id = $1 AND collect_phone = 1"
-# Those of a deleted project that are not erased yet are in `removed_usage` already.
+# A user counts once a day, so the sum has a row for each day of the month, however many users there are. Erasing a
+# deleted project moves its users from `daily_users` to `removed_usage`, so the sum stays the same.
 READ_USED: Final = """
 SELECT (SELECT COUNT(*) FROM projects p WHERE p.developer_id = $1),
-  (SELECT COALESCE(SUM(c.confirmed), 0) FROM projects p JOIN daily_counts c ON c.project_id = p.id
-    WHERE p.developer_id = $1 AND c.day >= $2)
+  (SELECT COALESCE(SUM(u.unique_users), 0) FROM daily_users u WHERE u.developer_id = $1 AND u.day >= $2)
   + (SELECT COALESCE(SUM(r.confirmed), 0) FROM removed_usage r WHERE r.developer_id = $1 AND r.day >= $2)"""
-# In the order of the days, so that two deletions at once take the rows that they share in one order.
 REMEMBER_USAGE: Final = """
-INSERT INTO removed_usage (developer_id, day, confirmed)
-SELECT $1, c.day, c.confirmed FROM daily_counts c WHERE c.project_id = $2 AND c.day >= $3 AND c.confirmed > 0
-ORDER BY c.day
+INSERT INTO removed_usage (developer_id, day, confirmed) VALUES ($1, $2, 1)
 ON CONFLICT (developer_id, day) DO UPDATE SET confirmed = removed_usage.confirmed + excluded.confirmed"""
 ANY_REMOVED_USAGE_BEFORE: Final = "SELECT 1 FROM removed_usage WHERE day < $1 LIMIT 1"
 PURGE_REMOVED_USAGE: Final = """

@@ -9,7 +9,6 @@ from taproof.core.accounts import AuditEntry
 from taproof.core.model import BotChange, NamedProject, Project, ProjectChanges, SealedWebhookSecrets, SignInProject
 from taproof.storage import (
     delivery_sql,
-    plan_sql,
     postgres_account_sql,
     postgres_delivery_sql,
     postgres_sql,
@@ -24,7 +23,6 @@ from taproof.storage.postgres_bots import hold_projects, write_bot
 from taproof.storage.postgres_deliveries import PostgresDeliveries, begin_ending
 from taproof.storage.postgres_plans import hold_plan
 from taproof.storage.postgres_pool import PostgresPool, storable
-from taproof.storage.project_protocol import NOTHING_COUNTS
 from taproof.storage.rows import change_values, project_from, project_values, sign_in_project_from
 
 _READS: Final = 512
@@ -168,14 +166,7 @@ class PostgresProjects(PostgresDeliveries):
     ) -> bool:
         return bool(await self._change(entry, sql.PROMOTE_WEBHOOK_SECRET, developer_id, project_id, now))
 
-    async def delete_project(
-        self,
-        developer_id: str,
-        project_id: str,
-        *,
-        usage_since: int = NOTHING_COUNTS,
-        entry: AuditEntry | None = None,
-    ) -> bool:
+    async def delete_project(self, developer_id: str, project_id: str, *, entry: AuditEntry | None = None) -> bool:
         if "\0" in project_id:
             return False
 
@@ -183,7 +174,6 @@ class PostgresProjects(PostgresDeliveries):
             if not await connection.fetch(sql.DELETE_PROJECT, developer_id, project_id):
                 return False
             await connection.execute(sql.REMEMBER_DELETED_PROJECT, project_id, developer_id)
-            await connection.execute(plan_sql.REMEMBER_USAGE, developer_id, project_id, usage_since)
             await add_entry(connection, entry)
             return True
 

@@ -6,7 +6,8 @@ are locked in one order everywhere, so that no two nodes wait for each other in 
 people, daily_counts by project and day, daily_users by developer and day, projects by id, webhook_events by id,
 webhook_endpoints by project; and of the console the table developers, one developer, invitations, which nobody locks
 without the table but whoever revokes a single one, console_sessions by id. Who changes what a plan allows holds its
-developer before any project, and removed_usage by day after it. The audit log is only added to, so nobody waits for it.
+developer before any project; removed_usage is written under its developer's rows of daily_users. The audit log is
+only added to, so nobody waits for it.
 What housekeeping erases and what a worker claims is locked with SKIP LOCKED: neither ever waits. Whoever goes on with
 an ending holds its row of ended_webhooks before any event, and deletes it last: who waits for that row waits for nobody
 who waits.

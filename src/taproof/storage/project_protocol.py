@@ -1,14 +1,11 @@
 """What the service asks of a store about projects. See `protocol.py`."""
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.model import BotChange, NamedProject, Project, ProjectChanges, SealedWebhookSecrets, SignInProject
 from taproof.storage.account_protocol import NO_LIMIT
-
-NOTHING_COUNTS: Final = (1 << 31) - 1
-"""A day that no session was created on or after."""
 
 
 class ProjectStorage(Protocol):
@@ -109,17 +106,8 @@ class ProjectStorage(Protocol):
     ) -> bool:
         """Let the next webhook secret be the current one at once; False when no rotation is under way at `now`."""
 
-    async def delete_project(
-        self,
-        developer_id: str,
-        project_id: str,
-        *,
-        usage_since: int = NOTHING_COUNTS,
-        entry: AuditEntry | None = None,
-    ) -> bool:
-        """Delete a project: from here on nothing of it is found, but `read_used` goes on counting its sign-ins.
-
-        It does so for the days from `usage_since` on; what is confirmed at this very instant may be left out.
+    async def delete_project(self, developer_id: str, project_id: str, *, entry: AuditEntry | None = None) -> bool:
+        """Delete a project: from here on nothing of it is found, but `read_used` goes on counting its users.
 
         `purge_deleted_projects` erases what is left of it, and takes its people out of `read_daily_users` as it goes.
         """

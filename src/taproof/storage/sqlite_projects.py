@@ -9,11 +9,10 @@ import apsw
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import BotTaken
 from taproof.core.model import BotChange, NamedProject, Project, ProjectChanges, SealedWebhookSecrets, SignInProject
-from taproof.storage import delivery_sql, plan_sql, sql, user_counts, user_sql
+from taproof.storage import delivery_sql, sql, user_counts, user_sql
 from taproof.storage.account_protocol import NO_LIMIT
 from taproof.storage.delivery_protocol import ENDED_AT_ONCE
 from taproof.storage.group_commit import rows
-from taproof.storage.project_protocol import NOTHING_COUNTS
 from taproof.storage.rows import change_values, project_from, project_values, sign_in_project_from
 from taproof.storage.sqlite_access import add_entry
 from taproof.storage.sqlite_bots import is_taken, write_bot
@@ -140,22 +139,11 @@ class SqliteProjects(SqliteDeliveries):
     ) -> bool:
         return bool(await self._write(sql.PROMOTE_WEBHOOK_SECRET, (developer_id, project_id, now), entry))
 
-    async def delete_project(
-        self,
-        developer_id: str,
-        project_id: str,
-        *,
-        usage_since: int = NOTHING_COUNTS,
-        entry: AuditEntry | None = None,
-    ) -> bool:
+    async def delete_project(self, developer_id: str, project_id: str, *, entry: AuditEntry | None = None) -> bool:
         def write(connection: apsw.Connection) -> bool:
             if not rows(connection, sql.DELETE_PROJECT, (developer_id, project_id)):
                 return False
             connection.execute(sql.REMEMBER_DELETED_PROJECT, (project_id, developer_id))
-            # What the group of this write has confirmed is counted with it, and not at its end.
-            self._tally.write(connection)
-            self._tally.clear()
-            connection.execute(plan_sql.REMEMBER_USAGE, (developer_id, project_id, usage_since))
             add_entry(connection, entry)
             return True
 

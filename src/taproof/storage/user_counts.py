@@ -6,7 +6,7 @@ of a later day. The latter, summed from a day onwards, is the number of distinct
 
 import apsw
 
-from taproof.storage import sql
+from taproof.storage import plan_sql, sql
 from taproof.storage.group_commit import rows
 
 
@@ -31,7 +31,10 @@ def count_user(connection: apsw.Connection, developer_id: str, project_id: str, 
 
 
 def erase_users(connection: apsw.Connection, developer_id: str, project_id: str, limit: int) -> int:
-    """Take at most `limit` person-days of a deleted project out of its developer's counts; return how many."""
+    """Take at most `limit` person-days of a deleted project out of its developer's counts; return how many.
+
+    What they have used of the developer's plan stays used.
+    """
     found = rows(connection, sql.NEXT_USER_DAYS, (project_id, limit))
     for messenger_id, day in found:
         connection.execute(sql.ERASE_USER_DAY, (developer_id, messenger_id, day, project_id))
@@ -42,6 +45,7 @@ def erase_users(connection: apsw.Connection, developer_id: str, project_id: str,
             continue
         was_latest = last is None or last < day
         connection.execute(sql.COUNT_DEVELOPER_USERS, (developer_id, day, -1, -int(was_latest)))
+        connection.execute(plan_sql.REMEMBER_USAGE, (developer_id, day))
         if was_latest and last is not None:
             connection.execute(sql.COUNT_DEVELOPER_USERS, (developer_id, last, 0, 1))
     return len(found)

@@ -29,7 +29,7 @@ from taproof.web.errors import NO_PAGE, error_response
 from taproof.web.json_body import Receive, Scope, read_json_object
 from taproof.web.metrics import Metrics
 from taproof.web.rate_limits import RateLimits
-from taproof.web.session_api import Headers, Send, text_field, until_gone, wait_seconds
+from taproof.web.session_api import Headers, Send, requester_of, text_field, until_gone, wait_seconds
 
 WAIT_LIMIT: Final = 25
 """Seconds that a call may wait at most."""
@@ -78,10 +78,13 @@ class LoginApi:
     async def _start(self, scope: Scope, receive: Receive) -> dict[str, Any]:
         await read_json_object(scope, receive)
         self._limits.start_sign_in(scope)
-        started = await self._console_sign_in.start(TERMINAL)
+        # A terminal is no page: what it says in an Origin header would only mislead the user.
+        requester = requester_of(scope)._replace(origin=None)
+        started = await self._console_sign_in.start(TERMINAL, requester)
         return {
             "device_code": started.sealed,
             "verification_uri_complete": started.deeplink,
+            "match_code": started.match_code,
             "expires_in": max(0, started.expires_at - self._clock()) // SECOND,
             "interval": INTERVAL,
         }

@@ -16,7 +16,7 @@
 | `process_*` | none | CPU, memory, file descriptors and start time of this process |
 
 The limits are `generate_address`, `generate_project`, `verify_session`, `verify_unknown`, `sign_in`, `credential`,
-`developer`, `developer_write` and `bot_token`: see docs/reference/retention-and-limits.md.
+`developer`, `developer_write`, `page` and `bot_token`: see docs/reference/retention-and-limits.md.
 
 An attempt's outcome is `delivered`, `retried` (it failed, and is made again later), `dead` (it failed, and was the last
 one), `turned_off` (the same, and the project's webhook was turned off), `skipped` (nothing was sent, since the
@@ -49,6 +49,7 @@ LimitName = Literal[
     "credential",
     "developer",
     "developer_write",
+    "page",
     "bot_token",
 ]
 """The limits of `rate_limits.py` and `developer_limits.py`, and that of bot tokens (service `bots.py`)."""

@@ -42,6 +42,12 @@ LOGIN_SCHEMAS: Final[dict[str, Any]] = {
                 "description": "Show it to the developer, as a link or a QR code.",
                 "examples": ["https://t.me/acme_sign_in_bot?start=UHbqfTr3m0h7xYk2Vw9cLr5sZ8dA1eB4gJ6nP0tQ3vE"],
             },
+            "match_code": {
+                "type": "string",
+                "description": "Show it beside the link: the developer picks it out of three in the messenger. Another "
+                "one cancels the sign-in.",
+                "examples": ["42"],
+            },
             "expires_in": {
                 "type": "integer",
                 "minimum": 0,
@@ -54,7 +60,7 @@ LOGIN_SCHEMAS: Final[dict[str, Any]] = {
                 "examples": [INTERVAL],
             },
         },
-        "required": ["device_code", "verification_uri_complete", "expires_in", "interval"],
+        "required": ["device_code", "verification_uri_complete", "match_code", "expires_in", "interval"],
     },
     "FinishedLogin": {
         "type": "object",
@@ -116,8 +122,8 @@ def _operation(
 LOGIN_PATHS: Final = {
     "/api/v1/login": _operation(
         "start_login",
-        "Start a login from a terminal. Needs no Authorization header. Show verification_uri_complete, then ask "
-        "login/token. The terms are those of RFC 8628; bodies are JSON, as everywhere here. The body is `{}`.",
+        "Start a login from a terminal. Needs no Authorization header. Show verification_uri_complete and match_code, "
+        "then ask login/token. The terms are those of RFC 8628; bodies are JSON, as everywhere here. The body is `{}`.",
         {},
         [],
         "StartedLogin",
@@ -127,7 +133,7 @@ LOGIN_PATHS: Final = {
     "/api/v1/login/token": _operation(
         "create_login_token",
         "Get the access token of a login. With `wait`, ask again at once after authorization_pending; else after "
-        "`interval`. The first call after the tap on Confirm makes the token, for the developer whose messenger "
+        "`interval`. The first call after the tap makes the token, for the developer whose messenger "
         f"account confirmed, and is the only one that gets it. The token expires after {TOKEN_DAYS} days.",
         {"device_code": _DEVICE_CODE, "name": _TOKEN_NAME, "wait": _WAIT},
         ["device_code"],

@@ -8,6 +8,7 @@
 | `verify_unknown` | verify calls that found nothing, of an address or a server's project | 20 a second, 200 at once |
 | `sign_in` | sign-ins to the console or of `taproof login`, begun from a client address | 20 a minute |
 | `credential` | access tokens and invitation codes tried from a client address | 20 a minute |
+| `page` | what a client address opens of the console and of /metrics | 600 a minute |
 
 What developers do once they are recognised is limited in `developer_limits.py`.
 
@@ -41,6 +42,8 @@ UNKNOWN: Final = Gcra(20, SECOND, 200)
 """Far more than the lost sessions of all who share an address, and next to nothing for the store."""
 SIGN_INS: Final = Gcra(20, MINUTE, 20)
 CREDENTIALS: Final = Gcra(20, MINUTE, 20)
+PAGES: Final = Gcra(600, MINUTE, 600)
+"""Enough for an office of developers behind one address, and next to nothing for the event loop."""
 _KNOWN_FOR: Final = MINUTE
 """ms that a client and its session are known after a call: longer than any call waits, and the next one comes then."""
 _KNOWN_HOSTS: Final = 4_096
@@ -96,6 +99,7 @@ class RateLimits:
         self._unknown = AddressLimit(UNKNOWN)
         self._sign_ins = AddressLimit(SIGN_INS)
         self._credentials = AddressLimit(CREDENTIALS)
+        self._pages = AddressLimit(PAGES)
         self._addresses: dict[str, str] = {}
 
     def address(self, scope: Scope) -> str | None:
@@ -182,6 +186,10 @@ class RateLimits:
     def try_credential(self, scope: Scope) -> None:
         """Count an access token or an invitation code that is tried; raises RateLimited when there are too many."""
         self._count("credential", self._credentials, self.address(scope))
+
+    def open_page(self, scope: Scope) -> None:
+        """Count a page that is opened; raises RateLimited when there are too many."""
+        self._count("page", self._pages, self.address(scope))
 
     def _count(self, name: LimitName, limit: AddressLimit, address: str | None) -> None:
         now = self.clock()

@@ -171,7 +171,9 @@ class UsageAnswer(BaseModel):
     projects: int = Field(examples=[2])
     projects_limit: int | None = Field(examples=[3])
     sign_ins_this_month: int = Field(
-        description="Sign-ins that were started in this calendar month (UTC), and confirmed.", examples=[812]
+        description="Sign-ins that were started in this calendar month (UTC), and confirmed. A user counts once a day, "
+        "over all projects, however often they sign in.",
+        examples=[812],
     )
     sign_ins_limit: int | None = Field(examples=[1000])
 

@@ -1,0 +1,100 @@
+"""What the messenger asks of a developer who signs in: never one blind tap, and always with where it came from."""
+
+import re
+from collections.abc import Awaitable, Callable
+
+import pytest
+from tests.console.browsing import Browsing, Shown
+from tests.console.conftest import ADA, BASE_URL, Installation, Visitor
+
+from taproof.core.model import SERVICE_DEVELOPER, ProjectChanges
+from taproof.core.request_context import RequestContext
+from taproof.service.console_sign_in import CONSOLE, INVITATION, Purpose
+
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+PLACE = "Berlin, Germany"
+WAITING = "/console/sign-in/waiting"
+CONTEXT = RequestContext(BASE_URL.removeprefix("https://"), FIREFOX, PLACE)
+
+Start = Callable[[Installation, Browsing], Awaitable[Shown]]
+
+
+async def sign_in(_: Installation, browser: Browsing) -> Shown:
+    return await browser.follow(await browser.submit("/console/sign-in", "/console/sign-in"))
+
+
+async def accept_invitation(console: Installation, browser: Browsing) -> Shown:
+    code = await console.services.invitations.invite_first()
+    assert code is not None
+    await browser.submit("/console/invite", "/console/invite", code=code)
+    fields = {"email": "ada@example.com"}
+    return await browser.follow(await browser.submit("/console/invite/accept", "/console/invite/accept", **fields))
+
+
+@pytest.fixture
+def browser(console: Installation, anonymous: Browsing) -> Browsing:
+    """A Firefox, at an address whose place is known."""
+    console.messenger.signin._find_place = lambda _: PLACE
+    anonymous.client.headers["User-Agent"] = FIREFOX
+    return anonymous
+
+
+async def fresh(console: Installation) -> Browsing:
+    """Return another browser of the same kind."""
+    browser = await console.browser()
+    browser.client.headers["User-Agent"] = FIREFOX
+    return browser
+
+
+def link_of(waiting: Shown) -> str:
+    return waiting.one(".//a[@target='_blank']").get("href", "")
+
+
+@pytest.mark.parametrize("start", [sign_in, accept_invitation])
+async def test_the_prompt_tells_page_browser_and_place(console: Installation, browser: Browsing, start: Start) -> None:
+    """The page is the console's own address, whatever an Origin header says."""
+    browser.client.headers["Origin"] = "https://bank.example"
+    seen = await console.messenger.open(link_of(await start(console, browser)))
+    assert seen.context == CONTEXT
+
+
+@pytest.mark.parametrize("start", [sign_in, accept_invitation])
+async def test_a_blind_tap_lets_nobody_in(console: Installation, browser: Browsing, start: Start) -> None:
+    """The page shows one of the three numbers; Confirm alone, which an older prompt may carry, cancels."""
+    waiting = await start(console, browser)
+    shown = re.search(r'class="match-code">(\d\d)<', waiting.html)
+    link = link_of(waiting)
+    seen = await console.messenger.open(link)
+    assert len(seen.choices) == 3
+    assert shown is not None
+    assert shown[1] in seen.choices
+    token = link.partition("?start=")[2]
+    assert (await console.messenger.signin.confirm_session(token, ADA)).outcome == "mismatched"
+    refused = await browser.get(WAITING)
+    assert refused.status == 400
+    assert "another number than the one shown here" in refused.text
+
+
+@pytest.mark.parametrize(("start", "purpose"), [(sign_in, CONSOLE), (accept_invitation, INVITATION)])
+async def test_no_setting_turns_them_off(
+    console: Installation, browser: Browsing, start: Start, purpose: Purpose
+) -> None:
+    """A project that an earlier release made, or that somebody changed in the store, is asked for them all the same."""
+    await start(console, browser)
+    mark = await console.storage.read_mark(purpose.mark)
+    assert mark is not None
+    off = ProjectChanges(show_context=False, match_code=False)
+    assert await console.storage.update_project(SERVICE_DEVELOPER, mark.decode(), off, 1) is not None
+    again = await start(console, await fresh(console))
+    seen = await console.messenger.open(link_of(again))
+    assert (len(seen.choices), seen.context) == (3, CONTEXT)
+
+
+async def test_try_it_tells_where_it_came_from(console: Installation, visitor: Visitor) -> None:
+    """Try it is what the developer's users will see, so its prompt has the same lines."""
+    console.messenger.signin._find_place = lambda _: PLACE
+    visitor.client.headers["User-Agent"] = FIREFOX
+    project, _ = await visitor.create_project()
+    page = f"/console/projects/{project.id}/try"
+    waiting = await visitor.follow(await visitor.submit(page, page))
+    assert (await console.messenger.open(link_of(waiting))).context == CONTEXT

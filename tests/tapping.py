@@ -1,0 +1,17 @@
+"""Deciding a sign-in as a user does who sees the page: Confirm, or the match code where one is asked for."""
+
+from taproof.core.identifiers import session_key
+from taproof.core.model import Identity, PromptDetails
+from taproof.service.decisions import SeenSession
+from taproof.service.signin import SignIn
+
+
+async def tap_right(signin: SignIn, session_token: str, identity: Identity) -> SeenSession:
+    """Confirm an opened sign-in; where it has match codes, with the one that its page shows."""
+    key = session_key(session_token)
+    session = None if key is None else await signin._storage.read_session(key)
+    details = PromptDetails() if session is None or session.prompt is None else session.prompt
+    choice = None
+    if details.match_code is not None and details.match_choices is not None:
+        choice = details.match_choices.split().index(details.match_code)
+    return await signin.confirm_session(session_token, identity, choice=choice)
