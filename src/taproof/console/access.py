@@ -53,15 +53,20 @@ class Access:
             return None
         return Visitor(signed_in.developer, signed_in.session, client_address(request))
 
-    def signed_in(self, page: Page, *, by_itself: bool = False) -> Callable[[Request], Awaitable[Response]]:
-        """Return an endpoint that answers those who are signed in, and leads others to the sign-in."""
+    def signed_in(
+        self, page: Page, *, by_itself: bool = False, shows_data: bool = True
+    ) -> Callable[[Request], Awaitable[Response]]:
+        """Return an endpoint that answers those who are signed in, and leads others to the sign-in.
+
+        The page of a form shows data too, so each needs the scope `read`, unless `shows_data` is false.
+        """
 
         async def answer(request: Request) -> Response:
             visitor = await self.visitor(request, by_itself=by_itself)
             if visitor is None:
                 return self.lead_to_sign_in(request)
             request.state.visitor = visitor
-            if request.method in {"GET", "HEAD"}:
+            if shows_data:
                 visitor.session.grant.require("read")
             # A form may take seconds to arrive, and a session that is ended is dead at once.
             request.state.is_signed_in = partial(self._is_signed_in, request)

@@ -86,7 +86,7 @@ class AccountPages:
         return [
             Route(_ACCOUNT, signed_in(self._show), methods=["GET"]),
             Route(f"{_ACCOUNT}/sessions/{{console_session_id}}/end", signed_in(self._end_session), methods=["POST"]),
-            Route("/console/sign-out", signed_in(self._sign_out), methods=["POST"]),
+            Route("/console/sign-out", signed_in(self._sign_out, shows_data=False), methods=["POST"]),
             Route("/console/sign-out-everywhere", signed_in(self._sign_out_everywhere), methods=["POST"]),
         ]
 
