@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -158,7 +158,7 @@ async def test_an_older_export_gets_an_owner(tmp_path: Path) -> None:
 async def test_two_developers_with_one_messenger_account_are_refused(tmp_path: Path) -> None:
     """The line is told, by either store: an account signs in to one developer."""
     source = sqlite_place(tmp_path / "source.db")
-    rows: list[tuple[Any, ...]] = [
+    rows: list[Sequence[Any]] = [
         (f"dev_{each}", f"{each}@x", f"{each}@x", "pro", NOW, 0, each, "", None, None, None) for each in "12"
     ]
     await fill(source, {"developers": rows})
