@@ -49,7 +49,7 @@ def test_an_entry_is_one_line_for_people_and_pipes(run: Run, run_json: RunJson) 
     assert (who, via, address, what) == ("command line", "command_line", "", "access_token.created")
     assert subject.startswith("tok_")
     assert details.startswith('name="Zoë CI", preview="tap_')
-    assert details.endswith("expires_at=null")
+    assert details.endswith('expires_at=null, scopes=["read", "write", "tokens"]')
 
 
 def test_the_newest_come_first_up_to_the_limit(run_json: RunJson) -> None:

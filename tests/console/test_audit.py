@@ -6,6 +6,7 @@ from typing import cast, get_args
 
 from tests.console.browsing import Browsing, Shown, text_of
 from tests.console.conftest import Installation, Visitor
+from tests.sign_ins import by_console
 
 from taproof.console.audit import PAGE_SIZE, PHRASES
 from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer, Via
@@ -25,13 +26,28 @@ def test_every_action_has_words() -> None:
 async def test_every_action_can_be_shown(console: Installation, visitor: Visitor) -> None:
     """Every action, by every means, is shown with its phrase and its means in words."""
     token = await console.services.developers.create_access_token(visitor.actor, "old laptop")
+    session = await by_console(console.storage, visitor.developer, console.clock.now)
+    ids = {"access_token": token.token.id, "console": session.via_id}
     for action, via in itertools.product(get_args(AuditAction), get_args(Via)):
-        actor = Actor(visitor.developer, via, token.token.id if via == "access_token" else "", "192.0.2.7")
+        actor = Actor(visitor.developer, via, ids.get(via, ""), "192.0.2.7")
         entry = audit_entry(actor, action, console.clock.now, system_entropy, subject="made-up")
         await write(console, entry)
-    means = {"Access token old laptop", "Console", "Command line", "Taproof itself"}
-    seen = {(row[2], row[4].partition(" from ")[0]) for shown in await every_page(visitor) for row in shown.rows()}
+    means = {
+        "Access token old laptop",
+        "Console",
+        "Login from a terminal",
+        "Invitation",
+        "Command line",
+        "Taproof itself",
+    }
+    seen = {(row[2], means_of(row[4])) for shown in await every_page(visitor) for row in shown.rows()}
+    assert len(means) == len(get_args(Via))
     assert seen >= set(itertools.product(PHRASES.values(), means))
+
+
+def means_of(cell: str) -> str:
+    """Return a cell without the address that it ends with."""
+    return cell.rpartition(" from ")[0] or cell
 
 
 async def write(console: Installation, entry: AuditEntry) -> None:
@@ -84,7 +100,7 @@ async def test_the_subject(console: Installation, visitor: Visitor) -> None:
 
 async def test_a_delivery_is_linked(console: Installation, visitor: Visitor) -> None:
     """What was sent again has a page of its own."""
-    actor = Actor(visitor.developer, "console")
+    actor = await by_console(console.storage, visitor.developer, console.clock.now)
     subject = "evt_" + "A" * 22
     await write(console, audit_entry(actor, "delivery.resent", console.clock.now + 1, system_entropy, subject=subject))
     [link] = (await visitor.get(AUDIT)).all(".//tbody/tr[1]//a")
@@ -94,7 +110,7 @@ async def test_a_delivery_is_linked(console: Installation, visitor: Visitor) -> 
 async def test_by_access_token(console: Installation, visitor: Visitor) -> None:
     """What was done through the API names the access token, and its id once it is revoked."""
     token = await console.services.developers.create_access_token(visitor.actor, "deploy script")
-    actor = Actor(visitor.developer, "access_token", token.token.id, "198.51.100.9")
+    actor = Actor(visitor.developer, "access_token", token.token.id, "198.51.100.9", token.token.grant)
     console.clock.now += 1
     await console.services.projects.create_project(
         actor, "Shop", webhook_url="", public_access=True, collect_phone=False
@@ -160,7 +176,7 @@ async def test_details_in_words(console: Installation, visitor: Visitor) -> None
         "origins": [],
     }
     details["user_agent"] = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Firefox/140.0"
-    actor = Actor(visitor.developer, "console")
+    actor = await by_console(console.storage, visitor.developer, console.clock.now)
     now = console.clock.now + 1
     await write(console, audit_entry(actor, "project.updated", now, system_entropy, subject="made-up", details=details))
     shown = await visitor.get(AUDIT)

@@ -175,5 +175,5 @@ async def test_a_form_of_who_was_signed_out_meanwhile_changes_nothing(console: I
     path = f"/console/projects/{project.id}/delete"
     answer = await visitor.client.post(path, content=slow_form(), headers=headers)
     assert answer.status_code == 401
-    assert "signed out while this form was on its way" in answer.text
+    assert "You were signed out before this was done, so nothing was changed." in answer.text
     assert await console.services.projects.read_project(visitor.developer, project.id) == project

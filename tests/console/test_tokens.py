@@ -105,8 +105,13 @@ async def test_wrong_input(console: Installation, visitor: Visitor, typed: dict[
 async def test_list(console: Installation, visitor: Visitor) -> None:
     """A token is listed with its name as text, its preview, its use and its end, and once over it says so."""
     token = plaintext(await make(visitor, name="<b>laptop</b>", expiry="7"))
-    [[name, preview, _, used, expires, _]] = (await visitor.get(TOKENS)).rows()
-    assert (name, preview, used) == ("<b>laptop</b>", f"{token[:8]}…{token[-4:]}", "Never")
+    [[name, preview, scopes, _, used, expires, _]] = (await visitor.get(TOKENS)).rows()
+    assert (name, preview, scopes, used) == (
+        "<b>laptop</b>",
+        f"{token[:8]}…{token[-4:]}",
+        "read, write",
+        "Never",
+    )
     assert expires == "2026-11-25 11:06:40 UTC"
     await console.services.developers.authenticate(token)
     console.clock.now += 7 * DAY
@@ -165,7 +170,7 @@ async def test_revoking_the_token_that_one_came_in_with(console: Installation, a
 async def test_a_token_made_with_a_token_ends_with_it(console: Installation, anonymous: Browsing, expiry: str) -> None:
     """Who came in with an access token cannot stay longer than that by making another one, and is told so."""
     visitor = await console.sign_in(await console.add_developer("ada@example.com"))
-    first = plaintext(await make(visitor, name="leaked", expiry="7"))
+    first = plaintext(await make(visitor, name="leaked", expiry="7", scope_tokens="on"))
     await anonymous.submit("/console/sign-in", "/console/sign-in/token", access_token=first)
     console.clock.now += DAY
     await anonymous.submit("/console/sign-in", "/console/sign-in/token", access_token=first)
@@ -179,10 +184,129 @@ async def test_a_token_made_with_a_token_may_end_sooner(console: Installation, a
     """What was chosen is kept where it is no longer than the token that one came in with, or that one never ends."""
     visitor = await console.sign_in(await console.add_developer("ada@example.com"))
     for name, given, chosen in (("a", "90", "7"), ("b", "never", "30")):
-        token = plaintext(await make(visitor, name=name, expiry=given))
+        token = plaintext(await make(visitor, name=name, expiry=given, scope_tokens="on"))
         browser = await console.browser()
         await browser.submit("/console/sign-in", "/console/sign-in/token", access_token=token)
         await browser.submit(TOKENS, TOKENS, name=f"{name} more", expiry=chosen)
     tokens = await console.services.developers.list_access_tokens(visitor.developer.id)
     ends = {token.name: token.expires_at for token in tokens}
     assert (ends["a more"], ends["b more"]) == (START + 7 * DAY, START + 30 * DAY)
+
+
+async def came_in(console: Installation, visitor: Visitor, **scopes: str) -> Browsing:
+    """Return a browser that is signed in with a new token of the visitor."""
+    token = plaintext(await make(visitor, name="leaked", **scopes))
+    browser = await console.browser()
+    await browser.submit("/console/sign-in", "/console/sign-in/token", access_token=token)
+    return browser
+
+
+async def test_scopes(console: Installation, visitor: Visitor) -> None:
+    """A token has the scopes that were checked; at least one must be, and the others stay unchecked."""
+    await make(visitor, name="laptop", scope_write="", scope_tokens="on")
+    assert (await only_token(console, visitor)).scopes == ("read", "tokens")
+    [[_, _, scopes, *_]] = (await visitor.get(TOKENS)).rows()
+    assert scopes == "read, tokens"
+    shown = await visitor.submit(TOKENS, TOKENS, name="none", scope_read="", scope_write="")
+    assert shown.status == 400
+    assert shown.texts(".//p[@role='alert']") == ["scopes must name at least one of: read, write, tokens."]
+    assert not shown.fields(TOKENS).keys() & {"scope_read", "scope_write", "scope_tokens"}
+    await only_token(console, visitor)
+
+
+async def test_a_session_offers_the_scopes_that_it_has(console: Installation, visitor: Visitor) -> None:
+    """The form has no box for a scope that the session lacks; sent all the same, it is refused."""
+    browser = await came_in(console, visitor, scope_write="", scope_tokens="on")
+    assert {"scope_read", "scope_tokens"} <= {box.get("name") for box in (await browser.get(TOKENS)).all(".//input")}
+    assert (await browser.get(TOKENS)).all(".//input[@name='scope_write']") == []
+    shown = await browser.post(TOKENS, {"name": "more", "expiry": "7", "scope_read": "on", "scope_write": "on"})
+    assert shown.status == 400
+    assert "scopes cannot include write" in shown.texts(".//p[@role='alert']")[0]
+    assert (await only_token(console, visitor)).name == "leaked"
+
+
+async def test_a_session_without_the_scope_tokens(console: Installation, visitor: Visitor) -> None:
+    """It is told so in place of the form, and can revoke nothing but the token that it was opened with."""
+    await make(visitor, name="mine")
+    [mine] = await console.services.developers.list_access_tokens(visitor.developer.id)
+    browser = await came_in(console, visitor)
+    shown = await browser.get(TOKENS)
+    assert shown.all(f".//form[@action='{TOKENS}']") == []
+    assert "does not have the scope tokens" in shown.text
+    assert len(shown.all(".//details")) == 1
+    for path, sent in (
+        (TOKENS, {"name": "more", "expiry": "7", "scope_read": "on"}),
+        (f"{TOKENS}/{mine.id}/revoke", {}),
+    ):
+        refused = await browser.post(path, sent)
+        assert refused.status == 403
+        assert "This needs the scope tokens" in refused.text
+    tokens = await console.services.developers.list_access_tokens(visitor.developer.id)
+    assert {token.name for token in tokens} == {"leaked", "mine"}
+
+
+async def test_a_session_that_may_only_read(console: Installation, visitor: Visitor) -> None:
+    """Every form but that of signing out is refused with a page that names the scope; nothing is changed."""
+    project, _ = await visitor.create_project("Shop", webhook_url="https://example.com/")
+    browser = await came_in(console, visitor, scope_write="")
+    home = f"/console/projects/{project.id}"
+    assert (await browser.get(home)).status == 200
+    forms: list[tuple[str, dict[str, str]]] = [
+        ("/console/projects", {"name": "Another"}),
+        (f"{home}/settings", {"name": "Renamed"}),
+        (f"{home}/regenerate", {"confirmation": "Shop"}),
+        (f"{home}/delete", {"confirmation": "Shop"}),
+        (f"{home}/bot", {"bot_token": "1:a"}),
+        (f"{home}/bot/remove", {}),
+        (f"{home}/try", {}),
+        (f"{home}/webhooks/secret", {}),
+        (f"{home}/webhooks/rotate", {"overlap_hours": "24"}),
+        (f"{home}/webhooks/promote", {}),
+        (f"{home}/webhooks/test", {}),
+        ("/console/users/9/erase", {"confirmation": "9"}),
+        ("/console/sign-out-everywhere", {}),
+    ]
+    failures = []
+    for path, sent in forms:
+        shown = await browser.post(path, sent)
+        if shown.status != 403 or "This needs the scope" not in shown.text:
+            failures.append((path, shown.status, shown.location, shown.text[:200]))
+    assert failures == []
+    assert await console.services.projects.list_projects(visitor.developer) == [project]
+    assert (await browser.post("/console/sign-out")).location == "/console/sign-in"
+
+
+async def test_a_session_that_may_not_read(console: Installation, visitor: Visitor) -> None:
+    """No page shows it anything, and neither does the answer to a form; it can sign out."""
+    await visitor.create_project("Private")
+    browser = await came_in(console, visitor, scope_read="", scope_tokens="on")
+    for shown in [
+        *[await browser.get(path) for path in ("/console/projects", TOKENS, "/console/audit", "/console/account")],
+        *[await browser.post(path, {"name": ""}) for path in ("/console/projects", TOKENS, "/console/sessions")],
+    ]:
+        assert (shown.status, "This needs the scope read" in shown.text) == (403, True)
+        assert "Private" not in shown.html
+    assert (await browser.post("/console/sign-out")).location == "/console/sign-in"
+
+
+async def test_revoking_what_was_created_with_a_token(console: Installation, visitor: Visitor) -> None:
+    """The list says what a token was created with; revoking it takes those along unless the box is unchecked."""
+    for kept in (False, True):
+        browser = await came_in(console, visitor, scope_tokens="on")
+        await make(Visitor(browser.client, visitor.developer, console), name="child")
+        tokens = {
+            token.name: token for token in await console.services.developers.list_access_tokens(visitor.developer.id)
+        }
+        path = f"{TOKENS}/{tokens['leaked'].id}/revoke"
+        page = await visitor.get(TOKENS)
+        came_from = {row[0]: row[1].partition(" ")[2] for row in page.rows()}
+        assert came_from == {"leaked": "", "child": "created with leaked"}
+        assert page.fields(path) == {"created": "revoke"}
+        assert page.fields(f"{TOKENS}/{tokens['child'].id}/revoke") == {"created": "revoke"}
+        [box] = page.form(path).findall(".//input")
+        assert box.get("type") == "checkbox"
+        shown = await visitor.follow(await visitor.post(path, {} if kept else page.fields(path)))
+        notice = "The access token is revoked." if kept else "2 access tokens are revoked."
+        assert shown.texts(".//p[@role='status']") == [notice]
+        left = await console.services.developers.list_access_tokens(visitor.developer.id)
+        assert [token.id for token in left] == ([tokens["child"].id] if kept else [])

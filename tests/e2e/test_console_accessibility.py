@@ -157,7 +157,7 @@ async def test_axe(browser: Browser, sandbox: Service, addresses: list[str]) -> 
     # What comes of a form: secrets shown once, and an error.
     await page.goto("/console/tokens")
     await page.get_by_role("textbox", name="Name").fill("axe")
-    await page.get_by_role("button", name="Make the access token").click()
+    await page.get_by_role("button", name="Create the access token").click()
     await expect(page.locator(".secrets")).to_be_visible()
     await assert_accessible(page)
     await page.goto(f"/console/projects/{sandbox.project_id}/settings")

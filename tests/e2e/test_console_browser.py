@@ -301,7 +301,7 @@ async def test_an_access_token(page: Page, sandbox: Service, client: httpx.Clien
     await sign_in_with_token(page, sandbox.access_token)
     await page.goto("/console/tokens")
     await page.get_by_label("Name").fill("laptop")
-    await page.get_by_role("button", name="Make the access token").click()
+    await page.get_by_role("button", name="Create the access token").click()
     token = (await secrets_shown(page))["tap"]
     await page.reload()
     assert token not in await page.content()

@@ -118,7 +118,7 @@ async def test_every_form(page: Page, sandbox: Service, client: httpx.Client) ->
 
     await page.goto("/console/tokens")
     await page.get_by_label("Name").fill("script")
-    await page.get_by_role("button", name="Make the access token").click()
+    await page.get_by_role("button", name="Create the access token").click()
     token = await page.locator(".secrets code").text_content() or ""
     assert Developer(client, token).call("GET", "/me").status_code == 200
     await page.get_by_label("Revoke script", exact=True).click()

@@ -292,7 +292,7 @@ class InProcess:
             webhook_ports=frozenset({443}),
             allow_loopback_http=False,
         )
-        self._actor = Actor(values.developer, "access_token", "tok_of_the_test", "203.0.113.7")
+        self._actor = Actor(values.developer, "command_line")
 
     async def ask(self, _method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         _, of, *rest = path.split("/")
@@ -308,7 +308,7 @@ class InProcess:
             return {"webhook_secret": rotation.webhook_secret, "next_webhook_secret": rotation.next_webhook_secret}
         if action == "promote":
             return {"webhook_secret": await self._projects.promote_webhook_secret(self._actor, project_id)}
-        found = await self._projects.read_webhook_secret(Actor(self._actor.developer, "command_line"), project_id)
+        found = await self._projects.read_webhook_secret(self._actor, project_id)
         return {"webhook_secret": found.webhook_secret}
 
 

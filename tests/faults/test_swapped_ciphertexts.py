@@ -81,7 +81,7 @@ class Place:
 
     @property
     def actor(self) -> Actor:
-        return Actor(self.developer, "access_token", "tok_of_the_test", "203.0.113.7")
+        return Actor(self.developer, "command_line")
 
     async def enter(self, number: int) -> None:
         """Be a developer who may have all there is."""
@@ -211,7 +211,7 @@ async def webhook_secrets(place: Place) -> None:
     for delivery in await place.claimed(projects):
         with pytest.raises(SealBroken):
             place.webhooks.sign_delivery(delivery)
-    tested = await place.deliveries.send_test(Actor(place.developer, "command_line"), projects[0].id)
+    tested = await place.deliveries.send_test(place.actor, projects[0].id)
     assert [each.error for each in tested.record.attempts] == ["not_signed"]
     assert place.sent == []
 
@@ -270,7 +270,7 @@ async def webhook_answers(place: Place) -> None:
     """What another receiver answered is shown to nobody: the answer is left out."""
     projects = await place.two_projects()
     for project in projects:
-        sent = await place.deliveries.send_test(Actor(place.developer, "command_line"), project.id)
+        sent = await place.deliveries.send_test(place.actor, project.id)
         assert sent.answers[0] is not None
     ids = ", ".join(f"'{each.id}'" for each in projects)
     place.swap(

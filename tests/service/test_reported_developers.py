@@ -188,6 +188,25 @@ async def test_a_report_that_was_cut_off_is_finished_when_it_comes_again(
     assert entries == ["access_token.revoked", "console.signed_out_everywhere"]
 
 
+async def test_nobody_shut_out_gets_the_token_that_they_were_about_to_get(door: Door, other_door: Door) -> None:
+    """`taproof login` reads who confirmed, and creates the token later: by then the account signs nobody in."""
+    invitations = Invitations(door.node.storage, door.node.clock, system_entropy)
+    made = await invitations.invite_developer(None, "ada@example.com", is_owner=True)
+    ada = await invitations.accept_invitation(made.code, ADA, address="203.0.113.7")
+    started = await door.confirmed(CONSOLE)
+    signed_in = await door.sessions.authenticate(await door.browser(ada, started))
+    assert signed_in is not None
+    stolen = Actor(ada, "console", signed_in.session.id, grant=signed_in.session.grant)
+    invited = await invitations.invite_developer(stolen, "bob@example.com")
+    bob = await invitations.accept_invitation(invited.code, BOB, address="198.51.100.66")
+    by_terminal = await door.confirmed(TERMINAL, BOB)
+    assert await door.is_valid(await door.terminal(bob, await door.confirmed(TERMINAL, BOB)))
+    assert (await other_door.report(started)).signed_out
+    with pytest.raises(AccessDenied):
+        await door.terminal(bob, by_terminal)
+    assert await door.node.developers.list_access_tokens(bob.id) == []
+
+
 async def test_what_ends_nothing(door: Door) -> None:
     """A prompt that was not confirmed, another project's sign-in, an account of no developer, somebody else's tap."""
     ada = await door.developer()

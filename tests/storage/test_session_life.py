@@ -75,7 +75,7 @@ class SessionLife(RuleBasedStateMachine):
             webhook_ports=frozenset({443}),
             allow_loopback_http=False,
         )
-        self.actor = Actor(Developer("dev_1", "ada@example.com", "free", START), "access_token")
+        self.actor = Actor(Developer("dev_1", "ada@example.com", "free", START), "command_line")
         self.run(self.stores[0].create_developer(self.actor.developer))
         self.projects = [self.make_project(url) for url in ("", "https://example.com/", "https://example.com/")]
         self.all_sessions: list[ModelSession] = []

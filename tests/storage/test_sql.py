@@ -20,6 +20,10 @@ SCANS = {
     "LIST_DEVELOPERS",  # It lists them all, for the command line.
     "REPLACE_INVITATIONS",  # There are as many as people were invited in a week.
     "SETTLE_INVITATIONS",  # Of the same table.
+    "DELETE_INVITATIONS_OF_SIGN_IN",  # Of the same table.
+    "DELETE_INVITATIONS_OF",  # Of the same table.
+    "FIND_ACCESS_TOKENS_CREATED",  # It walks over what it has found.
+    "FIND_INVITED_DEVELOPERS",  # So does it.
     "JUDGE_INVITATION",  # It asks whether there is any developer, and looks at the first.
     "NEXT_DELETED_PROJECT",  # It takes the first row in the order of the primary key.
     "NEXT_ENDED_WEBHOOK",  # So does it.
@@ -118,6 +122,7 @@ async def test_each_statement_fits_the_schema_and_searches_by_an_index(name: str
         ("PURGE_CONSOLE_SESSIONS", "INDEX console_sessions_by_age (last_seen_at<?)"),
         ("READ_INVITATION", "(code_hash=?)"),
         ("READ_DEVELOPER_BY_MESSENGER_ID", "(messenger_id=?)"),
+        ("SIGN_IN_IS_OF_DEVELOPER", "PRIMARY KEY (day=? AND token_hash=?)"),
         ("LIST_AUDIT_ENTRIES", "PRIMARY KEY (developer_id=? AND created_at>? AND (created_at,id)<(?,?))"),
     ],
 )

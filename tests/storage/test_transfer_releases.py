@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +32,15 @@ LATER_TABLES: Final = (
     "removed_usage",
 )
 LATER_COLUMNS: Final[Mapping[str, Mapping[str, object]]] = {
-    "developers": {"is_owner": 1, "messenger_id": None, "messenger_name": ""},
+    "developers": {
+        "is_owner": 1,
+        "messenger_id": None,
+        "messenger_name": "",
+        "inviter_id": None,
+        "sign_in": None,
+        "bound_by": None,
+    },
+    "access_tokens": {"scopes": "read,write,tokens", "parent_id": None, "sign_in": None},
     "projects": {
         "sealed_next_webhook_secret": None,
         "next_webhook_secret_at": None,
@@ -136,7 +144,7 @@ async def test_an_older_export_gets_an_owner(tmp_path: Path) -> None:
     """The oldest developer, as where the schema is brought up to date; in a later export it is who it was."""
     source = sqlite_place(tmp_path / "source.db")
     developers = [(f"dev_{number}", f"{number}@x", f"{number}@x", "pro", NOW + number // 3) for number in (3, 2, 1)]
-    await fill(source, {"developers": [(*each, 0, None, "") for each in developers]})
+    await fill(source, {"developers": [(*each, 0, None, "", None, None, None) for each in developers]})
     file = await export(source)
     async with postgres_place() as (postgres, _):
         for place in (postgres, sqlite_place(tmp_path / "place.db")):
@@ -150,11 +158,12 @@ async def test_an_older_export_gets_an_owner(tmp_path: Path) -> None:
 async def test_two_developers_with_one_messenger_account_are_refused(tmp_path: Path) -> None:
     """The line is told, by either store: an account signs in to one developer."""
     source = sqlite_place(tmp_path / "source.db")
-    await fill(
-        source, {"developers": [(f"dev_{each}", f"{each}@x", f"{each}@x", "pro", NOW, 0, each, "") for each in "12"]}
-    )
+    rows: list[Sequence[Any]] = [
+        (f"dev_{each}", f"{each}@x", f"{each}@x", "pro", NOW, 0, each, "", None, None, None) for each in "12"
+    ]
+    await fill(source, {"developers": rows})
     lines = [json.loads(line) for line in (await export(source)).splitlines()[:-1]]
-    lines[2][-2] = "1"
+    lines[2][1 + lines[0]["tables"]["developers"].index("messenger_id")] = "1"
     async with postgres_place() as (postgres, _):
         for place in (postgres, sqlite_place(tmp_path / "place.db")):
             with pytest.raises(ExportFileWrong, match="Line 3 of the export: this row of developers cannot be added"):

@@ -364,10 +364,13 @@ async def test_an_access_token_from_creation_to_revocation(api: Api) -> None:
         "created_at": iso8601(START + 5),
         "last_used_at": None,
         "expires_at": "2026-12-01T00:00:00.000Z",
+        "scopes": ["read", "write", "tokens"],
+        "created_with": created["created_with"],
     }
     listed = await api.call("GET", "/tokens", plaintext)
     assert plaintext not in listed.text
     newest, oldest = listed.json()["tokens"]
+    assert (created["created_with"], oldest["created_with"]) == (oldest["id"], None)
     assert newest == created | {"last_used_at": iso8601(START + 5)}
     assert oldest["name"] == "test"
     assert (await api.call("DELETE", f"/tokens/{created['id']}", token)).json() == {"deleted": True}

@@ -12,7 +12,7 @@ from tests.web.conftest import Api, assert_error
 
 import taproof.service.installation
 import taproof.storage.sqlite
-from taproof.core.errors import InternalError, TaproofError
+from taproof.core.errors import InsufficientScope, InternalError, TaproofError
 from taproof.web.errors import STATUSES, AnswerFailures, bearer_token, error_response, install_error_handlers
 
 STATUS_OF_CODE = {
@@ -40,6 +40,9 @@ STATUS_OF_CODE = {
     "invalid_access_token": 401,
     "invalid_secret_key": 401,
     "public_access_disabled": 401,
+    "signed_out": 401,
+    "insufficient_scope": 403,
+    "messenger_only": 403,
     "not_found": 404,
     "project_not_found": 404,
     "session_not_found": 404,
@@ -92,6 +95,8 @@ def test_every_error_has_the_one_shape() -> None:
         assert int(fields[b"content-length"]) == len(body)
         assert json.loads(body) == {"error": expected().sentence}
         assert (fields.get(b"www-authenticate") == b"Bearer") == (status == 401)
+        names_scope = fields.get(b"www-authenticate", b"").startswith(b'Bearer error="insufficient_scope", scope="')
+        assert names_scope == (error is InsufficientScope)
         assert (fields.get(b"retry-after") == b"1") == (status in {429, 503})
         assert bool(logs) == (expected is InternalError and error is not InternalError)
 

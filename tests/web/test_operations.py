@@ -295,6 +295,7 @@ async def test_the_page_shows_defaults(operations: httpx.AsyncClient) -> None:
             "bot_token": "&#34;&#34;",
         },
         "rotate_webhook_secret": {"overlap_hours": "24"},
+        "delete_access_token": {"created": "&#34;revoke&#34;"},
         "list_deliveries": {"limit": "50"},
         "list_sessions": {"limit": "50"},
         "read_analytics": {"days": "30"},

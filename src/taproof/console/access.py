@@ -60,7 +60,13 @@ class Access:
         return Visitor(signed_in.developer, signed_in.session, client_address(request))
 
     def signed_in(
-        self, page: Page, *, by_itself: bool = False, across_projects: bool = False, way_out: bool = False
+        self,
+        page: Page,
+        *,
+        by_itself: bool = False,
+        across_projects: bool = False,
+        way_out: bool = False,
+        shows_data: bool = True,
     ) -> Callable[[Request], Awaitable[Response]]:
         """Return an endpoint that answers those who are signed in, and leads others to the sign-in.
 
@@ -69,6 +75,7 @@ class Access:
             by_itself: whether the page before asks, and not a person.
             across_projects: whether it looks across all projects of the developer; see `DeveloperLimits`.
             way_out: whether it shows or ends access tokens or console sessions.
+            shows_data: whether it needs the scope `read`, as the page of a form does too.
         """
 
         async def answer(request: Request) -> Response:
@@ -76,7 +83,7 @@ class Access:
             if visitor is None:
                 return self.lead_to_sign_in(request)
             request.state.visitor = visitor
-            if request.method in {"GET", "HEAD"}:
+            if shows_data:
                 visitor.session.grant.require("read")
             # A form may take seconds to arrive, and a session that is ended is dead at once.
             request.state.is_signed_in = partial(self._is_signed_in, request)

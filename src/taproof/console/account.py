@@ -90,7 +90,7 @@ class AccountPages:
                 signed_in(self._end_session, way_out=True),
                 methods=["POST"],
             ),
-            Route("/console/sign-out", signed_in(self._sign_out, way_out=True), methods=["POST"]),
+            Route("/console/sign-out", signed_in(self._sign_out, way_out=True, shows_data=False), methods=["POST"]),
             Route("/console/sign-out-everywhere", signed_in(self._sign_out_everywhere, way_out=True), methods=["POST"]),
         ]
 

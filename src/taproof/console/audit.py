@@ -50,6 +50,7 @@ _MEANS: Final[Mapping[Via, str]] = {
     "access_token": "Access token",
     "console": "Console",
     "login": "Login from a terminal",
+    "invitation": "Invitation",
     "command_line": "Command line",
     "service": "Taproof itself",
 }

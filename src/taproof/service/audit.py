@@ -110,9 +110,9 @@ def audit_entry(
 
     Raises:
         InsufficientScope: the acting credential may not do this. Every change has an entry, so every change is held to
-            the scopes here. A credential may always end itself.
+            the scopes here. A credential may always end itself, and a console session the token it was opened with.
     """
-    if subject != actor.via_id:
+    if subject not in {actor.via_id, actor.grant.access_token_id}:
         actor.grant.require(_scope_of(action))
     return AuditEntry(
         id=new_id("aud", entropy),

@@ -129,7 +129,11 @@ class Bots:
         """Return what `Projects` finds out with, in a change of its own, what becomes of a project's bot.
 
         It raises what `check_token` does, and BotTaken also when the bot works for another project.
+
+        Raises:
+            InsufficientScope: the acting credential may only read; the messenger is not asked.
         """
+        actor.grant.require("write")
 
         async def find_bot(project: Project) -> BotChange:
             if not bot_token:

@@ -185,12 +185,12 @@ class Developers:
 
         Raises:
             AccessTokenNotFound: this developer has no such token.
-            InsufficientScope: the acting credential lacks the scope `tokens`, and is not the token itself.
+            InsufficientScope: the acting credential lacks the scope `tokens`, and this is another token.
             InvalidAccessToken, SignedOut: the acting credential has ended.
         """
         if _TOKEN_ID.fullmatch(token_id) is None:
             raise AccessTokenNotFound
-        if token_id != actor.via_id:
+        if token_id not in {actor.via_id, actor.grant.access_token_id}:
             actor.grant.require("tokens")
         now = self._clock()
 

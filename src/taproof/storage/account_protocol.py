@@ -64,7 +64,8 @@ class AccountStorage(Protocol):
     ) -> bool:
         """Store an access token under the SHA-256 of its plaintext.
 
-        `sign_in`: the sign-in that it is given to directly, by `taproof login`.
+        `sign_in`: the sign-in that it is given to directly, by `taproof login`. The account that confirmed it must sign
+        the developer in, still; otherwise this raises AccessDenied.
 
         False, and nothing stored, when the developer has `limit` tokens that have not expired when it is created. Of
         those that have, the `EXPIRED_TOKENS_KEPT` that did so last stay.

@@ -131,6 +131,10 @@ DELETE_CONSOLE_SESSIONS: Final = "DELETE FROM console_sessions WHERE developer_i
 
 SIGN_IN_STANDS: Final = "SELECT 1 FROM sessions WHERE day = $1 AND token_hash = $2 AND reported_at IS NULL"
 """Finds a sign-in that nobody has reported."""
+SIGN_IN_IS_OF_DEVELOPER: Final = """
+SELECT 1 FROM sessions s JOIN developers d ON d.messenger_id = s.messenger_id
+WHERE s.day = $1 AND s.token_hash = $2 AND d.id = $3"""
+"""Tells whether the account that confirmed a sign-in signs this developer in, still."""
 FIND_DEVELOPER_OF_SIGN_IN: Final = f"""
 SELECT {_DEVELOPER} FROM developers d WHERE d.messenger_id = $1 OR d.bound_by = $2
 ORDER BY CASE WHEN d.messenger_id = $1 THEN 0 ELSE 1 END LIMIT 1"""

@@ -97,7 +97,7 @@ class PostgresAccounts:
 
         async def create(connection: asyncpg.Connection) -> bool:
             await connection.execute(postgres_account_sql.HOLD_DEVELOPER, developer_id)
-            await require_sign_in(connection, sign_in)
+            await require_sign_in(connection, sign_in, developer_id)
             if not await connection.fetch(account_sql.CREATE_ACCESS_TOKEN, *values):
                 return False
             outdated = (developer_id, token.created_at, EXPIRED_TOKENS_KEPT)
@@ -346,13 +346,21 @@ async def add_entry(connection: asyncpg.Connection, entry: AuditEntry | None) ->
         raise access_ended(entry)
 
 
-async def require_sign_in(connection: asyncpg.Connection, sign_in: DeveloperSignIn | None) -> None:
-    """Refuse what comes of a sign-in that was reported.
+async def require_sign_in(
+    connection: asyncpg.Connection, sign_in: DeveloperSignIn | None, developer_id: str | None = None
+) -> None:
+    """Refuse what comes of a sign-in that was reported, or that does not sign in the developer who is named.
 
     Raises:
-        AccessDenied: it was reported, or is not there any more.
+        AccessDenied: it was reported, is not there any more, or its account signs that developer in no more.
     """
-    if sign_in is not None and not await connection.fetch(postgres_account_sql.HOLD_SIGN_IN, *sign_in.key):
+    if sign_in is None:
+        return
+    if not await connection.fetch(postgres_account_sql.HOLD_SIGN_IN, *sign_in.key):
+        raise AccessDenied
+    if developer_id is not None and not await connection.fetch(
+        account_sql.SIGN_IN_IS_OF_DEVELOPER, *sign_in.key, developer_id
+    ):
         raise AccessDenied
 
 

@@ -96,11 +96,19 @@ def add_entry(connection: apsw.Connection, entry: AuditEntry | None) -> None:
         raise access_ended(entry)
 
 
-def require_sign_in(connection: apsw.Connection, sign_in: DeveloperSignIn | None) -> None:
-    """Refuse what comes of a sign-in that was reported.
+def require_sign_in(
+    connection: apsw.Connection, sign_in: DeveloperSignIn | None, developer_id: str | None = None
+) -> None:
+    """Refuse what comes of a sign-in that was reported, or that does not sign in the developer who is named.
 
     Raises:
-        AccessDenied: it was reported, or is not there any more.
+        AccessDenied: it was reported, is not there any more, or its account signs that developer in no more.
     """
-    if sign_in is not None and not rows(connection, account_sql.SIGN_IN_STANDS, sign_in.key):
+    if sign_in is None:
+        return
+    if not rows(connection, account_sql.SIGN_IN_STANDS, sign_in.key):
+        raise AccessDenied
+    if developer_id is not None and not rows(
+        connection, account_sql.SIGN_IN_IS_OF_DEVELOPER, (*sign_in.key, developer_id)
+    ):
         raise AccessDenied

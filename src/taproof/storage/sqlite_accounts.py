@@ -74,7 +74,7 @@ class SqliteAccounts(SqliteAccess):
         outdated = (token.developer_id, token.created_at, EXPIRED_TOKENS_KEPT)
 
         def write(connection: apsw.Connection) -> bool:
-            require_sign_in(connection, sign_in)
+            require_sign_in(connection, sign_in, token.developer_id)
             if not rows(connection, account_sql.CREATE_ACCESS_TOKEN, (*token_values(token, token_hash), limit)):
                 return False
             connection.execute(account_sql.ERASE_EXPIRED_TOKENS, outdated)

@@ -47,7 +47,10 @@ _SECURITY_SCHEMES: Final = {
     "accessToken": {
         "type": "http",
         "scheme": "bearer",
-        "description": "A developer's access token, `tap_…`. `taproof developers add EMAIL` prints one.",
+        "description": "A developer's access token, `tap_…`. `taproof developers add EMAIL` prints one. It has one or "
+        "more scopes. `read`: every GET but the webhook secret. `write`: change projects, and read or replace their "
+        "secrets. `tokens`: create and revoke access tokens. A call without the scope that it needs is answered with "
+        "403 `insufficient_scope`.",
     },
     "secretKey": {
         "type": "http",

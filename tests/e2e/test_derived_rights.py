@@ -1,0 +1,130 @@
+"""What an access token creates ends with it, and what a reported sign-in created ends with the report."""
+
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+from tests.e2e.conftest import TRUST, Developer, NewPhone, Phone, Service
+from tests.e2e.test_reported_developer import CONFIRM, NEWEST, Browser, confirm, invitation
+from tests.e2e.test_user_control import TEXTS, newest, said
+
+from taproof.core.names import isolated_name
+from taproof.service.console_sign_in import TERMINAL
+
+ME = "/api/v1/dev/me"
+TOKENS = "/api/v1/dev/tokens"
+ROUNDS = 3
+MINTERS = 2
+CREATED_FIRST = 4
+"""Tokens that each thread creates before the report, so that there is a race."""
+HELD = 40
+"""Tokens that a thread keeps: a developer may have no more than 100."""
+
+
+def test_a_token_ends_with_the_one_that_created_it(service: Service, client: httpx.Client) -> None:
+    """It expires no later, nothing asks for more, and revoking its parent ends it and the console that it opened."""
+    root = Developer(client, service.add_developer("parents@example.com"))
+    soon = (datetime.now(UTC) + timedelta(hours=2)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    later = (datetime.now(UTC) + timedelta(hours=3)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    parent = root.ask("POST", "/tokens", json={"name": "parent", "expires_at": soon})
+    by_parent = Developer(client, parent["access_token"])
+
+    child = by_parent.ask("POST", "/tokens", json={"name": "child"})
+    grandchild = Developer(client, child["access_token"]).ask("POST", "/tokens", json={"name": "grandchild"})
+    assert [child["expires_at"], grandchild["expires_at"]] == [soon, soon]
+    assert by_parent.call("POST", "/tokens", json={"name": "longer", "expires_at": later}).status_code == 400
+
+    browser = Browser(service)
+    assert browser.submit("/console/sign-in/token", access_token=grandchild["access_token"], next="").status_code == 303
+    assert browser.is_signed_in()
+
+    root.ask("DELETE", f"/tokens/{parent['id']}")
+    for ended in (parent, child, grandchild):
+        assert Developer(client, ended["access_token"]).call("GET", "/me").status_code == 401, ended["name"]
+        again = Browser(service)
+        refused = again.submit("/console/sign-in/token", access_token=ended["access_token"], next="")
+        assert (refused.status_code, again.is_signed_in()) == (401, False), ended["name"]
+        again.client.close()
+    assert not browser.is_signed_in()
+    browser.client.close()
+    assert len(root.ask("GET", "/tokens")["tokens"]) == 1
+
+
+class Minter(threading.Thread):
+    """Creates access tokens with a stolen one, and with those in turn, until none of them is accepted."""
+
+    def __init__(self, base_url: str, stolen: str) -> None:
+        super().__init__(daemon=True)
+        self.client = httpx.Client(base_url=base_url, timeout=30, verify=TRUST)
+        self.usable = [stolen]
+        self.created: list[dict[str, Any]] = []
+        self.is_running = threading.Event()
+        self.must_stop = threading.Event()
+
+    def run(self) -> None:
+        while self.usable and not self.must_stop.is_set():
+            headers = {"Authorization": f"Bearer {self.usable[0]}"}
+            answer = self.client.post(TOKENS, headers=headers, json={"name": "minted"})
+            if answer.status_code != 200:
+                self.usable.pop(0)
+                continue
+            self.created.append(answer.json())
+            self.usable.append(self.created[-1]["access_token"])
+            if len(self.created) >= CREATED_FIRST:
+                self.is_running.set()
+            if len(self.usable) > HELD:
+                self.client.delete(f"{TOKENS}/{self.created[-HELD]['id']}", headers=headers)
+                self.usable.pop(1)
+
+    def survivors(self) -> list[str]:
+        """Return the ids of the tokens that are still accepted."""
+        return [
+            token["id"]
+            for token in self.created
+            if self.client.get(ME, headers={"Authorization": f"Bearer {token['access_token']}"}).status_code == 200
+        ]
+
+
+def logged_in(client: httpx.Client, phone: Phone) -> str:
+    """Return the access token of a `taproof login` that the phone's user was talked into confirming."""
+    started = client.post("/api/v1/login", json={}).json()
+    confirm(phone, started["verification_uri_complete"])
+    got = client.post("/api/v1/login/token", json={"device_code": started["device_code"]})
+    assert got.status_code == 200, got.text
+    token: str = got.json()["access_token"]
+    return token
+
+
+def test_nothing_created_with_a_stolen_token_survives_the_report(
+    service: Service, client: httpx.Client, new_phone: NewPhone
+) -> None:
+    """Two threads create tokens while the developer reports: once the bot has answered, none of them is accepted."""
+    survived: dict[int, int] = {}
+    for number in range(ROUNDS):
+        phone = new_phone("Ada", language_code="en")
+        mine = Browser(service)
+        mine.invited(invitation(service, f"robbed{number}@example.com"), phone)
+        assert mine.submit(CONFIRM).status_code == 303
+        mine.client.close()
+        stolen = logged_in(client, phone)
+        said(phone, "/sessions")
+        minters = [Minter(service.base_url, stolen) for _ in range(MINTERS)]
+        for minter in minters:
+            minter.start()
+        for minter in minters:
+            assert minter.is_running.wait(60)
+
+        phone.tap(NEWEST)
+        expected = TEXTS.reported_developer.format(project=isolated_name(TERMINAL.project_name), unblock="Unblock")
+        assert newest(phone)["text"] == expected
+        for minter in minters:
+            minter.must_stop.set()
+        for minter in minters:
+            minter.join(60)
+            assert not minter.is_alive()
+        survived[number] = sum(len(minter.survivors()) for minter in minters)
+        assert client.get(ME, headers={"Authorization": f"Bearer {stolen}"}).status_code == 401
+        for minter in minters:
+            minter.client.close()
+    assert survived == dict.fromkeys(range(ROUNDS), 0)

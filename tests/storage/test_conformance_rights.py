@@ -1,0 +1,161 @@
+"""Conformance: what the report of a developer's sign-in ends, and what a sign-in may still create."""
+
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.databases import NOW
+
+from taproof.core.accounts import AccessToken, AuditEntry, Developer, EndedRights, Invitation
+from taproof.core.clock import DAY
+from taproof.core.errors import AccessDenied
+from taproof.core.identifiers import new_session_id
+from taproof.core.model import DeveloperSignIn
+from taproof.storage.protocol import Storage
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+
+def sign_in_id(at: int) -> str:
+    """Return the id of a session that was created at `at`; of one time the last, so that only the time decides."""
+    return new_session_id(at, lambda count: b"\xff" * count)
+
+
+async def token_of(storage: Storage, seed: "Seed", developer: Developer, sign_in: str | None) -> AccessToken:
+    """Store an access token that comes from a sign-in."""
+    token = AccessToken(seed.name("tok"), developer.id, "laptop", "tap_aaaa…zzzz", NOW, sign_in=sign_in)
+    assert await storage.create_access_token(token, hashlib.sha256(token.id.encode()).digest())
+    return token
+
+
+async def invitation_of(storage: Storage, seed: "Seed", inviter: Developer, sign_in: str, email: str) -> Invitation:
+    """Store an invitation that a developer made by a sign-in."""
+    invitation = Invitation(
+        seed.name("invite"),
+        email,
+        "free",
+        is_owner=False,
+        developer_id=None,
+        invited_by=inviter.email,
+        created_at=NOW,
+        expires_at=NOW + DAY,
+        inviter_id=inviter.id,
+        sign_in=sign_in,
+    )
+    await storage.create_invitation(invitation, hashlib.sha256(invitation.id.encode()).digest())
+    return invitation
+
+
+async def accept(storage: Storage, seed: "Seed", invitation: Invitation, messenger_id: str) -> Developer:
+    """Take up an invitation as a new developer."""
+    developer = Developer(
+        seed.name("dev"), invitation.email, "free", NOW, invitation.is_owner, messenger_id, f"Name {messenger_id}"
+    )
+    code_hash = hashlib.sha256(invitation.id.encode()).digest()
+    assert await storage.accept_invitation(code_hash, developer, NOW) == "accepted"
+    return developer
+
+
+async def test_end_sign_in_ends_what_came_of_it(storage: Storage, seed: "Seed") -> None:
+    """Console sessions, tokens of this and of later sign-ins, its invitations, and those who came by them; no more."""
+    ada, bob = await seed.developer("ada@example.com"), await seed.developer("bob@example.com")
+    earlier, reported, later = (sign_in_id(at) for at in (NOW - 1, NOW, NOW + 1))
+    kept = [await token_of(storage, seed, ada, sign_in) for sign_in in (None, earlier)]
+    ended_tokens = [await token_of(storage, seed, ada, sign_in) for sign_in in (reported, later)]
+    bobs = await token_of(storage, seed, bob, reported)
+    session, cookie = await seed.console_session(ada)
+    _, bobs_cookie = await seed.console_session(bob)
+    waiting = await invitation_of(storage, seed, ada, reported, "waiting@example.com")
+    other = await invitation_of(storage, seed, ada, later, "other@example.com")
+    taken = await invitation_of(storage, seed, ada, reported, "eve@example.com")
+    eve = await accept(storage, seed, taken, "2002")
+    further = await invitation_of(storage, seed, eve, sign_in_id(NOW - 2), "mallory@example.com")
+    eves = await token_of(storage, seed, eve, None)
+    seen: list[EndedRights] = []
+
+    def describe(ended: EndedRights) -> list[AuditEntry]:
+        seen.append(ended)
+        return [seed.entry(ada.id)] if ended.tokens else []
+
+    ended = await storage.end_sign_in(ada.id, reported, describe=describe)
+    assert seen[-1] == ended
+    assert ended.console_sessions == 1
+    assert {token.id for token in ended.tokens} == {eves.id, *(token.id for token in ended_tokens)}
+    assert set(ended.invitations) == {waiting.id, further.id}
+    assert ended.developers == (eve.id,)
+    assert {token.id for token in await storage.list_access_tokens(ada.id)} == {token.id for token in kept}
+    assert await storage.list_access_tokens(bob.id) == [bobs]
+    assert await storage.read_console_session(cookie, NOW, NOW - DAY) is None
+    assert await storage.read_console_session(bobs_cookie, NOW, NOW - DAY) is not None
+    assert [invitation.id for invitation in await storage.list_invitations(NOW)] == [other.id]
+    assert await storage.read_developer_by_messenger_id("2002") is None
+    assert len(await storage.list_audit_entries(ada.id, None, 99)) == 1
+    again = await storage.end_sign_in(ada.id, reported, describe=describe)
+    assert (again.console_sessions, again.tokens, again.invitations) == (0, (), ())
+    assert len(await storage.list_audit_entries(ada.id, None, 99)) == 1
+    assert session.developer_id == ada.id
+
+
+async def test_end_sign_in_changes_nothing_without_its_entries(storage: Storage, seed: "Seed") -> None:
+    """What ends and the entries that tell of it are one transaction."""
+    ada = await seed.developer()
+    sign_in = sign_in_id(NOW)
+    token = await token_of(storage, seed, ada, sign_in)
+
+    def fails(_: EndedRights) -> list[AuditEntry]:
+        raise ArithmeticError
+
+    with pytest.raises(ArithmeticError):
+        await storage.end_sign_in(ada.id, sign_in, describe=fails)
+    assert await storage.list_access_tokens(ada.id) == [token]
+
+
+async def test_read_developer_of_sign_in_by_account_or_binding(storage: Storage, seed: "Seed") -> None:
+    """The developer whom the account signs in; else the one whom the sign-in bound to an account."""
+    project = await seed.project()
+    binding = await seed.confirmed(project, "1001")
+    source = DeveloperSignIn(binding.key, binding.id)
+    invitation, code_hash = await seed.invitation("ada@example.com")
+    ada = Developer(seed.name("dev"), "ada@example.com", "pro", NOW, messenger_id="1001", messenger_name="Ada")
+    assert await storage.accept_invitation(code_hash, ada, NOW, sign_in=source) == "accepted"
+    assert await storage.read_developer_of_sign_in("1001", "sess_none") == ada
+    assert await storage.read_developer_of_sign_in("9", binding.id) == ada
+    assert await storage.read_developer_of_sign_in("9", "sess_none") is None
+    assert await storage.read_developer_of_sign_in("\0", "\0") is None
+    assert invitation.email == ada.email
+    await storage.end_sign_in(ada.id, binding.id, describe=lambda _: [])
+    assert await storage.read_developer_of_sign_in("1001", binding.id) is None
+
+
+async def test_create_access_token_by_a_sign_in(storage: Storage, seed: "Seed") -> None:
+    """Only while the sign-in is not reported, and its account signs this very developer in."""
+    project = await seed.project()
+    _, code_hash = await seed.invitation("ada@example.com")
+    ada = Developer(seed.name("dev"), "ada@example.com", "pro", NOW, messenger_id="1001", messenger_name="Ada")
+    assert await storage.accept_invitation(code_hash, ada, NOW) == "accepted"
+    bob = await seed.developer()
+    reported, mine, others, pending = (
+        await seed.confirmed(project, "1001"),
+        await seed.confirmed(project, "1001"),
+        await seed.confirmed(project, "2002"),
+        await seed.session(project),
+    )
+    assert await storage.report_session(reported.key, "1001", NOW, seed.event(project))
+
+    async def create(developer: Developer, key: DeveloperSignIn) -> bool:
+        token = AccessToken(seed.name("tok"), developer.id, "login", "tap_aaaa…zzzz", NOW, sign_in=key.id)
+        return await storage.create_access_token(token, hashlib.sha256(token.id.encode()).digest(), sign_in=key)
+
+    for developer, session in ((ada, reported), (ada, others), (ada, pending), (bob, mine), (bob, pending)):
+        with pytest.raises(AccessDenied):
+            await create(developer, DeveloperSignIn(session.key, session.id))
+    assert await create(ada, DeveloperSignIn(mine.key, mine.id))
+    assert [token.sign_in for token in await storage.list_access_tokens(ada.id)] == [mine.id]
+    assert await storage.list_access_tokens(bob.id) == []
+    # Bound to another account, the first one signs the developer in no more.
+    _, again = await seed.invitation(developer=ada)
+    assert await storage.accept_invitation(again, replace(ada, messenger_id="3003"), NOW) == "accepted"
+    with pytest.raises(AccessDenied):
+        await create(ada, DeveloperSignIn(mine.key, mine.id))
