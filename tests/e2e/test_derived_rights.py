@@ -89,7 +89,7 @@ class Minter(threading.Thread):
 def logged_in(client: httpx.Client, phone: Phone) -> str:
     """Return the access token of a `taproof login` that the phone's user was talked into confirming."""
     started = client.post("/api/v1/login", json={}).json()
-    confirm(phone, started["verification_uri_complete"])
+    confirm(phone, started["verification_uri_complete"], started["match_code"])
     got = client.post("/api/v1/login/token", json={"device_code": started["device_code"]})
     assert got.status_code == 200, got.text
     token: str = got.json()["access_token"]

@@ -20,8 +20,6 @@ SCANS = {
     "LIST_DEVELOPERS",  # It lists them all, for the command line.
     "REPLACE_INVITATIONS",  # There are as many as people were invited in a week.
     "SETTLE_INVITATIONS",  # Of the same table.
-    "DELETE_INVITATIONS_OF_SIGN_IN",  # Of the same table.
-    "DELETE_INVITATIONS_OF",  # Of the same table.
     "FIND_ACCESS_TOKENS_CREATED",  # It walks over what it has found.
     "FIND_INVITED_DEVELOPERS",  # So does it.
     "JUDGE_INVITATION",  # It asks whether there is any developer, and looks at the first.
@@ -35,8 +33,6 @@ SCANS = {
     "READ_PROJECTS",  # So does it.
     "FIND_PERSON",  # It walks over the developers of all projects, for an operator who erases a user.
     "LIST_PROJECTS_OF_USER",  # It walks over what it has found; the test below has its index.
-    "FIND_INVITED_DEVELOPERS",  # So does it.
-    "FIND_ACCESS_TOKENS_CREATED",  # So does it.
 }
 
 
