@@ -102,11 +102,11 @@ def login(_given: Given, url: _Url) -> None:
 
 
 def logout(_given: Given, url: _KnownUrl = None) -> None:
-    """Revoke the access token that login got, and forget it."""
+    """Revoke the access token that login got, and forget it. Tokens that were created with it stay valid."""
     credentials = open_credentials()
     address, known = _known(credentials, url)
     with _open(address) as service:
-        answer = service.call("DELETE", f"/api/v1/dev/tokens/{known.token_id}", bearer=known.access_token)
+        answer = _revoke(service, known)
     if answer.status != 200 and answer.code not in _ENDED:
         raise ServiceUnusable(
             f"{address} did not revoke the access token: {answer.sentence} You are still signed in. Try again later, "
@@ -128,7 +128,12 @@ def token(_given: Given, url: _KnownUrl = None) -> None:
 def _revoke_quietly(service: "_Service", lost: Credential) -> None:
     """Revoke a token that nobody will know of any more, as far as that is possible. It may have ended already."""
     with contextlib.suppress(ServiceUnusable):
-        service.call("DELETE", f"/api/v1/dev/tokens/{lost.token_id}", bearer=lost.access_token)
+        _revoke(service, lost)
+
+
+def _revoke(service: "_Service", ended: Credential) -> "_Answer":
+    """Revoke a token alone: signing out, or in again, must not end what programs use."""
+    return service.call("DELETE", f"/api/v1/dev/tokens/{ended.token_id}?created=keep", bearer=ended.access_token)
 
 
 # ---- signing in

@@ -147,14 +147,18 @@ def test_login_token_logout(service: Service, terminal: Terminal, ada: Phone) ->
 
 
 def test_another_login_ends_the_token_before(service: Service, terminal: Terminal, ada: Phone) -> None:
-    """A token that nobody knows of any more does not stay valid."""
+    """A token that nobody knows of any more does not stay valid; what was created with it does, also after logout."""
     terminal.login(ada)
     before = terminal.kept()[service.base_url]["access_token"]
+    headers = {"Authorization": f"Bearer {before}"}
+    created = httpx.post(f"{service.base_url}/api/v1/dev/tokens", headers=headers, json={"name": "deploy script"})
+    deployed = created.json()["access_token"]
     assert terminal.login(ada).returncode == 0
     now = terminal.kept()[service.base_url]["access_token"]
     assert now != before
     assert (me(service, before).status_code, me(service, now).status_code) == (401, 200)
     terminal.run("logout")
+    assert (me(service, now).status_code, me(service, deployed).status_code) == (401, 200)
 
 
 def test_logout_of_a_token_that_is_gone(service: Service, terminal: Terminal, ada: Phone) -> None:

@@ -301,7 +301,9 @@ def test_access_tokens(developer: Developer, client: httpx.Client) -> None:
     created = developer.ask("POST", "/tokens", json={"name": " deploy "})
     plaintext = created.pop("access_token")
     assert re.fullmatch(r"tap_[A-Za-z0-9]{49}", plaintext)
-    assert set(created) == {"id", "name", "preview", "created_at", "last_used_at", "expires_at"}
+    told = {"id", "name", "preview", "created_at", "last_used_at", "expires_at", "scopes", "created_with"}
+    assert set(created) == told
+    assert created["scopes"] == ["read", "write", "tokens"]
     assert (created["name"], created["last_used_at"], created["expires_at"]) == ("deploy", None, None)
     assert created["preview"] == f"{plaintext[:8]}…{plaintext[-4:]}"
     own = Developer(client, plaintext)
