@@ -4,6 +4,7 @@
 import shlex
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import click
 import typer
 
 from taproof.command import Given, command, with_developers
@@ -40,14 +41,12 @@ def create_token(
     ] = None,
     scope: Annotated[
         list[str] | None,
-        typer.Option(metavar="SCOPE", show_default="all", help="What it may do: read, write or tokens. Repeatable."),
+        typer.Option(click_type=click.Choice(SCOPES), show_default="all", help="What it may do; may be repeated."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Create an access token for a developer and print it, once."""
     scopes = None if not scope else [known for known in SCOPES if known in scope]
-    if scope and set(scope) - set(SCOPES):
-        raise typer.BadParameter(f"Choose from {', '.join(SCOPES)}.", param_hint="--scope")
 
     async def work(found: "Developers") -> Any:
         developer = await found.read_developer(email)

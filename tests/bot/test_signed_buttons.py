@@ -107,6 +107,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     },
     "an edit": {"edit_date": 1795214644},
 }
+TURNED = "\u2067" + "".join(f"\u2066{character}\u2069" for character in "Confirm") + "\u2069"
+"""A label that shows its characters in the opposite order."""
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -115,6 +117,7 @@ def test_nothing_else_may_be_shown(change: str, signer: ButtonSigner, prompt: di
     assert signer.open(BOT_ID, tapped(prompt)) == f"c:{TOKEN}"
     assert signer.open(BOT_ID, tapped(prompt | {"link_preview_options": {"is_disabled": True}})) == f"c:{TOKEN}"
     assert signer.open(BOT_ID, tapped(prompt | CHANGES[change])) is None
+    assert signer.open(BOT_ID, tapped(prompt | {"text": f"\u2067{prompt['text']}\u2069"})) is None
 
 
 def test_no_button_may_be_changed(signer: ButtonSigner, prompt: dict[str, Any]) -> None:
@@ -131,6 +134,7 @@ def test_no_button_may_be_changed(signer: ButtonSigner, prompt: dict[str, Any]) 
         [[confirm, link], [not_me]],
         [[{**confirm, "text": "Paris"}, cancel], [not_me]],
         [[{**confirm, "text": f"Confirm{' ' * 40}."}, cancel], [not_me]],
+        [[{**confirm, "text": TURNED}, cancel], [not_me]],
         [[{**confirm, "style": "success"}, cancel], [not_me]],
         [[{**confirm, "icon_custom_emoji_id": "5"}, cancel], [not_me]],
         [[{**confirm, "callback_data": cancel["callback_data"]}, cancel], [not_me]],

@@ -215,10 +215,29 @@ async def test_a_report_unbinds_an_account_that_the_sign_in_bound(node: "Node", 
     eve = await invitations.accept_invitation(made.code, Identity("1001", "Ada", ""), address="", sign_in=source)
     cookie = await sessions.open_session(eve, opened_with=source, address="", user_agent="")
     assert await node.storage.read_developer_of_sign_in("9", source.id) == eve
-    await node.storage.end_sign_in(eve.id, source.id, describe=lambda _: [])
+    ended = await node.storage.end_sign_in(eve.id, source.id, describe=lambda _: [])
+    assert ended.is_unbound
     assert await sessions.authenticate(cookie) is None
     assert await node.developers.read_developer_by_messenger_id("1001") is None
     node.clock.now += DAY
+
+
+async def test_a_report_finds_what_came_of_the_sign_in_whatever_account_is_bound_now(node: "Node") -> None:
+    """The operator may have bound another account before the victim reports: the stolen token ends all the same."""
+    invitations = Invitations(node.storage, node.clock, system_entropy)
+    made = await invitations.invite_developer(None, "ada@example.com")
+    ada = await invitations.accept_invitation(made.code, Identity("1001", "Ada", ""), address="")
+    source = await stored_sign_in(node.storage, node.clock.now)
+    stolen = AccessToken("tok_stolen", ada.id, "stolen", "tap_aaaa…zzzz", node.clock.now, sign_in=source.id)
+    assert await node.storage.create_access_token(stolen, b"s" * 32)
+    again = await invitations.invite_again(Actor(ada, OPERATOR), ada)
+    await invitations.accept_invitation(again.code, Identity("2002", "Ada", ""), address="")
+    found = await node.storage.read_developer_of_sign_in("1001", source.id)
+    assert found is not None
+    assert found.id == ada.id
+    ended = await node.storage.end_sign_in(found.id, source.id, describe=lambda _: [])
+    assert [each.id for each in ended.tokens] == [stolen.id]
+    assert not ended.is_unbound
 
 
 async def console_of(node: "Node", sessions: ConsoleSessions, developer: Developer) -> Actor:

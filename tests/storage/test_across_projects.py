@@ -59,7 +59,7 @@ async def test_a_page_across_projects_needs_no_statement_for_each(sqlite: Sqlite
     assert 5 < len(in_thread) <= 2 + 5 + 4 * PAGE
 
 
-@pytest.mark.parametrize("name", ["read_daily_totals", "read_used", "list_projects"])
+@pytest.mark.parametrize("name", ["read_daily_totals", "list_projects"])
 async def test_sums_across_projects_are_one_statement_beside_the_loop(
     sqlite: SqliteStorage, sqlite_seed: "Seed", name: str
 ) -> None:

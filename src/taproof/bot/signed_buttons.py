@@ -39,6 +39,9 @@ _SHOWN_AS_TYPED: Final = {
 _REMOVED: Final = {"\u030a", "\u0333", "\u033f"}
 """Combining marks that the messenger removes from every text."""
 
+_TURNS_TEXT_AROUND: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2067]")
+"""Bidirectional controls that the bot never sends: with them the same characters would show other words."""
+
 Keyboard = Sequence[Sequence[InlineKeyboardButton]]
 
 
@@ -116,8 +119,10 @@ def _keyboard(message: Message) -> Keyboard:
 def _is_plain(message: Message) -> bool:
     """Tell whether a message shows its text and its buttons as the bot sends them, and nothing besides."""
     preview = message.link_preview_options
+    shown = [message.text or "", *(button.text for row in _keyboard(message) for button in row)]
     return (
-        all(entity.type in _SHOWN_AS_TYPED for entity in message.entities or [])
+        not any(map(_TURNS_TEXT_AROUND.search, shown))
+        and all(entity.type in _SHOWN_AS_TYPED for entity in message.entities or [])
         and not any(button.style or button.icon_custom_emoji_id for row in _keyboard(message) for button in row)
         and (preview is None or preview.is_disabled is True)
         and message.reply_to_message is None

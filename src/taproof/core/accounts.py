@@ -15,6 +15,7 @@ AuditAction = Literal[
     "developer.created",
     "developer.invited",
     "developer.identity_bound",
+    "developer.identity_unbound",
     "developer.shut_out",
     "invitation.revoked",
     "console.signed_in",
@@ -193,9 +194,11 @@ class EndedRights:
 
     `console_sessions`: how many of the developer's. `invitations` and `developers`: their ids. A developer who came by
     an invitation of the reported sign-in keeps the account, but nothing signs them in and they are no owner.
+    `is_unbound`: whether the sign-in had bound the developer's messenger account, which it no longer is.
     """
 
     console_sessions: int
     tokens: tuple[EndedToken, ...]
     invitations: tuple[str, ...]
     developers: tuple[str, ...]
+    is_unbound: bool

@@ -54,6 +54,8 @@ class ReportedDevelopers:
             ]
             entries += [entry(developer.id, "invitation.revoked", each) for each in ended.invitations]
             entries += [entry(developer.id, "developer.shut_out", each) for each in ended.developers]
+            if ended.is_unbound:
+                entries.append(entry(developer.id, "developer.identity_unbound", developer.id))
             if ended.console_sessions:
                 entries.append(entry(developer.id, "console.signed_out_everywhere", developer.id))
             return entries

@@ -25,9 +25,9 @@ NO_LIMIT: Final = sys.maxsize
 
 
 DescribeEnded = Callable[[EndedRights], Sequence[AuditEntry]]
-"""Returns the audit entries of what a report ended. A pure function: a driver may call it more than once."""
+"""Returns the audit entries of what a report ended. It has no other effect: a driver may call it more than once."""
 DescribeTokens = Callable[[Sequence[EndedToken]], Sequence[AuditEntry]]
-"""Returns the audit entries of tokens that were revoked. A pure function, likewise."""
+"""Returns the audit entries of tokens that are revoked, or raises what undoes it all; likewise."""
 
 
 class AccountStorage(Protocol):
@@ -180,7 +180,7 @@ class AccountStorage(Protocol):
     # ---- the report of a sign-in
 
     async def read_developer_of_sign_in(self, messenger_id: str, sign_in: str) -> Developer | None:
-        """Return the developer whom this messenger account signs in, or was bound to by this sign-in."""
+        """Return the developer who has something that came of a sign-in, or else whom this account signs in."""
 
     async def end_sign_in(self, developer_id: str, sign_in: str, *, describe: DescribeEnded) -> EndedRights:
         """End everything that came of a sign-in of a developer which was reported before this call, in one transaction.

@@ -136,9 +136,15 @@ SELECT 1 FROM sessions s JOIN developers d ON d.messenger_id = s.messenger_id
 WHERE s.day = $1 AND s.token_hash = $2 AND d.id = $3"""
 """Tells whether the account that confirmed a sign-in signs this developer in, still."""
 FIND_DEVELOPER_OF_SIGN_IN: Final = f"""
-SELECT {_DEVELOPER} FROM developers d WHERE d.messenger_id = $1 OR d.bound_by = $2
-ORDER BY CASE WHEN d.messenger_id = $1 THEN 0 ELSE 1 END LIMIT 1"""
-"""The developer whom an account signs in, or was bound to by this sign-in."""
+SELECT {_DEVELOPER} FROM developers d WHERE d.id IN (
+  SELECT t.developer_id FROM access_tokens t WHERE t.sign_in = $1
+  UNION SELECT i.inviter_id FROM invitations i WHERE i.sign_in = $1
+  UNION SELECT n.inviter_id FROM developers n WHERE n.sign_in = $1
+  UNION SELECT b.id FROM developers b WHERE b.bound_by = $1
+  UNION SELECT m.id FROM developers m WHERE m.messenger_id = $2)
+ORDER BY CASE WHEN d.messenger_id = $2 THEN 1 ELSE 0 END LIMIT 1"""
+"""The developer who has something that came of a sign-in, whatever account signs them in now; without one, the
+developer whom the account signs in."""
 FIND_INVITED_DEVELOPERS: Final = """
 WITH RECURSIVE invited (id) AS (
   SELECT d.id FROM developers d WHERE d.inviter_id = $1 AND d.sign_in = $2 AND d.id <> $1
@@ -147,7 +153,8 @@ WITH RECURSIVE invited (id) AS (
 SELECT id FROM invited ORDER BY id"""
 """The developers who came by an invitation that was made by this sign-in, and by invitations of theirs in turn."""
 UNBIND_SIGN_IN: Final = """
-UPDATE developers SET messenger_id = NULL, messenger_name = '', bound_by = NULL WHERE id = $1 AND bound_by = $2"""
+UPDATE developers SET messenger_id = NULL, messenger_name = '', bound_by = NULL WHERE id = $1 AND bound_by = $2
+RETURNING id"""
 SHUT_OUT_DEVELOPER: Final = """
 UPDATE developers SET messenger_id = NULL, messenger_name = '', bound_by = NULL, is_owner = 0 WHERE id = $1"""
 DELETE_ACCESS_TOKENS_OF_SIGN_IN: Final = """

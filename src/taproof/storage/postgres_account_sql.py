@@ -22,7 +22,7 @@ DELETE_CONSOLE_SESSIONS: Final = """
 WITH ended AS MATERIALIZED (SELECT id FROM console_sessions WHERE developer_id = $1 ORDER BY id FOR UPDATE)
 DELETE FROM console_sessions s USING ended e WHERE s.id = e.id RETURNING s.id"""
 HOLD_SIGN_IN: Final = f"{account_sql.SIGN_IN_STANDS} FOR SHARE"
-"""Whoever reports this sign-in waits until what it is turned into is committed, and finds that."""
+"""A report of this sign-in waits until what is created with it is committed, and then finds it."""
 HOLD_INVITED: Final = "SELECT FROM developers WHERE id = ANY ($1::TEXT[]) ORDER BY id FOR UPDATE"
 # A locked row that is deleted meanwhile is not found, so whoever acts while their credential ends changes nothing.
 ADD_AUDIT_ENTRY: Final = """

@@ -273,7 +273,7 @@ class PostgresAccounts:
     # ---- the report of a sign-in
 
     async def read_developer_of_sign_in(self, messenger_id: str, sign_in: str) -> Developer | None:
-        found = await self._pool.find(account_sql.FIND_DEVELOPER_OF_SIGN_IN, messenger_id, sign_in)
+        found = await self._pool.find(account_sql.FIND_DEVELOPER_OF_SIGN_IN, sign_in, messenger_id)
         return developer_from(found[0]) if found else None
 
     async def end_sign_in(self, developer_id: str, sign_in: str, *, describe: DescribeEnded) -> EndedRights:
@@ -284,20 +284,23 @@ class PostgresAccounts:
             await connection.execute(postgres_account_sql.HOLD_DEVELOPERS)
             invited = [row[0] for row in await connection.fetch(account_sql.FIND_INVITED_DEVELOPERS, *values)]
             await connection.execute(postgres_account_sql.HOLD_INVITED, [developer_id, *invited])
+            # Invitations before credentials: whoever revokes an invitation holds it, then the session that acts.
+            invitations = await connection.fetch(account_sql.DELETE_INVITATIONS_OF_SIGN_IN, *values)
+            for each in invited:
+                invitations += await connection.fetch(account_sql.DELETE_INVITATIONS_OF, each)
             sessions = await connection.fetch(postgres_account_sql.DELETE_CONSOLE_SESSIONS, developer_id)
             tokens = await connection.fetch(account_sql.DELETE_ACCESS_TOKENS_OF_SIGN_IN, *values)
-            invitations = await connection.fetch(account_sql.DELETE_INVITATIONS_OF_SIGN_IN, *values)
-            await connection.execute(account_sql.UNBIND_SIGN_IN, *values)
+            unbound = await connection.fetch(account_sql.UNBIND_SIGN_IN, *values)
             for each in invited:
                 await connection.execute(account_sql.SHUT_OUT_DEVELOPER, each)
                 await connection.execute(postgres_account_sql.DELETE_CONSOLE_SESSIONS, each)
                 tokens += await connection.fetch(account_sql.DELETE_ACCESS_TOKENS, each)
-                invitations += await connection.fetch(account_sql.DELETE_INVITATIONS_OF, each)
             ended = EndedRights(
                 len(sessions),
                 tuple(EndedToken(*row) for row in tokens),
                 tuple(row[0] for row in invitations),
                 tuple(invited),
+                is_unbound=bool(unbound),
             )
             for entry in describe(ended):
                 await add_entry(connection, entry)

@@ -241,7 +241,7 @@ class SqliteAccounts(SqliteAccess):
     # ---- the report of a sign-in
 
     async def read_developer_of_sign_in(self, messenger_id: str, sign_in: str) -> Developer | None:
-        found = self._read(account_sql.FIND_DEVELOPER_OF_SIGN_IN, (messenger_id, sign_in))
+        found = self._read(account_sql.FIND_DEVELOPER_OF_SIGN_IN, (sign_in, messenger_id))
         return developer_from(found[0]) if found else None
 
     async def end_sign_in(self, developer_id: str, sign_in: str, *, describe: DescribeEnded) -> EndedRights:
@@ -252,7 +252,7 @@ class SqliteAccounts(SqliteAccess):
             sessions = rows(connection, account_sql.DELETE_CONSOLE_SESSIONS, (developer_id,))
             tokens = rows(connection, account_sql.DELETE_ACCESS_TOKENS_OF_SIGN_IN, values)
             invitations = rows(connection, account_sql.DELETE_INVITATIONS_OF_SIGN_IN, values)
-            connection.execute(account_sql.UNBIND_SIGN_IN, values)
+            unbound = rows(connection, account_sql.UNBIND_SIGN_IN, values)
             for each in invited:
                 connection.execute(account_sql.SHUT_OUT_DEVELOPER, (each,))
                 connection.execute(account_sql.DELETE_CONSOLE_SESSIONS, (each,))
@@ -263,6 +263,7 @@ class SqliteAccounts(SqliteAccess):
                 tuple(EndedToken(*row) for row in tokens),
                 tuple(row[0] for row in invitations),
                 tuple(invited),
+                is_unbound=bool(unbound),
             )
             for entry in describe(ended):
                 add_entry(connection, entry)

@@ -24,8 +24,7 @@ class SqlitePlans(SqliteAccess):
         return bool(await self._writer.run(write))
 
     async def read_used(self, developer_id: str, first_day: int) -> Used:
-        found = await self._look_up(lambda read: read(plan_sql.READ_USED, (developer_id, first_day)))
-        return Used(*found[0])
+        return Used(*self._read(plan_sql.READ_USED, (developer_id, first_day))[0])
 
     async def purge_removed_usage(self, before_day: int, limit: int) -> int:
         if not self._read(plan_sql.ANY_REMOVED_USAGE_BEFORE, (before_day,)):

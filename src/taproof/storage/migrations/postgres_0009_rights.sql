@@ -20,3 +20,6 @@ ALTER TABLE developers
 CREATE INDEX developers_by_inviter ON developers (inviter_id) WHERE inviter_id IS NOT NULL;
 CREATE INDEX developers_by_binding ON developers (bound_by) WHERE bound_by IS NOT NULL;
 CREATE INDEX invitations_by_inviter ON invitations (inviter_id) WHERE inviter_id IS NOT NULL;
+CREATE INDEX invitations_by_sign_in ON invitations (sign_in) WHERE sign_in IS NOT NULL;
+CREATE INDEX developers_by_sign_in ON developers (sign_in) WHERE sign_in IS NOT NULL;
+CREATE INDEX access_tokens_by_sign_in ON access_tokens (sign_in) WHERE sign_in IS NOT NULL;
