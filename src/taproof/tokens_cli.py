@@ -4,7 +4,6 @@
 import shlex
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import click
 import typer
 
 from taproof.command import Given, command, with_developers
@@ -31,6 +30,14 @@ def add_to(tokens: typer.Typer) -> None:
     command(tokens, "revoke", *_STORE)(revoke_token)
 
 
+def _check_scopes(given: list[str] | None) -> list[str]:
+    """Return the scopes that an option names, also with commas between them."""
+    named = [name for each in given or [] for name in each.split(",")]
+    if unknown := [name for name in named if name not in SCOPES]:
+        raise typer.BadParameter(f"{unknown[0]!r} is no scope. Choose from {', '.join(SCOPES)}.")
+    return named
+
+
 def create_token(
     given: Given,
     email: Email,
@@ -41,7 +48,9 @@ def create_token(
     ] = None,
     scope: Annotated[
         list[str] | None,
-        typer.Option(click_type=click.Choice(SCOPES), show_default="all", help="What it may do; may be repeated."),
+        typer.Option(
+            callback=_check_scopes, metavar="SCOPE", show_default="all", help="What it may do: read, write, tokens."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
