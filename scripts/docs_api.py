@@ -28,6 +28,7 @@ What to do, by status:
 | status | do |
 |---|---|
 | 400, 401, 404, 405, 413 | The same request will fail again. Mend it, or the credential, as the sentence says. |
+| 403 | The credential may not do this. Use one that may: `WWW-Authenticate` names the scope that is missing. |
 | 429, 503 | Try the same request again after as many seconds as `Retry-After` says. |
 | 500 | A bug in the service; its log has the place. Trying again once does no harm. |
 

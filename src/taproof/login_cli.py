@@ -102,7 +102,10 @@ def login(_given: Given, url: _Url) -> None:
 
 
 def logout(_given: Given, url: _KnownUrl = None) -> None:
-    """Revoke the access token that login got, and forget it. Tokens that were created with it stay valid."""
+    """Revoke the access token that login got, and forget it.
+
+    Tokens that were created with it stay valid.
+    """
     credentials = open_credentials()
     address, known = _known(credentials, url)
     with _open(address) as service:

@@ -76,10 +76,10 @@ _EMAIL_TAKEN: Final = (
     "account is bound to it, whoever runs this installation binds yours with: taproof developers invite EMAIL"
 )
 _INTRO: Final[Mapping[Purpose, str]] = {
-    CONSOLE: "Open the messenger, and tap there the number shown here. Another number cancels. This page continues by "
+    CONSOLE: "Open the messenger, and tap the number shown below. A wrong number cancels. This page continues by "
     "itself.",
-    INVITATION: "Open the messenger with the account that is to sign you in, and tap there the number shown here. "
-    "Another number cancels. This page continues by itself, and shows you first which account has confirmed.",
+    INVITATION: "Open the messenger with the account that is to sign you in, and tap the number shown below. A wrong "
+    "number cancels. This page continues by itself, and shows you first which account has confirmed.",
 }
 _MORE: Final[Mapping[type[TaproofError], str]] = {
     MessengerUnavailable: "Whoever runs this service finds the reason in its log, or with: taproof doctor",

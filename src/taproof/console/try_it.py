@@ -40,7 +40,7 @@ COOKIE_SECONDS: Final = 660
 _COOKIE: Final = "try"
 _INTRO: Final = "Open the messenger, and tap Confirm or Cancel there. This page continues by itself."
 _INTRO_WITH_CODE: Final = (
-    "Open the messenger, and tap there the number that stands here: another one cancels. This page continues by itself."
+    "Open the messenger, and tap the number shown below. A wrong number cancels. This page continues by itself."
 )
 
 

@@ -41,7 +41,7 @@ async function ask() {
       location.reload();
       return;
     }
-    say("Nothing was decided yet.");
+    say("No answer yet.");
     if (performance.now() - asked >= (WAIT - 1) * 1_000) {
       pause = 0; // It did wait. An answer that comes sooner says that too many wait: then every two seconds.
     }
