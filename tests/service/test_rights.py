@@ -18,7 +18,7 @@ from taproof.core.errors import (
     MessengerOnly,
     SignedOut,
 )
-from taproof.core.model import Identity
+from taproof.core.model import Identity, ProjectChanges
 from taproof.core.rights import SCOPES, Grant
 from taproof.service.console_sessions import ConsoleSessions
 from taproof.service.invitations import Invitations
@@ -147,6 +147,7 @@ async def test_scopes_hold_in_the_service(node: "Node", sessions: ConsoleSession
             node.projects.regenerate_secrets(actor, project.id),
             node.projects.read_webhook_secret(actor, project.id),
             node.projects.delete_project(actor, project.id),
+            node.projects.update_project(actor, project.id, ProjectChanges()),
             node.deliveries.send_test(actor, project.id),
             node.developers.create_access_token(actor, "more", scopes=["read"]),
         ):
@@ -238,6 +239,36 @@ async def test_a_report_finds_what_came_of_the_sign_in_whatever_account_is_bound
     ended = await node.storage.end_sign_in(found.id, source.id, describe=lambda _: [])
     assert [each.id for each in ended.tokens] == [stolen.id]
     assert not ended.is_unbound
+
+
+async def test_the_report_of_the_binding_does_not_hide_a_later_one(node: "Node", sessions: ConsoleSessions) -> None:
+    """It ends the invitations of later sign-ins too; whatever is left is found by the sign-in that it came of."""
+    invitations = Invitations(node.storage, node.clock, system_entropy)
+    made = await invitations.invite_developer(None, "ada@example.com", is_owner=True)
+    bound = await stored_sign_in(node.storage, node.clock.now)
+    ada = await invitations.accept_invitation(made.code, Identity("1001", "Ada", ""), address="", sign_in=bound)
+    node.clock.now += HOUR
+    stolen = await console_of(node, sessions, ada)
+    await invitations.invite_developer(stolen, "waiting@example.com", is_owner=True)
+    taken = await invitations.invite_developer(stolen, "eve@example.com", is_owner=True)
+    eve = await invitations.accept_invitation(taken.code, Identity("3003", "Eve", ""), address="")
+    first = await node.storage.end_sign_in(ada.id, bound.id, describe=lambda _: [])
+    assert (len(first.invitations), first.developers, first.is_unbound) == (1, (eve.id,), True)
+    assert stolen.grant.sign_in is not None
+    assert await node.storage.read_developer_of_sign_in("1001", stolen.grant.sign_in) is not None
+    assert await invitations.list_invitations(ada) == []
+
+
+async def test_a_child_cannot_keep_itself_when_it_revokes_its_parent(node: "Node") -> None:
+    """Nor when it revokes a token further above; it ends with them."""
+    ada = await node.developer()
+    first = await node.developers.create_access_token(Actor(ada, OPERATOR), "first")
+    second = await node.developers.create_access_token(acting(ada, first.token), "second")
+    third = await node.developers.create_access_token(acting(ada, second.token), "third")
+    for above in (first, second):
+        with pytest.raises(InvalidRequest):
+            await node.developers.delete_access_token(acting(ada, third.token), above.token.id, keep_created=True)
+    assert await node.developers.delete_access_token(acting(ada, third.token), first.token.id) == 3
 
 
 async def console_of(node: "Node", sessions: ConsoleSessions, developer: Developer) -> Actor:

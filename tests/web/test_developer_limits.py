@@ -8,7 +8,7 @@ from tests.web.conftest import Api
 
 from taproof.core.clock import HOUR, MINUTE
 from taproof.core.gcra import Rate
-from taproof.web.developer_limits import DeveloperLimits
+from taproof.web.developer_limits import WAY_OUT, DeveloperLimits
 
 CALLS = 12
 WRITES = 5
@@ -87,10 +87,10 @@ async def test_a_stolen_token_cannot_keep_itself_from_being_revoked(api: Api) ->
     _, ada = await api.sign_up("ada@example.com")
     stolen = await second_token(api, ada)
     limit(api, calls=Rate(CALLS, MINUTE), writes=Rate(WRITES, HOUR))
-    for path in ("/tokens", "/me"):
-        for _ in range(CALLS):
+    for path, number, wait in (("/tokens", WAY_OUT.number, 2), ("/me", CALLS, 5)):
+        for _ in range(number):
             assert (await api.call("GET", path, stolen)).status_code == 200
-        assert_refused(await api.call("GET", path, stolen), 5)
+        assert_refused(await api.call("GET", path, stolen), wait)
     for _ in range(WRITES):
         await api.call("POST", "/projects", stolen, json={"name": "Shop"})
     assert_refused(await api.call("GET", "/me", ada), 5)

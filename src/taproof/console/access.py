@@ -89,9 +89,10 @@ class Access:
             request.state.is_signed_in = partial(self._is_signed_in, request)
             writes = request.method not in {"GET", "HEAD"}
             self._limits.take(request.scope, visitor.actor, writes=writes, way_out=way_out)
-            if not across_projects:
+            if not across_projects and not way_out:
                 return await page(request, visitor)
-            await self._limits.weigh(visitor.developer.id, self._projects.count_projects)
+            if across_projects:
+                await self._limits.weigh(visitor.developer.id, self._projects.count_projects)
             async with self._limits.turn(visitor.developer.id):
                 return await page(request, visitor)
 

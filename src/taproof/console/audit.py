@@ -88,7 +88,7 @@ class AuditPages:
 
     def routes(self) -> list[Route]:
         """Return the routes of these pages."""
-        return [Route("/console/audit", self._access.signed_in(self._show), methods=["GET"])]
+        return [Route("/console/audit", self._access.signed_in(self._show, across_projects=True), methods=["GET"])]
 
     async def _show(self, request: Request, visitor: Visitor) -> Response:
         cursor = request.query_params.get("cursor")

@@ -171,7 +171,7 @@ class SessionPages:
         """Return the pages with their addresses."""
         return [
             Route(_LIST, self._access.signed_in(self.list, across_projects=True)),
-            Route(_LIST, self._access.signed_in(self.find), methods=["POST"]),
+            Route(_LIST, self._access.signed_in(self.find, across_projects=True), methods=["POST"]),
             Route("/console/sessions/{session_id}", self._access.signed_in(self.show, across_projects=True)),
         ]
 

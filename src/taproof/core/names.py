@@ -1,5 +1,6 @@
 """Names that other people choose: what is accepted, and how they are shown so that they cannot pose as more."""
 
+import functools
 import unicodedata
 from typing import Final
 
@@ -24,6 +25,7 @@ def name_problem(name: str) -> str | None:
     return None
 
 
+@functools.lru_cache(8192)  # Lists show the same names again and again, and each character costs its look.
 def visible_name(name: str) -> str:
     """Return `name` on one line without control, direction-changing and invisible characters.
 

@@ -185,6 +185,7 @@ class Developers:
 
         Raises:
             AccessTokenNotFound: this developer has no such token.
+            InvalidRequest: the acting credential was created with that token, and cannot keep itself.
             InsufficientScope: the acting credential lacks the scope `tokens`, and this is another token.
             InvalidAccessToken, SignedOut: the acting credential has ended.
         """
@@ -192,6 +193,10 @@ class Developers:
             raise AccessTokenNotFound
         if token_id not in {actor.via_id, actor.grant.access_token_id}:
             actor.grant.require("tokens")
+        if keep_created and token_id in await self._ancestors(actor):
+            raise InvalidRequest(
+                "created cannot be keep: the credential of this request was created with that token, and ends with it."
+            )
         now = self._clock()
 
         def describe(ended: Sequence[EndedToken]) -> list[AuditEntry]:
@@ -214,6 +219,19 @@ class Developers:
         if not ended:
             raise AccessTokenNotFound
         return len(ended)
+
+    async def _ancestors(self, actor: Actor) -> set[str]:
+        """Return the ids of the access tokens that the acting one was created with, directly or not."""
+        own = actor.grant.access_token_id
+        if own is None:
+            return set()
+        parents = {each.id: each.parent_id for each in await self._storage.list_access_tokens(actor.developer.id)}
+        found: set[str] = set()
+        above = parents.get(own)
+        while above is not None and above not in found:
+            found.add(above)
+            above = parents.get(above)
+        return found
 
 
 def checked_email(email: str) -> str:

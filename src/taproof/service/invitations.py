@@ -14,6 +14,7 @@ from taproof.core.entropy import Entropy
 from taproof.core.errors import (
     DeveloperExists,
     IdentityTaken,
+    InvalidRequest,
     InvitationNotFound,
     MessengerOnly,
     NotTheFirst,
@@ -31,6 +32,8 @@ FIRST_LIFETIME: Final = DAY
 """How long (ms) the invitation of the first developer is valid: whoever starts the service is about to use it."""
 LIFETIME: Final = 7 * DAY
 """How long (ms) any other invitation is valid."""
+INVITATION_LIMIT: Final = 200
+"""Invitations of an installation that wait at once: they are listed on one page."""
 _INVITATION_ID: Final = re.compile(r"invite_[A-Za-z0-9]{1,40}")
 _REFUSALS: Final[dict[InvitationOutcome, type[TaproofError]]] = {
     "gone": InvitationNotFound,
@@ -75,7 +78,7 @@ class Invitations:
         Raises:
             OwnerOnly: who acts is no owner.
             MessengerOnly: who acts does so by an access token: a leaked one must not leave other ways in behind.
-            InvalidRequest: not an e-mail address.
+            InvalidRequest: not an e-mail address, or `INVITATION_LIMIT` invitations wait already.
             DeveloperExists: the address is a developer's.
         """
         if actor is not None:
@@ -84,6 +87,11 @@ class Invitations:
         email = checked_email(email)
         if await self._storage.read_developer(email) is not None:
             raise DeveloperExists
+        if len(await self._storage.list_invitations(self._clock())) >= INVITATION_LIMIT:
+            raise InvalidRequest(
+                f"There are {INVITATION_LIMIT} invitations that nobody has taken up yet. Revoke some, or wait until "
+                "their time is over."
+            )
         invitation = self._new(email, plan, is_owner=is_owner, developer_id=None, inviter=actor, lifetime=LIFETIME)
         return await self._create(invitation, actor)
 

@@ -203,8 +203,10 @@ class Projects:
         """Change the fields that are not None, and the bot to what `find_bot` finds once these can be accepted.
 
         Raises:
-            InvalidRequest, ProjectNotFound, BotTaken, and what `find_bot` raises: and nothing is changed.
+            InsufficientScope, InvalidRequest, ProjectNotFound, BotTaken, and what `find_bot` raises: and nothing is
+                changed.
         """
+        actor.grant.require("write")  # Also where nothing is sent: the answer is the whole project.
         _check_project_id(project_id)
         name = None if changes.name is None else changes.name.strip()
         self._check(actor.developer, name=name, webhook_url=changes.webhook_url, collect_phone=changes.collect_phone)

@@ -53,7 +53,8 @@ class ReportedDevelopers:
                 for token in ended.tokens
             ]
             entries += [entry(developer.id, "invitation.revoked", each) for each in ended.invitations]
-            entries += [entry(developer.id, "developer.shut_out", each) for each in ended.developers]
+            for each in ended.developers:  # In the log of the one who reported, and in their own.
+                entries += [entry(whose, "developer.shut_out", each) for whose in (developer.id, each)]
             if ended.is_unbound:
                 entries.append(entry(developer.id, "developer.identity_unbound", developer.id))
             if ended.console_sessions:

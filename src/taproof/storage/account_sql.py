@@ -138,6 +138,7 @@ WHERE s.day = $1 AND s.token_hash = $2 AND d.id = $3"""
 FIND_DEVELOPER_OF_SIGN_IN: Final = f"""
 SELECT {_DEVELOPER} FROM developers d WHERE d.id IN (
   SELECT t.developer_id FROM access_tokens t WHERE t.sign_in = $1
+  UNION SELECT s.developer_id FROM console_sessions s WHERE s.sign_in = $1
   UNION SELECT i.inviter_id FROM invitations i WHERE i.sign_in = $1
   UNION SELECT n.inviter_id FROM developers n WHERE n.sign_in = $1
   UNION SELECT b.id FROM developers b WHERE b.bound_by = $1
@@ -147,11 +148,13 @@ ORDER BY CASE WHEN d.messenger_id = $2 THEN 1 ELSE 0 END LIMIT 1"""
 developer whom the account signs in."""
 FIND_INVITED_DEVELOPERS: Final = """
 WITH RECURSIVE invited (id) AS (
-  SELECT d.id FROM developers d WHERE d.inviter_id = $1 AND d.sign_in = $2 AND d.id <> $1
+  SELECT d.id FROM developers d WHERE d.inviter_id = $1 AND (d.sign_in = $2 OR (d.sign_in >= substr($2, 1, 12)
+    AND EXISTS (SELECT 1 FROM developers b WHERE b.id = $1 AND b.bound_by = $2))) AND d.id <> $1
   UNION SELECT d.id FROM invited i JOIN developers d ON d.inviter_id = i.id AND d.id <> $1
 )
 SELECT id FROM invited ORDER BY id"""
-"""The developers who came by an invitation that was made by this sign-in, and by invitations of theirs in turn."""
+"""The developers who came by an invitation of this sign-in, and by invitations of theirs in turn; of any later sign-in
+too, if this one bound the account that signs in."""
 UNBIND_SIGN_IN: Final = """
 UPDATE developers SET messenger_id = NULL, messenger_name = '', bound_by = NULL WHERE id = $1 AND bound_by = $2
 RETURNING id"""
@@ -163,7 +166,9 @@ RETURNING id, developer_id, name, preview"""
 """Also of later sign-ins: the first 12 characters of a session's id are its prefix and the time of its creation."""
 DELETE_ACCESS_TOKENS: Final = """
 DELETE FROM access_tokens WHERE developer_id = $1 RETURNING id, developer_id, name, preview"""
-DELETE_INVITATIONS_OF_SIGN_IN: Final = "DELETE FROM invitations WHERE inviter_id = $1 AND sign_in = $2 RETURNING id"
+DELETE_INVITATIONS_OF_SIGN_IN: Final = """
+DELETE FROM invitations WHERE inviter_id = $1 AND (sign_in = $2 OR (sign_in >= substr($2, 1, 12)
+  AND EXISTS (SELECT 1 FROM developers b WHERE b.id = $1 AND b.bound_by = $2))) RETURNING id"""
 DELETE_INVITATIONS_OF: Final = "DELETE FROM invitations WHERE inviter_id = $1 RETURNING id"
 
 # ---- the audit log: entries are added, and erased when they are old

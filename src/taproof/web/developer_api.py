@@ -408,7 +408,8 @@ class DeveloperApi:
 
     async def list_access_tokens(self, caller: Caller) -> schemas.AccessTokenListAnswer:
         """Return your access tokens, newest first. Their plaintext is not kept, so it is not shown."""
-        found = await self._developers.list_access_tokens(caller.id)
+        async with self._limits.developers.turn(caller.id):
+            found = await self._developers.list_access_tokens(caller.id)
         return schemas.AccessTokenListAnswer(tokens=[showing.access_token(token) for token in found])
 
     async def create_access_token(

@@ -9,8 +9,8 @@ A call across all projects takes one more unit for each hundred of them, so that
 the number of calls alone. Such calls of one developer also take turns: other tenants wait for one of them at most.
 
 The way out stays open: listing and revoking access tokens, and ending console sessions, is counted by the token or the
-session that asks, and is no write. A stolen token that uses up its developer's limits cannot keep itself from being
-revoked.
+session that asks (`way_out`, 30 a minute), and is no write. A stolen token that uses up its developer's limits cannot
+keep itself from being revoked. Such calls of one developer take turns too.
 """
 
 import asyncio
@@ -21,13 +21,15 @@ from weakref import WeakValueDictionary
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taproof.core.accounts import Actor
-from taproof.core.clock import SECOND, Clock
+from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.errors import RateLimited
 from taproof.core.gcra import Gcra, KeyedGcra, Rate, Standing
 from taproof.web.errors import bearer_token, send_error
 from taproof.web.metrics import LimitName
 
 PROJECTS_OF_A_UNIT: Final = 100
+WAY_OUT: Final = Gcra(30, MINUTE, 30)
+"""What one token or console session may ask for on the way out."""
 TOKENS: Final = "/api/v1/dev/tokens"
 _TOLD: Final = "taproof_rate_limit"
 _REFUSED: Final = 10_000
@@ -59,6 +61,7 @@ class DeveloperLimits:
         self._clock = clock
         self._calls = None if calls is None else KeyedGcra(Gcra(calls.number, calls.window, calls.number))
         self._writes = None if writes is None else KeyedGcra(Gcra(writes.number, writes.window, writes.number))
+        self._ways_out = KeyedGcra(WAY_OUT)
         self._refused: dict[int, int] = {}
         """Until when (ms) an access token is refused, by a number that cannot be foreseen: no token is kept for it."""
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -78,22 +81,31 @@ class DeveloperLimits:
         told: list[tuple[str, Gcra, Standing]] = []
         scope.setdefault("state", {})[_TOLD] = told
         now = self._clock()
-        key = actor.via_id if way_out else actor.developer.id
+        key = actor.developer.id
+        if way_out:
+            if self._calls is not None:
+                self._take_way_out(actor.via_id, told, now)
+            return
         if self._calls is not None:
             is_in = self._calls.spend(key, now)
             told.append(("developer", self._calls.rule, self._calls.standing(key, now)))
             if not is_in:
                 wait = told[-1][2].until_next
-                if not way_out:
-                    self._remember_refused(scope, now + wait)
+                self._remember_refused(scope, now + wait)
                 raise self._refusal("developer", wait)
-        if self._writes is not None and writes and not way_out:
+        if self._writes is not None and writes:
             is_in = self._writes.spend(key, now)
             told.append(("writes", self._writes.rule, self._writes.standing(key, now)))
             if not is_in:
                 if self._calls is not None:
                     self._calls.give_back(key, now)
                 raise self._refusal("developer_write", told[-1][2].until_next)
+
+    def _take_way_out(self, key: str, told: list[tuple[str, Gcra, Standing]], now: int) -> None:
+        is_in = self._ways_out.spend(key, now)
+        told.append(("way_out", WAY_OUT, self._ways_out.standing(key, now)))
+        if not is_in:
+            raise self._refusal("developer", told[-1][2].until_next)
 
     def refuse_again(self, scope: Scope) -> RateLimited | None:
         """Return the error for an access token that was refused just now; None for any other call.
