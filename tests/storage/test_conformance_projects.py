@@ -288,11 +288,13 @@ async def test_name_projects_lists_a_developers_own(storage: Storage, seed: "See
 
 
 async def test_read_projects_returns_those_asked_for(storage: Storage, seed: "Seed") -> None:
-    """Oldest first, in whichever order they are asked for; another developer's are left out."""
+    """Oldest first with their counts, in whichever order they are asked for; another developer's are left out."""
     ada = await seed.developer()
     late, early = [await seed.project(ada, created_at=seed.now + number) for number in (2, 1)]
     await seed.project(ada)
     foreign = await seed.project()
-    assert await storage.read_projects(ada.id, [late.id, foreign.id, early.id, "proj_\0"]) == [early, late]
+    await seed.confirmed(late)
+    counted = replace(late, sessions_count=1, confirmed_count=1)
+    assert await storage.read_projects(ada.id, [late.id, foreign.id, early.id, "proj_\0"]) == [early, counted]
     assert await storage.read_projects(ada.id, []) == []
     assert [await storage.read_projects(nobody, [late.id]) for nobody in ("dev_nobody", "dev_\0")] == [[], []]
