@@ -203,12 +203,15 @@ def test_updates_by_webhook(start_service: StartService) -> None:
         token = session["session_token"]
         users = client.get("/sandbox/users").json()["users"]
         phone = Phone(client, users[0])
-        phone.open(session["deeplink"])
+        shown = phone.open(session["deeplink"])[-1]
 
         person = {"id": users[0]["id"], "is_bot": False, "first_name": users[0]["first_name"]}
         chat = {"id": person["id"], "type": "private", "first_name": person["first_name"]}
-        prompt = {"message_id": 2, "date": 1_795_000_000, "chat": chat, "text": "…"}
-        query = {"id": "1", "from": person, "chat_instance": "1", "data": f"c:{token}", "message": prompt}
+        rows = shown["inline_keyboard"]
+        (data,) = [each["callback_data"] for row in rows for each in row if each["text"] == "Confirm"]
+        prompt = {"message_id": shown["message_id"], "date": 1_795_000_000, "chat": chat, "text": shown["text"]}
+        prompt["reply_markup"] = {"inline_keyboard": rows}
+        query = {"id": "1", "from": person, "chat_instance": "1", "data": data, "message": prompt}
         for secret in ({}, {"X-Telegram-Bot-Api-Secret-Token": "A" * 64}, {"X-Telegram-Bot-Api-Secret-Token": ""}):
             forged = client.post("/bot/webhook", json={"update_id": 1, "callback_query": query}, headers=secret)
             assert forged.status_code == 401

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.databases import NOW
 
-from taproof.core.clock import DAY
 from taproof.core.model import PageCursor, Session
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite import SqliteStorage
@@ -87,35 +86,3 @@ async def test_pages_across_many_projects_hold_every_session_once(storage: Stora
         if len(page) < 7:
             break
     assert paged == everything
-
-
-async def test_projects_are_named_counted_and_read_by_their_ids(storage: Storage, seed: "Seed") -> None:
-    """Oldest first, and a developer's own only."""
-    ada, bob = await seed.developer(), await seed.developer()
-    late, early = await seed.project(ada, created_at=NOW + 2), await seed.project(ada, created_at=NOW + 1)
-    of_bob = await seed.project(bob)
-    assert await storage.name_projects(ada.id) == [(early.id, early.name), (late.id, late.name)]
-    assert await storage.count_projects(ada.id) == 2
-    assert await storage.read_projects(ada.id, [late.id, of_bob.id, early.id, "proj_\0"]) == [early, late]
-    assert await storage.read_projects(ada.id, []) == []
-    for nobody in ("dev_nobody", "dev_\0"):
-        assert await storage.name_projects(nobody) == []
-        assert await storage.count_projects(nobody) == 0
-        assert await storage.read_projects(nobody, [late.id]) == []
-
-
-async def test_read_daily_totals_adds_up_a_developers_projects(storage: Storage, seed: "Seed") -> None:
-    """By day, from the first one on; those of others are not in it."""
-    ada, bob = await seed.developer(), await seed.developer()
-    first, second, of_bob = await seed.project(ada), await seed.project(ada), await seed.project(bob)
-    today = NOW // DAY
-    for project in (first, second, of_bob):
-        await seed.session(project, (today - 1) * DAY)
-        await seed.opened(project)
-    await seed.session(first, (today - 8) * DAY)
-    found = await storage.read_daily_totals(ada.id, today - 7)
-    assert [(row.project_id, row.day, row.requested, row.opened) for row in found] == [
-        ("", today - 1, 2, 0),
-        ("", today, 2, 2),
-    ]
-    assert await storage.read_daily_totals("dev_nobody", 0) == []

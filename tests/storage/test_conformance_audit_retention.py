@@ -43,6 +43,16 @@ async def test_purge_audit_entries_erases_what_is_older(storage: Storage, seed: 
     )
 
 
+async def test_read_audit_purge_tells_what_is_gone(storage: Storage, seed: "Seed") -> None:
+    """None before anything was erased; then up to when, how many in all, and when the last step was."""
+    for entry in (seed.entry("dev_1", at=EDGE - 2), seed.entry("dev_1", at=EDGE - 1), seed.entry("dev_2", at=EDGE)):
+        await storage.add_audit_entry(entry)
+    assert await storage.read_audit_purge("dev_1") is None
+    assert await storage.purge_audit_entries(EDGE, NOW, 10) == 2
+    assert await storage.read_audit_purge("dev_1") == AuditPurge(EDGE, 2, NOW)
+    assert [await storage.read_audit_purge(each) for each in ("dev_2", "dev_nobody")] == [None, None]
+
+
 async def test_the_note_of_an_erasure_does_not_grow(storage: Storage, seed: "Seed") -> None:
     """A hundred days of erasing leave one row, which adds up and only ever goes further."""
     for day in range(100):

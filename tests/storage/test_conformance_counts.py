@@ -86,3 +86,20 @@ async def test_read_daily_users_keeps_developers_apart(storage: Storage, seed: "
     assert await storage.read_daily_users(mine.developer_id, 0) == []
     await seed.confirmed(mine, "1")
     assert [row.unique_users for row in await storage.read_daily_users(mine.developer_id, 0)] == [1]
+
+
+async def test_read_daily_totals_adds_up_a_developers_projects(storage: Storage, seed: "Seed") -> None:
+    """By day, from the first one on; those of others are not in it."""
+    ada, bob = await seed.developer(), await seed.developer()
+    first, second, of_bob = await seed.project(ada), await seed.project(ada), await seed.project(bob)
+    today = seed.now // DAY
+    for project in (first, second, of_bob):
+        await seed.session(project, (today - 1) * DAY)
+        await seed.opened(project)
+    await seed.session(first, (today - 8) * DAY)
+    found = await storage.read_daily_totals(ada.id, today - 7)
+    assert [(row.project_id, row.day, row.requested, row.opened) for row in found] == [
+        ("", today - 1, 2, 0),
+        ("", today, 2, 2),
+    ]
+    assert await storage.read_daily_totals("dev_nobody", 0) == []

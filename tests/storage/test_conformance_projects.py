@@ -266,3 +266,35 @@ async def test_purge_deleted_projects_goes_on_with_the_next_one(storage: Storage
         rounds += 1
     assert rounds == 6  # For each: once to erase what it left, once to forget it.
     assert await storage.expire_sessions(seed.now + 10 * MINUTE, 10) == 0
+
+
+async def test_count_projects_counts_a_developers_own(storage: Storage, seed: "Seed") -> None:
+    """A deleted one counts no more, and nobody has none."""
+    ada, bob = await seed.developer(), await seed.developer()
+    first, _, _ = await seed.project(ada), await seed.project(ada), await seed.project(bob)
+    assert await storage.count_projects(ada.id) == 2
+    assert await storage.delete_project(ada.id, first.id)
+    assert await storage.count_projects(ada.id) == 1
+    assert [await storage.count_projects(nobody) for nobody in ("dev_nobody", "dev_\0")] == [0, 0]
+
+
+async def test_name_projects_lists_a_developers_own(storage: Storage, seed: "Seed") -> None:
+    """Oldest first, ids and names."""
+    ada = await seed.developer()
+    late, early = [await seed.project(ada, created_at=seed.now + number) for number in (2, 1)]
+    await seed.project()
+    assert await storage.name_projects(ada.id) == [(early.id, early.name), (late.id, late.name)]
+    assert [await storage.name_projects(nobody) for nobody in ("dev_nobody", "dev_\0")] == [[], []]
+
+
+async def test_read_projects_returns_those_asked_for(storage: Storage, seed: "Seed") -> None:
+    """Oldest first with their counts, in whichever order they are asked for; another developer's are left out."""
+    ada = await seed.developer()
+    late, early = [await seed.project(ada, created_at=seed.now + number) for number in (2, 1)]
+    await seed.project(ada)
+    foreign = await seed.project()
+    await seed.confirmed(late)
+    counted = replace(late, sessions_count=1, confirmed_count=1)
+    assert await storage.read_projects(ada.id, [late.id, foreign.id, early.id, "proj_\0"]) == [early, counted]
+    assert await storage.read_projects(ada.id, []) == []
+    assert [await storage.read_projects(nobody, [late.id]) for nobody in ("dev_nobody", "dev_\0")] == [[], []]

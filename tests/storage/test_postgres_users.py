@@ -30,6 +30,11 @@ SELECT d, sha256((d::TEXT || '.' || n)::BYTEA), 'sess_' || d || '_' || n, ($1::T
 FROM generate_series($2::INTEGER, $3::INTEGER) AS d, generate_series(1, $4::INTEGER) AS n,
   LATERAL (SELECT CASE n % 2 WHEN 0 THEN '1001' ELSE n::TEXT || '5' END AS name) AS u"""
 
+# The store counts a session in the statement that creates it.
+COUNT = """
+INSERT INTO daily_counts (project_id, day, requested)
+SELECT project_id, day, COUNT(*) FROM sessions GROUP BY project_id, day"""
+
 # Nothing of a project could be sent for a long time.
 BACKLOG = """
 INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, project_id,
@@ -80,6 +85,7 @@ async def test_what_a_user_asks_for_is_found_by_keys(
     for day in range(TODAY - DAYS, TODAY + 1):
         await connection.execute(f"ALTER TABLE sessions_{day} SET (autovacuum_enabled = off)")
     await connection.execute(FILL, projects, TODAY - DAYS, TODAY, STORED)
+    await connection.execute(COUNT)
     waiting = await seed.opened(await seed.project())
     await postgres.ask_for_phone(PhoneRequest(waiting.key, waiting.id, "1001", 0, b"sealed", NOW, waiting.expires_at))
     if statistics == "current":
