@@ -18,7 +18,7 @@ from aiogram.enums import MessageEntityType
 from aiogram.types import CallbackQuery, InaccessibleMessage, InlineKeyboardButton, InlineKeyboardMarkup, Message
 
 PURPOSE: Final = "telegram callback data"
-"""What the keys of `ButtonSigner` are derived for."""
+"""Purpose that the keys of `ButtonSigner` are derived for."""
 DATA_LIMIT: Final = 64
 """Bytes of callback data that the Bot API takes."""
 TAG_LENGTH: Final = 12
@@ -35,7 +35,7 @@ _SHOWN_AS_TYPED: Final = {
     MessageEntityType.EMAIL,
     MessageEntityType.PHONE_NUMBER,
 }
-"""What the messenger finds in a text by itself, and `<code>`. A spoiler or a folded quotation would hide the words."""
+"""Entities that the messenger finds in a text by itself, and `<code>`. A spoiler or a folded quotation would hide the words."""
 _REMOVED: Final = {"\u030a", "\u0333", "\u033f"}
 """Combining marks that the messenger removes from every text."""
 

@@ -100,7 +100,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditPurge:
-    """What was erased of a developer's audit log: every entry made before `before` (ms), `entries` of them ever."""
+    """Entries that were erased of a developer's audit log: every one made before `before` (ms), `entries` of them ever."""
 
     before: int
     entries: int
@@ -150,7 +150,7 @@ class ConsoleSession:
 
     @property
     def grant(self) -> Grant:
-        """What may be done with it."""
+        """Its rights."""
         return Grant(self.scopes, self.expires_at, self.access_token_id, self.sign_in)
 
 
@@ -174,7 +174,7 @@ class AccessToken:
 
     @property
     def grant(self) -> Grant:
-        """What may be done with it."""
+        """Its rights."""
         return Grant(self.scopes, self.expires_at, self.id, self.sign_in)
 
 
@@ -190,7 +190,7 @@ class EndedToken:
 
 @dataclass(frozen=True, slots=True)
 class EndedRights:
-    """What the report of a sign-in ended.
+    """Credentials and access that the report of a sign-in ended.
 
     `console_sessions`: how many of the developer's. `invitations` and `developers`: their ids. A developer who came by
     an invitation of the reported sign-in keeps the account, but nothing signs them in and they are no owner.
