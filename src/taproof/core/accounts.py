@@ -100,7 +100,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditPurge:
-    """Entries that were erased of a developer's audit log: every one made before `before` (ms), `entries` of them ever."""
+    """Erased entries of a developer's audit log: every one made before `before` (ms), `entries` of them ever."""
 
     before: int
     entries: int
