@@ -35,7 +35,7 @@ _SHOWN_AS_TYPED: Final = {
     MessageEntityType.EMAIL,
     MessageEntityType.PHONE_NUMBER,
 }
-"""Entities that the messenger finds in a text by itself, and `<code>`. A spoiler or a folded quotation would hide words."""
+"""Entities that the messenger finds in a text by itself, and `<code>`. A spoiler or a folded quote would hide words."""
 _REMOVED: Final = {"\u030a", "\u0333", "\u033f"}
 """Combining marks that the messenger removes from every text."""
 
