@@ -14,9 +14,9 @@ keep itself from being revoked. Such calls of one developer take turns too.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Final, Protocol
-from weakref import WeakValueDictionary
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -31,12 +31,26 @@ PROJECTS_OF_A_UNIT: Final = 100
 WAY_OUT: Final = Gcra(30, MINUTE, 30)
 """What one token or console session may ask for on the way out."""
 TOKENS: Final = "/api/v1/dev/tokens"
+_PAUSE: Final = 0.03
+"""Seconds between the beginnings of two costly calls of one developer: such a call takes about 10 ms of the loop."""
+_KNOWN: Final = 10_000
+"""Developers whose turns are remembered at most, but for those who wait."""
 _TOLD: Final = "taproof_rate_limit"
 _REFUSED: Final = 10_000
 """Access tokens that are remembered as refused at most."""
 
 CountProjects = Callable[[str], Awaitable[int]]
 """Returns how many projects a developer has, by their id."""
+
+
+class _Turn:
+    """Costly calls of one developer: one runs at a time, and the next may begin at `free_at` (s, of the loop)."""
+
+    __slots__ = ("free_at", "lock")
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.free_at = 0.0
 
 
 class DeveloperLimits:
@@ -64,7 +78,7 @@ class DeveloperLimits:
         self._ways_out = KeyedGcra(WAY_OUT)
         self._refused: dict[int, int] = {}
         """Until when (ms) an access token is refused, by a number that cannot be foreseen: no token is kept for it."""
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._turns: dict[str, _Turn] = {}
 
     def take(self, scope: Scope, actor: Actor, *, writes: bool = False, way_out: bool = False) -> None:
         """Count a call, and note in its scope what is left.
@@ -142,9 +156,19 @@ class DeveloperLimits:
         if self._writes is not None and not self._writes.spend(("sign_in", developer_id), now):
             raise self._refusal("developer_write", self._writes.standing(("sign_in", developer_id), now).until_next)
 
-    def turn(self, developer_id: str) -> asyncio.Lock:
-        """Return the lock under which calls of one developer look across all of their projects."""
-        return self._turns.setdefault(developer_id, asyncio.Lock())
+    @asynccontextmanager
+    async def turn(self, developer_id: str) -> AsyncIterator[None]:
+        """Let costly calls of one developer run one at a time, with a pause in which others have the event loop."""
+        loop = asyncio.get_running_loop()
+        if len(self._turns) >= _KNOWN:
+            self._turns = {key: turn for key, turn in self._turns.items() if turn.free_at > loop.time()}
+        turn = self._turns.setdefault(developer_id, _Turn())
+        turn.free_at = max(turn.free_at, loop.time())
+        wait, turn.free_at = turn.free_at - loop.time(), turn.free_at + _PAUSE
+        if wait > 0:
+            await asyncio.sleep(wait)
+        async with turn.lock:
+            yield
 
     async def weigh(self, developer_id: str, count_projects: CountProjects) -> None:
         """Count a call that was let in once more for each hundred projects that it looks across."""
