@@ -158,14 +158,17 @@ class DeveloperLimits:
 
     @asynccontextmanager
     async def turn(self, developer_id: str) -> AsyncIterator[None]:
-        """Let costly calls of one developer run one at a time, with a pause in which others have the event loop."""
+        """Let costly calls of one developer run one at a time, with a pause in which others have the event loop.
+
+        Without a limit of calls there is no pause.
+        """
         loop = asyncio.get_running_loop()
         if len(self._turns) >= _KNOWN:
             self._turns = {key: turn for key, turn in self._turns.items() if turn.free_at > loop.time()}
         turn = self._turns.setdefault(developer_id, _Turn())
         turn.free_at = max(turn.free_at, loop.time())
         wait, turn.free_at = turn.free_at - loop.time(), turn.free_at + _PAUSE
-        if wait > 0:
+        if wait > 0 and self._calls is not None:
             await asyncio.sleep(wait)
         async with turn.lock:
             yield
