@@ -355,7 +355,7 @@ class Settings(BaseSettings):
 
     @property
     def local_only(self) -> bool:
-        """Whether nobody but programs on this machine calls: its address is loopback, and no proxy stands before it."""
+        """True if only programs on this machine can call: the address is loopback, and no proxy is trusted."""
         return not self.trusted_proxy and is_loopback(urlsplit(self.base_url).hostname or "")
 
     @property

@@ -1,4 +1,4 @@
-"""What a credential may do, and what the credentials that are created with it may do at most.
+"""The rights of a credential, which limit those of every credential created with it.
 
 Source: contract.md, Rights of developers. Each credential that acts carries a `Grant`; `Grant.derive` is the one place
 where a new grant comes from an existing one. The store checks, in the transaction that stores the new credential, that
@@ -13,8 +13,8 @@ from taproof.core.clock import iso8601
 from taproof.core.errors import InsufficientScope, InvalidRequest
 
 Scope = Literal["read", "write", "tokens"]
-"""What a credential may do: `read` everything but secrets; `write`: change projects and read their secrets; `tokens`:
-create and end credentials."""
+"""One right of a credential. `read`: everything but secrets. `write`: change projects, and read their secrets.
+`tokens`: create and end credentials."""
 
 SCOPES: Final[tuple[Scope, ...]] = ("read", "write", "tokens")
 """All scopes, in the order in which they are stored and shown."""
@@ -22,7 +22,7 @@ SCOPES: Final[tuple[Scope, ...]] = ("read", "write", "tokens")
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a credential may do, until when, and what it comes from.
+    """The rights of a credential, their end, and their origin.
 
     Attributes:
         scopes: what it may do, in the order of `SCOPES`.

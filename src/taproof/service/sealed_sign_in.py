@@ -146,7 +146,7 @@ class SealedSignIn:
 
 
 class _Opened(NamedTuple):
-    """What was sealed of a sign-in, its session token, where the session is stored, and what is stored."""
+    """An opened sign-in: its sealed text, its session token, and the key and row of its session."""
 
     kept: str
     session_token: str
