@@ -15,13 +15,13 @@ from granian.server.embed import Server
 
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
-from taproof.sandbox.bot_api import BotApi
-from taproof.sandbox.bots import Bots
-from taproof.sandbox.chats import Chat, Message
-from taproof.sandbox.faults import Faults
-from taproof.sandbox.messenger import Messenger
-from taproof.sandbox.own_hosts import OwnHosts
-from taproof.sandbox.people import People, Person
+from taproof.sandbox.hosts import OwnHosts
+from taproof.sandbox.telegram.bots import Bots
+from taproof.sandbox.telegram.chats import Chat, Message
+from taproof.sandbox.telegram.faults import Faults
+from taproof.sandbox.telegram.messenger import Messenger
+from taproof.sandbox.telegram.people import People, Person
+from taproof.sandbox.telegram.server import BotApi
 
 PEOPLE: Final = 4_000
 """So many that nobody is written to twice within a second, which the flood limit would refuse."""

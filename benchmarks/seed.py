@@ -21,8 +21,8 @@ from taproof.core.accounts import Actor
 from taproof.core.clock import DAY, day_number, system_clock
 from taproof.core.identifiers import ALPHABET
 from taproof.core.session_state import SESSION_LIFETIME
+from taproof.runtime.services import open_services
 from taproof.storage.migrate import migrations
-from taproof.wiring import open_services
 
 DAYS: Final = 90
 PROJECTS: Final = 20

@@ -32,17 +32,17 @@ from benchmarks.machine import LOAD_CORE, SERVER_CORE, BenchmarkFailed, busy_sec
 from benchmarks.sampling import sampled
 from benchmarks.server import MASTER_KEY, free_port
 
+from taproof.config.logging import configure_logging
+from taproof.config.settings import Settings, load_settings
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import system_clock
 from taproof.core.model import Identity, Project, ProjectChanges
-from taproof.listening import raise_file_limit
-from taproof.logs import configure_logging
+from taproof.runtime.listener import raise_file_limit
+from taproof.runtime.services import Services, open_services
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.webhooks import Answer, Outcome, SignedRequest
-from taproof.settings import Settings, load_settings
-from taproof.wiring import Services, open_services
-from taproof.worker.webhook_client import WebhookClient, open_webhook_client
-from taproof.worker.webhooks import WebhookSender
+from taproof.webhooks.http_client import WebhookClient, open_webhook_client
+from taproof.webhooks.sender import WebhookSender
 
 DEVELOPER: Final = "webhooks@localhost"
 PROJECTS: Final = 20

@@ -29,20 +29,20 @@ import uvloop
 from benchmarks.bare import bare
 from benchmarks.sampling import sampled
 
-from taproof.app import build_app, build_console
+from taproof.api.body.json import Receive, Scope, read_json_object
+from taproof.api.sessions import Send
+from taproof.config.logging import configure_logging
+from taproof.config.settings import Settings, load_settings
 from taproof.core.clock import system_clock
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import Identity
-from taproof.listening import create_server, raise_file_limit, until_listening
-from taproof.logs import configure_logging
+from taproof.jobs.housekeeping import sweep_until
+from taproof.runtime.app import build_app, build_console
+from taproof.runtime.listener import create_server, raise_file_limit, until_listening
+from taproof.runtime.services import Services, open_services
 from taproof.service.housekeeping import Housekeeping
-from taproof.service.signin import SignIn
-from taproof.settings import Settings, load_settings
-from taproof.web.json_body import Receive, Scope, read_json_object
-from taproof.web.session_api import Send
-from taproof.wiring import Services, open_services
-from taproof.worker.housekeeping import sweep_until
-from taproof.worker.webhooks import WebhookSender
+from taproof.service.sessions.create_and_verify import SignIn
+from taproof.webhooks.sender import WebhookSender
 
 MASTER_KEY: Final = base64.b64encode(b"a key for made-up sessions only!").decode()
 DEVELOPER: Final = "benchmark@localhost"

@@ -24,7 +24,7 @@ from tests.postgres_server import PostgresServer, execute
 
 from taproof.core.clock import DAY, day_number, system_clock
 from taproof.core.session_state import SESSION_LIFETIME
-from taproof.storage.postgres import PostgresStorage
+from taproof.storage.postgres.store import PostgresStorage
 
 _BIN: Final = "TAPROOF_TEST_POSTGRES_BIN"
 _SETTINGS: Final = {

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from scripts.docs_markdown import cell, table
 
-from taproof.web.docs_page import Endpoint, Field, Reader
-from taproof.web.errors import STATUSES
+from taproof.api.errors import STATUSES
+from taproof.api.openapi.reference_page import Endpoint, Field, Reader
 
 API_INTRO: Final = """\
 # API

@@ -15,11 +15,11 @@ from scripts.docs_markdown import cell, table
 from scripts.docs_python_sdk import python_sdk_page
 from scripts.docs_states import states_page, states_picture
 
-from taproof.cli import commands
-from taproof.options import OPTIONS, variable
-from taproof.web.developer_api import build_developer_api
-from taproof.web.metrics import Metrics
-from taproof.web.openapi import build_openapi
+from taproof.api.developer import build_developer_api
+from taproof.api.metrics import Metrics
+from taproof.api.openapi.document import build_openapi
+from taproof.cli.main import commands
+from taproof.config.options import OPTIONS, variable
 
 DOCS: Final = Path(__file__).parent.parent / "docs"
 SETTINGS_INTRO: Final = """\

@@ -26,11 +26,11 @@ import httpx
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
+from taproof.core.encryption import Sealer
 from taproof.core.entropy import system_entropy
 from taproof.core.model import Identity
-from taproof.core.sealing import Sealer
-from taproof.service.signin import SignIn
-from taproof.storage.sqlite import SqliteStorage
+from taproof.service.sessions.create_and_verify import SignIn
+from taproof.storage.sqlite.store import SqliteStorage
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 CHROMIUM = os.environ.get("TAPROOF_TEST_CHROMIUM", "/usr/bin/chromium")

@@ -18,9 +18,9 @@ from typing import Any, Protocol
 from tests.postgres_server import execute, fresh_database
 
 from taproof.core.clock import Clock
-from taproof.storage.postgres import PostgresStorage
+from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
-from taproof.storage.sqlite import SqliteStorage
+from taproof.storage.sqlite.store import SqliteStorage
 
 NOW = 1_795_214_643_127  # 2026-11-20T22:44:03.127Z
 

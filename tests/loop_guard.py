@@ -223,7 +223,7 @@ def main() -> None:
     """Run the command line on a guarded loop."""
     from taproof.__main__ import main as run  # noqa: PLC0415 — a test that imports this file needs nothing of it.
 
-    app: Any = importlib.import_module("taproof.app")
+    app: Any = importlib.import_module("taproof.runtime.app")
     reports = os.open(sys.argv.pop(1), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     loops: list[GuardedLoop] = []
     until_listening, run_parts = app.until_listening, app._run_parts

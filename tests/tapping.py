@@ -2,8 +2,8 @@
 
 from taproof.core.identifiers import session_key
 from taproof.core.model import Identity, PromptDetails
-from taproof.service.decisions import SeenSession
-from taproof.service.signin import SignIn
+from taproof.service.sessions.create_and_verify import SignIn
+from taproof.service.sessions.decide import SeenSession
 
 
 async def tap_right(signin: SignIn, session_token: str, identity: Identity) -> SeenSession:

@@ -9,13 +9,13 @@ from typing import Any, cast, get_args
 import pytest
 from prometheus_client import CollectorRegistry
 
+from taproof.api.developer import build_developer_api
+from taproof.api.errors import STATUSES
+from taproof.api.metrics import Metrics
+from taproof.api.openapi.document import build_openapi
+from taproof.api.openapi.reference_page import docs_page
+from taproof.config.options import OPTIONS, variable
 from taproof.core.accounts import AuditAction
-from taproof.options import OPTIONS, variable
-from taproof.web.developer_api import build_developer_api
-from taproof.web.docs_page import docs_page
-from taproof.web.errors import STATUSES
-from taproof.web.metrics import Metrics
-from taproof.web.openapi import build_openapi
 
 ROOT = Path(__file__).parent.parent
 NOT_OURS = {".git", ".venv", "build", "dist", "node_modules", "__pycache__"}

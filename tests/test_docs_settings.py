@@ -5,9 +5,9 @@ import inspect
 import pytest
 import typer
 
-from taproof.cli import commands
-from taproof.options import OPTIONS, variable
-from taproof.settings import Settings
+from taproof.cli.main import commands
+from taproof.config.options import OPTIONS, variable
+from taproof.config.settings import Settings
 
 
 def _options(command: str) -> dict[str, typer.core.TyperOption]:

@@ -22,7 +22,7 @@ from benchmarks.stores import Postgres, sqlite_copy
 
 from taproof.core.accounts import Actor
 from taproof.core.clock import DAY, iso8601, system_clock
-from taproof.wiring import open_services
+from taproof.runtime.services import open_services
 
 _API: Final = "/api/v1/dev/sessions"
 _CONSOLE: Final = "/console/sessions"

@@ -4,7 +4,7 @@ import io
 import sys
 
 try:
-    from taproof.cli import commands
+    from taproof.cli.main import commands
 except ModuleNotFoundError as missing:
     if (missing.name or "").startswith("taproof"):
         raise

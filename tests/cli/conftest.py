@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from typer.testing import CliRunner, Result
 
-from taproof.cli import commands
+from taproof.cli.main import commands
 
 BOT_TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
 Run = Callable[..., Result]

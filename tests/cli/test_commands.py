@@ -210,7 +210,7 @@ def test_a_bug_shows_no_traceback_and_with_debug_a_redacted_one(run: Run, monkey
     async def fail(_database_url: str) -> None:
         raise KeyError(token)
 
-    monkeypatch.setattr("taproof.store.migrate", fail)
+    monkeypatch.setattr("taproof.runtime.store.migrate", fail)
     result = run("migrate")
     assert result.exit_code == 1
     assert result.stderr.startswith("Internal error (KeyError).")
@@ -261,7 +261,7 @@ def test_https_that_nobody_speaks_is_warned_of(run: Run, monkeypatch: pytest.Mon
     async def stop(_settings: object) -> None:
         pass
 
-    monkeypatch.setattr("taproof.app.serve", stop)
+    monkeypatch.setattr("taproof.runtime.app.serve", stop)
     arguments = ["serve", "--bot-token", "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"]
     arguments += ["--base-url", "https://signin.example.com"]
     warned = run(*arguments).stderr
@@ -342,7 +342,7 @@ def test_help_and_version_do_not_load_the_service() -> None:
 def test_administration_does_not_load_the_bot() -> None:
     """A command that needs the store only does not wait for the bot and the server, which take seconds."""
     heavy = "{'aiogram', 'fastapi', 'granian'}"
-    program = f"import sys, taproof.store, taproof.web.showing; assert not {heavy} & set(sys.modules)"
+    program = f"import sys, taproof.runtime.store, taproof.api.serializers; assert not {heavy} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 

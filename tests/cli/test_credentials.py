@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from taproof.credentials import Credential, Credentials, CredentialsUnusable
+from taproof.cli.credentials import Credential, Credentials, CredentialsUnusable
 
 Run = Callable[..., Result]
 

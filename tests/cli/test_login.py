@@ -22,7 +22,7 @@ from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import is_key
 from taproof.core.model import Identity
 from taproof.service.invitations import Invitations
-from taproof.storage.sqlite import SqliteStorage
+from taproof.storage.sqlite.store import SqliteStorage
 
 NUMBER: Final = re.compile(r"tap the number (\d\d) in the messenger")
 LINK: Final = re.compile(r"http://\S+\?start=[\w-]{43}")

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
+from taproof.cli.credentials import Credential, Credentials
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_key
-from taproof.credentials import Credential, Credentials
 
 Run = Callable[..., Result]
 _TOKEN = new_key("tap", system_entropy)

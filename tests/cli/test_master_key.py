@@ -12,12 +12,12 @@ from tests.docs.blocks import block_of
 from tests.postgres_server import fresh_database
 from typer.testing import Result
 
-from taproof import master_key_rotation
+from taproof.core.encryption import Sealer, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.sealing import Sealer, new_master_key
-from taproof.master_key import held_key_file, read_master_keys, write_master_keys
-from taproof.service import resealing
-from taproof.service.bindings import webhook_secret_binding
+from taproof.runtime import key_rotation
+from taproof.runtime.key_file import held_key_file, read_master_keys, write_master_keys
+from taproof.service import reencryption
+from taproof.service.associated_data import webhook_secret_binding
 from taproof.storage.sealed_protocol import SealedKind
 
 Run = Callable[..., Result]
@@ -29,7 +29,7 @@ OLD, NEW, OTHER = (new_master_key(system_entropy) for _ in range(3))
 
 @pytest.fixture(autouse=True)
 def _no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(master_key_rotation, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(key_rotation, "SETTLE_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -137,16 +137,16 @@ def test_rotate_keeps_the_old_key_while_something_seals_under_it(
     """A process of an older release, for example, which does not look at the file: nothing of its is stranded."""
     (old,) = read_master_keys(KEY_FILE)
     sealed = sealed_secret(project)
-    walk = resealing.Resealer._walk
+    walk = reencryption.Resealer._walk
 
-    async def beside(self: resealing.Resealer, kind: SealedKind) -> None:
+    async def beside(self: reencryption.Resealer, kind: SealedKind) -> None:
         """Walk, and put the old value back as soon as it was replaced."""
         await walk(self, kind)
         connection = apsw.Connection("taproof.db")
         connection.execute("UPDATE projects SET sealed_webhook_secret = ?", (sealed,))
         connection.close()
 
-    monkeypatch.setattr(resealing.Resealer, "_walk", beside)
+    monkeypatch.setattr(reencryption.Resealer, "_walk", beside)
     result = run("master-key", "rotate")
     assert result.exit_code == 1
     assert "of this release" in result.stderr
@@ -241,7 +241,7 @@ def test_reseal_says_when_an_older_key_is_still_needed(
     """A node that seals on under it: exit code 1, keep that key. What that node sealed is not stranded."""
     with_key(run, database, OLD, "developers", "add", "ada@example.com")
     with_key(run, database, OLD, "projects", "create", "ada@example.com", "Shop")
-    monkeypatch.setattr(resealing, "PASSES", 1)
+    monkeypatch.setattr(reencryption, "PASSES", 1)
     result = with_key(run, database, f"{NEW},{OLD}", "master-key", "reseal", "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["left"] == 2

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from taproof.cli import commands
+from taproof.cli.main import commands
 from taproof.core.clock import system_clock
+from taproof.core.encryption import Sealer, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.model import Identity
-from taproof.core.sealing import Sealer, new_master_key
-from taproof.service.signin import SignIn
-from taproof.storage.sqlite import SqliteStorage
+from taproof.service.sessions.create_and_verify import SignIn
+from taproof.storage.sqlite.store import SqliteStorage
 
 Run = Callable[..., Result]
 

@@ -14,14 +14,14 @@ import pytest
 from tests.postgres_server import execute, fresh_database
 from typer.testing import Result
 
-from taproof import database_server
+from taproof.cli.doctor import postgres as postgres_checks
+from taproof.cli.doctor.examine import examine
+from taproof.cli.doctor.finding import Finding
+from taproof.config.settings import load_settings
 from taproof.core.clock import system_clock
-from taproof.database_server import DatabaseServer
-from taproof.doctor import postgres as postgres_checks
-from taproof.doctor.examine import examine
-from taproof.doctor.finding import Finding
-from taproof.settings import load_settings
-from taproof.store import open_sealer, open_storage
+from taproof.runtime import database_probe
+from taproof.runtime.database_probe import DatabaseServer
+from taproof.runtime.store import open_sealer, open_storage
 
 BOT_TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
 KEY = base64.b64encode(bytes(range(32))).decode()
@@ -129,7 +129,7 @@ def test_administration_of_one_store_does_not_load_the_other(database: str) -> N
     """A command on PostgreSQL does not load SQLite, and the other way round."""
     for url, other in ((database, "apsw"), ("sqlite:///taproof.db", "asyncpg")):
         program = (
-            "import sys; from taproof.cli import commands\n"
+            "import sys; from taproof.cli.main import commands\n"
             "try: commands(['developers', 'add', 'ada@example.com'])\n"
             f"finally: assert {other!r} not in sys.modules"
         )
@@ -254,7 +254,7 @@ async def test_what_is_found_is_judged(
 
 async def test_a_silent_server_does_not_hang_the_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
     """A port that takes the connection and says nothing is given up on."""
-    monkeypatch.setattr(database_server, "_PATIENCE", 0.2)
+    monkeypatch.setattr(database_probe, "_PATIENCE", 0.2)
     connections: list[asyncio.StreamWriter] = []
     server = await asyncio.start_server(lambda _, writer: connections.append(writer), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]

@@ -20,12 +20,12 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
+from taproof.core.encryption import Sealer
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_webhook_secret
-from taproof.core.sealing import Sealer
 from taproof.core.signature import signature_headers
-from taproof.service.bindings import webhook_secret_binding
-from taproof.storage.sqlite import SqliteStorage
+from taproof.service.associated_data import webhook_secret_binding
+from taproof.storage.sqlite.store import SqliteStorage
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]

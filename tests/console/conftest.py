@@ -9,10 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 from prometheus_client import CollectorRegistry
-from tests.console.browsing import Browsing
-from tests.sign_ins import stored_sign_in
-from tests.tapping import tap_right
-from tests.web.conftest import (
+from tests.api.conftest import (
     PROJECTS_BY_PLAN,
     SIGN_INS_BY_PLAN,
     START,
@@ -22,31 +19,34 @@ from tests.web.conftest import (
     make_bots,
     make_projects,
 )
+from tests.console.browsing import Browsing
+from tests.sign_ins import stored_sign_in
+from tests.tapping import tap_right
 
+from taproof.api.limits.rates import RateLimits
+from taproof.api.metrics import Metrics
 from taproof.console.app import Console, ConsoleServices
 from taproof.core.accounts import Actor, Developer, Plan
+from taproof.core.encryption import Sealer, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
 from taproof.core.model import Identity, Project
-from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
-from taproof.service.console_sessions import ConsoleSessions
-from taproof.service.console_sign_in import ConsoleSignIn
-from taproof.service.decisions import SeenSession
+from taproof.service.console.sessions import ConsoleSessions
+from taproof.service.console.sign_in import ConsoleSignIn
+from taproof.service.console.try_sign_in import SealedSignIn
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
 from taproof.service.invitations import Invitations
 from taproof.service.plans import Plans
 from taproof.service.projects import ProjectSecrets
-from taproof.service.sealed_sign_in import SealedSignIn
-from taproof.service.sessions import Sessions
-from taproof.service.signin import CreatedSession, SignIn
+from taproof.service.sessions.create_and_verify import CreatedSession, SignIn
+from taproof.service.sessions.decide import SeenSession
+from taproof.service.sessions.list import Sessions
 from taproof.service.webhooks import Webhooks
-from taproof.storage.sqlite import SqliteStorage
-from taproof.web.metrics import Metrics
-from taproof.web.rate_limits import RateLimits
+from taproof.storage.sqlite.store import SqliteStorage
 
 BASE_URL = "https://console.example"
 SESSION_COOKIE = "__Host-taproof_session"

@@ -13,15 +13,15 @@ from prometheus_client import CollectorRegistry
 from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import ADA, Installation, Visitor
 
+from taproof.api.developer import build_developer_api
+from taproof.api.limits.rates import RateLimits
+from taproof.api.metrics import Metrics
 from taproof.console.analytics import as_csv
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_id
 from taproof.core.model import Identity
 from taproof.service.housekeeping import Housekeeping
-from taproof.web.developer_api import build_developer_api
-from taproof.web.metrics import Metrics
-from taproof.web.rate_limits import RateLimits
 
 PATHS = ["/console/analytics", "/console/analytics.csv"]
 DAILY = ("sessions", "opened", "confirmed", "cancelled", "expired", "unique_users", "reported")

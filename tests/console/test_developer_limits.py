@@ -4,11 +4,11 @@ from prometheus_client import CollectorRegistry
 from tests.console.browsing import Browsing
 from tests.console.conftest import Installation, Visitor
 
+from taproof.api.limits.developers import WAY_OUT, DeveloperLimits
+from taproof.api.limits.rates import RateLimits
+from taproof.api.metrics import Metrics
 from taproof.core.clock import HOUR, MINUTE
-from taproof.core.gcra import Rate
-from taproof.web.developer_limits import WAY_OUT, DeveloperLimits
-from taproof.web.metrics import Metrics
-from taproof.web.rate_limits import RateLimits
+from taproof.core.rate_limit import Rate
 
 CALLS = 20
 WRITES = 3

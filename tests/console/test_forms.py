@@ -10,11 +10,11 @@ from starlette.requests import Request
 from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import Installation, Visitor
 
+from taproof.api.body import deadline
+from taproof.api.body import read as body_reading
+from taproof.api.body.deadline import BodyDeadline
 from taproof.console.forms import read_form
 from taproof.core.errors import InvalidRequest, PayloadTooLarge
-from taproof.web import body as body_reading
-from taproof.web import body_deadline
-from taproof.web.body_deadline import BodyDeadline
 
 SIGN_IN = "/console/sign-in"
 FORM = b"application/x-www-form-urlencoded"
@@ -71,7 +71,7 @@ async def read(body: bytes, content_type: bytes = FORM) -> dict[str, str]:
 
 @pytest.fixture
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body_deadline, "_EVERY", 0.001)
+    monkeypatch.setattr(deadline, "_EVERY", 0.001)
     monkeypatch.setattr(body_reading, "_deadline", BodyDeadline(3))
 
 

@@ -9,7 +9,7 @@ from tests.console.conftest import ADA, BASE_URL, Installation, Visitor
 
 from taproof.core.model import SERVICE_DEVELOPER, ProjectChanges
 from taproof.core.request_context import RequestContext
-from taproof.service.console_sign_in import CONSOLE, INVITATION, Purpose
+from taproof.service.console.sign_in import CONSOLE, INVITATION, Purpose
 
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 PLACE = "Berlin, Germany"

@@ -1,9 +1,9 @@
 """Access tokens: made and shown once, listed without their text, revoked at once."""
 
 import pytest
+from tests.api.conftest import START
 from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
-from tests.web.conftest import START
 
 from taproof.core.accounts import AccessToken
 from taproof.core.clock import DAY

@@ -12,10 +12,10 @@ import pytest
 import yaml
 from tests.deploy.dockerfile import read_dockerfile
 
-from taproof.core.sealing import new_master_key
-from taproof.doctor.address import check_address
-from taproof.settings import load_settings
-from taproof.supervisor import STOP_SECONDS
+from taproof.cli.doctor.address import check_address
+from taproof.config.settings import load_settings
+from taproof.core.encryption import new_master_key
+from taproof.runtime.supervisor import STOP_SECONDS
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = ROOT / "deploy/compose"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from taproof.options import OPTIONS, variable
+from taproof.config.options import OPTIONS, variable
 
 ROOT = Path(__file__).parents[2]
 IGNORED = {".env", "secret.env"}

@@ -12,11 +12,11 @@ import pytest
 import yaml
 from tests.deploy.dockerfile import read_dockerfile
 
-from taproof.core.sealing import new_master_key
-from taproof.doctor.address import check_address
-from taproof.options import PREFIX
-from taproof.settings import Settings, load_settings
-from taproof.supervisor import STOP_SECONDS
+from taproof.cli.doctor.address import check_address
+from taproof.config.options import PREFIX
+from taproof.config.settings import Settings, load_settings
+from taproof.core.encryption import new_master_key
+from taproof.runtime.supervisor import STOP_SECONDS
 
 ROOT = Path(__file__).parents[2]
 KUBERNETES = ROOT / "deploy/kubernetes"

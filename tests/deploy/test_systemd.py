@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from taproof.settings import load_settings
+from taproof.config.settings import load_settings
 
 SYSTEMD = Path(__file__).parents[2] / "deploy/systemd"
 UNIT = (SYSTEMD / "taproof.service").read_text(encoding="utf-8")
@@ -49,7 +49,7 @@ def test_the_sandbox_is_tight(unit: Path) -> None:
 def test_it_drains_and_a_mistake_in_the_settings_is_not_tried_again() -> None:
     """SIGTERM has the time that the supervisor takes, and exit code 2 (invalid settings) ends it for good."""
     # Imported here: it takes a second.
-    from taproof.supervisor import STOP_SECONDS  # noqa: PLC0415
+    from taproof.runtime.supervisor import STOP_SECONDS  # noqa: PLC0415
 
     found = re.search(r"^TimeoutStopSec=(\d+)$", UNIT, re.MULTILINE)
     assert found

@@ -5,11 +5,11 @@ import re
 
 from tests.docs.blocks import DOCS, block_of
 
-from taproof.bot.browsers import Browser
-from taproof.bot.prompts import opened_reply
-from taproof.bot.texts import LANGUAGES
 from taproof.core.request_context import RequestContext
-from taproof.service.decisions import SeenSession
+from taproof.messengers.browsers import Browser
+from taproof.messengers.telegram.prompts import opened_reply
+from taproof.messengers.telegram.texts import LANGUAGES
+from taproof.service.sessions.decide import SeenSession
 
 PAGE = "how-to/for-your-users.md"
 EN = LANGUAGES["en"]

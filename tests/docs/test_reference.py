@@ -14,13 +14,13 @@ from prometheus_client import CollectorRegistry
 from scripts.docs_reference import DOCS, PAGES, openapi
 
 import taproof
-from taproof.cli import commands
+from taproof.api.errors import STATUSES
+from taproof.api.metrics import Metrics
+from taproof.cli.main import commands
+from taproof.config.options import OPTIONS, variable
 from taproof.core.model import Status
 from taproof.core.session_state import TRANSITIONS
-from taproof.options import OPTIONS, variable
 from taproof.service.webhooks import Outcome
-from taproof.web.errors import STATUSES
-from taproof.web.metrics import Metrics
 
 SDK = DOCS.parent / "sdk/js"
 

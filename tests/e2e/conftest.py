@@ -116,7 +116,7 @@ def launch(directory: Path, *arguments: str, sandbox: bool = True, **environment
         environment: such as `TAPROOF_LOG_LEVEL="debug"`.
     """
     inherited = {name: value for name, value in os.environ.items() if not name.upper().startswith("TAPROOF_")}
-    # Tests call more often than any developer does; what holds the limits is tests/web/test_developer_limits.py.
+    # Tests call more often than any developer does; what holds the limits is tests/api/limits/test_developers.py.
     inherited |= {"TAPROOF_DEVELOPER_LIMIT": "off", "TAPROOF_DEVELOPER_WRITE_LIMIT": "off"}
     port = free_port()
     command = [*guarded(directory / "long_steps"), "serve", "--port", str(port)]

@@ -23,8 +23,8 @@ from playwright.async_api import (
 from tests.chromium import open_chromium
 from tests.e2e.conftest import NewPhone, OwnProject, Service
 
-from taproof.bot.texts import texts_for
 from taproof.core.names import isolated_name
+from taproof.messengers.telegram.texts import texts_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 

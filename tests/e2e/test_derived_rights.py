@@ -10,7 +10,7 @@ from tests.e2e.test_reported_developer import CONFIRM, NEWEST, Browser, confirm,
 from tests.e2e.test_user_control import TEXTS, newest, said
 
 from taproof.core.names import isolated_name
-from taproof.service.console_sign_in import TERMINAL
+from taproof.service.console.sign_in import TERMINAL
 
 ME = "/api/v1/dev/me"
 TOKENS = "/api/v1/dev/tokens"

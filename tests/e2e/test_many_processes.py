@@ -440,7 +440,9 @@ def supervised(program: str, directory: Path) -> "subprocess.Popen[str]":
 
 def test_a_process_that_hangs_is_killed(tmp_path: Path) -> None:
     """SIGTERM to the supervisor ends a process that cannot hear it too, and the exit code is still 0."""
-    with supervised("import taproof.supervisor; taproof.supervisor.STOP_SECONDS = 2", tmp_path) as service:
+    with supervised(
+        "import taproof.runtime.supervisor; taproof.runtime.supervisor.STOP_SECONDS = 2", tmp_path
+    ) as service:
         assert service.stdout is not None
         for line in service.stdout:
             if "Ctrl+C" in line:
@@ -458,14 +460,14 @@ def test_a_process_that_hangs_is_killed(tmp_path: Path) -> None:
 def test_processes_that_cannot_start(tmp_path: Path) -> None:
     """When all die before any served, again and again, the supervisor says so and gives up."""
     program = """
-        import taproof.app, taproof.supervisor
+        import taproof.runtime.app, taproof.runtime.supervisor
 
-        taproof.supervisor.LONGEST_PAUSE = 0.1  # Between one try and the next.
+        taproof.runtime.supervisor.LONGEST_PAUSE = 0.1  # Between one try and the next.
 
         async def die(settings, sibling):
             raise LookupError("a bug")
 
-        taproof.app.serve = die
+        taproof.runtime.app.serve = die
     """
     with supervised(program, tmp_path) as service:
         screen, log = service.communicate(timeout=120)
@@ -485,11 +487,12 @@ def test_a_service_loads_its_own_driver_only(database: str) -> None:
     other = "asyncpg" if database.startswith("sqlite") else "apsw"
     program = textwrap.dedent(f"""
         import asyncio, sys
-        import taproof.cli, taproof.app, taproof.wiring, taproof.supervisor, taproof.doctor.examine
-        from taproof.settings import load_settings
+        import taproof.cli.doctor.examine, taproof.cli.main
+        import taproof.runtime.app, taproof.runtime.services, taproof.runtime.supervisor
+        from taproof.config.settings import load_settings
 
         async def run():
-            async with taproof.wiring.open_services(load_settings({{}})):
+            async with taproof.runtime.services.open_services(load_settings({{}})):
                 pass
 
         asyncio.run(run())

@@ -14,9 +14,9 @@ from prometheus_client import CollectorRegistry
 from schemathesis import GenerationMode
 from tests.e2e.conftest import Developer, NewPhone, OwnProject, Service
 
-from taproof.web.developer_api import build_developer_api
-from taproof.web.metrics import Metrics
-from taproof.web.openapi import build_openapi
+from taproof.api.developer import build_developer_api
+from taproof.api.metrics import Metrics
+from taproof.api.openapi.document import build_openapi
 
 _NO_SERVICE = cast("Any", None)
 """The tests are made before any service runs; only the shape of the API is asked for."""

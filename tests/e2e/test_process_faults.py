@@ -12,7 +12,7 @@ import apsw
 import httpx
 from tests.e2e.conftest import OwnProject, Phone, Service, StartService, free_port
 
-from taproof.settings import load_settings
+from taproof.config.settings import load_settings
 
 BOT_TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
 SANDBOX_PATHS = [

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from tests.e2e.conftest import free_port
 
+from taproof.core.encryption import Sealer, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.installation import check_master_key, check_mode
-from taproof.storage.sqlite import SqliteStorage
+from taproof.storage.sqlite.store import SqliteStorage
 
 BOT_TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
 OTHER_KEY = base64.b64encode(bytes(range(32))).decode()

@@ -13,7 +13,7 @@ import pytest
 import typer
 from tests.e2e.conftest import Service
 
-from taproof.cli import commands
+from taproof.cli.main import commands
 
 ROOT = Path(__file__).parent.parent.parent
 README = ROOT / "README.md"

@@ -10,7 +10,7 @@ from tests.e2e.conftest import TRUST, NewPhone, Phone, Service
 from tests.e2e.test_user_control import TEXTS, newest, said
 
 from taproof.core.names import isolated_name
-from taproof.service.console_sign_in import CONSOLE, TERMINAL
+from taproof.service.console.sign_in import CONSOLE, TERMINAL
 
 WAITING = "/console/sign-in/waiting"
 ACCEPT = "/console/invite/accept"

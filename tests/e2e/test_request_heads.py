@@ -5,7 +5,7 @@ import socket
 import pytest
 from tests.e2e.conftest import Service
 
-from taproof.listening import HEAD_LIMIT
+from taproof.runtime.listener import HEAD_LIMIT
 
 
 def status(service: Service, head: bytes) -> bytes:

@@ -13,8 +13,8 @@ from tests.faults.place import Place
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import Identity
-from taproof.service.decisions import SeenSession
-from taproof.service.signin import SignIn
+from taproof.service.sessions.create_and_verify import SignIn
+from taproof.service.sessions.decide import SeenSession
 
 USERS = 8
 USER = "1001"

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.faults.place import Place, assert_counters_fit, assert_sound, rows
 
 from taproof.core.identifiers import session_key
-from taproof.service.signin import SignIn
+from taproof.service.sessions.create_and_verify import SignIn
 
 PROGRAM = Path(__file__).with_name("load_program.py")
 PATIENCE = 60.0

@@ -13,13 +13,13 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from taproof.core.clock import system_clock
+from taproof.core.encryption import Sealer
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import Identity
-from taproof.core.sealing import Sealer
-from taproof.service.decisions import SeenSession
-from taproof.service.signin import SignIn, Verification
-from taproof.store import open_storage
+from taproof.runtime.store import open_storage
+from taproof.service.sessions.create_and_verify import SignIn, Verification
+from taproof.service.sessions.decide import SeenSession
 
 AT_ONCE = 16
 PAUSE = 0.1

@@ -16,11 +16,11 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import InvalidAccessToken, InvitationNotFound, OwnerOnly, SignedOut, TooManyAccessTokens
 from taproof.core.model import Identity
 from taproof.core.rights import Grant
-from taproof.service.console_sessions import ConsoleSessions
+from taproof.runtime.store import open_storage
+from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.developers import Developers
 from taproof.service.invitations import Invitations
 from taproof.storage.protocol import Storage
-from taproof.store import open_storage
 
 CHAIN = 100
 

@@ -14,14 +14,14 @@ import asyncpg
 from taproof.core.accounts import Actor
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
+from taproof.core.encryption import Sealer, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.sealing import Sealer, new_master_key
+from taproof.runtime.store import open_storage
 from taproof.service.developers import Developers
 from taproof.service.projects import Projects
-from taproof.service.signin import SignIn
+from taproof.service.sessions.create_and_verify import SignIn
 from taproof.storage.protocol import Storage
-from taproof.storage.sqlite import SqliteStorage
-from taproof.store import open_storage
+from taproof.storage.sqlite.store import SqliteStorage
 
 ANY_PORT = frozenset(range(1, 65_536))
 

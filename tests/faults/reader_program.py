@@ -10,10 +10,10 @@ import sys
 from collections import Counter
 
 from taproof.core.clock import system_clock
+from taproof.core.encryption import Sealer
 from taproof.core.entropy import system_entropy
-from taproof.core.sealing import Sealer
-from taproof.service.signin import SignIn
-from taproof.store import open_storage
+from taproof.runtime.store import open_storage
+from taproof.service.sessions.create_and_verify import SignIn
 
 
 async def main() -> None:

@@ -12,11 +12,11 @@ from collections import Counter
 from pathlib import Path
 
 from taproof.core.clock import system_clock
+from taproof.core.encryption import Sealer
 from taproof.core.entropy import system_entropy
-from taproof.core.sealing import Sealer
-from taproof.master_key import KeyFile
-from taproof.master_key_rotation import rotate_key_file
-from taproof.storage.sqlite import SqliteStorage
+from taproof.runtime.key_file import KeyFile
+from taproof.runtime.key_rotation import rotate_key_file
+from taproof.storage.sqlite.store import SqliteStorage
 
 database, seconds, place, times = Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 passed: Counter[str] = Counter()

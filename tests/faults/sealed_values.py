@@ -13,12 +13,12 @@ from tests.giving_bots import give_bot
 from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, MINUTE, system_clock
 from taproof.core.deliveries import Attempt, Event
+from taproof.core.encryption import Sealer
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import SealBroken
 from taproof.core.identifiers import new_event_id, new_webhook_secret
 from taproof.core.model import Identity, NewSession, PhoneRequest, Project, ProjectBot, SessionKey
-from taproof.core.sealing import Sealer
-from taproof.service.bindings import (
+from taproof.service.associated_data import (
     bot_token_binding,
     event_body_binding,
     phone_binding,
@@ -27,11 +27,11 @@ from taproof.service.bindings import (
 )
 from taproof.service.developers import Developers
 from taproof.service.installation import KEY_MARK, check_master_key
-from taproof.service.resealing import BINDINGS
+from taproof.service.reencryption import BINDINGS
 from taproof.service.webhooks import answer_binding
 from taproof.storage.protocol import Storage
 from taproof.storage.sealed_protocol import SealedKind, SealedRow
-from taproof.storage.sqlite import SqliteStorage
+from taproof.storage.sqlite.store import SqliteStorage
 
 USER = "1001"
 URL = "https://example.com/hook"

@@ -16,17 +16,17 @@ import sys
 
 import uvloop
 
+from taproof.config.logging import configure_logging
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import SECOND, system_clock
+from taproof.core.encryption import Sealer
 from taproof.core.entropy import system_entropy
-from taproof.core.sealing import Sealer
-from taproof.logs import configure_logging
+from taproof.runtime.store import open_storage
 from taproof.service import webhooks as service
 from taproof.service.webhooks import Outcome, Webhooks
-from taproof.storage.sqlite import SqliteStorage
-from taproof.store import open_storage
-from taproof.worker.webhook_client import open_webhook_client
-from taproof.worker.webhooks import WebhookSender
+from taproof.storage.sqlite.store import SqliteStorage
+from taproof.webhooks.http_client import open_webhook_client
+from taproof.webhooks.sender import WebhookSender
 
 # Of 10,000 events that fail three times in ten, one in five runs would lose one to the nine attempts of a day.
 RETRY_DELAYS = (SECOND // 2, SECOND, *(2 * SECOND for _ in range(20)))

@@ -16,15 +16,15 @@ from tests.faults.clients import clients, new_sessions
 from tests.faults.conftest import Figure
 from tests.faults.place import make_place
 
+from taproof.api.limits.rates import RateLimits
+from taproof.api.metrics import Metrics
+from taproof.api.sessions import SessionApi
 from taproof.core.clock import MINUTE
+from taproof.core.encryption import Sealer
 from taproof.core.entropy import system_entropy
-from taproof.core.gcra import Rate
-from taproof.core.sealing import Sealer
-from taproof.service.signin import SignIn
-from taproof.storage.sqlite import SqliteStorage
-from taproof.web.metrics import Metrics
-from taproof.web.rate_limits import RateLimits
-from taproof.web.session_api import SessionApi
+from taproof.core.rate_limit import Rate
+from taproof.service.sessions.create_and_verify import SignIn
+from taproof.storage.sqlite.store import SqliteStorage
 
 START = 1_795_000_000_000
 TEN_MINUTES = 10 * MINUTE

@@ -22,16 +22,16 @@ from taproof import verify_proof
 from taproof.core.accounts import Actor
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
+from taproof.core.encryption import Sealer, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.model import Identity
-from taproof.core.sealing import Sealer, new_master_key
-from taproof.master_key import KeyFile, read_master_keys, read_or_make_master_key
-from taproof.master_key_rotation import rotate_key_file
-from taproof.service.bindings import webhook_secret_binding
+from taproof.runtime.key_file import KeyFile, read_master_keys, read_or_make_master_key
+from taproof.runtime.key_rotation import rotate_key_file
+from taproof.service.associated_data import webhook_secret_binding
 from taproof.service.developers import Developers
 from taproof.service.projects import Projects
-from taproof.service.resealing import Resealer
-from taproof.service.signin import SignIn
+from taproof.service.reencryption import Resealer
+from taproof.service.sessions.create_and_verify import SignIn
 from taproof.storage.protocol import Storage
 
 PROGRAM = Path(__file__).with_name("rotation_program.py")

@@ -13,7 +13,7 @@ from tests.faults.conftest import Figure
 from tests.faults.place import Place, assert_counters_fit, rows
 
 from taproof.core.model import Identity
-from taproof.service.signin import SignIn
+from taproof.service.sessions.create_and_verify import SignIn
 
 PROGRAM = Path(__file__).with_name("reader_program.py")
 PROCESSES = 3

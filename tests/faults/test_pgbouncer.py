@@ -17,9 +17,9 @@ from tests.postgres_server import fresh_database
 from taproof.core.clock import DAY, day_number, system_clock
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import Identity
-from taproof.service.signin import SignIn
+from taproof.runtime.store import migrate, open_storage
+from taproof.service.sessions.create_and_verify import SignIn
 from taproof.storage.migrate import migrations
-from taproof.store import migrate, open_storage
 
 USER = "1001"
 POLLERS = 64

@@ -15,10 +15,10 @@ from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.model import Identity
-from taproof.service.console_sessions import ConsoleSessions
+from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.developers import Developers
 from taproof.service.invitations import Invitations
-from taproof.service.signin import SignIn
+from taproof.service.sessions.create_and_verify import SignIn
 from taproof.storage.protocol import Storage
 
 PROGRAM = Path(__file__).with_name("minting_program.py")

@@ -10,14 +10,14 @@ from tests.faults.load import loaded
 from tests.faults.place import Place, assert_counters_fit, rows
 
 from taproof.core.clock import DAY, MINUTE, system_clock
+from taproof.core.encryption import Sealer, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_id, new_session_token, new_webhook_secret, session_key
 from taproof.core.model import Identity
-from taproof.core.sealing import Sealer, new_master_key
-from taproof.service.bindings import webhook_secret_binding
+from taproof.runtime.store import migrate
+from taproof.service.associated_data import webhook_secret_binding
 from taproof.storage import migrate as migrating
 from taproof.storage.migrate import Migration, migrations
-from taproof.store import migrate
 
 USER = "1001"
 TABLES = (

@@ -12,7 +12,7 @@ from tests.faults.clients import clients, new_sessions
 from tests.faults.conftest import Figure
 from tests.faults.place import make_place
 
-from taproof.listening import raise_file_limit
+from taproof.runtime.listener import raise_file_limit
 
 CONNECTIONS = 1_000
 HEALTHY = 60

@@ -10,7 +10,7 @@ from tests.faults.pgbouncer import running_pgbouncer
 from tests.postgres_server import fresh_database
 from tests.storage.conftest import new_seed, other_node, seed, storage
 
-from taproof.storage.postgres import PostgresStorage
+from taproof.storage.postgres.store import PostgresStorage
 
 __all__ = ["new_seed", "other_node", "seed", "storage"]
 
@@ -19,8 +19,8 @@ __all__ = ["new_seed", "other_node", "seed", "storage"]
 LEFT_OUT = "test_watch_decisions_"
 
 # A test is found by its name in a module; these are the suite's own, with the `open_store` of this file.
-for _file in sorted(Path(__file__).parents[1].glob("storage/test_conformance_*.py")):
-    _suite = vars(import_module(f"tests.storage.{_file.stem}"))
+for _file in sorted(Path(__file__).parents[1].glob("storage/conformance/test_*.py")):
+    _suite = vars(import_module(f"tests.storage.conformance.{_file.stem}"))
     globals().update(
         {name: value for name, value in _suite.items() if name.startswith("test_") and not name.startswith(LEFT_OUT)}
     )

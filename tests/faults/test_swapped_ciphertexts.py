@@ -16,26 +16,26 @@ from tests.e2e.conftest import Service, launch
 from tests.faults.sealed_values import open_quick
 from tests.giving_bots import give_bot
 
-from taproof.bot.own_webhooks import OwnWebhooks
 from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import MINUTE, system_clock
 from taproof.core.deliveries import Delivery
+from taproof.core.encryption import Sealer
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import MasterKeyWrong, SealBroken
 from taproof.core.identifiers import session_key
 from taproof.core.model import Identity, Project, ProjectBot
-from taproof.core.sealing import Sealer
-from taproof.master_key import read_or_make_master_key
-from taproof.service.bindings import bot_token_binding
+from taproof.messengers.telegram.project_bot_webhooks import OwnWebhooks
+from taproof.runtime.key_file import read_or_make_master_key
+from taproof.service.associated_data import bot_token_binding
 from taproof.service.bots import BotAccount, Bots
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.installation import KEY_MARK, MODE_MARK, check_master_key
 from taproof.service.projects import Projects
-from taproof.service.signin import SignIn
+from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.webhooks import Answer, SignedRequest, Webhooks
-from taproof.storage.sqlite import SqliteStorage
+from taproof.storage.sqlite.store import SqliteStorage
 
 INTERNAL = {"error": "Internal error."}
 

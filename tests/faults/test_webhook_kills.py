@@ -22,8 +22,8 @@ from tests.faults.webhook_load import (
     running_senders,
 )
 
-from taproof.core.sealing import Sealer
-from taproof.service.signin import SignIn
+from taproof.core.encryption import Sealer
+from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.webhooks import answer_binding
 
 EVENTS = 10_000

@@ -15,11 +15,11 @@ from tests.faults.webhook_nodes import Application, Came, Node, running_applicat
 
 from taproof import verify_proof, verify_webhook
 from taproof.core.clock import SECOND, system_clock
+from taproof.core.encryption import Sealer
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_webhook_secret
-from taproof.core.sealing import Sealer
-from taproof.service.bindings import webhook_secret_binding
-from taproof.store import open_storage
+from taproof.runtime.store import open_storage
+from taproof.service.associated_data import webhook_secret_binding
 
 USERS = 6
 LEAST = 20

@@ -16,7 +16,7 @@ from tests.faults.place import Place
 
 from taproof.core.clock import SECOND
 from taproof.core.model import Identity
-from taproof.service.signin import SignIn
+from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.webhooks import LEASE, SEND_TIMEOUT
 
 SENDER = Path(__file__).with_name("sender_program.py")

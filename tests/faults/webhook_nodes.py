@@ -17,8 +17,8 @@ from tests.e2e.conftest import Service, launch
 from tests.faults.conftest import new_database
 
 from taproof.core.clock import system_clock
+from taproof.core.encryption import new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.sealing import new_master_key
 
 PATIENCE = 60.0
 

@@ -22,6 +22,10 @@ from prometheus_client import CollectorRegistry
 from pydantic import BaseModel
 
 import taproof.sdk
+from taproof.api.developer import PAGE_LIMIT, build_developer_api
+from taproof.api.metrics import Metrics
+from taproof.api.openapi.document import build_openapi
+from taproof.api.schemas import AttemptAnswer, DeliveryAnswer, RotateWebhookSecret
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.deliveries import DeliveryState, EventType
@@ -31,11 +35,7 @@ from taproof.sdk import WebhookError, verify_webhook
 from taproof.service.projects import OVERLAP_LIMIT
 from taproof.service.webhooks import ANSWER_KEPT, FAILING_LIMIT, SEND_TIMEOUT
 from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN
-from taproof.web.developer_api import PAGE_LIMIT, build_developer_api
-from taproof.web.metrics import Metrics
-from taproof.web.openapi import build_openapi
-from taproof.web.schemas import AttemptAnswer, DeliveryAnswer, RotateWebhookSecret
-from taproof.worker import endpoints
+from taproof.webhooks import scheduler
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [
@@ -337,11 +337,11 @@ def test_the_limits_are_the_codes() -> None:
     assert f"any 2xx within {SEND_TIMEOUT} seconds" in TEXT
     assert FAILING_LIMIT == 5 * DAY
     assert "if every attempt of the last five days has failed" in TEXT
-    assert f"It gets {endpoints.FIRST_LIMIT} requests at a time" in TEXT
-    assert f"up to {endpoints.HIGHEST_LIMIT}, and half as many" in TEXT
-    assert f"After {endpoints.FAILURES_TO_OPEN} failures in a row" in TEXT
-    assert f"for {endpoints.OPEN_SECONDS:.0f} s, then one event as a probe" in TEXT
-    assert f"up to {endpoints.LONGEST_OPEN_SECONDS / 60:.0f} minutes" in TEXT
+    assert f"It gets {scheduler.FIRST_LIMIT} requests at a time" in TEXT
+    assert f"up to {scheduler.HIGHEST_LIMIT}, and half as many" in TEXT
+    assert f"After {scheduler.FAILURES_TO_OPEN} failures in a row" in TEXT
+    assert f"for {scheduler.OPEN_SECONDS:.0f} s, then one event as a probe" in TEXT
+    assert f"up to {scheduler.LONGEST_OPEN_SECONDS / 60:.0f} minutes" in TEXT
     assert ANSWER_KEPT == 1024
     assert f"`attempts` | the latest {ATTEMPTS_SHOWN} |" in TEXT
     assert f"`limit` is at most {PAGE_LIMIT}" in TEXT

@@ -10,8 +10,8 @@ import pytest
 from tests.service.conftest import Node
 
 from taproof.core.model import Identity, Project, SessionKey
-from taproof.service import waiting
-from taproof.service.waiting import UntilGone, WaitEnd, Waiting
+from taproof.service.sessions import wait
+from taproof.service.sessions.wait import UntilGone, WaitEnd, Waiting
 
 LONG: Final = 30.0
 """Longer than any test may take: what ends sooner was woken."""
@@ -100,4 +100,4 @@ def lose_every_signal(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def never_look_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "LOOK_EVERY", 3_600.0)
+    monkeypatch.setattr(wait, "LOOK_EVERY", 3_600.0)

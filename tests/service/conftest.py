@@ -14,21 +14,21 @@ from tests.databases import DRIVERS, OpenStore
 
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
+from taproof.core.encryption import Sealer, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import MessengerUnavailable
 from taproof.core.model import Identity, Project
-from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.projects import Projects, ProjectSecrets
-from taproof.service.sessions import Sessions
-from taproof.service.signin import SignIn
+from taproof.service.sessions.create_and_verify import SignIn
+from taproof.service.sessions.list import Sessions
 from taproof.service.webhooks import Answer, SignedRequest, Webhooks
 from taproof.storage.protocol import Storage
-from taproof.storage.sqlite import SqliteStorage
+from taproof.storage.sqlite.store import SqliteStorage
 
 START = 1_795_214_643_127  # 2026-11-20T22:44:03.127Z
 

@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.api.conftest import SERVICE_BOT_ID, BotFather
 from tests.databases import DRIVERS
 from tests.service.conftest import acting
-from tests.service.own_bots import bot_entries, bots_of, read
-from tests.web.conftest import SERVICE_BOT_ID, BotFather
+from tests.service.project_bots import bot_entries, bots_of, read
 
+from taproof.core.encryption import Sealer, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import (
     BotBroken,
@@ -24,7 +25,6 @@ from taproof.core.errors import (
     TaproofError,
 )
 from taproof.core.model import BotChange, Project, ProjectBot, ProjectChanges
-from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.bots import CHECKS, Bots
 from taproof.service.projects import ProjectSecrets
 

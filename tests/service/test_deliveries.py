@@ -10,10 +10,10 @@ from tests.service.conftest import acting
 from taproof.core.accounts import Developer
 from taproof.core.clock import MINUTE, SECOND
 from taproof.core.deliveries import DeliveryState, EventType
+from taproof.core.encryption import Sealer, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DeliveryNotFound, InvalidRequest, ProjectNotFound, SignInReported, WebhookNotSet
 from taproof.core.model import Project, ProjectChanges
-from taproof.core.sealing import Sealer, new_master_key
 from taproof.service import deliveries
 from taproof.service.deliveries import DeliveryPage, SeenDelivery
 from taproof.service.webhooks import ANSWER_KEPT, LEASE, Answer

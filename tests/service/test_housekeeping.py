@@ -21,8 +21,8 @@ from taproof.service import housekeeping
 from taproof.service.analytics import AnalyticsReader, Window
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.webhooks import Answer
-from taproof.storage import sqlite_deliveries
-from taproof.storage.sqlite import SqliteStorage
+from taproof.storage.sqlite import deliveries
+from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
@@ -231,7 +231,7 @@ async def test_finished_webhook_events_go_and_due_ones_stay(node: "Node") -> Non
 
 async def test_deliveries_of_a_removed_webhook_end_in_batches(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
     """However many were due: each sweep ends one batch, and says that there is more, until none is."""
-    monkeypatch.setattr(sqlite_deliveries, "ENDED_AT_ONCE", 3)
+    monkeypatch.setattr(deliveries, "ENDED_AT_ONCE", 3)
     swept = Housekeeping(node.storage, node.clock, 90)
     project, _ = await node.project(webhook_url="https://example.com/")
     for _ in range(housekeeping.BATCH + 8):

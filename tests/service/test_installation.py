@@ -7,9 +7,9 @@ import pytest
 from tests.service.conftest import acting
 
 from taproof.core.clock import DAY
+from taproof.core.encryption import Sealer, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import MasterKeyWrong
-from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.housekeeping import BATCH
 from taproof.service.installation import WrongMode, check_master_key, check_mode, has_master_key
 

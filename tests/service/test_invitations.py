@@ -23,7 +23,7 @@ from taproof.core.errors import (
 )
 from taproof.core.identifiers import is_key, key_hash
 from taproof.core.model import Identity
-from taproof.service.console_sessions import ConsoleSessions
+from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.invitations import FIRST_LIFETIME, LIFETIME, Invitations
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import InvalidRequest, PlanLimitReached, ProjectNotFound, StoreUnavailable, TooManyProjects
 from taproof.core.model import SERVICE_DEVELOPER, Identity, ProjectChanges
 from taproof.service import projects as project_service
-from taproof.service.console_sign_in import CONSOLE, ConsoleSignIn
+from taproof.service.console.sign_in import CONSOLE, ConsoleSignIn
 from taproof.service.plans import FRESH, Plans
 from taproof.service.projects import Projects
-from taproof.service.signin import SignIn
+from taproof.service.sessions.create_and_verify import SignIn
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node

@@ -15,12 +15,12 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import AccessDenied, InvalidAccessToken, StoreUnavailable
 from taproof.core.identifiers import session_key
 from taproof.core.model import Identity, Session
-from taproof.service.console_sessions import ConsoleSessions
-from taproof.service.console_sign_in import CONSOLE, TERMINAL, ConsoleSignIn, Purpose
-from taproof.service.decisions import SeenSession
+from taproof.service.console.sessions import ConsoleSessions
+from taproof.service.console.sign_in import CONSOLE, TERMINAL, ConsoleSignIn, Purpose
+from taproof.service.console.try_sign_in import StartedSignIn
 from taproof.service.developers import CreatedAccessToken
 from taproof.service.invitations import Invitations
-from taproof.service.sealed_sign_in import StartedSignIn
+from taproof.service.sessions.decide import SeenSession
 from taproof.service.user_control import UserControl
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from taproof.core.errors import (
 )
 from taproof.core.model import Identity, ProjectChanges
 from taproof.core.rights import SCOPES, Grant
-from taproof.service.console_sessions import ConsoleSessions
+from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.invitations import Invitations
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from tests.service.conftest import acting
 
 from taproof.core.accounts import Developer
 from taproof.core.clock import HOUR, iso8601
+from taproof.core.encryption import Sealer, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import InvalidRequest, NoRotation, ProjectNotFound, RotationUnderWay, SealBroken
 from taproof.core.model import Project
-from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.projects import Rotation
 from taproof.service.webhooks import Answer, SignedRequest
 

@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from structlog.testing import capture_logs
+from tests.api.conftest import BotFather
 from tests.databases import DRIVERS
 from tests.service.conftest import acting
-from tests.service.own_bots import bot_entries, bots_of, read
-from tests.web.conftest import BotFather
+from tests.service.project_bots import bot_entries, bots_of, read
 
 from taproof.core.accounts import Developer
+from taproof.core.encryption import Sealer, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import BotBroken, BotTaken, BotTokenRefused, MessengerUnavailable, TaproofError
 from taproof.core.model import Project
-from taproof.core.sealing import Sealer, new_master_key
 from taproof.service.bots import BotAccount, Bots
 
 if TYPE_CHECKING:

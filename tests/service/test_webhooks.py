@@ -16,7 +16,7 @@ from taproof.core.errors import SealBroken
 from taproof.core.model import Identity, Project, ProjectChanges
 from taproof.core.retry_schedule import RETRY_DELAYS
 from taproof.service.webhooks import ANSWER_KEPT, FAILING_LIMIT, LEASE, Answer, Outcome, answer_binding
-from taproof.storage import delivery_sql
+from taproof.storage.queries import deliveries as delivery_queries
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
@@ -133,7 +133,7 @@ async def test_a_crash_between_decision_and_event_undoes_both(node: "Node", monk
     project, _ = await node.project(webhook_url=URL)
     token = await node.opened(project)
     with monkeypatch.context() as crash:
-        crash.setattr(delivery_sql, "RECORD_EVENT", "INSERT INTO no_such_table VALUES (1)")
+        crash.setattr(delivery_queries, "RECORD_EVENT", "INSERT INTO no_such_table VALUES (1)")
         with pytest.raises(apsw.SQLError):
             await node.signin.confirm_session(token, Identity("1001", "Ada", ""))
         with pytest.raises(apsw.SQLError):

@@ -16,9 +16,9 @@ from taproof.core.accounts import AccessToken, AuditAction, AuditEntry, ConsoleS
 from taproof.core.clock import DAY, MINUTE, SECOND
 from taproof.core.deliveries import Attempt, Delivery, DeliveryState, Event, EventType
 from taproof.core.model import Identity, NewSession, Project, SessionKey
-from taproof.storage.postgres import PostgresStorage
+from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
-from taproof.storage.sqlite import SqliteStorage
+from taproof.storage.sqlite.store import SqliteStorage
 
 LEASE = 30 * SECOND
 

@@ -9,7 +9,7 @@ from tests.databases import NOW
 
 from taproof.core.model import PageCursor, Session
 from taproof.storage.protocol import Storage
-from taproof.storage.sqlite import SqliteStorage
+from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed

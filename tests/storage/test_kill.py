@@ -11,15 +11,15 @@ import apsw
 import pytest
 
 from taproof.core.clock import system_clock
+from taproof.core.encryption import Sealer, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
 from taproof.core.model import ProjectChanges
-from taproof.core.sealing import Sealer, new_master_key
-from taproof.service.bindings import webhook_secret_binding
-from taproof.service.signin import SignIn
+from taproof.service.associated_data import webhook_secret_binding
+from taproof.service.sessions.create_and_verify import SignIn
 from taproof.storage.migrate import migrations
-from taproof.storage.sqlite import SqliteStorage
-from taproof.storage.sqlite_file import migrate_file
+from taproof.storage.sqlite.connection import migrate_file
+from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
@@ -31,9 +31,9 @@ from pathlib import Path
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.model import Identity
-from taproof.core.sealing import Sealer
-from taproof.service.signin import SignIn
-from taproof.storage.sqlite import SqliteStorage
+from taproof.core.encryption import Sealer
+from taproof.service.sessions.create_and_verify import SignIn
+from taproof.storage.sqlite.store import SqliteStorage
 
 path, project_id, master_key = sys.argv[1:]
 

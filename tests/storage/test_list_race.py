@@ -7,7 +7,7 @@ import apsw
 
 from taproof.core.clock import MINUTE
 from taproof.storage.protocol import Storage
-from taproof.storage.sqlite import SqliteStorage
+from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed

@@ -12,8 +12,8 @@ import pytest
 from taproof.core.errors import StoreUnavailable
 from taproof.storage import migrate
 from taproof.storage.migrate import Migration, MigrationChanged, migrations
-from taproof.storage.sqlite import SqliteStorage
-from taproof.storage.sqlite_file import SqliteTooOld, migrate_file
+from taproof.storage.sqlite.connection import SqliteTooOld, migrate_file
+from taproof.storage.sqlite.store import SqliteStorage
 
 NOW = 1_795_214_643_127
 LATEST = len(migrations("sqlite"))
@@ -103,7 +103,7 @@ async def test_a_newer_schema_is_left_as_it_is(tmp_path: Path) -> None:
 def test_processes_that_start_at_once_migrate_once(tmp_path: Path) -> None:
     """Four nodes on one new file: each step is made by one, the others wait and find it."""
     program = (
-        "import sys; from pathlib import Path; from taproof.storage.sqlite_file import migrate_file\n"
+        "import sys; from pathlib import Path; from taproof.storage.sqlite.connection import migrate_file\n"
         "sys.stdin.readline(); print(migrate_file(Path(sys.argv[1]), 0))"
     )
     command = [sys.executable, "-c", program, str(tmp_path / "a.db")]

@@ -18,11 +18,11 @@ from taproof.core.model import NewSession, ProjectChanges, SealedWebhookSecrets,
 from taproof.storage import migrate
 from taproof.storage.delivery_protocol import ENDED_AT_ONCE
 from taproof.storage.migrate import migrations
-from taproof.storage.postgres import PostgresStorage
-from taproof.storage.postgres_pool import migrate_postgres
+from taproof.storage.postgres.pool import migrate_postgres
+from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
-from taproof.storage.sqlite import SqliteStorage
-from taproof.storage.sqlite_file import migrate_file
+from taproof.storage.sqlite.connection import migrate_file
+from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed

@@ -22,16 +22,16 @@ from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.deliveries import Event, EventType
+from taproof.core.encryption import Sealer, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import ProjectNotFound, ProjectPaused, PublicAccessDisabled, TaproofError
 from taproof.core.identifiers import new_id
 from taproof.core.model import Identity, ProjectChanges
-from taproof.core.sealing import Sealer, new_master_key
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.sdk.code_challenge import code_challenge
-from taproof.service.decisions import SeenSession
 from taproof.service.projects import Projects
-from taproof.service.signin import CreatedSession, SignIn, Verification
+from taproof.service.sessions.create_and_verify import CreatedSession, SignIn, Verification
+from taproof.service.sessions.decide import SeenSession
 from taproof.storage.protocol import Storage
 
 T = TypeVar("T")

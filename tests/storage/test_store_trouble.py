@@ -12,8 +12,8 @@ import pytest
 from taproof.core.clock import MINUTE
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import SessionKey
-from taproof.storage import group_commit
-from taproof.storage.sqlite import SqliteStorage
+from taproof.storage.sqlite import group_commit
+from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed

@@ -10,14 +10,14 @@ from urllib.parse import urlencode, urlsplit
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from taproof.api.limits.developers import DeveloperLimits
+from taproof.api.sessions import requester_of
 from taproof.core.accounts import AccessToken, Actor, ConsoleSession, Developer
 from taproof.core.errors import ConsoleSessionNotFound
 from taproof.core.model import DeveloperSignIn
 from taproof.core.request_context import Requester
-from taproof.service.console_sessions import ConsoleSessions
+from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.projects import Projects
-from taproof.web.developer_limits import DeveloperLimits
-from taproof.web.session_api import requester_of
 
 SIGN_IN: Final = "/console/sign-in"
 HOME: Final = "/console/projects"

@@ -14,7 +14,7 @@ from taproof.console.access import SIGN_IN, Access, Visitor
 from taproof.console.rendering import Pages
 from taproof.core.accounts import ConsoleSession
 from taproof.core.errors import ConsoleSessionNotFound
-from taproof.service.console_sessions import ConsoleSessions
+from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.developers import Developers
 from taproof.service.plans import Plans
 

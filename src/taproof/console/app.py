@@ -11,6 +11,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
+from taproof.api.fixed_answer import FixedAnswer
+from taproof.api.limits.pages import PageLimit
+from taproof.api.limits.rates import RateLimits
+from taproof.api.sdk_files import sdk_release
 from taproof.console.access import HOME, Access
 from taproof.console.account import AccountPages
 from taproof.console.analytics import AnalyticsPages
@@ -29,26 +33,22 @@ from taproof.console.tokens import TokenPages
 from taproof.console.try_it import TryItPages
 from taproof.console.webhooks import WebhookPages
 from taproof.core.clock import Clock
+from taproof.core.encryption import Sealer
 from taproof.core.entropy import Entropy
 from taproof.core.errors import NotFound, TaproofError
-from taproof.core.sealing import Sealer
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
 from taproof.service.bots import Bots
-from taproof.service.console_sessions import ConsoleSessions
-from taproof.service.console_sign_in import ConsoleSignIn
+from taproof.service.console.sessions import ConsoleSessions
+from taproof.service.console.sign_in import ConsoleSignIn
+from taproof.service.console.try_sign_in import SealedSignIn
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
 from taproof.service.invitations import Invitations
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
-from taproof.service.sealed_sign_in import SealedSignIn
-from taproof.service.sessions import Sessions
-from taproof.web.fixed_answer import FixedAnswer
-from taproof.web.page_limit import PageLimit
-from taproof.web.rate_limits import RateLimits
-from taproof.web.sdk_files import sdk_release
+from taproof.service.sessions.list import Sessions
 
 _TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 _FOR_GOOD: Final = ((b"cache-control", b"public, max-age=31536000, immutable"),)

@@ -22,7 +22,7 @@ from taproof.console.rendering import Pages
 from taproof.console.sessions import Row, SessionFilters, render_rows, session_rows
 from taproof.core.clock import Clock
 from taproof.core.errors import ProjectNotFound, StoreUnavailable
-from taproof.service.sessions import SessionPage, Sessions
+from taproof.service.sessions.list import SessionPage, Sessions
 
 PROCESS_LIMIT: Final = 100
 """Streams of a process at most: each looks at the store about once a second."""

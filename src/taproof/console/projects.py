@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from taproof.api.errors import STATUSES, retry_after
 from taproof.console import project_form
 from taproof.console.access import HOME, Access, Visitor
 from taproof.console.forms import Form, read_form
@@ -27,7 +28,6 @@ from taproof.core.names import isolated_name, visible_name
 from taproof.service.bots import Bots
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
-from taproof.web.errors import STATUSES, retry_after
 
 PAGE_SIZE: Final = 50
 _OF_NEW: Final = (

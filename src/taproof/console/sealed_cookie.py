@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from taproof.console.access import delete_cookie, read_cookie, set_cookie
 from taproof.core.clock import SECOND, Clock
+from taproof.core.encryption import Sealer
 from taproof.core.entropy import Entropy
 from taproof.core.errors import SealBroken
-from taproof.core.sealing import Sealer
 
 _UNTIL: Final = "until"
 

@@ -11,6 +11,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from taproof.api import serializers
+from taproof.api.errors import STATUSES
+from taproof.api.instants import read_instant
 from taproof.console.access import Access, Visitor
 from taproof.console.forms import read_form
 from taproof.console.rendering import Pages
@@ -22,10 +25,7 @@ from taproof.core.model import Session, Status
 from taproof.core.timeline import outcome_sentence, timeline
 from taproof.service.deliveries import Deliveries, SeenDelivery
 from taproof.service.projects import Projects
-from taproof.service.sessions import SessionPage, Sessions
-from taproof.web import showing
-from taproof.web.errors import STATUSES
-from taproof.web.instants import read_instant
+from taproof.service.sessions.list import SessionPage, Sessions
 
 PAGE: Final = 50
 STATUS_NAMES: Final[tuple[Status, ...]] = get_args(Status)
@@ -299,5 +299,5 @@ def _attempts(delivery: SeenDelivery) -> list[SeenAttempt]:
     record = delivery.record
     return [
         SeenAttempt(record.event_id, attempt.number, attempt.started_at, attempt.status, answer.error is None)
-        for attempt, answer in zip(record.attempts, showing.delivery(delivery).attempts, strict=True)
+        for attempt, answer in zip(record.attempts, serializers.delivery(delivery).attempts, strict=True)
     ]

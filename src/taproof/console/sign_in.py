@@ -17,6 +17,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from taproof.api.errors import STATUSES
+from taproof.api.limits.rates import RateLimits
 from taproof.console.access import HOME, SIGN_IN, Access, client_address, requester_on_page, safe_next
 from taproof.console.forms import read_form
 from taproof.console.rendering import Pages, qr_code
@@ -37,11 +39,9 @@ from taproof.core.errors import (
 )
 from taproof.core.model import DeveloperSignIn, Identity, Status
 from taproof.core.names import isolated_name
-from taproof.service.console_sign_in import CONSOLE, INVITATION, ConsoleSignIn, Purpose
+from taproof.service.console.sign_in import CONSOLE, INVITATION, ConsoleSignIn, Purpose
 from taproof.service.developers import Developers, checked_email
 from taproof.service.invitations import Invitations
-from taproof.web.errors import STATUSES
-from taproof.web.rate_limits import RateLimits
 
 COOKIE_SECONDS: Final = 660
 """A minute more than a sign-in has, so that its end can be told."""

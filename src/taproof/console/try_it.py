@@ -14,6 +14,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from taproof.api.errors import STATUSES
+from taproof.api.sessions import verified_answer
 from taproof.console.access import (
     HOME,
     Access,
@@ -29,11 +31,9 @@ from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import BotBroken, MessengerUnavailable, PlanLimitReached, ProjectPaused, SignInNotFound
 from taproof.core.model import Identity, Project, Status
 from taproof.sdk import ProofError, verify_proof
+from taproof.service.console.try_sign_in import SealedSignIn
 from taproof.service.projects import Projects
-from taproof.service.sealed_sign_in import SealedSignIn
-from taproof.service.signin import Verification
-from taproof.web.errors import STATUSES
-from taproof.web.session_api import verified_answer
+from taproof.service.sessions.create_and_verify import Verification
 
 COOKIE_SECONDS: Final = 660
 """A minute more than a sign-in has, so that its end can be told."""

@@ -7,11 +7,11 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from taproof.api.sessions import until_gone
 from taproof.core.errors import InvalidRequest, SignInNotFound
 from taproof.core.model import Status
-from taproof.service.sealed_sign_in import SeenSignIn
-from taproof.service.waiting import UntilGone, WaitEnd
-from taproof.web.session_api import until_gone
+from taproof.service.console.try_sign_in import SeenSignIn
+from taproof.service.sessions.wait import UntilGone, WaitEnd
 
 WAIT_LIMIT: Final = 25
 """Seconds that a page's script may wait for the decision in one call."""

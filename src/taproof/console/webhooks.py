@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from taproof.api import serializers
 from taproof.console.access import HOME, Access, Visitor
 from taproof.console.forms import read_form
 from taproof.console.rendering import Pages
@@ -15,7 +16,6 @@ from taproof.core.errors import InvalidRequest, NoRotation, RotationUnderWay, Si
 from taproof.core.model import Project
 from taproof.service.deliveries import Deliveries, SeenDelivery
 from taproof.service.projects import OVERLAP_LIMIT, Projects
-from taproof.web import showing
 
 PAGE: Final = 25
 """Deliveries on a page."""
@@ -187,7 +187,7 @@ class WebhookPages:
         self, request: Request, visitor: Visitor, found: SeenDelivery, *, error: str = ""
     ) -> Response:
         project = await self._projects.read_project(visitor.developer, found.record.project_id)
-        errors = [each.error for each in showing.delivery(found).attempts]
+        errors = [each.error for each in serializers.delivery(found).attempts]
         context = {
             "project": project,
             "delivery": found,

@@ -1,6 +1,6 @@
 """Which webhook URLs are accepted (contract.md, Developer endpoints).
 
-A name is not resolved here: what it leads to is checked at each connection, by `worker/webhook_client.py`.
+A name is not resolved here: what it leads to is checked at each connection, by `webhooks/http_client.py`.
 """
 
 import re

@@ -14,21 +14,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
-from taproof.sandbox.bot_api import PREFIX, BotApi
-from taproof.sandbox.bots import Bots
-from taproof.sandbox.control_api import ControlApi
-from taproof.sandbox.control_bots import BOTS_PATH, BotsControl
-from taproof.sandbox.control_errors import (
+from taproof.sandbox.control.api import ControlApi
+from taproof.sandbox.control.bots import BOTS_PATH, BotsControl
+from taproof.sandbox.control.errors import (
     HostNotAllowed,
     SandboxError,
     SandboxMethodNotAllowed,
     SandboxPathNotFound,
     error_response,
 )
-from taproof.sandbox.faults import Faults
-from taproof.sandbox.own_hosts import OwnHosts
-from taproof.sandbox.people import People
-from taproof.sandbox.phone import phone_routes
+from taproof.sandbox.hosts import OwnHosts
+from taproof.sandbox.phone.page import phone_routes
+from taproof.sandbox.telegram.bots import Bots
+from taproof.sandbox.telegram.faults import Faults
+from taproof.sandbox.telegram.people import People
+from taproof.sandbox.telegram.server import PREFIX, BotApi
 
 _log = structlog.get_logger(__name__)
 

@@ -1,6 +1,6 @@
-"""The use cases: what can be done, whoever asks (HTTP, the bot, a worker, the command line).
+"""The use cases, the same for the HTTP API, the bot, the console and the command line.
 
-`signin.py` is the life of a session, `projects.py` and `developers.py` the management, `sessions.py`, `analytics.py`
-and `deliveries.py` what a developer sees, page by page (`paging.py`), `webhooks.py` what is sent, `housekeeping.py`
-what is swept. Each takes a Storage, a clock and entropy; each raises the errors of `core/errors.py`.
+`sessions/` is the life of a session, `console/` signing in to the console. `projects.py` and `developers.py` manage
+accounts, `webhooks.py` decides what is sent, and `housekeeping.py` deletes what has expired. Each use case receives
+its storage, clock and entropy, and raises the errors of `core/errors.py`.
 """

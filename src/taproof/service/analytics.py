@@ -11,7 +11,7 @@ from typing import Final, Literal
 from taproof.core.accounts import Developer
 from taproof.core.clock import Clock, day_number
 from taproof.core.model import DailyCounts
-from taproof.service.sessions import owned_project_ids
+from taproof.service.sessions.list import owned_project_ids
 from taproof.storage.protocol import Storage
 
 Window = Literal[7, 30, 90]

@@ -16,13 +16,13 @@ import structlog
 from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer
 from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import MINUTE, SECOND, Clock
+from taproof.core.encryption import Sealer
 from taproof.core.entropy import Entropy
 from taproof.core.errors import BotTaken, BotTokenRefused, InvalidRequest, RateLimited, SealBroken
-from taproof.core.gcra import Gcra, KeyedGcra
 from taproof.core.model import BotChange, BotLoss, Project, ProjectBot, ProjectChanges
-from taproof.core.sealing import Sealer
+from taproof.core.rate_limit import Gcra, KeyedGcra
+from taproof.service.associated_data import bot_token_binding
 from taproof.service.audit import audit_entry, service_entry
-from taproof.service.bindings import bot_token_binding
 from taproof.service.projects import FindBot, Projects
 from taproof.storage.protocol import Storage
 

@@ -10,13 +10,13 @@ from weakref import WeakValueDictionary
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import Clock, iso8601
 from taproof.core.deliveries import Attempt, DeliveryRecord, DeliveryState, Event, EventType
+from taproof.core.encryption import Sealer
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DeliveryNotFound, ProjectNotFound, SealBroken, SignInReported, WebhookNotSet
 from taproof.core.identifiers import is_event_id, new_event_id, session_created_at
 from taproof.core.model import PageCursor, Project, Session
-from taproof.core.sealing import Sealer
+from taproof.service.associated_data import event_body_binding
 from taproof.service.audit import audit_entry
-from taproof.service.bindings import event_body_binding
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.service.projects import read_owned_project
 from taproof.service.webhooks import Answer, SignedRequest, Webhooks, answer_binding

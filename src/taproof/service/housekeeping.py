@@ -4,7 +4,7 @@ from typing import Final
 
 from taproof.core.clock import DAY, Clock, day_number
 from taproof.core.session_state import SESSION_LIFETIME
-from taproof.service.console_sessions import IDLE_LIFETIME
+from taproof.service.console.sessions import IDLE_LIFETIME
 from taproof.storage.protocol import Storage
 
 BATCH: Final = 100

@@ -2,9 +2,9 @@
 
 from typing import Final
 
+from taproof.core.encryption import Sealer
 from taproof.core.entropy import Entropy
 from taproof.core.errors import MasterKeyWrong, SealBroken, TaproofError
-from taproof.core.sealing import Sealer
 from taproof.storage.protocol import Storage
 
 KEY_MARK: Final = "master_key_check"
@@ -23,7 +23,7 @@ async def has_master_key(storage: Storage) -> bool:
 async def check_master_key(storage: Storage, sealer: Sealer, entropy: Entropy) -> None:
     """Bind the database to this master key on first use, and hold it to it from then on.
 
-    Of several keys any may be the one. `service/resealing.py` seals the check anew, when all else is.
+    Of several keys any may be the one. `service/reencryption.py` seals the check anew, when all else is.
 
     Raises:
         MasterKeyWrong: the database was made with another key.

@@ -9,6 +9,7 @@ from typing import Final
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import HOUR, Clock, iso8601
+from taproof.core.encryption import Sealer
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
     InvalidRequest,
@@ -23,10 +24,9 @@ from taproof.core.identifiers import is_key, is_project_id, key_hash, key_previe
 from taproof.core.model import BotChange, NamedProject, Project, ProjectChanges
 from taproof.core.names import name_problem
 from taproof.core.origins import ORIGINS_LIMIT, NotAnOrigin, read_origin
-from taproof.core.sealing import Sealer
 from taproof.core.webhook_url import webhook_url_problem
+from taproof.service.associated_data import webhook_secret_binding
 from taproof.service.audit import audit_entry, url_origin
-from taproof.service.bindings import webhook_secret_binding
 from taproof.storage.protocol import Storage
 
 PROJECT_LIMIT: Final = 1000

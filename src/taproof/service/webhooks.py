@@ -1,4 +1,4 @@
-"""What is sent to a project's webhook URL: claimed, opened and signed here, posted by `worker/webhooks.py`.
+"""What is sent to a project's webhook URL: claimed, opened and signed here, posted by `webhooks/sender.py`.
 
 Source: contract.md, Webhooks.
 """
@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.clock import DAY, SECOND, Clock
 from taproof.core.deliveries import NOBODY, Attempt, Delivery, DeliveryState, Event, PassedOver
+from taproof.core.encryption import Sealer
 from taproof.core.entropy import Entropy
 from taproof.core.model import SealedWebhookSecrets, TurnOffReason
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
-from taproof.core.sealing import Sealer
 from taproof.core.signature import signature_headers
+from taproof.service.associated_data import event_body_binding, webhook_secret_binding
 from taproof.service.audit import service_entry
-from taproof.service.bindings import event_body_binding, webhook_secret_binding
 from taproof.storage.protocol import Storage
 
 SEND_TIMEOUT: Final = 10

@@ -13,7 +13,7 @@ SealedKind = Literal[
     "phone_request",
     "mark",
 ]
-"""Where a sealed value lies: each is one column of one table, see `sealed_sql.py`."""
+"""Where a sealed value lies: each is one column of one table, see `queries/encrypted_values.py`."""
 RowKey = tuple[str | int | bytes, ...]
 """The primary key of a row."""
 

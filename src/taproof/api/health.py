@@ -1,0 +1,94 @@
+"""What those who run or use the service ask of it: is it alive, is it ready, what has it counted, how is it called."""
+
+import json
+from typing import Final
+
+from fastapi import FastAPI
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from taproof.api.errors import send_error
+from taproof.api.fixed_answer import FixedAnswer, allows_get, send_answer
+from taproof.api.metrics import Metrics
+from taproof.api.openapi.document import build_openapi
+from taproof.api.openapi.reference_page import STYLESHEET_PATH, docs_page, stylesheet
+from taproof.core.errors import NotFound
+from taproof.storage.protocol import Storage
+
+_UNCACHED: Final = ((b"cache-control", b"no-store"),)
+_OK: Final = FixedAnswer(b'{"status":"ok"}', "application/json", _UNCACHED)
+_ONLY_WATCHING: Final = "This node answers /healthz, /readyz and /metrics only."
+
+
+def build_operations(storage: Storage, metrics: Metrics, developer_api: FastAPI) -> ASGIApp:
+    """Return the application that answers /healthz, /readyz, /metrics, /openapi.json, /docs and its stylesheet.
+
+    The documents are made here, once. All answer GET, and HEAD without a body.
+    """
+    document = build_openapi(developer_api)
+    return Operations(
+        {
+            **_watching(storage, metrics),
+            "/openapi.json": FixedAnswer(json.dumps(document, ensure_ascii=False).encode(), "application/json"),
+            "/docs": docs_page(document),
+            STYLESHEET_PATH: stylesheet(),
+        }
+    )
+
+
+def build_watching(storage: Storage, metrics: Metrics) -> ASGIApp:
+    """Return the application of a node that serves no API: /healthz, /readyz and /metrics; all else is 404."""
+    return Operations(_watching(storage, metrics), _ONLY_WATCHING)
+
+
+def _watching(storage: Storage, metrics: Metrics) -> dict[str, ASGIApp]:
+    return {
+        # It asks nothing else, so that a store that is out of reach does not get the process restarted.
+        "/healthz": _OK,
+        "/readyz": _Readiness(storage),
+        "/metrics": _Exposition(metrics),
+    }
+
+
+class Operations:
+    """Hands a request to the application of its path."""
+
+    def __init__(self, by_path: dict[str, ASGIApp], elsewhere: str | None = None) -> None:
+        self._by_path = by_path
+        self._elsewhere = elsewhere
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        app = self._by_path.get(scope["path"])
+        if app is None:
+            await send_error(send, NotFound(self._elsewhere))
+        else:
+            await app(scope, receive, send)
+
+
+class _Readiness:
+    """200 while the store answers, so requests may come; else 503."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not await allows_get(scope, send):
+            return
+        try:
+            await self._storage.ping()
+        except Exception as error:  # noqa: BLE001 — whatever it is, the answer is that the service is not ready.
+            await send_error(send, error)
+        else:
+            await _OK(scope, receive, send)
+
+
+class _Exposition:
+    """The counters, in Prometheus' text format. `metrics.py` has the table."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._registry = metrics.registry
+
+    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
+        if await allows_get(scope, send):
+            await send_answer(scope, send, generate_latest(self._registry), CONTENT_TYPE_LATEST, _UNCACHED)

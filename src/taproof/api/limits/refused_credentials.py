@@ -1,0 +1,56 @@
+"""A log line for each credential that was refused, as long as there are not too many.
+
+The credential, or a part of it, is in none: what was refused may be a slip in a good one.
+"""
+
+from typing import Final, Literal
+
+import structlog
+from starlette.types import Scope
+
+from taproof.core.clock import MINUTE, Clock
+from taproof.core.rate_limit import Gcra
+
+LINES: Final = Gcra(10, MINUTE, 10)
+"""Enough to see who tries what, and a few megabytes a day at most, however many try."""
+
+CredentialKind = Literal["access_token", "secret_key", "invitation", "messenger_account"]
+
+_log = structlog.get_logger(__name__)
+
+
+class RefusedCredentials:
+    """Logs what was refused in this process.
+
+    Args:
+        clock: returns the time in ms.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._tat = 0
+        self._left_out = 0
+
+    def note(self, kind: CredentialKind, scope: Scope, route: str | None = None) -> None:
+        """Log a refusal, or count it for the next line when too many were logged just now.
+
+        Args:
+            kind: what was refused.
+            scope: the request's.
+            route: the template of its path, where a client chooses a part of that; None: the path is the route.
+        """
+        after = LINES.spend(self._tat, self._clock())
+        if after is None:
+            self._left_out += 1
+            return
+        self._tat = after
+        client = scope.get("client")
+        _log.warning(
+            "credentials_refused",
+            kind=kind,
+            address=client[0] if client else "",
+            method=scope["method"],
+            route=scope["path"] if route is None else route,
+            left_out=self._left_out,
+        )
+        self._left_out = 0

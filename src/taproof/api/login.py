@@ -1,0 +1,163 @@
+"""Signing in from a terminal with the messenger, for an access token: what `taproof login` calls.
+
+The answers have the terms of RFC 8628 (OAuth 2.0 Device Authorization Grant), sections 3.2 and 3.5, where these fit;
+bodies are JSON and failures have the one error shape, as everywhere in this API.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final
+
+from pydantic_core import to_json
+
+from taproof.api.body.json import Receive, Scope, read_json_object
+from taproof.api.errors import NO_PAGE, error_response
+from taproof.api.limits.rates import RateLimits
+from taproof.api.metrics import Metrics
+from taproof.api.sessions import Headers, Send, requester_of, text_field, until_gone, wait_seconds
+from taproof.core.accounts import Actor
+from taproof.core.clock import DAY, SECOND, Clock
+from taproof.core.errors import (
+    AccessDenied,
+    AuthorizationPending,
+    ExpiredToken,
+    InvalidRequest,
+    MethodNotAllowed,
+    RateLimited,
+    SignInNotFound,
+)
+from taproof.core.model import Identity
+from taproof.core.names import name_problem
+from taproof.service.console.sign_in import TERMINAL, ConsoleSignIn
+from taproof.service.developers import Developers
+
+WAIT_LIMIT: Final = 25
+"""Seconds that a call may wait at most."""
+INTERVAL: Final = 2
+"""Seconds between two calls that do not wait."""
+TOKEN_NAME: Final = "taproof login"  # noqa: S105 — the label of a token, not a token.
+TOKEN_DAYS: Final = 90
+"""How long the access token is valid."""
+_HEADERS: Final[Headers] = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *NO_PAGE]
+_USED: Final = "This device_code gave its access token already. Start a new sign-in with POST /api/v1/login."
+_REPORTED: Final = (
+    "Whoever confirmed this in the messenger has said since that it was not them, so it gives no access token. If that "
+    "was you, by mistake: send /unblock to the bot there. Start a new one with POST /api/v1/login."
+)
+_NO_DEVELOPER: Final = (
+    "No developer signs in with this messenger account. Ask for an invitation (an owner makes one in the console, the "
+    "operator with: taproof developers invite EMAIL)."
+)
+
+
+class LoginApi:
+    """Answers the two login endpoints. Each public method is an ASGI application."""
+
+    def __init__(
+        self,
+        console_sign_in: ConsoleSignIn,
+        developers: Developers,
+        metrics: Metrics,
+        limits: RateLimits,
+        clock: Clock,
+    ) -> None:
+        self._limits = limits
+        self._console_sign_in = console_sign_in
+        self._developers = developers
+        self._metrics = metrics
+        self._clock = clock
+
+    async def start(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """POST /api/v1/login."""
+        await _answer(self._start, scope, receive, send)
+
+    async def create_token(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """POST /api/v1/login/token."""
+        await _answer(self._create_token, scope, receive, send)
+
+    async def _start(self, scope: Scope, receive: Receive) -> dict[str, Any]:
+        await read_json_object(scope, receive)
+        self._limits.start_sign_in(scope)
+        # A terminal is no page: what it says in an Origin header would only mislead the user.
+        requester = requester_of(scope)._replace(origin=None)
+        started = await self._console_sign_in.start(TERMINAL, requester)
+        return {
+            "device_code": started.sealed,
+            "verification_uri_complete": started.deeplink,
+            "match_code": started.match_code,
+            "expires_in": max(0, started.expires_at - self._clock()) // SECOND,
+            "interval": INTERVAL,
+        }
+
+    async def _create_token(self, scope: Scope, receive: Receive) -> dict[str, Any]:
+        body = await read_json_object(scope, receive)
+        device_code = text_field(body, "device_code")
+        name = text_field(body, "name").strip() if "name" in body else TOKEN_NAME
+        # Before anything is consumed: whoever has confirmed should not have to do so again for a slip in the name.
+        if (problem := name_problem(name)) is not None:
+            raise InvalidRequest(f"name {problem}.")
+        seconds = wait_seconds(body["wait"], WAIT_LIMIT) if "wait" in body else 0
+        if too_soon := self._limits.refuse_poll(scope, "", device_code, None, public=True):
+            raise RateLimited(too_soon)
+        try:
+            if seconds:
+                await self._wait(device_code, seconds, receive)
+            seen = await self._console_sign_in.read(device_code, TERMINAL)
+        except SignInNotFound as error:
+            self._limits.poll_failed(scope, "", device_code, None, error, public=True)
+            raise
+        if seen.status == "pending":
+            raise AuthorizationPending
+        if seen.status == "cancelled":
+            raise AccessDenied
+        if seen.status == "expired":
+            raise ExpiredToken
+        identity = await self._console_sign_in.finish(device_code, TERMINAL)
+        if identity is None:
+            raise ExpiredToken(_USED)
+        return await self._give_token(scope, device_code, identity, name)
+
+    async def _give_token(self, scope: Scope, device_code: str, identity: Identity, name: str) -> dict[str, Any]:
+        developer = await self._developers.read_developer_by_messenger_id(identity.messenger_id)
+        if developer is None:
+            self._limits.refused_credentials.note("messenger_account", scope)
+            raise AccessDenied(_NO_DEVELOPER)
+        client = scope.get("client")
+        actor = Actor(developer, "login", address=client[0] if client else "")
+        expires_at = self._clock() + TOKEN_DAYS * DAY
+        try:
+            sign_in = await self._console_sign_in.source(device_code, TERMINAL)
+            created = await self._developers.create_access_token(actor, name, expires_at=expires_at, sign_in=sign_in)
+        except AccessDenied:
+            raise AccessDenied(_REPORTED) from None
+        return {
+            "access_token": created.plaintext,
+            "expires_in": TOKEN_DAYS * DAY // SECOND,
+            "token_id": created.token.id,
+            "email": developer.email,
+        }
+
+    async def _wait(self, device_code: str, seconds: float, receive: Receive) -> None:
+        """Wait as long as the sign-in is pending; raises when the client has gone away: nothing is read for nobody."""
+        with self._metrics.waiting_calls.track_inprogress():
+            end = await self._console_sign_in.wait(device_code, TERMINAL, seconds, partial(until_gone, receive))
+        if end == "no_place":
+            self._metrics.waits_without_place.inc()
+        if end == "gone":
+            raise AuthorizationPending
+
+
+async def _answer(
+    handler: Callable[[Scope, Receive], Awaitable[dict[str, Any]]], scope: Scope, receive: Receive, send: Send
+) -> None:
+    try:
+        if scope["method"] != "POST":
+            raise MethodNotAllowed  # noqa: TRY301 — the one map of errors below answers it.
+        body = to_json(await handler(scope, receive))
+        status, headers = 200, [*_HEADERS, (b"content-length", b"%d" % len(body))]
+    except Exception as error:  # noqa: BLE001 — a bug must become a 500 in the one error shape, and be logged.
+        status, headers, body = error_response(
+            error, [(b"allow", b"POST")] if isinstance(error, MethodNotAllowed) else ()
+        )
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,161 @@
+"""The OpenAPI 3.1 document: the developer API as FastAPI describes it, all else written by hand.
+
+The sign-in endpoints are in `openapi_sign_in.py`, those of `taproof login` in `openapi_login.py`, what is sent to
+webhooks in `openapi_webhooks.py`, and the answers to failed requests in `openapi_failures.py`.
+
+Every answer that a route can give is listed, failures too, so that a client, or a fuzzer, can hold it to that.
+"""
+
+from importlib.metadata import version
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from taproof.api.openapi.failures import FAILURE_SCHEMAS, failure_responses, failures
+from taproof.api.openapi.login import LOGIN_PATHS, LOGIN_SCHEMAS, LOGIN_TAG
+from taproof.api.openapi.sign_in import SIGN_IN_PATHS, SIGN_IN_SCHEMAS
+from taproof.api.openapi.webhooks import WEBHOOK_SCHEMAS, WEBHOOKS
+
+_DESCRIPTION: Final = """\
+Sign users in with their messenger account.
+
+1. Your client starts a session (`POST /api/v1/generate/public`) and shows the deeplink that it gets.
+2. The user opens the link in the messenger and taps Confirm or Cancel.
+3. Your client polls `POST /api/v1/verify/public` every 2 seconds, until the status is no longer pending, for at most
+   10 minutes; with `wait` in the body, the answer comes the moment that the user taps. The first answer that says
+   confirmed carries the user's identity and a signed proof; every later one says used.
+4. Your server checks the proof (a JWT, HS256) with the project's webhook secret and starts its own session.
+
+Everything is JSON in UTF-8 over HTTPS. A request body needs `Content-Type: application/json` and is at most 16 KiB.
+Times are ISO 8601 in UTC. A failed request answers `{"error": "a sentence that says what to do"}`; the header
+`X-Error-Code` has a stable code. The JSON endpoints answer HEAD with 405; /docs, /openapi.json, /healthz, /readyz and
+/metrics answer it as GET without the body. Session endpoints ignore unknown fields, the developer API refuses them.
+"""
+_TAGS: Final = [
+    {"name": "Sign-in", "description": "Start a session and read what became of it."},
+    {"name": "Account", "description": "Who the access token belongs to."},
+    {"name": "Projects", "description": "A project is what sessions are started under, with its own secrets."},
+    {"name": "Webhook secret and deliveries", "description": "What was sent to a webhook, again, and for a test."},
+    {"name": "Sessions and analytics", "description": "What happened."},
+    {"name": "Access tokens", "description": "The Bearer tokens of the developer API."},
+    {"name": "Audit log", "description": "Who changed what."},
+    LOGIN_TAG,
+    {"name": "Operations", "description": "For those who run the service."},
+]
+_SECURITY_SCHEMES: Final = {
+    "accessToken": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A developer's access token, `tap_…`. `taproof developers add EMAIL` prints one. It has one or "
+        "more scopes. `read`: every GET but the webhook secret. `write`: change projects, and read or replace their "
+        "secrets. `tokens`: create and revoke access tokens. A call without the scope that it needs is answered with "
+        "403 `insufficient_scope`.",
+    },
+    "secretKey": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A project's secret key, `sk_…`, shown once when the project is created. Server side only.",
+    },
+}
+
+_ANYWHERE: Final = ("BadRequest", "MethodNotAllowed", "InternalError")
+_SHARED: Final = (*_ANYWHERE, "StoreUnavailable")
+_BAD_REQUESTS: Final = {
+    "create_project": "BadProject",
+    "update_project": "BadProjectChange",
+    "create_access_token": "BadAccessToken",
+    "rotate_webhook_secret": "BadRotation",
+    "promote_webhook_secret": "BadPromotion",
+    "send_webhook_test": "BadSend",
+    "resend_delivery": "BadResend",
+}
+"""Developer endpoints that have a 400 of their own."""
+_ASKS_MESSENGER: Final = frozenset({"create_project", "update_project"})
+
+
+def build_openapi(app: FastAPI) -> dict[str, Any]:
+    """Return the document of the whole HTTP API, given the developer API's application."""
+    document = get_openapi(title="Taproof", version=version("taproof"), description=_DESCRIPTION, routes=app.routes)
+    developer_paths = document.pop("paths")
+    for operations in developer_paths.values():
+        for operation in operations.values():
+            _complete(operation)
+    document["info"]["license"] = {"name": "Apache License 2.0", "identifier": "Apache-2.0"}
+    document["servers"] = [{"url": "/"}]
+    document["tags"] = _TAGS
+    document["paths"] = SIGN_IN_PATHS | developer_paths | LOGIN_PATHS | _OPERATION_PATHS
+    document["webhooks"] = WEBHOOKS
+    components = document["components"]
+    for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own error shape, which nothing answers.
+        components["schemas"].pop(name, None)
+    components["schemas"] |= FAILURE_SCHEMAS | SIGN_IN_SCHEMAS | LOGIN_SCHEMAS | WEBHOOK_SCHEMAS | _SCHEMAS
+    components["responses"] = failure_responses()
+    components["securitySchemes"] = _SECURITY_SCHEMES
+    return document
+
+
+def _complete(operation: dict[str, Any]) -> None:
+    """Add to FastAPI's description of a developer endpoint what it does not know."""
+    parameters = operation.get("parameters", [])
+    bad_request = _BAD_REQUESTS.get(operation["operationId"], "BadRequest")
+    unavailable = "StoreOrMessengerUnavailable" if operation["operationId"] in _ASKS_MESSENGER else "StoreUnavailable"
+    possible = [bad_request, "MethodNotAllowed", "RateLimited", "InternalError", unavailable, "InvalidAccessToken"]
+    if operation["operationId"] != "read_account":
+        possible.append("InsufficientScope")
+    if "requestBody" in operation:
+        possible.append("PayloadTooLarge")
+    names = {parameter["name"] for parameter in parameters}
+    if "project_id" in names:
+        possible.append("ProjectNotFound")
+    if "token_id" in names:
+        possible.append("AccessTokenNotFound")
+    if "session_id" in names:
+        possible.append("SessionNotFound")
+    if "delivery_id" in names:
+        possible.append("DeliveryNotFound")
+    operation["responses"].pop("422", None)
+    operation["responses"] |= failures(*possible)
+    operation["security"] = [{"accessToken": []}]
+    for parameter in parameters:
+        schema = parameter["schema"]
+        if "anyOf" in schema:  # A parameter may be left out, but there is no way to send null in a query.
+            del parameter["schema"]
+            parameter["schema"] = {k: v for k, v in schema.items() if k != "anyOf"} | schema["anyOf"][0]
+
+
+def _operation(verb: str, summary: str, description: str, content: dict[str, Any], *, store: bool) -> dict[str, Any]:
+    return {
+        "get": {
+            "tags": ["Operations"],
+            "summary": summary,
+            "description": description,
+            "operationId": verb,
+            "security": [],
+            "responses": {
+                "200": {"description": "Successful Response", "content": content},
+                **failures(*(_SHARED if store else _ANYWHERE)),
+            },
+        }
+    }
+
+
+_SCHEMAS: Final[dict[str, Any]] = {
+    "Health": {
+        "type": "object",
+        "properties": {"status": {"const": "ok"}},
+        "required": ["status"],
+    },
+}
+_HEALTHY: Final = {"application/json": {"schema": {"$ref": "#/components/schemas/Health"}, "example": {"status": "ok"}}}
+_OPERATION_PATHS: Final = {
+    "/healthz": _operation("healthz", "Alive?", "The process answers.", _HEALTHY, store=False),
+    "/readyz": _operation("readyz", "Ready?", "The store answers, so requests may come.", _HEALTHY, store=True),
+    "/metrics": _operation(
+        "metrics",
+        "Metrics",
+        "The counters of this process, in Prometheus' text format.",
+        {"text/plain": {"schema": {"type": "string"}}},
+        store=False,
+    ),
+}

@@ -1,0 +1,144 @@
+"""What is sent to webhooks, in the OpenAPI document's `webhooks` (contract.md, Webhooks).
+
+`service/sessions/create_and_verify.py` and `service/deliveries.py` build the bodies, `service/webhooks.py` the headers.
+A test compares what is sent with this description.
+"""
+
+from typing import Any, Final
+
+from taproof.api.openapi.sign_in import PHONE, PROJECT_ID, SESSION_TOKEN, TIME
+from taproof.core.deliveries import EventType
+from taproof.service.webhooks import SEND_TIMEOUT
+
+_EVENT_ID: Final[dict[str, Any]] = {
+    "type": "string",
+    "pattern": "^evt_[A-Za-z0-9]{16,40}$",
+    "description": "The event's id, the same on every attempt. Handle each id once.",
+    "examples": ["evt_3Qm8ZsVd71LxKcTnYpRw0B"],
+}
+_SIGNED_IN: Final = {**SESSION_TOKEN, "description": "What generate returned to your client."}
+
+
+def _parameter(name: str, description: str, pattern: str, example: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "header",
+        "required": True,
+        "description": description,
+        "schema": {"type": "string", "pattern": pattern},
+        "example": example,
+    }
+
+
+_HEADERS: Final = [
+    _parameter(
+        "X-Service-Signature",
+        "The hex HMAC-SHA256 of the body's bytes. The key is the whole webhook secret, whsec_ included, as bytes.",
+        "^[0-9a-f]{64}$",
+        "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    ),
+    _parameter(
+        "webhook-id",
+        "The event's id, as in the body. Signed in webhook-signature (Standard Webhooks).",
+        _EVENT_ID["pattern"],
+        _EVENT_ID["examples"][0],
+    ),
+    _parameter(
+        "webhook-timestamp",
+        "When this attempt was signed, in seconds since the epoch. Signed in webhook-signature (Standard Webhooks).",
+        "^[0-9]+$",
+        "1795214643",
+    ),
+    _parameter(
+        "webhook-signature",
+        "The signature of Standard Webhooks. The key is the part of the webhook secret after whsec_, base64-decoded. "
+        "While the secret is rotated there are two, with a space between them.",
+        "^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)*$",
+        "v1,n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=",
+    ),
+    _parameter("User-Agent", "Taproof, and its version.", "^Taproof/", "Taproof/0.1.0"),
+]
+_ANSWERS: Final = {
+    "2XX": {
+        "description": f"The event is taken. To be answered within {SEND_TIMEOUT} seconds; the body is shown among the "
+        "deliveries, else it means nothing."
+    },
+    "3XX": {"description": "Not followed. The event is sent again later, unless it is a test."},
+    "410": {"description": "Nothing is sent any more: the webhook is turned off, except in answer to a test."},
+    "default": {"description": "Not taken. The event is sent again later, unless it is a test."},
+}
+
+
+def _body(event: EventType, description: str, fields: dict[str, Any]) -> dict[str, Any]:
+    properties = {"id": _EVENT_ID, "event": {"type": "string", "const": event}, "project_id": PROJECT_ID, **fields}
+    return {
+        "type": "object",
+        "description": f"{description} Newer releases may send more fields.",
+        "properties": properties,
+        "required": [name for name in properties if name != "messenger_phone"],
+    }
+
+
+def _webhook(name: str, summary: str, schema: str) -> dict[str, Any]:
+    return {
+        "post": {
+            "tags": ["Webhook secret and deliveries"],
+            "summary": summary,
+            "description": f"{summary}. Check the signature over exactly the bytes that arrive, before believing any "
+            "of them. An event may come more than once, and events come in no order.",
+            "operationId": name,
+            "security": [],
+            "parameters": _HEADERS,
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}},
+            },
+            "responses": _ANSWERS,
+        }
+    }
+
+
+WEBHOOK_SCHEMAS: Final[dict[str, Any]] = {
+    "AuthConfirmedEvent": _body(
+        "auth.confirmed",
+        "A user tapped Confirm.",
+        {
+            "session_token": _SIGNED_IN,
+            "messenger_id": {
+                "type": "string",
+                "description": "The user's account. It never changes.",
+                "examples": ["123456789"],
+            },
+            "messenger_name": {
+                "type": "string",
+                "description": "The name that the user shows. It can be anything: escape it.",
+                "examples": ["Ada Lovelace"],
+            },
+            "messenger_username": {
+                "type": ["string", "null"],
+                "description": "null when the user has none.",
+                "examples": ["ada"],
+            },
+            "messenger_phone": PHONE,
+            "confirmed_at": TIME,
+        },
+    ),
+    "AuthCancelledEvent": _body(
+        "auth.cancelled", "A user tapped Cancel.", {"session_token": _SIGNED_IN, "cancelled_at": TIME}
+    ),
+    "WebhookTestEvent": _body("webhook.test", "You asked for a webhook-test.", {"created_at": TIME}),
+    "WebhookEvent": {
+        "description": "Whatever is sent to a webhook URL. Newer releases may send more types: pass over those.",
+        "oneOf": [
+            {"$ref": "#/components/schemas/AuthConfirmedEvent"},
+            {"$ref": "#/components/schemas/AuthCancelledEvent"},
+            {"$ref": "#/components/schemas/WebhookTestEvent"},
+        ],
+    },
+}
+WEBHOOKS: Final[dict[EventType, Any]] = {
+    "auth.confirmed": _webhook("receive_auth_confirmed", "A user has confirmed", "AuthConfirmedEvent"),
+    "auth.cancelled": _webhook("receive_auth_cancelled", "A user has cancelled", "AuthCancelledEvent"),
+    "webhook.test": _webhook("receive_webhook_test", "You have asked for a test", "WebhookTestEvent"),
+}
+"""By the type of event, which is also the `event` of its body."""

@@ -1,0 +1,81 @@
+"""Every route, on one screen. Around all of it stands `transport.HttpsOnly`."""
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, Final
+
+from taproof.api.body.json import Receive, Scope
+from taproof.api.errors import send_error
+from taproof.api.sessions import SessionApi
+from taproof.core.errors import InvalidRequest, MessengerUnavailable, NotFound
+
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+QUERY_FIELDS: Final = 50
+"""Fields of a query string at most: no call here has as many."""
+
+
+class LateApp:
+    """An application that is there from the start and answers 503 until `app` is set."""
+
+    def __init__(self) -> None:
+        self.app: AsgiApp | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if self.app is None:
+            await send_error(send, MessengerUnavailable())
+        else:
+            await self.app(scope, receive, send)
+
+
+class Router:
+    """Hands each request to the application of its path; what has none gets 404 in the one error shape.
+
+    Args:
+        session_api: the four session endpoints.
+        developer_api: answers everything below /api/v1/dev/.
+        operations: answers /healthz, /readyz, /metrics, /openapi.json and /docs.
+        others: further applications by the path they answer; those that end in `/*` answer everything below it too.
+    """
+
+    def __init__(
+        self,
+        session_api: SessionApi,
+        developer_api: AsgiApp,
+        operations: AsgiApp,
+        others: Mapping[str, AsgiApp],
+    ) -> None:
+        self._exact: dict[str, AsgiApp] = {
+            "/api/v1/verify/public": session_api.verify_public,
+            "/api/v1/generate/public": session_api.generate_public,
+            "/api/v1/verify": session_api.verify,
+            "/api/v1/generate": session_api.generate,
+            "/healthz": operations,
+            "/readyz": operations,
+            "/metrics": operations,
+            "/openapi.json": operations,
+            "/docs": operations,
+            "/docs/docs.css": operations,
+        }
+        self._below: list[tuple[str, AsgiApp]] = [("/api/v1/dev/", developer_api)]
+        for path, app in others.items():
+            stem = path.removesuffix("/*")
+            self._exact[stem] = app
+            if stem != path:
+                self._below.append((f"{stem}/", app))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        path = scope["path"]
+        app = self._exact.get(path)
+        if app is None:
+            app = next((each for stem, each in self._below if path.startswith(stem)), None)
+        if app is None:
+            await send_error(send, NotFound())
+            return
+        if scope["query_string"].count(b"&") >= QUERY_FIELDS:
+            await send_error(send, InvalidRequest(f"The address has too many fields. Send at most {QUERY_FIELDS}."))
+            return
+        await app(scope, receive, send)

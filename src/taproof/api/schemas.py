@@ -1,0 +1,443 @@
+"""What the developer API takes and gives (contract.md, Developer endpoints).
+
+Requests are strict: no unknown field, no conversion, no null. A field that may be left out has a default only
+so that it may; whether it was sent is what `model_fields_set` says. The rules of names and URLs are those of `core/`,
+applied by the services; here they stand in the JSON Schema, as far as that can say them.
+"""
+
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+from taproof.api.instants import read_instant
+from taproof.api.project_fields import AllowedOrigins, CollectPhone, MatchCode, PhoneRequired, ShowContext, stored
+from taproof.core.accounts import Plan
+from taproof.core.attempt_errors import SENTENCES, ShownError
+from taproof.core.deliveries import DeliveryState, EventType
+from taproof.core.model import ProjectChanges, Status, TurnOffReason
+from taproof.core.names import NAME_LIMIT
+from taproof.core.rights import Scope
+from taproof.core.webhook_url import WEBHOOK_URL_LIMIT
+from taproof.service.projects import OVERLAP_LIMIT
+from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN
+
+_PRINTED: Final = r"[^\u0000-\u001f\u007f-\u009f\u2028\u2029]"
+"""Any character but control characters and line breaks, as a regular expression of ECMA 262."""
+_WEBHOOK_URL: Final = (
+    r"^$|^(https://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)|http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\]))"
+    r"(:[0-9]{1,5})?([/?#][!-\[\]-~]*)?$"
+)
+
+Time = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+    Field(description="UTC, with milliseconds.", examples=["2026-11-20T22:44:03.127Z"]),
+]
+ProjectId = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "pattern": "^proj_[A-Za-z0-9]{16,40}$"}),
+    Field(description="The project's id.", examples=["proj_4KsdT0aQm2vXc81LpZwEyB"]),
+]
+AccessTokenId = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "pattern": "^tok_[A-Za-z0-9]{1,40}$"}),
+    Field(description="The access token's id.", examples=["tok_5Nc8RjXw1ZaQe07UbKyLvT"]),
+]
+DeliveryId = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "pattern": "^evt_[A-Za-z0-9]{16,40}$"}),
+    Field(description="The event's id.", examples=["evt_3Qm8ZsVd71LxKcTnYpRw0B"]),
+]
+SessionId = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "pattern": "^sess_[A-Za-z0-9]{27}$"}),
+    Field(description="The session's id.", examples=["sess_7Wk2PdQ0Bv7TqLm29XcYdKpRfWz"]),
+]
+Name = Annotated[
+    str,
+    WithJsonSchema(
+        {"type": "string", "minLength": 1, "maxLength": NAME_LIMIT, "pattern": rf"^{_PRINTED}*\S{_PRINTED}*$"}
+    ),
+]
+WebhookUrl = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "maxLength": WEBHOOK_URL_LIMIT, "pattern": _WEBHOOK_URL}),
+    Field(
+        description="Receives auth.confirmed and auth.cancelled: an https:// address with a host and without user "
+        'name and password, or "" for none. http:// only to a loopback address in sandbox mode.',
+        examples=["https://example.com/hooks/taproof"],
+    ),
+]
+PublicAccess = Annotated[bool, Field(description="Whether the public session endpoints answer for this project.")]
+BotToken = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "maxLength": 117, "pattern": "^$|^[1-9][0-9]{0,15}:[A-Za-z0-9_-]{30,100}$"}),
+    Field(
+        description="The token of a bot of the project's own, from @BotFather: sign-in links lead to it, and it asks "
+        'people to confirm. Checked with the messenger, kept encrypted, never shown again. "": the service\'s own bot.',
+        examples=["7000000001:AAGkBS3d0c7Vw1FhQ9pRz2XyTtUuWvJjKkL"],
+    ),
+]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class CreateProject(_Request):
+    """A new project."""
+
+    name: Name = Field(description="What users see in the messenger, up to 100 characters.", examples=["Acme Shop"])
+    webhook_url: WebhookUrl = ""
+    public_access: PublicAccess = True
+    collect_phone: CollectPhone = False
+    phone_required: PhoneRequired = True
+    show_context: ShowContext = True
+    match_code: MatchCode = "off"
+    allowed_origins: AllowedOrigins = Field(default_factory=list)
+    bot_token: BotToken = ""
+
+
+class UpdateProject(_Request):
+    """Changes to a project. Fields that are left out stay as they are."""
+
+    name: Name = Field(default_factory=str, description="What users see in the messenger.", examples=["Acme Shop"])
+    webhook_url: WebhookUrl = Field(default_factory=str)
+    is_active: bool = Field(default_factory=bool, description="false pauses the project: it starts no new sign-ins.")
+    public_access: PublicAccess = Field(default_factory=bool)
+    collect_phone: CollectPhone = Field(default_factory=bool)
+    phone_required: PhoneRequired = Field(default_factory=bool)
+    show_context: ShowContext = Field(default_factory=bool)
+    match_code: MatchCode = Field(default_factory=lambda: "off")
+    allowed_origins: AllowedOrigins = Field(default_factory=list)
+    bot_token: BotToken = Field(default_factory=str)
+
+    def as_changes(self) -> ProjectChanges:
+        """Return the fields that were sent, but for the bot's token."""
+        return ProjectChanges(**stored(self.model_dump(exclude_unset=True, exclude={"bot_token"})))
+
+    def new_bot_token(self) -> str | None:
+        """Return the bot's token, None when it was not sent."""
+        return self.bot_token if "bot_token" in self.model_fields_set else None
+
+
+class RotateWebhookSecret(_Request):
+    """How a webhook secret is rotated."""
+
+    overlap_hours: Annotated[int, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": OVERLAP_LIMIT})] = Field(
+        default=24, description="Hours until the next secret takes the place of the current one.", examples=[24]
+    )
+
+
+class CreateAccessToken(_Request):
+    """A new access token."""
+
+    name: Name = Field(description="What the token is for.", examples=["deploy script"])
+    expires_at: Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})] = Field(
+        default_factory=str,
+        description="From when on the token is no longer valid (RFC 3339, in the future). Not later than the token of "
+        "this request expires. Left out: when that one expires, if it does.",
+        examples=["2030-01-01T00:00:00Z"],
+    )
+    scopes: Annotated[list[Scope], Field(min_length=1)] = Field(
+        default_factory=list,
+        description="What the token may do. Left out: what the token of this request may do.",
+        examples=[["read", "write"]],
+    )
+
+    def expiry(self) -> int | None:
+        """Return `expires_at` in ms since the epoch, None when it was not sent.
+
+        Raises:
+            InvalidRequest: it is not a time with its offset.
+        """
+        if "expires_at" not in self.model_fields_set:
+            return None
+        return read_instant(self.expires_at, "expires_at")
+
+
+class AccountAnswer(BaseModel):
+    """A developer account."""
+
+    id: str = Field(examples=["dev_7Yh2kP0sVd93mQxAeRtU1c"])
+    email: str = Field(examples=["ada@example.com"])
+    created_at: Time
+    plan: Plan = Field(examples=["free"])
+
+
+class UsageAnswer(BaseModel):
+    """What a developer uses of their plan. A limit of null is none."""
+
+    projects: int = Field(examples=[2])
+    projects_limit: int | None = Field(examples=[3])
+    sign_ins_this_month: int = Field(
+        description="Sign-ins that were started in this calendar month (UTC), and confirmed. A user counts once a day, "
+        "over all projects, however often they sign in.",
+        examples=[812],
+    )
+    sign_ins_limit: int | None = Field(examples=[1000])
+
+
+class OwnAccountAnswer(AccountAnswer):
+    """The account that an access token belongs to."""
+
+    usage: UsageAnswer
+
+
+class WebhookTurnedOffAnswer(BaseModel):
+    """A webhook that the service has turned off."""
+
+    url: str = Field(description="Where it led.", examples=["https://example.com/hooks/taproof"])
+    reason: TurnOffReason = Field(description="gone: it answered 410. failing: only failures for five days.")
+    at: Time
+    explanation: str = Field(description="What happened, and what to do.", examples=["The receiver answered 410 Gone…"])
+
+
+class ProjectAnswer(BaseModel):
+    """A project. Its secret key is only hinted at."""
+
+    id: ProjectId
+    name: str = Field(examples=["Acme Shop"])
+    secret_key_preview: str = Field(examples=["sk_a1B2…Wx9z"])
+    webhook_url: str = Field(description='"" when there is none.', examples=["https://example.com/hooks/taproof"])
+    is_active: bool = Field(description="false: the project is paused.", examples=[True])
+    public_access: PublicAccess
+    collect_phone: CollectPhone
+    phone_required: PhoneRequired
+    show_context: ShowContext
+    match_code: MatchCode
+    allowed_origins: AllowedOrigins
+    created_at: Time
+    sessions_count: int = Field(description="Sessions ever started.", examples=[1200])
+    confirmed_count: int = Field(description="Sessions that were confirmed.", examples=[1050])
+    webhook_failing_since: Time | None = Field(
+        description="Since when every attempt to deliver an event has failed; null while the webhook works, and once "
+        "a test is taken.",
+        examples=[None],
+    )
+    webhook_turned_off: WebhookTurnedOffAnswer | None = Field(
+        description="Why the service has emptied webhook_url; null once a webhook_url is set, also the same one again.",
+        examples=[None],
+    )
+    bot_username: str | None = Field(
+        description="The bot of the project's own, without @; null: the service's own bot asks.", examples=["shop_bot"]
+    )
+    bot_broken_at: Time | None = Field(
+        description="Since when the messenger refuses that bot's token. No sign-ins start until bot_token is set "
+        "again; another bot never takes its place.",
+        examples=[None],
+    )
+
+
+class ProjectListAnswer(BaseModel):
+    """All projects of a developer, oldest first."""
+
+    projects: list[ProjectAnswer]
+
+
+class WebhookSecretAnswer(BaseModel):
+    """The secret that proofs and webhooks are signed with."""
+
+    webhook_secret: str = Field(
+        description="Checks proofs and webhook signatures. Keep it on your server.",
+        examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw3Rk0vWq7n1c="],
+    )
+
+
+class RotationAnswer(WebhookSecretAnswer):
+    """The webhook secret, and the one that takes its place while it is rotated."""
+
+    next_webhook_secret: str | None = Field(
+        description="Signs webhooks beside the current one until promoted_at, and proofs from then on. null: no "
+        "rotation is under way.",
+        examples=["whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDp7MwM2v2V1c="],
+    )
+    promoted_at: Time | None = Field(description="When the next secret takes the place of the current one.")
+
+
+class SecretsAnswer(WebhookSecretAnswer):
+    """Both secrets of a project. The secret key is shown this once."""
+
+    secret_key: str = Field(description="Shown this once. Keep it on your server.", examples=["sk_" + "a1B2c3D" * 7])
+
+
+class CreatedProjectAnswer(SecretsAnswer, ProjectAnswer):
+    """A new project with its secrets. The secret key is shown this once."""
+
+
+class DeletedAnswer(BaseModel):
+    """It is gone."""
+
+    deleted: Literal[True]
+
+
+class ErasedAnswer(BaseModel):
+    """What was kept of a user is gone."""
+
+    erased: bool = Field(description="false: there was nothing.", examples=[True])
+
+
+class SessionAnswer(BaseModel):
+    """One sign-in session. The session token is not kept, so it is not shown."""
+
+    id: str = Field(examples=["sess_7Wk2PdQ0Bv7TqLm29XcYdKpRfWz"])
+    project_id: ProjectId
+    project_name: str = Field(examples=["Acme Shop"])
+    messenger_id: str = Field(description='"" until the user confirms; from then on it stays.', examples=["123456789"])
+    messenger_name: str = Field(
+        description='"" until the user confirms; from then on it stays.', examples=["Ada Lovelace"]
+    )
+    messenger_username: str | None = Field(
+        description='null until the user confirms; from then on "" when the user has none.', examples=["ada"]
+    )
+    messenger_phone: str = Field(
+        default_factory=str,
+        description="In E.164 form. Left out unless the project collects phone numbers and the user gave theirs.",
+        examples=["+4915123456789"],
+    )
+    status: Status = Field(examples=["used"])
+    created_at: Time
+    confirmed_at: Time | None = Field(description="null until the user confirms.")
+    reported_at: Time | None = Field(description='When the user said "This wasn\'t me"; null if they have not.')
+
+
+class SessionPageAnswer(BaseModel):
+    """A page of sessions, newest first."""
+
+    sessions: list[SessionAnswer]
+    next_cursor: str | None = Field(description="Send it as cursor for the next page; null on the last.")
+
+
+class AttemptAnswer(BaseModel):
+    """One attempt to deliver an event."""
+
+    number: int = Field(description="From 1 on, over all resends.", examples=[1])
+    started_at: Time
+    duration_ms: int = Field(examples=[184])
+    status: int | None = Field(description="What the receiver answered; null when no answer came.", examples=[503])
+    error: str | None = Field(
+        description="Why the receiver has not taken the event, and what to do; null when it has.",
+        examples=[SENTENCES["not_accepted"]],
+    )
+    error_code: ShownError | None = Field(
+        description="The same for a program: a code of the table under Webhooks. null beside an error: only a newer "
+        "release of the service knows the code.",
+        examples=["not_accepted"],
+    )
+    answer: str | None = Field(
+        description="The beginning of the answer's body, 1 KiB at most; null when it is empty. 43 or more of A-Z a-z "
+        "0-9 _ - in a row may be a session token, so … stands in their place, as in that of 20 or more at the end of "
+        "an answer that was cut.",
+        examples=["Service Unavailable"],
+    )
+
+
+class DeliveryAnswer(BaseModel):
+    """A webhook event, and the attempts to deliver it. What was sent is not shown."""
+
+    id: DeliveryId
+    event: EventType
+    project_id: ProjectId
+    session_id: str | None = Field(
+        description="The session whose decision the event tells of; null for a test.",
+        examples=["sess_7Wk2PdQ0Bv7TqLm29XcYdKpRfWz"],
+    )
+    status: DeliveryState = Field(
+        description="due: to be sent, or sent again. delivered: the receiver has taken it. failed: given up. ended: "
+        "the webhook was removed or turned off first.",
+    )
+    created_at: Time
+    next_attempt_at: Time | None = Field(description="null unless it is due, and while it is being sent.")
+    sending: bool = Field(description="Whether it is being sent just now.", examples=[False])
+    finished_at: Time | None = Field(description="null while it is due.", examples=[None])
+    interrupted_attempts: int = Field(
+        description="How often a process ended that had it in hand: whether it was sent then, nobody knows.",
+        examples=[0],
+    )
+    attempts: list[AttemptAnswer] = Field(description=f"The latest {ATTEMPTS_SHOWN}, the first one first.")
+
+
+class DeliveryPageAnswer(BaseModel):
+    """A page of deliveries, newest event first."""
+
+    deliveries: list[DeliveryAnswer]
+    next_cursor: str | None = Field(description="Send it as cursor for the next page; null on the last.")
+
+
+class DayAnswer(BaseModel):
+    """What became of the sessions that were started on one UTC day."""
+
+    date: Annotated[str, WithJsonSchema({"type": "string", "format": "date"})] = Field(examples=["2026-11-20"])
+    sessions: int
+    opened: int
+    confirmed: int
+    cancelled: int
+    expired: int
+    unique_users: int = Field(description="Distinct users who confirmed.")
+    reported: int = Field(description="Sessions whose user said that it was not them.")
+
+
+class FunnelAnswer(BaseModel):
+    """How far the sessions of the window came; `confirmed` counts every session that was confirmed."""
+
+    requested: int
+    opened: int
+    confirmed: int
+    used: int
+    cancelled: int
+    expired: int
+    reported: int = Field(
+        description="Sessions whose user said that it was not them, before or after confirming: each is also counted "
+        "in the steps that it reached."
+    )
+
+
+class ProjectNameAnswer(BaseModel):
+    """A project's id and name."""
+
+    id: ProjectId
+    name: str = Field(examples=["Acme Shop"])
+
+
+class AnalyticsAnswer(BaseModel):
+    """The numbers of the sessions that were started in the window."""
+
+    total_sessions: int
+    confirmed_sessions: int
+    unique_users: int = Field(description="Distinct users who confirmed in the window.")
+    conversion_rate: float = Field(description="Confirmed sessions in percent, one decimal.", examples=[87.5])
+    daily: list[DayAnswer] = Field(description="Every UTC day of the window, today last.")
+    funnel: FunnelAnswer
+    projects: list[ProjectNameAnswer] = Field(description="All projects of the developer.")
+
+
+class AccessTokenAnswer(BaseModel):
+    """An access token, without its plaintext."""
+
+    id: str = Field(examples=["tok_5Nc8RjXw1ZaQe07UbKyLvT"])
+    name: str = Field(examples=["deploy script"])
+    preview: str = Field(examples=["tap_a1B2…Wx9z"])
+    created_at: Time
+    last_used_at: Time | None = Field(description="To the minute; null when it was never used.")
+    expires_at: Time | None = Field(description="null: it is valid until it is revoked.")
+    scopes: list[Scope] = Field(
+        description="read: read everything but secrets. write: change projects, and read their secrets. tokens: create "
+        "and revoke access tokens.",
+        examples=[["read", "write", "tokens"]],
+    )
+    created_with: str | None = Field(
+        description="The access token that it was created with; null if it was created otherwise.",
+        examples=["tok_5Nc8RjXw1ZaQe07UbKyLvT"],
+    )
+
+
+class AccessTokenListAnswer(BaseModel):
+    """All access tokens of a developer, newest first."""
+
+    tokens: list[AccessTokenAnswer]
+
+
+class CreatedAccessTokenAnswer(AccessTokenAnswer):
+    """A new access token with its plaintext."""
+
+    access_token: str = Field(description="Shown this once.", examples=["tap_" + "a1B2c3D" * 7])

@@ -1,0 +1,46 @@
+"""Goes through everything, in the order in which one thing needs another."""
+
+from collections.abc import Iterable
+
+from taproof.cli.doctor.address import check_address, check_certificate, check_port
+from taproof.cli.doctor.finding import Finding, from_sentences
+from taproof.cli.doctor.geoip import check_geoip
+from taproof.cli.doctor.messenger import check_messenger
+from taproof.config.options import unknown_variables
+from taproof.config.settings import Settings, is_postgres
+from taproof.core.clock import Clock
+
+
+async def examine(settings: Settings, environment: Iterable[str], clock: Clock) -> list[Finding]:
+    """Look at everything.
+
+    Args:
+        settings: what `serve` would run with, valid already.
+        environment: the names of the environment variables.
+        clock: returns the time in ms.
+    """
+    return [
+        *_check_settings(environment),
+        *await _check_store(settings, clock),
+        *await check_messenger(settings, clock),
+        check_address(settings),
+        *check_certificate(settings, clock()),
+        *check_geoip(settings, clock()),
+        await check_port(settings),
+    ]
+
+
+async def _check_store(settings: Settings, clock: Clock) -> list[Finding]:
+    # Each driver is imported only where its store is used.
+    if is_postgres(settings.database_url):
+        from taproof.cli.doctor.postgres import check_postgres_store  # noqa: PLC0415
+
+        return await check_postgres_store(settings, clock)
+    from taproof.cli.doctor.sqlite import check_sqlite_store  # noqa: PLC0415
+
+    return await check_sqlite_store(settings)
+
+
+def _check_settings(environment: Iterable[str]) -> list[Finding]:
+    unknown = [from_sentences("settings", "warning", sentence) for sentence in unknown_variables(environment)]
+    return unknown or [Finding("settings", "ok", "all of them can be used")]

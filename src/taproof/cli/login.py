@@ -1,0 +1,333 @@
+"""`taproof login`, `logout` and `token`: signing in to a service from a terminal, with the messenger."""
+# ruff: noqa: PLC0415 — the heavy parts are imported by the command that needs them, so that `--help` is quick.
+
+import contextlib
+import io
+import json
+import math
+import platform
+import re
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from urllib.parse import urlsplit
+
+import typer
+
+from taproof.cli.command import Given, command
+from taproof.cli.credentials import Credential, Credentials, CredentialsUnusable, open_credentials
+from taproof.core.errors import TaproofError
+from taproof.core.identifiers import is_key
+from taproof.core.names import visible_name
+from taproof.core.webhook_url import is_loopback
+
+if TYPE_CHECKING:
+    import httpx
+
+_WAIT: Final = 25
+"""Seconds that the service is asked to wait for the tap."""
+_ANSWER_LIMIT: Final = 64 * 1024
+_TEXT_LIMIT: Final = 2_000
+_HOST: Final = re.compile(r"[A-Za-z0-9._:-]+")
+"""The address is shown in commands to paste: nothing in it may mean something to a shell."""
+_MATCH_CODE: Final = re.compile(r"[0-9]{2}")
+_DAY: Final = 86_400
+"""Seconds."""
+_TOKEN_ID: Final = re.compile(r"tok_[A-Za-z0-9]{1,40}")
+_ENDED: Final = frozenset({"invalid_access_token", "access_token_not_found"})
+"""What a service says of an access token that is revoked or expired already."""
+_SYSTEMS: Final = {"Darwin": "Macintosh; Intel Mac OS X 10_15_7", "Linux": "Linux", "Windows": "Windows NT 10.0"}
+"""How User-Agent headers name systems, so that the prompt in the messenger can show this one."""
+_START_ANEW: Final = re.compile(r"Start a new (?:one|sign-in) with POST /api/v1/login\.")
+_RUN_AGAIN: Final = "Run taproof login again."
+
+_Url = Annotated[str, typer.Argument(metavar="URL", help="The service's address, such as https://signin.example.com.")]
+_KnownUrl = Annotated[
+    str | None,
+    typer.Argument(metavar="[URL]", help="The service's address. Left out: the only one that you are signed in to."),
+]
+
+
+class NoServiceAddress(TaproofError):
+    """URL must be the https:// address of a service, such as https://signin.example.com.
+
+    Only this machine's own may begin with http://.
+    """
+
+
+class ServiceUnusable(TaproofError):
+    """The service cannot be used."""
+
+
+class LoginFailed(TaproofError):
+    """The sign-in did not come about."""
+
+
+class NotLoggedIn(TaproofError):
+    """You are not signed in to any service: run taproof login URL first."""
+
+
+def add_to(commands: typer.Typer) -> None:
+    """Add the commands."""
+    command(commands, "login")(login)
+    command(commands, "logout")(logout)
+    command(commands, "token")(token)
+
+
+def login(_given: Given, url: _Url) -> None:
+    """Sign in to a service with the messenger, and keep an access token on this machine.
+
+    Needs no account on the machine of the service. The token is kept in ~/.config/taproof/credentials.json.
+    """
+    address = _service_address(url)
+    credentials = open_credentials()
+    before = credentials.read().get(address)
+    with _open(address) as service:
+        got, days = _sign_in(service, address)
+        try:
+            credentials.replace(address, got)
+        except CredentialsUnusable:
+            _revoke_quietly(service, got)
+            raise
+        if before is not None:
+            _revoke_quietly(service, before)
+    typer.echo(
+        f"Signed in to {address} as {visible_name(got.email)}. The access token is in {credentials.file}, and is valid "
+        f"for {days} days: then run the same command again. To end it sooner: taproof logout {address}"
+    )
+    typer.echo(f'Try it: curl -H "Authorization: Bearer $(taproof token {address})" {address}/api/v1/dev/me')
+
+
+def logout(_given: Given, url: _KnownUrl = None) -> None:
+    """Revoke the access token that login got, and forget it.
+
+    Tokens that were created with it stay valid.
+    """
+    credentials = open_credentials()
+    address, known = _known(credentials, url)
+    with _open(address) as service:
+        answer = _revoke(service, known)
+    if answer.status != 200 and answer.code not in _ENDED:
+        raise ServiceUnusable(
+            f"{address} did not revoke the access token: {answer.sentence} You are still signed in. Try again later, "
+            f"or take it out of {credentials.file}."
+        )
+    credentials.replace(address, None)
+    ended = "" if answer.status == 200 else " The access token had ended already."
+    typer.echo(f"Signed out of {address}.{ended}")
+
+
+def token(_given: Given, url: _KnownUrl = None) -> None:
+    """Print the access token that login got, for scripts.
+
+    Such as: curl -H "Authorization: Bearer $(taproof token)" https://signin.example.com/api/v1/dev/me
+    """
+    typer.echo(_known(open_credentials(), url)[1].access_token)
+
+
+def _revoke_quietly(service: "_Service", lost: Credential) -> None:
+    """Revoke a token that nobody will know of any more, as far as that is possible. It may have ended already."""
+    with contextlib.suppress(ServiceUnusable):
+        _revoke(service, lost)
+
+
+def _revoke(service: "_Service", ended: Credential) -> "_Answer":
+    """Revoke a token alone: signing out, or in again, must not end what programs use."""
+    return service.call("DELETE", f"/api/v1/dev/tokens/{ended.token_id}?created=keep", bearer=ended.access_token)
+
+
+# ---- signing in
+
+
+def _sign_in(service: "_Service", address: str) -> tuple[Credential, int]:
+    """Return the access token, and how many days it is valid."""
+    started = service.call("POST", "/api/v1/login", {})
+    if started.status != 200:
+        raise ServiceUnusable(f"{address} did not start a sign-in: {started.sentence}")
+    link, device_code = started.text("verification_uri_complete"), started.text("device_code")
+    if not _is_link(link):
+        raise ServiceUnusable(f"{address} answered with something else than a link to sign in with.")
+    seconds = started.number("expires_in", 1, 3_600)
+    interval = started.number("interval", 1, 60)
+    match_code = started.text("match_code")
+    if _MATCH_CODE.fullmatch(match_code) is None:
+        raise ServiceUnusable(f"{address} answered with something else than a number to tap.")
+    typer.echo(f"Open this link, and tap the number {match_code} in the messenger. Another number cancels.\n")
+    typer.echo(f"  {link}\n")
+    if sys.stdout.isatty():
+        typer.echo(f"Or scan it with your phone:\n\n{_qr_code(link)}")
+    with _progress(f"Waiting for your tap. The link works for {seconds / 60:.0f} minutes."):
+        return _wait(service, device_code, seconds, interval)
+
+
+def _wait(service: "_Service", device_code: str, seconds: float, interval: float) -> tuple[Credential, int]:
+    """Ask until somebody has decided, through lost connections, for as long as the link works."""
+    deadline = time.monotonic() + seconds
+    while True:
+        asked_at = time.monotonic()
+        left = max(0.0, deadline - asked_at)
+        try:
+            answer = service.call("POST", "/api/v1/login/token", {"device_code": device_code, "wait": min(_WAIT, left)})
+        except ServiceUnusable:
+            if not left:
+                raise
+        else:
+            if answer.status == 200:
+                return _credential(service, answer)
+            if answer.code == "expired_token" or (not left and answer.code == "authorization_pending"):
+                raise LoginFailed(f"Nobody tapped the number in time. {_RUN_AGAIN}")
+            if answer.code == "access_denied":
+                # What the service tells a program to do next, in the words of this command.
+                raise LoginFailed(_START_ANEW.sub(_RUN_AGAIN, answer.sentence))
+            passes = answer.code == "authorization_pending" or answer.status == 429 or answer.status >= 500
+            if not passes or not left:
+                raise ServiceUnusable(f"{service.address} gave no access token: {answer.sentence}")
+        # A service that has no place left for those who wait, or is just starting, answers at once.
+        time.sleep(max(0.0, min(interval, left) - (time.monotonic() - asked_at)))
+
+
+def _credential(service: "_Service", answer: "_Answer") -> tuple[Credential, int]:
+    found = Credential(answer.text("access_token"), answer.text("token_id"), answer.text("email"))
+    if not is_key(found.access_token, "tap") or _TOKEN_ID.fullmatch(found.token_id) is None:
+        raise ServiceUnusable(f"{service.address} answered with something else than an access token.")
+    return found, round(answer.number("expires_in", _DAY, 3_650 * _DAY) / _DAY)
+
+
+def _is_link(text: str) -> bool:
+    """Tell whether this may be shown on a terminal and opened: a service is not trusted with more than that."""
+    if not (text.isascii() and text.isprintable()) or " " in text:
+        return False
+    parts = urlsplit(text)
+    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
+
+
+def _qr_code(link: str) -> str:
+    """Return a QR code for a terminal: two modules a character, black on white whatever the terminal's colours are."""
+    import segno
+
+    drawn = io.StringIO()
+    segno.make_qr(link, error="l").terminal(drawn, compact=True, border=2)
+    return "".join(f"\x1b[97;40m{line}\x1b[0m\n" for line in drawn.getvalue().splitlines())
+
+
+@contextlib.contextmanager
+def _progress(sentence: str) -> Iterator[None]:
+    if not sys.stderr.isatty():
+        typer.echo(sentence, err=True)
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(sentence):
+        yield
+
+
+# ---- the service
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What a service answered; `body` is {} when it was no JSON object."""
+
+    address: str
+    status: int
+    code: str
+    body: dict[str, Any]
+
+    @property
+    def sentence(self) -> str:
+        """What went wrong, in the service's own words, made safe to print."""
+        said = visible_name(str(self.body.get("error", ""))[:_TEXT_LIMIT])
+        return said or f"HTTP status {self.status}. Is this the address of a Taproof service?"
+
+    def text(self, field: str) -> str:
+        value = self.body.get(field)
+        if not isinstance(value, str) or not value or len(value) > _TEXT_LIMIT:
+            raise ServiceUnusable(f"{self.address} does not answer as a Taproof service does: no {field}.")
+        return value
+
+    def number(self, field: str, least: float, most: float) -> float:
+        value = self.body.get(field)
+        # NaN compares false with everything; json.loads reads it and Infinity.
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
+            raise ServiceUnusable(f"{self.address} does not answer as a Taproof service does: no {field}.")
+        return min(max(value, least), most)
+
+
+@dataclass(frozen=True, slots=True)
+class _Service:
+    """Calls one service. What it answers is read through a cap."""
+
+    address: str
+    client: "httpx.Client"
+
+    def call(self, method: str, path: str, body: dict[str, Any] | None = None, *, bearer: str | None = None) -> _Answer:
+        """Make one call; raises ServiceUnusable when there is no answer."""
+        import httpx
+
+        headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
+        content = b""
+        try:
+            with self.client.stream(method, f"{self.address}{path}", json=body, headers=headers) as response:
+                for chunk in response.iter_bytes():
+                    content += chunk
+                    if len(content) > _ANSWER_LIMIT:
+                        raise ServiceUnusable(f"{self.address} does not answer as a Taproof service does.")
+        except httpx.HTTPError as error:
+            reason = visible_name(str(error)) or type(error).__name__
+            raise ServiceUnusable(f"{self.address} cannot be reached: {reason}.") from None
+        return _Answer(self.address, response.status_code, response.headers.get("X-Error-Code", ""), _object(content))
+
+
+@contextlib.contextmanager
+def _open(address: str) -> Iterator[_Service]:
+    import httpx
+
+    timeout = httpx.Timeout(15, read=_WAIT + 15)
+    # No redirect is followed, which could lead an access token elsewhere; no proxy is used where there is no TLS.
+    trust_env = address.startswith("https:")
+    headers = {"User-Agent": f"taproof-login/{version('taproof')} ({_SYSTEMS.get(platform.system(), '')})"}
+    with httpx.Client(timeout=timeout, follow_redirects=False, trust_env=trust_env, headers=headers) as client:
+        yield _Service(address, client)
+
+
+def _object(content: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _service_address(url: str) -> str:
+    """Return scheme, host and port of a service's address, each service in one spelling only."""
+    try:
+        parts = urlsplit(url.strip())
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise NoServiceAddress from None
+    safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
+    more = parts.path not in {"", "/"} or parts.query or parts.fragment or "@" in parts.netloc
+    if not safe or not host or more or _HOST.fullmatch(host) is None:
+        raise NoServiceAddress
+    shown = f"[{host}]" if ":" in host else host
+    usual = {"https": 443, "http": 80}[parts.scheme]
+    return f"{parts.scheme}://{shown}" if port in {None, usual} else f"{parts.scheme}://{shown}:{port}"
+
+
+def _known(credentials: Credentials, url: str | None) -> tuple[str, Credential]:
+    """Return the service that is meant, and its credential."""
+    known = credentials.read()
+    if url is not None:
+        address = _service_address(url)
+        if address not in known:
+            raise NotLoggedIn(f"You are not signed in to {address}. Sign in with: taproof login {address}")
+        return address, known[address]
+    if len(known) > 1:
+        raise NotLoggedIn(f"You are signed in to several services. Say which: {', '.join(sorted(known))}")
+    if not known:
+        raise NotLoggedIn
+    return next(iter(known.items()))

@@ -1,0 +1,206 @@
+"""How the process logs: structlog over the standard library, so that every library's lines go the same way, to stderr.
+
+Nothing in Taproof logs a secret on purpose. `redact` is the last net below that, for what an exception's text or a
+library's debug line may carry: it sees every value, whatever its depth and type, after tracebacks became text.
+"""
+
+import logging
+import re
+import sys
+from typing import Any, Final, Literal, TextIO
+
+import structlog
+from structlog.stdlib import ProcessorFormatter
+from structlog.types import EventDict, WrappedLogger
+
+from taproof.core.clock import SECOND, iso8601, system_clock
+
+MASK: Final = "[redacted]"
+_DEPTH: Final = 8
+_SECRET_NAMES: Final = frozenset({
+    "access_token", "authorization", "bot_token", "cookie", "device_code", "master_key", "password", "proof", "secret",
+    "secret_key", "secret_token", "session_token", "set_cookie", "token", "webhook_secret",
+    "x_telegram_bot_api_secret_token",
+})  # fmt: skip
+_SECRETS: Final = (
+    # Headers, also as ASGI and HTTP libraries print them: "authorization: x", 'authorization': 'x', (b'cookie', b'x').
+    (
+        re.compile(
+            r"""((?:authorization|cookie|x-telegram-bot-api-secret-token)["']?\s*[:=,]\s*(?:b?["'])?)[^"'\r\n]+""",
+            re.IGNORECASE,
+        ),
+        rf"\1{MASK}",
+    ),
+    (re.compile(r"\b(bearer|basic)\s+[^\s\"',;]+", re.IGNORECASE), rf"\1 {MASK}"),
+    # A password among the options of an address, such as a database's.
+    (re.compile(r"((?:password|passwd|pwd)=)[^\s\"'&]+", re.IGNORECASE), rf"\1{MASK}"),
+    # Secret keys, access tokens, webhook secrets (core/identifiers.py). A preview has an ellipsis and stays.
+    (re.compile(r"(sk|tap|whsec)_[A-Za-z0-9+/_-]{12,}={0,2}"), rf"\1_{MASK}"),
+    # The console's cookies, and the codes of invitations. Whole ones only: words may begin so.
+    (re.compile(r"(con|inv)_[A-Za-z0-9]{49}"), rf"\1_{MASK}"),
+    # A bot's token, alone or in the path of a Bot API call.
+    (re.compile(r"(?<!\d)\d{6,}+(?::|%3[Aa])[A-Za-z0-9_-]{30,}"), MASK),
+    # A proof, or any other JWT, with what stands before it without a space.
+    (
+        re.compile(
+            r"(?<![A-Za-z0-9_-])(?=[A-Za-z0-9_-]*?eyJ[A-Za-z0-9_-]{8})[A-Za-z0-9_-]++"
+            r"\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+"
+        ),
+        MASK,
+    ),
+    # A session token by its place: in a deeplink, a body, a /start message.
+    (re.compile(r"""((?:start=|/start\s+|session_token["']?\s*[:=,]\s*(?:b?["'])?))[A-Za-z0-9_-]{43}"""), rf"\1{MASK}"),
+    # 32 random bytes in base64: a master key.
+    (re.compile(r"[A-Za-z0-9+/_-]{43}="), MASK),
+    # The same without padding: a session token anywhere. Both upper and lower case are asked for, so that a long
+    # name in a traceback stays readable.
+    (
+        re.compile(
+            r"(?<![A-Za-z0-9_-])(?=[a-z0-9_-]*[A-Z])(?=[A-Z0-9_-]*[a-z])"
+            r"[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])"
+        ),
+        MASK,
+    ),
+)
+# tests/test_patterns.py holds every pattern to linear time: a stranger's text may reach the log.
+_ADDRESS: Final = re.compile(r"://[^\s\"'<>]+")
+_USER: Final = re.compile(r"://[^\s:/@]*:(?=.)")
+
+
+def redact_text(text: str) -> str:
+    """Return `text` with everything masked that looks like a secret of this service or of its messenger."""
+    text = _ADDRESS.sub(_without_password, text)
+    for pattern, replacement in _SECRETS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _without_password(address: re.Match[str]) -> str:
+    # Up to the last @, since a password may hold an @ itself.
+    before, at, host = address[0].rpartition("@")
+    user = _USER.search(before)
+    return address[0] if user is None else f"{before[: user.end()]}{MASK}{at}{host}"
+
+
+def _redact(value: Any, depth: int) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, dict) and depth:
+        return {
+            redact_text(str(name)): MASK if _is_secret(name) and item is not None else _redact(item, depth - 1)
+            for name, item in value.items()
+        }
+    if isinstance(value, list | tuple | set | frozenset) and depth:
+        return [_redact(item, depth - 1) for item in value]
+    return redact_text(value if isinstance(value, str) else repr(value))
+
+
+def _is_secret(name: object) -> bool:
+    return str(name).lower().replace("-", "_") in _SECRET_NAMES
+
+
+def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Mask secrets in every value of a log line: the last step before it is written out."""
+    masked: EventDict = _redact(event, _DEPTH)
+    return masked
+
+
+def _add_time(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    record = event.get("_record")
+    instant = system_clock() if record is None else int(record.created * SECOND)
+    return {"timestamp": iso8601(instant), **event}
+
+
+def _one_line(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Escape what a hostile value could move the cursor with, or fake a line: JSON does that by itself."""
+    return {
+        name: "\n".join(map(_escape, value.split("\n"))) if name in {"exception", "stack"} else _escape(value)
+        for name, value in event.items()
+    }
+
+
+def _escape(value: Any) -> str:
+    text = str(value)
+    if text.isprintable():
+        return text
+    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    """Writes lines; one that cannot be formatted is named only by its place, since its text was not yet redacted."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 — the name is logging's.
+        kind = sys.exc_info()[0]
+        self.stream.write(
+            f"A log line of {record.name} ({record.filename}:{record.lineno}) was lost: {kind and kind.__name__}\n"
+        )
+
+
+def configure_logging(
+    level: str, log_format: Literal["console", "json"], stream: TextIO | None = None, process: int | None = None
+) -> None:
+    """Send every log line of the process to one place, in one form. May be called again; the last call counts.
+
+    Args:
+        level: debug, info, warning or error.
+        log_format: console, for people, or json, one object a line.
+        stream: where to; stderr when None, so that stdout stays the answer of a command.
+        process: the number of this process, in every line of it, where several write to one place.
+    """
+
+    def add_process(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+        return event if process is None else {**event, "process": process}
+
+    stream = sys.stderr if stream is None else stream
+    before: list[structlog.types.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.StackInfoRenderer(),
+    ]
+    render: list[structlog.types.Processor]
+    if log_format == "json":
+        render = [redact, structlog.processors.JSONRenderer()]
+    else:
+        console = structlog.dev.ConsoleRenderer(
+            colors=stream.isatty(), sort_keys=False, pad_event_to=0, exception_formatter=structlog.dev.plain_traceback
+        )
+        render = [redact, _one_line, console]
+    # Tracebacks become text before they are redacted; structlog's own pretty ones would show local variables.
+    formatter = ProcessorFormatter(
+        foreign_pre_chain=before,
+        processors=[
+            _add_time,
+            add_process,
+            ProcessorFormatter.remove_processors_meta,
+            structlog.processors.format_exc_info,
+            *render,
+        ],
+    )
+    structlog.configure(
+        processors=[structlog.stdlib.filter_by_level, *before, ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+    handler = _Handler(stream)
+    handler.setFormatter(formatter)
+    root = logging.getLogger()
+    for old in root.handlers[:]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(level.upper())
+    # aiogram logs every update at INFO. taproof.messengers.telegram logs what matters.
+    logging.getLogger("aiogram").setLevel(max(logging.WARNING, root.level))
+    logging.captureWarnings(capture=True)
+
+
+GRANIAN_LOGGING: Final[dict[str, Any]] = {
+    "handlers": {},
+    "formatters": {},
+    "loggers": {
+        "_granian": {"handlers": [], "propagate": True},
+        "granian.access": {"handlers": [], "propagate": True},
+    },
+}
+"""For Granian's `log_dictconfig`: it would give its loggers handlers of their own, past the redaction."""

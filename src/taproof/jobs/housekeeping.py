@@ -1,0 +1,19 @@
+"""Sweeps once a second; goes on at once, letting requests in between, while there is more to do."""
+
+import asyncio
+from typing import Final
+
+from taproof.jobs.loop import repeat_until
+from taproof.service.housekeeping import Housekeeping
+
+_EVERY: Final = 1.0
+_BREATH: Final = 0.02
+
+
+async def sweep_until(stopping: asyncio.Event, housekeeping: Housekeeping) -> None:
+    """Sweep until `stopping` is set; the batch under way is finished."""
+
+    async def sweep() -> float:
+        return _BREATH if await housekeeping.sweep() else _EVERY
+
+    await repeat_until(stopping, "housekeeping", sweep)

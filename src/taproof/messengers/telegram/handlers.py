@@ -1,0 +1,290 @@
+"""What the bot does (contract.md, Messenger).
+
+`service/sessions/decide.py` makes the decision and is safe to repeat, so a repeated update has one effect.
+"""
+
+import asyncio
+import dataclasses
+import functools
+import re
+from typing import Final
+
+import structlog
+from aiogram import Bot, Dispatcher
+from aiogram.enums import ChatMemberStatus, ChatType, ContentType
+from aiogram.types import CallbackQuery, ChatMemberUpdated, InaccessibleMessage, Message, ReplyKeyboardRemove, User
+
+from taproof.core.clock import Clock
+from taproof.core.model import Identity
+from taproof.messengers.browsers import name_browser
+from taproof.messengers.reply_limits import ReplyLimits
+from taproof.messengers.telegram.chat import Acts, Chat, Reply, Tap, answer_tap, send_to_group
+from taproof.messengers.telegram.prompts import (
+    CANCEL,
+    CONFIRM,
+    MATCH,
+    WITHOUT_PHONE,
+    keyboard_gone,
+    opened_reply,
+    outcome_notice,
+    outcome_reply,
+    phone_keyboard,
+    phone_reply,
+    unasked_contact_reply,
+    wrong_contact_reply,
+)
+from taproof.messengers.telegram.signed_buttons import ButtonSigner, carries_button, shows
+from taproof.messengers.telegram.texts import Texts, texts_for
+from taproof.messengers.telegram.user_control_replies import commands_help
+from taproof.service.sessions.create_and_verify import SignIn
+from taproof.service.sessions.decide import SeenSession
+
+_COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s+(.*))?", re.DOTALL)
+_TAP: Final = re.compile(r"([a-z]{1,2}):(.*)", re.DOTALL)
+_TOKEN: Final = re.compile(r"([A-Za-z0-9_-]{43})(?::([0-2]))?")
+_CHOICES: Final = {CONFIRM, CANCEL, MATCH, WITHOUT_PHONE}
+_WORTH_AN_ANSWER: Final = {
+    ContentType.TEXT,
+    ContentType.ANIMATION,
+    ContentType.AUDIO,
+    ContentType.CONTACT,
+    ContentType.DOCUMENT,
+    ContentType.LOCATION,
+    ContentType.PHOTO,
+    ContentType.STICKER,
+    ContentType.VIDEO,
+    ContentType.VIDEO_NOTE,
+    ContentType.VOICE,
+}
+"""What a person sends; all else is a service message, such as a changed timer or a pinned message."""
+
+_log = structlog.get_logger(__name__)
+
+
+def build_dispatcher(
+    signin: SignIn, signer: ButtonSigner, clock: Clock, acts: Acts | None = None, limits: ReplyLimits | None = None
+) -> Dispatcher:
+    """Return the dispatcher that answers messages and taps. Whatever is not registered here is ignored.
+
+    Args:
+        signin: shows and decides sessions.
+        signer: signs buttons, and knows them again.
+        clock: returns the time in ms.
+        acts: what users can do besides.
+        limits: how often one user is written to.
+    """
+    conversation = Conversation(signin, signer, clock, acts or Acts(), limits or ReplyLimits(clock))
+    dispatcher = Dispatcher(disable_fsm=True)
+    dispatcher.message.register(conversation.on_message)
+    dispatcher.callback_query.register(conversation.on_tap)
+    dispatcher.my_chat_member.register(conversation.on_membership)
+    return dispatcher
+
+
+class Conversation:
+    """Answers one update at a time; of one it keeps nothing but how often each user was written to.
+
+    Only what a sign-in cannot go on without waits out the Bot API's flood limit: the prompt, and the outcome of a
+    decision just made. Any other reply that meets the limit is left out.
+    """
+
+    def __init__(self, signin: SignIn, signer: ButtonSigner, clock: Clock, acts: Acts, limits: ReplyLimits) -> None:
+        self._signin = signin
+        self._signer = signer
+        self._clock = clock
+        self._acts = acts
+        self._limits = limits
+
+    async def on_message(self, message: Message, bot: Bot, bot_id: int, hurry: asyncio.Event) -> None:
+        """Answer a message: a link that was opened, or anything else that a person writes to the bot."""
+        user = message.from_user
+        if user is None or user.is_bot:
+            return
+        texts = texts_for(user.language_code)
+        command, mention, payload = _parse_command(message)
+        if message.chat.type != ChatType.PRIVATE:
+            is_meant = command == "start" and (mention is None or await _is_me(bot, mention))
+            if is_meant and self._limits.spend_reply(user.id):
+                await send_to_group(bot, message.chat.id, texts.private_only)
+            return
+        if not _is_own_chat(message, user):
+            return
+        chat = Chat(bot, bot_id, user, hurry, self._signer)
+        act = self._acts.commands.get(command or "")
+        if command == "start" and payload:
+            await self._open(chat, texts, payload)
+        elif act is not None:
+            if self._limits.spend_reply(user.id):
+                await act(chat, payload)
+        elif message.content_type in _WORTH_AN_ANSWER:
+            await self._take_word(chat, texts, message, is_command=command is not None)
+
+    async def on_tap(self, query: CallbackQuery, bot: Bot, bot_id: int, hurry: asyncio.Event) -> None:
+        """Decide a session for the user who tapped a button of its prompt, then show what became of it."""
+        user = query.from_user
+        if user.is_bot:
+            return
+        texts = texts_for(user.language_code)
+        prompt = query.message
+        if prompt is not None and not _is_own_chat(prompt, user):
+            await answer_tap(bot, query.id, texts.foreign, alert=True)
+            return
+        button = self._signer.open(bot.id, query)
+        found = None if button is None else _TAP.fullmatch(button)
+        if prompt is None or found is None:
+            if carries_button(query):
+                _log.info("bot_tap_refused")
+                await answer_tap(bot, query.id, texts.stale_button, alert=True)
+            else:
+                # The second of two quick taps: the first one's outcome stands in the message by now.
+                await answer_tap(bot, query.id, texts.control.gone)
+            return
+        tap = Tap(bot, bot_id, user, hurry, self._signer, query.id, prompt.message_id)
+        act = self._acts.taps.get(found[1])
+        if act is not None:
+            await act(tap, found[2])
+            return
+        data = _TOKEN.fullmatch(found[2])
+        if data is None or found[1] not in _CHOICES or (data[2] is not None) is not (found[1] == MATCH):
+            await tap.answer(texts.unknown)
+            return
+        await self._show_decision(tap, texts, data[1], await self._decide(tap, found[1], data[1], data[2]))
+
+    async def on_membership(self, change: ChatMemberUpdated) -> None:
+        """Note that someone blocked the bot, or that it was thrown out of a group."""
+        if change.new_chat_member.status == ChatMemberStatus.KICKED:
+            _log.info("bot_blocked", chat_type=change.chat.type)
+
+    async def _open(self, chat: Chat, texts: Texts, session_token: str) -> None:
+        """Show the prompt of a link that was opened, unless this user has seen too many of them just now."""
+        allowance = self._limits.spend_prompt(chat.user.id)
+        if allowance != "allowed":
+            if allowance == "told":
+                await chat.send(Reply(texts.too_many))
+            return
+        shown = False
+        try:
+            seen = await self._signin.open_session(session_token, chat.user_id, chat.bot_id)
+            _log_seen("sign_in_opened", seen)
+            browser = await name_browser(seen.context.user_agent)
+            reply = opened_reply(texts, seen, session_token, self._clock(), browser)
+            if seen.outcome in {"opened", "phone"}:
+                await chat.send(reply, needed=True)
+                if seen.outcome == "phone":
+                    await chat.send(phone_keyboard(texts, seen), needed=True)
+                shown = True
+            elif self._limits.spend_reply(chat.user.id):
+                await chat.send(reply)
+        finally:
+            # An update that could not be answered comes again, and must not be counted twice.
+            if not shown:
+                self._limits.give_back_prompt(chat.user.id)
+
+    async def _take_word(self, chat: Chat, texts: Texts, message: Message, *, is_command: bool) -> None:
+        """Take what is no link and no command of ours: the contact that a sign-in waits for, or talk."""
+        contact = message.contact
+        if contact is None and not self._limits.spend_reply(chat.user.id):
+            return
+        if is_command:
+            seen = SeenSession("unknown")
+        else:
+            # A contact is the user's own word only where they share it themselves: nobody may word it for them.
+            is_own = contact is not None and message.forward_origin is None and message.via_bot is None
+            owner = str(contact.user_id) if contact is not None and is_own and contact.user_id else None
+            number = contact.phone_number if contact is not None else ""
+            answers = functools.partial(_answers_request, chat, texts, message)
+            seen = await self._signin.give_phone(_identity(chat), owner, number, chat.bot_id, answers=answers)
+        if seen.changed:
+            _log_seen("sign_in_decided", seen)
+        elif contact is not None and not self._limits.spend_reply(chat.user.id):
+            return
+        if seen.outcome == "phone":
+            await chat.send(wrong_contact_reply(texts, seen))
+        elif contact is None:
+            await chat.send(Reply(f"{texts.help}\n\n{commands_help(texts.control)}"))
+        elif seen.outcome == "unknown":
+            await chat.send(unasked_contact_reply(texts))
+        else:
+            reply = outcome_reply(texts, seen)
+            if reply.buttons is not None:
+                await chat.send(reply)
+                reply = keyboard_gone(texts)
+            await chat.send(dataclasses.replace(reply, keyboard=ReplyKeyboardRemove()), needed=seen.changed)
+
+    async def _decide(self, tap: Tap, choice: str, session_token: str, place: str | None) -> SeenSession:
+        if choice == CANCEL:
+            return await self._signin.cancel_session(session_token, tap.user_id, tap.bot_id)
+        if choice == WITHOUT_PHONE:
+            return await self._signin.continue_without_phone(session_token, _identity(tap), tap.bot_id)
+        number = None if place is None else int(place)
+        return await self._signin.confirm_session(session_token, _identity(tap), tap.bot_id, choice=number)
+
+    async def _show_decision(self, tap: Tap, texts: Texts, session_token: str, seen: SeenSession) -> None:
+        """Put what became of a session in its prompt's place."""
+        if seen.changed:
+            _log_seen("sign_in_decided", seen)
+        if seen.outcome == "foreign":
+            await tap.answer(outcome_notice(texts, seen), alert=True)
+        elif seen.outcome == "phone":
+            await tap.replace(phone_reply(texts, seen, session_token), needed=True)
+            await tap.send(phone_keyboard(texts, seen), needed=True)
+            await tap.answer(texts.phone.notice)
+        elif seen.outcome == "opened":
+            # The project stopped asking for phone numbers meanwhile: back to the prompt.
+            browser = await name_browser(seen.context.user_agent)
+            await tap.replace(opened_reply(texts, seen, session_token, self._clock(), browser), needed=True)
+            await tap.answer(texts.phone.over)
+        else:
+            await tap.replace(outcome_reply(texts, seen), needed=seen.changed)
+            if seen.phone_asked:
+                await tap.send(keyboard_gone(texts), needed=seen.changed)
+            await tap.answer(outcome_notice(texts, seen))
+
+
+def _identity(chat: Chat) -> Identity:
+    return Identity(chat.user_id, chat.user.full_name, chat.user.username or "")
+
+
+def _log_seen(event: str, seen: SeenSession) -> None:
+    _log.info(event, outcome=seen.outcome, project_id=seen.project_id, session_id=seen.session_id)
+
+
+def _parse_command(message: Message) -> tuple[str | None, str | None, str]:
+    """Return command, mentioned bot and payload.
+
+    A forwarded message is no command, nor is one that another bot wrote in the user's name: opening a link is an act
+    of the user's own, and nobody else may word it.
+    """
+    if message.forward_origin is not None or message.via_bot is not None:
+        return None, None, ""
+    found = _COMMAND.fullmatch((message.text or "").strip())
+    return (found[1].lower(), found[2], (found[3] or "").strip()) if found else (None, None, "")
+
+
+def _answers_request(chat: Chat, texts: Texts, message: Message, seen: SeenSession) -> bool:
+    """Tell whether a contact comes from the button that asks for it for this session, as far as that can be seen.
+
+    Telegram's apps for Android and the desktop send it as a reply to the message that brought the button. Those for
+    iOS, macOS and the web send no reply. A forward that hides its sender looks like theirs, but holds the name under
+    which somebody has saved the user; the button sends the account's own.
+    """
+    contact, asked = message.contact, message.reply_to_message
+    if contact is None or message.external_reply is not None or message.reply_to_story is not None:
+        return False
+    if asked is None:
+        own = (chat.user.first_name, chat.user.last_name or "")
+        return (contact.first_name.strip(), (contact.last_name or "").strip()) == tuple(map(str.strip, own))
+    is_from_bot = asked.from_user is not None and asked.from_user.id == chat.bot.id
+    asking = (phone_keyboard(texts, seen), wrong_contact_reply(texts, seen))
+    return is_from_bot and any(shows(asked, each.text) for each in asking)
+
+
+async def _is_me(bot: Bot, mention: str) -> bool:
+    return mention.lower() == ((await bot.me()).username or "").lower()
+
+
+def _is_own_chat(message: Message | InaccessibleMessage, user: User) -> bool:
+    """Tell whether a message stands in the private chat of this bot and this user."""
+    if isinstance(message, Message) and message.business_connection_id is not None:
+        return False
+    return message.chat.type == ChatType.PRIVATE and message.chat.id == user.id

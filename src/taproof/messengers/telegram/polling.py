@@ -1,0 +1,243 @@
+"""Long polling: updates are fetched, handled, and acknowledged by asking for what comes after them.
+
+aiogram's own polling acknowledges an update when the next ones are fetched, handled or not, so this loop is our own
+(https://core.telegram.org/bots/api#getupdates).
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import structlog
+from aiogram import Bot
+from aiogram.exceptions import TelegramAPIError, TelegramConflictError
+from aiogram.methods import TelegramMethod
+
+from taproof.messengers.telegram.connection import LONGEST_DELAY, BotTokenRefusedError, Reconnection
+from taproof.messengers.telegram.updates import ALLOWED_UPDATES, UpdateIntake, places
+
+POLL_SECONDS: Final = 25
+ANSWER_SECONDS: Final = 15
+"""How long the answer to a poll may take beyond the time that it was asked to wait."""
+PATIENCE_SECONDS: Final = 1
+"""How long the next poll is put off for updates in hand, so that one user's slow update does not delay the others."""
+GIVE_UP_SECONDS: Final = 15 * 60
+"""An update that cannot be handled for so long is dropped: the session that it is about has expired, and the Bot API
+gives out only the first hundred that are not acknowledged, so that a few such updates would keep all others away."""
+UNANSWERED_SECONDS: Final = 2 * 60
+"""The same for an update of which only the reply is missing. In the second half of it no reply waits out the flood
+limit any more, which would take longer than what is left."""
+LINE_LIMIT: Final = 5
+"""So many updates of one user are handled in order. More would use up the hundred that the Bot API gives out."""
+FINISH_SECONDS: Final = 10
+ACKNOWLEDGE_SECONDS: Final = 3
+
+_log = structlog.get_logger(__name__)
+
+
+class GetRawUpdates(TelegramMethod[list[dict[str, Any]]]):
+    """`getUpdates` that leaves each update as JSON, so that one that cannot be read does not spoil the others."""
+
+    __returning__ = list[dict[str, Any]]
+    __api_method__ = "getUpdates"
+
+    offset: int | None = None
+    limit: int | None = None
+    timeout: int = 0
+    allowed_updates: list[str] = ALLOWED_UPDATES
+
+
+@dataclass(eq=False, slots=True)
+class _Line:
+    """One user's updates in order; `hurry` is set when there are so many that they would hold up others."""
+
+    tasks: list[asyncio.Task[bool]] = field(default_factory=list)
+    hurry: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class LongPolling:
+    """Receives the updates of a bot that no other program receives.
+
+    Updates of different users are handled side by side, those of one user in order unless there are many. An update
+    is acknowledged when it and all before it are done; after a crash the others come again.
+
+    Args:
+        bot: whose updates these are.
+        intake: what handles them.
+        since: the time in ms since which no other program receives them.
+        reconnection: waits when the Bot API gives no updates; one that raises BotTokenRefusedError ends the loop.
+        pace: seconds from the start of one update to that of the next, so that a flood leaves time for other bots.
+    """
+
+    def __init__(
+        self,
+        bot: Bot,
+        intake: UpdateIntake,
+        since: int,
+        reconnection: Reconnection | None = None,
+        *,
+        pace: float = 0.0,
+    ) -> None:
+        self._bot = bot
+        self._intake = intake
+        self._since = since
+        self._pace = pace
+        self._offset: int | None = None
+        self._in_hand: dict[int, asyncio.Task[bool]] = {}
+        self._lines: dict[int, _Line] = {}
+        self._stopping = asyncio.Event()
+        self._reconnection = reconnection or Reconnection()
+        self._told = ""
+
+    async def run(self) -> None:
+        """Receive updates until cancelled; then bring those in hand to their end and acknowledge them."""
+        self._stopping.clear()
+        try:
+            while True:
+                await self._poll_safely()
+        finally:
+            self._stopping.set()
+            try:
+                await self._finish()
+            finally:
+                for task in self._in_hand.values():
+                    task.cancel()
+
+    async def _poll_safely(self) -> None:
+        """Poll once; a bug is logged once, without the error's text, and the loop goes on."""
+        try:
+            await self._poll()
+        except BotTokenRefusedError:
+            raise
+        except Exception as error:  # noqa: BLE001 — the service's other tasks would end with this loop.
+            if self._told != type(error).__name__:
+                self._told = type(error).__name__
+                _log.error("bot_polling_failed", error=self._told, where=places(error))
+            await asyncio.sleep(PATIENCE_SECONDS)
+        else:
+            self._told = ""
+
+    async def _poll(self) -> None:
+        if self._in_hand:
+            await asyncio.wait(self._in_hand.values(), timeout=PATIENCE_SECONDS)
+            self._settle()
+        # While an update is in hand, the server has something to give at once and would not wait anyway.
+        seconds = 0 if self._in_hand else POLL_SECONDS
+        method = GetRawUpdates(offset=self._offset, timeout=seconds)
+        try:
+            updates = await self._bot(method, request_timeout=seconds + ANSWER_SECONDS)
+        except TelegramConflictError as conflict:
+            await self._resolve(conflict)
+            return
+        except TelegramAPIError as trouble:
+            await self._reconnection.wait(trouble)
+            return
+        self._reconnection.succeeded()
+        started = 0
+        for update in updates:
+            if self._start(update):
+                started += 1
+                if self._pace:
+                    await asyncio.sleep(self._pace)
+        if not updates and not self._in_hand:
+            # All is acknowledged. Update ids may start anew, lower, after a quiet week: ask for whatever is next.
+            self._offset = None
+        elif not started and not self._in_hand:
+            await asyncio.sleep(PATIENCE_SECONDS)
+
+    def _start(self, update: dict[str, Any]) -> bool:
+        """Begin to handle an update unless that has happened; tell whether it was begun."""
+        update_id = update.get("update_id")
+        if not isinstance(update_id, int) or update_id in self._in_hand:
+            return False
+        user = _user_of(update)
+        line = _Line() if user is None else self._lines.setdefault(user, _Line())
+        crowded = len(line.tasks) >= LINE_LIMIT
+        if crowded:
+            line.hurry.set()
+        before = line.tasks[-1] if line.tasks and not crowded else None
+        task = asyncio.create_task(self._handle(update, before, line.hurry))
+        self._in_hand[update_id] = task
+        if user is not None and not crowded:
+            line.tasks.append(task)
+            task.add_done_callback(lambda done: self._leave_line(user, done))
+        return True
+
+    async def _handle(self, update: dict[str, Any], before: asyncio.Task[bool] | None, hurry: asyncio.Event) -> bool:
+        """Handle an update until it is done; False when there is no more time for that."""
+        clock = asyncio.get_running_loop().time
+        arrived_at = clock()
+        if before is not None:
+            await asyncio.wait([before])
+        delay = min(1, LONGEST_DELAY)
+        while not self._stopping.is_set():
+            if clock() - arrived_at > UNANSWERED_SECONDS / 2:
+                hurry.set()
+            handling = await self._intake.handle(update, sole_since=self._since, hurry=hurry)
+            if handling == "done":
+                return True
+            if clock() - arrived_at > (UNANSWERED_SECONDS if handling == "unanswered" else GIVE_UP_SECONDS):
+                _log.error("bot_update_given_up", update_id=update["update_id"])
+                return True
+            try:
+                async with asyncio.timeout(delay):
+                    await self._stopping.wait()
+            except TimeoutError:
+                delay = min(2 * delay, LONGEST_DELAY)
+        return False
+
+    def _leave_line(self, user: int, task: asyncio.Task[bool]) -> None:
+        tasks = self._lines[user].tasks
+        tasks.remove(task)
+        if not tasks:
+            del self._lines[user]
+
+    def _settle(self) -> None:
+        """Move the offset past every update that is done, up to the first that is not."""
+        for update_id in sorted(self._in_hand):
+            task = self._in_hand[update_id]
+            if not task.done() or task.cancelled():
+                return
+            error = task.exception()
+            if error is not None:
+                # It would fail again in the same way, and hold back the offset for ever.
+                _log.error("bot_update_given_up", update_id=update_id, error=type(error).__name__, where=places(error))
+            elif not task.result():
+                return
+            del self._in_hand[update_id]
+            self._offset = update_id + 1
+
+    async def _resolve(self, conflict: TelegramConflictError) -> None:
+        """Take the updates back from a webhook that is still set; wait if another program is polling."""
+        if "webhook" not in conflict.message.lower():
+            await self._reconnection.wait(conflict)
+            return
+        try:
+            await self._bot.delete_webhook(drop_pending_updates=False)
+        except TelegramAPIError as trouble:
+            await self._reconnection.wait(trouble)
+            return
+        _log.warning("bot_webhook_removed", advice="This bot is polled now: its updates no longer go to a webhook.")
+        await asyncio.sleep(PATIENCE_SECONDS)
+
+    async def _finish(self) -> None:
+        if self._in_hand:
+            await asyncio.wait(self._in_hand.values(), timeout=FINISH_SECONDS)
+            self._settle()
+        if self._offset is None:
+            return
+        try:
+            await self._bot(GetRawUpdates(offset=self._offset, limit=1), request_timeout=ACKNOWLEDGE_SECONDS)
+        except TelegramAPIError:
+            _log.info("bot_updates_not_acknowledged")
+
+
+def _user_of(update: dict[str, Any]) -> int | None:
+    """Return the id of the user who caused an update, for keeping one user's updates in order."""
+    for kind in ALLOWED_UPDATES:
+        event = update.get(kind)
+        sender = event.get("from") if isinstance(event, dict) else None
+        user = sender.get("id") if isinstance(sender, dict) else None
+        if isinstance(user, int):
+            return user
+    return None

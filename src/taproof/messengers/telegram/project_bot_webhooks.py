@@ -1,0 +1,111 @@
+"""Webhook delivery for the bots of projects: each is posted to `/bot/webhook/<bot id>`, with a secret of its own."""
+
+import asyncio
+from collections.abc import Callable, MutableMapping, Sequence
+from typing import Any, Final
+
+from aiogram import Bot
+from aiogram.exceptions import TelegramAPIError
+from aiogram.methods import TelegramMethod
+
+from taproof.core.errors import SealBroken, StoreUnavailable
+from taproof.messengers.telegram.connection import Reconnection
+from taproof.messengers.telegram.updates import Handling, UpdateIntake
+from taproof.messengers.telegram.webhook import Receive, Send, WebhookEndpoint, register_webhook
+from taproof.service.bots import Bots
+
+CHECK_SECONDS: Final = 60.0
+"""Between two looks at whether a bot's webhook is still set: nothing else tells that its token was revoked."""
+SECRET_SECONDS: Final = 5.0
+"""Between two looks at whether its secret is another one, since the master key is."""
+_ID_LENGTH: Final = 16
+
+Secrets = Callable[[int], Sequence[str]]
+"""Returns what the messenger may send with the updates of the bot with this id; it is told the first one."""
+
+
+class GetWebhookInfo(TelegramMethod[dict[str, Any]]):
+    """`getWebhookInfo`, of which only the address matters here."""
+
+    __returning__ = dict[str, Any]
+    __api_method__ = "getWebhookInfo"
+
+
+async def keep_webhook(bot: Bot, url: str, secrets: Secrets, reconnection: Reconnection) -> None:
+    """Have a bot's updates posted to `url` until cancelled: set again when the secret or somebody else changed it.
+
+    Raises:
+        BotTokenRefusedError: as `reconnection` does.
+    """
+    told = ""
+    while True:
+        try:
+            is_set = (await bot(GetWebhookInfo())).get("url") == url
+        except TelegramAPIError as trouble:
+            await reconnection.wait(trouble)
+            continue
+        reconnection.succeeded()
+        secret = secrets(bot.id)[0]
+        if not is_set or secret != told:
+            await register_webhook(bot, url, secret, reconnection)
+            told = secret
+        clock = asyncio.get_running_loop().time
+        next_look = clock() + CHECK_SECONDS
+        while clock() < next_look and secrets(bot.id)[0] == told:  # noqa: ASYNC110 — a file changes, untold.
+            await asyncio.sleep(min(SECRET_SECONDS, CHECK_SECONDS))
+
+
+class OwnWebhooks:
+    """The ASGI application behind `POST /bot/webhook/<bot id>`, in any process.
+
+    Args:
+        bots: whose bots they are.
+        intake: returns what handles the updates of the bot with this token.
+        secrets: of each bot.
+    """
+
+    def __init__(self, bots: Bots, intake: Callable[[str], UpdateIntake], secrets: Secrets) -> None:
+        self._bots = bots
+        self._make_intake = intake
+        self._secrets = secrets
+        self._intakes: dict[int, tuple[bytes, UpdateIntake]] = {}
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer 200 once the update is handled, 503 if it must be delivered again; 401 to a stranger."""
+        # Whatever the number is, it has a secret that a stranger does not know: nothing is looked up for them.
+        number = scope["path"].rpartition("/")[2]
+        bot_id = int(number) if number.isascii() and number.isdigit() and len(number) <= _ID_LENGTH else 0
+        endpoint = WebhookEndpoint(_Late(self, bot_id), lambda: self._secrets(bot_id))
+        await endpoint(scope, receive, send)
+
+    async def find_intake(self, bot_id: int) -> UpdateIntake | None:
+        """Return what handles a bot's updates; None when it is no project's any more, or is broken.
+
+        Raises:
+            StoreUnavailable, SealBroken: that cannot be known.
+        """
+        bot = await self._bots.read_bot(bot_id)
+        if bot is None or bot.broken_at is not None:
+            self._intakes.pop(bot_id, None)
+            return None
+        sealed, intake = self._intakes.get(bot_id, (b"", None))
+        if intake is None or sealed != bot.sealed_token:
+            intake = self._make_intake(self._bots.open_token(bot))
+            self._intakes[bot_id] = (bot.sealed_token, intake)
+        return intake
+
+
+class _Late:
+    """Finds out which bot an update is for once it is known that the messenger sent it."""
+
+    def __init__(self, webhooks: OwnWebhooks, bot_id: int) -> None:
+        self._webhooks = webhooks
+        self._bot_id = bot_id
+
+    async def handle(self, update: dict[str, Any]) -> Handling:
+        """Handle an update once; "retry" when it is nobody's, which it may be for a moment only."""
+        try:
+            intake = await self._webhooks.find_intake(self._bot_id)
+        except (StoreUnavailable, SealBroken):
+            return "retry"
+        return "retry" if intake is None else await intake.handle(update)

@@ -1,0 +1,266 @@
+"""Runs the bots of projects, hundreds of them in one process. For each it does what is done for the service's own.
+
+Each has a task of its own, and they share nothing but the connection pool, the dispatcher and the store: what delays
+one of them delays no other. Which bots there are is looked up in the store every other second, so that any node may
+have set them. One whose token the messenger refuses is marked broken and left alone until it has another.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+from aiogram import Bot
+from aiogram.exceptions import TelegramAPIError, TelegramNetworkError, TelegramNotFound, TelegramUnauthorizedError
+
+from taproof.core.errors import SealBroken, StoreUnavailable
+from taproof.core.model import ProjectBot
+from taproof.messengers.telegram.commands import announce_commands_once
+from taproof.messengers.telegram.connection import LONGEST_DELAY, BotTokenRefusedError, Reconnection
+from taproof.messengers.telegram.updates import places
+from taproof.service.bots import Bots
+
+LOOK_SECONDS: Final = 2.0
+"""Between two looks at which bots there are."""
+START_SECONDS: Final = 0.02
+"""Between two bots that start: each begins with a connection or two, and the service's own bot works meanwhile."""
+NAME_SECONDS: Final = 300.0
+"""Between two looks at a bot's username, which its links are made of."""
+PACE_SECONDS: Final = 0.01
+"""Between two updates of one bot that are begun: a hundred a second take a third of a processor at most, so that a bot
+that somebody floods delays others by milliseconds."""
+REFUSED_SECONDS: Final = 2.0
+REFUSALS: Final = 2
+"""So often in a row a token is refused before anything is made of it."""
+
+Receive = Callable[[Bot, Reconnection], Coroutine[Any, Any, None]]
+"""Receives the updates of a bot until cancelled; what `Reconnection` raises ends it."""
+
+_log = structlog.get_logger(__name__)
+
+
+class OwnReconnection(Reconnection):
+    """Waits as for the service's own bot, and raises BotTokenRefusedError when the token was refused twice in a row.
+
+    A messenger that is away is told of by the service's own bot, not by hundreds more.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._refusals = 0
+
+    async def wait(self, trouble: TelegramAPIError) -> None:
+        """Wait as long as this trouble calls for."""
+        if not isinstance(trouble, TelegramUnauthorizedError | TelegramNotFound):
+            await super().wait(trouble)
+            return
+        self._refusals += 1
+        if self._refusals >= REFUSALS:
+            raise BotTokenRefusedError("The Bot API does not know this bot token.")
+        await asyncio.sleep(REFUSED_SECONDS)
+
+    def succeeded(self) -> None:
+        """Note that the Bot API answered."""
+        self._refusals = 0
+        super().succeeded()
+
+    def _tell(self, event: str, trouble: TelegramAPIError, advice: str) -> None:
+        if not isinstance(trouble, TelegramNetworkError):
+            super()._tell(event, trouble, advice)
+
+
+@dataclass(slots=True)
+class _Running:
+    """A bot that runs, as the store last had it."""
+
+    known: ProjectBot
+    token: str
+    task: asyncio.Task[None]
+
+
+class OwnBots:
+    """Runs the bots of all projects.
+
+    Args:
+        bots: which there are; it is told what is found out about them.
+        connect: returns the bot with a token; nothing is sent yet.
+        receive: receives a bot's updates.
+        service_bot: the service's own, which tells a token that is refused from a messenger that refuses every one.
+        show: called with how many run and how many are broken.
+    """
+
+    def __init__(
+        self,
+        bots: Bots,
+        connect: Callable[[str], Bot],
+        receive: Receive,
+        service_bot: Bot,
+        show: Callable[[int, int], None],
+    ) -> None:
+        self._bots = bots
+        self._connect = connect
+        self._receive = receive
+        self._service_bot = service_bot
+        self._show = show
+        self._running: dict[int, _Running] = {}
+        self._ending: dict[int, set[asyncio.Task[Any]]] = {}
+        self._unreadable: set[bytes] = set()
+
+    async def run(self, _since: int) -> None:
+        """Run them until cancelled; then let each finish what it has in hand. No other process does this meanwhile."""
+        try:
+            while True:
+                await self._look()
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            self._show(0, 0)
+            for bot_id in list(self._running):
+                self._stop(bot_id)
+            tasks = [task for each in self._ending.values() for task in each]
+            try:
+                if tasks:
+                    await asyncio.wait(tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+
+    async def _look(self) -> None:
+        """Start the bots that are new, and stop those that are gone, broken, or have another token."""
+        try:
+            found = await self._bots.list_bots()
+        except StoreUnavailable:
+            return
+        wanted = {bot.bot_id: bot for bot in found if bot.broken_at is None}
+        for bot_id in self._running.keys() - wanted.keys():
+            self._stop(bot_id)
+        delay = 0.0
+        for bot in wanted.values():
+            token = self._token_to_start(bot)
+            if token is not None:
+                self._start(bot, token, delay)
+                delay += START_SECONDS
+        self._show(len(self._running), len(found) - len(wanted))
+
+    def _token_to_start(self, bot: ProjectBot) -> str | None:
+        """Return the token of a bot that is to be started; None when it runs with this token, or it cannot be read."""
+        running = self._running.get(bot.bot_id)
+        is_same = running is not None and not running.task.done() and running.known.project_id == bot.project_id
+        if running is not None and is_same and running.known.sealed_token == bot.sealed_token:
+            running.known = bot
+            return None
+        try:
+            token = self._bots.open_token(bot)
+        except SealBroken:
+            if bot.sealed_token not in self._unreadable:
+                self._unreadable.add(bot.sealed_token)
+                advice = "Put the master key back that it was sealed under, or set bot_token again."
+                _log.error("own_bot_unreadable", project_id=bot.project_id, bot_username=bot.username, advice=advice)
+            self._stop(bot.bot_id)
+            return None
+        if running is not None and is_same and running.token == token:
+            running.known = bot  # Sealed anew, under another master key.
+            return None
+        return token
+
+    def _start(self, bot: ProjectBot, token: str, delay: float) -> None:
+        self._stop(bot.bot_id)
+        before = set(self._ending.get(bot.bot_id, ()))
+        task = asyncio.create_task(self._keep(bot, token, before, delay))
+        self._running[bot.bot_id] = _Running(bot, token, task)
+
+    def _stop(self, bot_id: int) -> None:
+        running = self._running.pop(bot_id, None)
+        if running is not None:
+            running.task.cancel()
+            self._await_end(bot_id, running.task)
+
+    def _await_end(self, bot_id: int, task: asyncio.Task[Any]) -> None:
+        """Let nothing of this bot begin anew, nor all of them come to their end, before `task` has ended."""
+        self._ending.setdefault(bot_id, set()).add(task)
+        task.add_done_callback(lambda ended: self._forget(bot_id, ended))
+
+    def _forget(self, bot_id: int, task: asyncio.Task[Any]) -> None:
+        self._ending[bot_id].remove(task)
+        if not self._ending[bot_id]:
+            del self._ending[bot_id]
+
+    async def _keep(self, bot: ProjectBot, token: str, before: set[asyncio.Task[Any]], delay: float) -> None:
+        """Run one bot until it is cancelled or found broken; a bug ends it, and the next look starts it again."""
+        structlog.contextvars.bind_contextvars(project_id=bot.project_id, bot_username=bot.username)
+        try:
+            if before:
+                # Two that receive one bot's updates would be in each other's way.
+                await asyncio.wait(before)
+            await asyncio.sleep(delay)
+            await self._receive_until_refused(bot.bot_id, self._connect(token))
+        except Exception as error:  # noqa: BLE001 — the other bots run on.
+            _log.error("own_bot_failed", error=type(error).__name__, where=places(error))
+
+    async def _receive_until_refused(self, bot_id: int, bot: Bot) -> None:
+        learning = asyncio.create_task(self._look_after(bot_id, bot))
+        try:
+            while True:
+                try:
+                    await self._receive(bot, OwnReconnection())
+                except BotTokenRefusedError:
+                    running = self._running.get(bot_id)
+                    if await self._is_refused(bot) and running is not None:
+                        marking = asyncio.create_task(self._mark_broken(running.known))
+                        self._await_end(bot_id, marking)
+                        # The next look ends this task as soon as the mark is there, but the log is to tell of it too.
+                        if await asyncio.shield(marking):
+                            return
+        finally:
+            learning.cancel()
+
+    async def _is_refused(self, bot: Bot) -> bool:
+        """Tell whether the messenger refuses this token, and not each one."""
+        try:
+            await bot.get_me()
+        except (TelegramUnauthorizedError, TelegramNotFound):
+            try:
+                await self._service_bot.get_me()
+            except TelegramAPIError:
+                # The address may be wrong, or its server may be another one now: no developer could mend that.
+                _log.warning("own_bot_refused", advice="The service's own bot is refused too. Still trying.")
+                await asyncio.sleep(LONGEST_DELAY)
+            else:
+                return True
+        except TelegramAPIError:
+            await asyncio.sleep(REFUSED_SECONDS)
+        return False
+
+    async def _mark_broken(self, bot: ProjectBot) -> bool:
+        """Mark a bot broken, and tell the operator; False when that could not be written down."""
+        try:
+            is_told = await self._bots.mark_broken(bot)
+        except StoreUnavailable:
+            await asyncio.sleep(REFUSED_SECONDS)
+            return False
+        if is_told:
+            _log.error(
+                "own_bot_broken",
+                advice="The messenger does not accept this bot's token any more, so its project starts no sign-ins. "
+                "Its developer must set bot_token again: @BotFather shows the new one.",
+            )
+        return True
+
+    async def _look_after(self, bot_id: int, bot: Bot) -> None:
+        """Keep the bot's username up to date: with the old one its links lead nowhere. List its commands."""
+        is_listed = False
+        while True:
+            try:
+                username = (await bot.get_me()).username
+                running = self._running.get(bot_id)
+                if username and running is not None and username != running.known.username:
+                    await self._bots.rename_bot(bot_id, username)
+                    _log.info("own_bot_renamed", now=username)
+                if not is_listed:
+                    is_listed = True
+                    await announce_commands_once(bot)
+            except (TelegramAPIError, StoreUnavailable):
+                pass  # Who receives the updates finds out what is wrong.
+            except Exception as error:  # noqa: BLE001 — the bot works with the name that is known.
+                _log.error("own_bot_failed", error=type(error).__name__, where=places(error))
+            await asyncio.sleep(NAME_SECONDS)

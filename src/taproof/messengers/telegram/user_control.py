@@ -1,0 +1,134 @@
+"""What users do about the projects that they sign in to: /sessions, /block, /unblock and "This wasn't me".
+
+A report takes effect at once, without asking again: who taps it may be under attack, and what it does to the user
+themselves is undone by the button that comes with the answer.
+"""
+
+import base64
+import re
+from typing import Final
+
+import structlog
+
+from taproof.core.identifiers import is_project_id, session_key
+from taproof.core.model import SessionKey
+from taproof.messengers.telegram.chat import Acts, Chat, Reply, Tap
+from taproof.messengers.telegram.prompts import keyboard_gone
+from taproof.messengers.telegram.texts import texts_for
+from taproof.messengers.telegram.user_control_replies import (
+    BLOCK,
+    REPORT,
+    REPORT_SIGN_IN,
+    UNBLOCK,
+    block_reply,
+    blocked_reply,
+    reported_reply,
+    sessions_reply,
+    unblock_reply,
+    unblocked_reply,
+)
+from taproof.service.sessions.decide import SeenSession
+from taproof.service.user_control import UserControl
+
+_KEY: Final = re.compile(r"([0-9]{1,5}):([A-Za-z0-9_-]{43})")
+
+_log = structlog.get_logger(__name__)
+
+
+def user_control_acts(control: UserControl) -> Acts:
+    """Return the commands and taps of users who look after their sign-ins. A tap's data may be anything."""
+    acts = _UserControlActs(control)
+    return Acts(
+        commands={"sessions": acts.show_sessions, "block": acts.offer_block, "unblock": acts.offer_unblock},
+        taps={
+            REPORT: acts.report_prompt,
+            REPORT_SIGN_IN: acts.report_sign_in,
+            BLOCK: acts.block,
+            UNBLOCK: acts.unblock,
+        },
+    )
+
+
+class _UserControlActs:
+    def __init__(self, control: UserControl) -> None:
+        self._control = control
+
+    async def show_sessions(self, chat: Chat, _payload: str) -> None:
+        sign_ins = await self._control.list_sign_ins(chat.user_id, chat.bot_id)
+        await chat.send(sessions_reply(texts_for(chat.user.language_code).control, sign_ins))
+
+    async def offer_block(self, chat: Chat, _payload: str) -> None:
+        projects = await self._control.list_blockable(chat.user_id, chat.bot_id)
+        await chat.send(block_reply(texts_for(chat.user.language_code).control, projects))
+
+    async def offer_unblock(self, chat: Chat, _payload: str) -> None:
+        projects = await self._control.list_blocks(chat.user_id, chat.bot_id)
+        await chat.send(unblock_reply(texts_for(chat.user.language_code).control, projects))
+
+    async def report_prompt(self, tap: Tap, data: str) -> None:
+        if session_key(data) is None:
+            await _refuse(tap)
+            return
+        await self._show_report(tap, await self._control.report_session(data, tap.user_id, tap.bot_id))
+
+    async def report_sign_in(self, tap: Tap, data: str) -> None:
+        key = read_key(data)
+        if key is None:
+            await _refuse(tap)
+            return
+        await self._show_report(tap, await self._control.report_sign_in(key, tap.user_id, tap.bot_id))
+
+    async def _show_report(self, tap: Tap, seen: SeenSession) -> None:
+        texts = texts_for(tap.user.language_code)
+        if seen.changed:
+            _log.info("sign_in_reported", project_id=seen.project_id, session_id=seen.session_id)
+        if seen.outcome == "reported":
+            await tap.replace(reported_reply(texts.control, seen), needed=seen.changed)
+            if seen.phone_asked:
+                await tap.send(keyboard_gone(texts), needed=seen.changed)
+            await tap.answer(texts.control.reported_notice)
+        elif seen.outcome == "foreign":
+            await tap.answer(texts.foreign, alert=True)
+        else:
+            await _show_gone(tap)
+
+    async def block(self, tap: Tap, data: str) -> None:
+        if not is_project_id(data):
+            await _refuse(tap)
+            return
+        project = await self._control.block_project(tap.user_id, data, tap.bot_id)
+        if project is None:
+            await _show_gone(tap)
+            return
+        texts = texts_for(tap.user.language_code).control
+        await tap.replace(blocked_reply(texts, project))
+        await tap.answer(texts.blocked_notice)
+
+    async def unblock(self, tap: Tap, data: str) -> None:
+        if not is_project_id(data):
+            await _refuse(tap)
+            return
+        project = await self._control.unblock_project(tap.user_id, data, tap.bot_id)
+        if project is None:
+            await _show_gone(tap)
+            return
+        texts = texts_for(tap.user.language_code).control
+        await tap.replace(unblocked_reply(texts, project))
+        await tap.answer(texts.unblocked_notice)
+
+
+async def _refuse(tap: Tap) -> None:
+    """Answer data that no button of ours carries."""
+    await tap.answer(texts_for(tap.user.language_code).unknown)
+
+
+async def _show_gone(tap: Tap) -> None:
+    gone = texts_for(tap.user.language_code).control.gone
+    await tap.replace(Reply(gone))
+    await tap.answer(gone)
+
+
+def read_key(data: str) -> SessionKey | None:
+    """Return what `control_replies.write_key` wrote; None when it is none."""
+    found = _KEY.fullmatch(data)
+    return None if found is None else SessionKey(int(found[1]), base64.urlsafe_b64decode(f"{found[2]}="))

@@ -1,0 +1,115 @@
+"""What a user sees who looks back, reports, blocks or unblocks: messages with their buttons."""
+
+import base64
+from collections.abc import Sequence
+from typing import Final
+
+from aiogram.types import InlineKeyboardButton, InlineKeyboardMarkup
+
+from taproof.core.model import NamedProject, SessionKey
+from taproof.core.names import isolated_name
+from taproof.messengers.telegram.chat import Reply
+from taproof.messengers.telegram.control_texts import ControlTexts
+from taproof.messengers.telegram.shown import shown_project, shown_time
+from taproof.service.sessions.decide import SeenSession
+from taproof.service.user_control import RecentSignIn
+
+REPORT: Final = "r"
+"""`r:<session token>`: "This wasn't me" on a prompt."""
+REPORT_SIGN_IN: Final = "rs"
+"""`rs:<day>:<hash of the session token>`: the same of a sign-in that was confirmed, at most 52 bytes of the 64."""
+BLOCK: Final = "b"
+"""`b:<project id>`."""
+UNBLOCK: Final = "u"
+
+
+def not_me_button(texts: ControlTexts, session_token: str) -> InlineKeyboardButton:
+    """Return the prompt's button for who did not start the sign-in."""
+    return InlineKeyboardButton(text=texts.not_me_button, callback_data=f"{REPORT}:{session_token}")
+
+
+def sessions_reply(texts: ControlTexts, sign_ins: Sequence[RecentSignIn]) -> Reply:
+    """List sign-ins by number, with a button for each that can be reported."""
+    if not sign_ins:
+        return Reply(texts.no_sessions)
+    lines, rows = [], []
+    for number, each in enumerate(sign_ins, 1):
+        line = f"{number}. {shown_project(each.project.project_name)}\n{shown_time(each.confirmed_at)}"
+        if each.is_reported:
+            line = f"{line}\n{texts.already_reported}"
+        else:
+            data = f"{REPORT_SIGN_IN}:{write_key(each.key)}"
+            rows.append([InlineKeyboardButton(text=f"{number}. {texts.not_me_button}", callback_data=data)])
+        lines.append(line)
+    text = "\n\n".join([texts.sessions.format(not_me=texts.not_me_button), *lines])
+    return Reply(text, InlineKeyboardMarkup(inline_keyboard=rows) if rows else None)
+
+
+def block_reply(texts: ControlTexts, projects: Sequence[NamedProject]) -> Reply:
+    """Offer projects for blocking."""
+    if not projects:
+        return Reply(texts.nothing_to_block.format(not_me=texts.not_me_button))
+    return Reply(texts.block, _choices(BLOCK, projects))
+
+
+def unblock_reply(texts: ControlTexts, projects: Sequence[NamedProject]) -> Reply:
+    """Offer blocked projects for unblocking."""
+    return Reply(texts.unblock, _choices(UNBLOCK, projects)) if projects else Reply(texts.nothing_to_unblock)
+
+
+def reported_reply(texts: ControlTexts, seen: SeenSession) -> Reply:
+    """Say what a report did, with a button that takes the block back."""
+    template = texts.reported_read if seen.was_read else texts.reported
+    if seen.signed_out:
+        template = texts.reported_developer
+    text = template.format(project=shown_project(seen.project_name), unblock=texts.unblock_button)
+    return Reply(text, unblock_button(texts, seen.project_id))
+
+
+def blocked_reply(texts: ControlTexts, project: NamedProject) -> Reply:
+    """Say that a project was blocked, with a button that takes it back."""
+    text = texts.blocked.format(project=shown_project(project.project_name))
+    return Reply(text, unblock_button(texts, project.project_id))
+
+
+def unblocked_reply(texts: ControlTexts, project: NamedProject) -> Reply:
+    """Say that a project is not blocked any more."""
+    return Reply(texts.unblocked.format(project=shown_project(project.project_name)))
+
+
+def blocked_link_reply(texts: ControlTexts, seen: SeenSession) -> Reply:
+    """Say why the link of a blocked project does nothing, with a button that ends the block."""
+    project = shown_project(seen.project_name)
+    text = texts.blocked_link.format(project=project, unblock=texts.unblock_button)
+    return Reply(text, unblock_button(texts, seen.project_id))
+
+
+def unblock_button(texts: ControlTexts, project_id: str) -> InlineKeyboardMarkup:
+    """Return the one button that unblocks a project."""
+    button = InlineKeyboardButton(text=texts.unblock_button, callback_data=f"{UNBLOCK}:{project_id}")
+    return InlineKeyboardMarkup(inline_keyboard=[[button]])
+
+
+def commands_help(texts: ControlTexts) -> str:
+    """Return a line for each command."""
+    return "\n".join(f"/{name} – {does}" for name, does in described_commands(texts).items())
+
+
+def described_commands(texts: ControlTexts) -> dict[str, str]:
+    """Return what each command does, by its name without the slash."""
+    return {"sessions": texts.sessions_command, "block": texts.block_command, "unblock": texts.unblock_command}
+
+
+def write_key(key: SessionKey) -> str:
+    """Return what leads to a session, as a button carries it; `bot.user_control` reads it."""
+    return f"{key.day}:{base64.urlsafe_b64encode(key.token_hash).rstrip(b'=').decode()}"
+
+
+def _choices(act: str, projects: Sequence[NamedProject]) -> InlineKeyboardMarkup:
+    return InlineKeyboardMarkup(
+        inline_keyboard=[
+            # A label is plain text: nothing in it is a link or a tag.
+            [InlineKeyboardButton(text=isolated_name(each.project_name), callback_data=f"{act}:{each.project_id}")]
+            for each in projects
+        ]
+    )

@@ -1,0 +1,145 @@
+"""Webhook delivery: the messenger posts each update here (https://core.telegram.org/bots/api#setwebhook)."""
+
+import hmac
+import json
+import re
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from typing import Any, Final, Protocol
+
+import structlog
+from aiogram import Bot
+from aiogram.exceptions import TelegramAPIError
+
+from taproof.messengers.telegram.connection import Reconnection
+from taproof.messengers.telegram.updates import ALLOWED_UPDATES, Handling
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+BODY_LIMIT: Final = 1024 * 1024
+"""Bytes. An update is a few KB; the largest that the Bot API sends stay far below this."""
+RETRY_SECONDS: Final = 5
+
+_SECRET: Final = re.compile(r"[A-Za-z0-9_-]{1,256}")
+_SECRET_HEADER: Final = b"x-telegram-bot-api-secret-token"
+
+_log = structlog.get_logger(__name__)
+
+
+class TakesUpdates(Protocol):
+    """What handles updates: `UpdateIntake`, or what finds the right one."""
+
+    async def handle(self, update: dict[str, Any]) -> Handling:
+        """Handle an update once, however often it is delivered."""
+
+
+class WebhookEndpoint:
+    """The ASGI application behind `POST /bot/webhook`.
+
+    Args:
+        intake: what handles the updates.
+        secret_tokens: returns what the messenger may send in `X-Telegram-Bot-Api-Secret-Token`, without which anybody
+            could post updates in any user's name: one secret, or several while one takes the place of another.
+
+    Raises:
+        ValueError: a secret is empty or not one that the Bot API takes: 1 to 256 of `A-Z a-z 0-9 _ -`.
+    """
+
+    def __init__(self, intake: TakesUpdates, secret_tokens: Callable[[], Sequence[str]]) -> None:
+        for each in secret_tokens():
+            _require_secret(each)
+        self._intake = intake
+        self._secret_tokens = secret_tokens
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer 200 once the update is handled, 503 if it must be delivered again."""
+        if scope["method"] != "POST":
+            await _refuse(send, 405, "method_not_allowed", "Updates are sent with POST.", (b"allow", b"POST"))
+            return
+        # Checked before a byte of the body is read: a stranger costs a comparison or two.
+        given = [value for name, value in scope["headers"] if name.lower() == _SECRET_HEADER]
+        if len(given) != 1 or not self._is_secret(given[0]):
+            await _refuse(send, 401, "invalid_webhook_secret", "Send the secret token that the webhook was set with.")
+            return
+        body = await _read_body(scope, receive)
+        if body is None:
+            await _refuse(send, 413, "payload_too_large", "An update is at most 1 MiB.")
+            return
+        try:
+            update = json.loads(body)
+        except (ValueError, RecursionError):
+            update = None
+        if not isinstance(update, dict):
+            await _refuse(send, 400, "invalid_request", "The body must be one update as a JSON object.")
+            return
+        if await self._intake.handle(update) == "done":
+            await _respond(send, 200, {})
+            return
+        retry_after = (b"retry-after", str(RETRY_SECONDS).encode())
+        await _refuse(send, 503, "update_not_handled", "The update could not be handled. Send it again.", retry_after)
+
+    def _is_secret(self, given: bytes) -> bool:
+        # All of them are compared, whichever it is: the time does not tell.
+        fits = [hmac.compare_digest(given, each.encode()) for each in self._secret_tokens()]
+        return any(fits)
+
+
+async def register_webhook(bot: Bot, url: str, secret_token: str, reconnection: Reconnection | None = None) -> None:
+    """Tell the messenger to post updates to `url`, trying until it agrees. Updates that wait are kept.
+
+    Raises:
+        ValueError: the secret is not one that the Bot API takes.
+        BotTokenRefusedError: `reconnection` raised it.
+    """
+    _require_secret(secret_token)
+    reconnection = reconnection or Reconnection()
+    while True:
+        try:
+            await bot.set_webhook(
+                url,
+                secret_token=secret_token,
+                allowed_updates=ALLOWED_UPDATES,
+                drop_pending_updates=False,
+            )
+        except TelegramAPIError as trouble:
+            await reconnection.wait(trouble)
+        else:
+            reconnection.succeeded()
+            _log.info("bot_webhook_set")
+            return
+
+
+def _require_secret(secret_token: str) -> None:
+    if _SECRET.fullmatch(secret_token) is None:
+        raise ValueError("The webhook's secret token must have 1 to 256 letters, digits, '_' or '-'.")
+
+
+async def _read_body(scope: MutableMapping[str, Any], receive: Receive) -> bytes | None:
+    """Return the body, or None as soon as it is known to be over the limit."""
+    for name, value in scope["headers"]:
+        if name.lower() == b"content-length" and (not value.isdigit() or len(value) > 18 or int(value) > BODY_LIMIT):
+            return None
+    body = bytearray()
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if len(body) > BODY_LIMIT:
+            return None
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+async def _refuse(send: Send, status: int, code: str, sentence: str, *headers: tuple[bytes, bytes]) -> None:
+    await _respond(send, status, {"error": sentence}, (b"x-error-code", code.encode()), *headers)
+
+
+async def _respond(send: Send, status: int, answer: dict[str, str], *headers: tuple[bytes, bytes]) -> None:
+    body = json.dumps(answer).encode()
+    standard = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        (b"x-content-type-options", b"nosniff"),
+        (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": [*standard, *headers]})
+    await send({"type": "http.response.body", "body": body})

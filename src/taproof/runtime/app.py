@@ -1,0 +1,316 @@
+"""The composition root: it knows every part, and starts and stops them.
+
+Beside it stand the pieces that it composes: `services.py` (the use cases), `listener.py` (address, certificate, HTTP
+server), `bot_runtime.py` (the bot of this process), `sandbox_mode.py`, `start_screen.py`. Above it stands
+`supervisor.py`, which runs it several times.
+"""
+
+import asyncio
+import gc
+import os
+import signal
+import socket
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import structlog
+import uvloop
+from granian.server.embed import Server
+from starlette.responses import RedirectResponse
+
+from taproof.api.body.deadline import BodiesInTime
+from taproof.api.body.read import BODY_SECONDS
+from taproof.api.developer import build_developer_api
+from taproof.api.health import build_operations, build_watching
+from taproof.api.limits.pages import PageLimit
+from taproof.api.login import LoginApi
+from taproof.api.router import AsgiApp, LateApp, Router
+from taproof.api.sdk_files import SdkFiles
+from taproof.api.sessions import SessionApi
+from taproof.config.settings import WEBHOOK_PATH, Settings
+from taproof.console.app import Console, ConsoleServices
+from taproof.core.bot_token import bot_id_of
+from taproof.core.clock import system_clock
+from taproof.core.entropy import system_entropy
+from taproof.jobs.housekeeping import sweep_until
+from taproof.jobs.leader import Lead, Work
+from taproof.runtime.listener import ServerStopped, create_server, raise_file_limit, until_listening
+from taproof.runtime.sandbox_mode import RunningSandbox, start_sandbox
+from taproof.runtime.services import Services, load_messenger, open_services
+from taproof.runtime.start_screen import print_screen
+from taproof.service.housekeeping import Housekeeping
+from taproof.webhooks.sender import WebhookSender
+
+if TYPE_CHECKING:
+    from taproof.runtime.bot_runtime import Messenger
+
+_FINISH_PARTS: Final = 17.0
+"""Seconds that updates, deliveries and the leases get after SIGTERM; requests under way get `_FINISH_REQUESTS` more."""
+_FINISH_REQUESTS: Final = 12.0
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    """What a process that shares its port with others has to do besides: see `supervisor.py`."""
+
+    metrics: Path
+    """The directory where all of them count."""
+    tell_ready: Callable[[], None]
+
+
+@dataclass(slots=True)
+class _Parts:
+    """What runs beside the server. Each is started once the server listens, and runs until the process stops."""
+
+    finishing: list[Coroutine[Any, Any, None]] = field(default_factory=list)
+    """They see the stopping event, and finish what they have in hand."""
+    cancelled: list[Coroutine[Any, Any, None]] = field(default_factory=list)
+    """They have nothing to finish."""
+
+
+def run(settings: Settings, sibling: Sibling | None = None) -> None:
+    """Do `serve`, on uvloop: a request takes a sixth less of the processor than on the standard library's loop."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(serve(settings, sibling))
+
+
+async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
+    """Run the service until SIGTERM or SIGINT, then finish what is under way.
+
+    Args:
+        settings: `listening.check_listening` has found that they can be served with.
+        sibling: of a process that is one of several; without it a start screen is printed.
+
+    Raises:
+        TaproofError: what the operator must mend first; the sentence says what.
+    """
+    raise_file_limit()
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    _log.debug("starting", role=settings.role, workers=settings.workers)
+    async with AsyncExitStack() as stack:
+        services = await stack.enter_async_context(open_services(settings, sibling.metrics if sibling else None))
+        sandbox: RunningSandbox | None = None
+        apps: dict[str, AsgiApp] = {}
+        if settings.sandbox:
+            sandbox = await start_sandbox(settings, services.developers, services.projects, services.invitations)
+            stack.push_async_callback(sandbox.messenger.close)
+            apps.update({path: BodiesInTime(each, BODY_SECONDS) for path, each in sandbox.apps.items()})
+            services.link.base = sandbox.link_base
+            services.link.bot_id = bot_id_of(sandbox.bot_token)
+        console = build_console(settings, services) if settings.serves_api else None
+        if console is not None:
+            apps = console_apps(console) | apps
+        webhook, own_webhooks = LateApp(), LateApp()
+        apps |= webhook_apps(settings, webhook, own_webhooks)
+        server = create_server(settings, build_app(settings, services, apps))
+        # Objects made so far live as long as the process: the collector need not look at them again.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 50)  # What a request allocates is freed by counting, not by the collector.
+        serving = asyncio.create_task(server.serve())
+        try:
+            await until_listening(settings, serving)
+            if sibling is not None:
+                sibling.tell_ready()
+            else:
+                invitation = sandbox.invitation if sandbox else await invite_first(settings, services)
+                seed = sandbox.seed if sandbox else None
+                print_screen(settings, seed, invitation, link_known=services.link.base is not None)
+            messenger = await _connect_messenger(settings, services, sandbox, stack)
+            if messenger is not None:
+                webhook.app, own_webhooks.app = messenger.webhook, messenger.own_webhooks
+            gc.freeze()  # Likewise. No collection: it would hold the loop for 80 ms, and requests are served already.
+            parts = await _choose_parts(settings, services, messenger, stopping)
+            if console is not None:
+                parts.finishing.append(console.live.run_until(stopping))
+            await _run_parts(stopping, serving, parts, server, sandbox)
+        finally:
+            server.stop()  # type: ignore[no-untyped-call]
+            await asyncio.wait([serving], timeout=_FINISH_REQUESTS)
+
+
+async def invite_first(settings: Settings, services: Services) -> str | None:
+    """Return the code of an invitation for the first developer, for the start screen of a node that has a console."""
+    return await services.invitations.invite_first() if settings.serves_api else None
+
+
+async def _connect_messenger(
+    settings: Settings, services: Services, sandbox: RunningSandbox | None, stack: AsyncExitStack
+) -> "Messenger | None":
+    """Return the messenger's side of this process, if its role has one.
+
+    It comes last, and is imported in a thread, since that takes most of a second: by then the API answers already.
+    """
+    if not settings.needs_bot:
+        return None
+    module = await asyncio.to_thread(load_messenger)
+    messenger: Messenger = module.connect_messenger(
+        settings,
+        services.signin,
+        services.storage,
+        services.sealer,
+        sandbox,
+        bots=services.bots,
+        show_own_bots=services.metrics.show_own_bots,
+    )
+    stack.push_async_callback(messenger.close)
+    return messenger
+
+
+def console_apps(console: Console) -> dict[str, AsgiApp]:
+    """Return the applications of the console by their path."""
+    return {"/": RedirectResponse("/console"), "/console/*": console.app}
+
+
+def webhook_apps(settings: Settings, webhook: AsgiApp, own_webhooks: AsgiApp) -> dict[str, AsgiApp]:
+    """Return the applications that the messenger posts updates to, by their path, where it does."""
+    if not (settings.needs_bot and settings.bot_updates == "webhook"):
+        return {}
+    return {
+        f"{WEBHOOK_PATH}/*": BodiesInTime(own_webhooks, BODY_SECONDS),
+        # Second, since that is also where what answers below it would be.
+        WEBHOOK_PATH: BodiesInTime(webhook, BODY_SECONDS),
+    }
+
+
+def build_console(settings: Settings, services: Services) -> Console:
+    """Return the website in which developers look after their projects."""
+    asked = ConsoleServices(
+        developers=services.developers,
+        projects=services.projects,
+        sessions=services.sessions,
+        analytics=services.analytics,
+        deliveries=services.deliveries,
+        audit=services.audit,
+        bots=services.bots,
+        plans=services.plans,
+        erasure=services.erasure,
+        console_sessions=services.console_sessions,
+        invitations=services.invitations,
+        console_sign_in=services.console_sign_in,
+        sealed_sign_in=services.sealed_sign_in,
+    )
+    return Console(
+        asked,
+        services.sealer,
+        system_clock,
+        system_entropy,
+        base_url=settings.base_url,
+        version=version("taproof"),
+        limits=services.limits,
+        sandbox=settings.sandbox,
+    )
+
+
+def build_app(settings: Settings, services: Services, others: Mapping[str, AsgiApp]) -> AsgiApp:
+    """Return the application with every route of this role; `others` are further applications by their path."""
+    storage, developers, projects = services.storage, services.developers, services.projects
+    if not settings.serves_api:
+        return build_watching(storage, services.metrics)
+    developer_api = build_developer_api(
+        developers,
+        projects,
+        services.sessions,
+        services.analytics,
+        services.deliveries,
+        audit=services.audit,
+        bots=services.bots,
+        plans=services.plans,
+        erasure=services.erasure,
+        metrics=services.metrics,
+        limits=services.limits,
+    )
+    login = LoginApi(services.console_sign_in, developers, services.metrics, services.limits, system_clock)
+    operations = build_operations(storage, services.metrics, developer_api)
+    return Router(
+        SessionApi(services.signin, projects, services.metrics, services.limits),
+        developer_api,
+        operations,
+        {
+            "/metrics": PageLimit(operations, services.limits),
+            "/api/v1/login": login.start,
+            "/api/v1/login/token": login.create_token,
+            "/sdk/*": SdkFiles(version("taproof")),
+            **others,
+        },
+    )
+
+
+async def _choose_parts(
+    settings: Settings,
+    services: Services,
+    messenger: "Messenger | None",
+    stopping: asyncio.Event,
+) -> _Parts:
+    """Return what this role runs beside the server."""
+    parts = _Parts()
+    storage = services.storage
+    # For people who read the table of leases, and unlike any other process's on any node.
+    holder = f"{socket.gethostname()} {os.getpid()} {system_entropy(8).hex()}"
+
+    def lead(name: str, work: Work) -> None:
+        parts.finishing.append(Lead(storage, system_clock, holder, name, work).run_until(stopping))
+
+    if settings.serves_api:
+        parts.finishing.append(services.signin.waiting.run_until(stopping))
+        if messenger is not None:
+            parts.cancelled.append(messenger.learn_link(services.link))
+    if settings.role in {"all", "bot"} and messenger is not None:
+        lead(f"bot {messenger.bot.id}", messenger.receive_updates)
+        lead("own bots", messenger.own_bots.run)
+    if settings.role in {"all", "worker"}:
+        housekeeping = Housekeeping(
+            storage, system_clock, settings.session_retention_days, audit_days=settings.audit_days
+        )
+
+        async def sweep(_since: int) -> None:
+            await sweep_until(stopping, housekeeping)
+
+        lead("housekeeping", sweep)
+        post = services.webhook_client.post
+        sender = WebhookSender(services.webhooks, post, services.recorded, services.metrics)
+        parts.finishing.append(sender.run_until(stopping))
+    return parts
+
+
+async def _run_parts(
+    stopping: asyncio.Event,
+    serving: asyncio.Task[None],
+    parts: _Parts,
+    server: Server,
+    sandbox: RunningSandbox | None,
+) -> None:
+    """Run until told to stop or until a part ends by itself, which none should; then wind down in order."""
+    finishing = [asyncio.create_task(part) for part in parts.finishing]
+    cancelled = [asyncio.create_task(part) for part in parts.cancelled]
+    waiter = asyncio.create_task(stopping.wait())
+    await asyncio.wait([waiter, serving, *finishing, *cancelled], return_when=asyncio.FIRST_COMPLETED)
+    fell_over = not stopping.is_set()
+    stopping.set()
+    _log.info("stopping")
+    # First no new updates, and what the parts have in hand is finished: a sandbox's bot needs the server for that.
+    for task in cancelled:
+        task.cancel()
+    if finishing:
+        await asyncio.wait(finishing, timeout=_FINISH_PARTS)
+    for task in finishing:
+        task.cancel()
+    if sandbox is not None:
+        sandbox.messenger.stop_waiting()
+    server.stop()  # type: ignore[no-untyped-call]
+    await asyncio.wait([serving], timeout=_FINISH_REQUESTS)
+    serving.cancel()  # Whoever has not sent the rest of a request by now will not hold up the end.
+    results = await asyncio.gather(serving, *finishing, *cancelled, return_exceptions=True)
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+    if fell_over:
+        raise ServerStopped

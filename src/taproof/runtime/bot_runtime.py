@@ -1,0 +1,199 @@
+"""The messenger's side of a process: its bot, what sign-in links begin with, and how updates come in.
+
+Whoever needs this module imports it when the rest of the service answers: with aiogram that takes most of a second.
+"""
+
+import asyncio
+import functools
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import structlog
+
+from taproof.config.settings import WEBHOOK_PATH, Settings
+from taproof.core.clock import MINUTE, system_clock
+from taproof.core.encryption import Sealer
+from taproof.core.rate_limit import Rate
+from taproof.messengers.reply_limits import ReplyLimits
+from taproof.messengers.telegram import calls
+from taproof.messengers.telegram.accounts import Accounts
+from taproof.messengers.telegram.commands import announce_commands
+from taproof.messengers.telegram.connection import (
+    BotApiSession,
+    BotApiUnreachableError,
+    BotTokenRefusedError,
+    Reconnection,
+    bot_on,
+    create_bot,
+    fetch_username,
+    open_session,
+)
+from taproof.messengers.telegram.handlers import build_dispatcher
+from taproof.messengers.telegram.polling import LongPolling
+from taproof.messengers.telegram.project_bot_webhooks import OwnWebhooks, keep_webhook
+from taproof.messengers.telegram.project_bots import PACE_SECONDS, OwnBots
+from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
+from taproof.messengers.telegram.updates import UpdateIntake
+from taproof.messengers.telegram.user_control import user_control_acts
+from taproof.messengers.telegram.webhook import WebhookEndpoint, register_webhook
+from taproof.runtime.deeplinks import MessengerLink
+from taproof.runtime.listener import own_address
+from taproof.runtime.sandbox_mode import RunningSandbox
+from taproof.service.bots import Bots
+from taproof.service.sessions.create_and_verify import SignIn
+from taproof.service.user_control import UserControl
+from taproof.storage.protocol import Storage
+
+if TYPE_CHECKING:
+    # Only taproof.messengers.telegram imports aiogram: the import is costly, and done there with care.
+    from aiogram import Bot
+
+_USERNAME_RETRY: Final = 5.0
+_UNHURRIED: Final = Rate(100_000, MINUTE)
+_SECRET_LOOK: Final = 5.0
+"""Seconds between two looks at whether the webhook's secret is another one, since the master key is."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Messenger:
+    """The bot of this process and everything that hears from it."""
+
+    bot: "Bot"
+    webhook: WebhookEndpoint
+    """Answers the messenger's calls, where updates come in that way."""
+    own_bots: OwnBots
+    """The bots of projects, for the one process that runs them."""
+    own_webhooks: OwnWebhooks
+    """The same as `webhook` for them, in any process."""
+    close: Callable[[], Awaitable[None]]
+    _intake: UpdateIntake
+    _webhook_secrets: Callable[[], list[str]]
+    """The one that the messenger is told first; others while the master key is rotated."""
+    _settings: Settings
+
+    async def learn_link(self, link: MessengerLink) -> None:
+        """Learn what links begin with from the bot's username, trying until it is known; then rest until cancelled."""
+        while link.base is None:
+            try:
+                link.base = f"https://t.me/{await fetch_username(self.bot)}"
+                _log.info("bot_known", link_base=link.base)
+            except (BotApiUnreachableError, BotTokenRefusedError) as error:
+                _log.error("bot_username_unknown", reason=str(error), advice="No sign-in can start yet. Still trying.")
+                await asyncio.sleep(_USERNAME_RETRY)
+            except Exception as error:  # noqa: BLE001 — whatever the Bot API answers, the HTTP API keeps serving.
+                _log.error("bot_username_unknown", error=type(error).__name__, advice="This is a bug. Still trying.")
+                await asyncio.sleep(_USERNAME_RETRY)
+        await asyncio.Event().wait()
+
+    async def receive_updates(self, since: int) -> None:
+        """Receive updates the way that the settings say until cancelled; nobody else has polled since then (ms)."""
+        announcing = asyncio.create_task(announce_commands(self.bot))
+        try:
+            await self._receive_updates(since)
+        finally:
+            announcing.cancel()
+
+    async def _receive_updates(self, since: int) -> None:
+        if self._settings.bot_updates == "polling":
+            await LongPolling(self.bot, self._intake, since).run()
+        else:
+            url = f"{self._settings.base_url}{WEBHOOK_PATH}"
+            while True:
+                secret = self._webhook_secrets()[0]
+                await register_webhook(self.bot, url, secret)
+                while self._webhook_secrets()[0] == secret:  # noqa: ASYNC110 — a file changes, which nobody tells.
+                    await asyncio.sleep(_SECRET_LOOK)
+
+
+def prepare() -> None:
+    """Do what else takes long and would make the first user wait."""
+    calls.build_models()
+
+
+def open_accounts(settings: Settings) -> Accounts:
+    """Return what asks the messenger of the settings whose tokens are."""
+    api_url, tls = _bot_api(settings)
+    return Accounts(api_url, tls=tls)
+
+
+def connect_messenger(
+    settings: Settings,
+    signin: SignIn,
+    storage: Storage,
+    sealer: Sealer,
+    sandbox: RunningSandbox | None,
+    *,
+    bots: Bots,
+    show_own_bots: Callable[[int, int], None],
+) -> Messenger:
+    """Return the messenger's side of this process, with the sandbox's bot or the one that the settings name."""
+    api_url, tls = _bot_api(settings)
+    if sandbox is not None:
+        token = sandbox.bot_token
+    else:
+        token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
+    bot = create_bot(token, api_url, tls=tls)
+    acts = user_control_acts(UserControl(storage, signin, system_clock))
+    # Whoever tries something out signs in over and over, always as the same few pretend users.
+    limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
+    signer = ButtonSigner(functools.partial(sealer.derive_all, PURPOSE))
+    dispatcher = build_dispatcher(signin, signer, system_clock, acts, limits)
+    intake = UpdateIntake(bot, dispatcher, storage, system_clock)
+    secrets = functools.partial(sealer.derive_all, f"telegram webhook secret {bot.id}")
+
+    @functools.cache
+    def own_session() -> BotApiSession:
+        # One for all of them, made for the first: it takes long to read all certificate authorities, and much room to
+        # keep them. Nobody waits for a connection.
+        return open_session(api_url, tls=tls, limit=0)
+
+    def connect(own_token: str) -> "Bot":
+        return bot_on(own_session(), own_token)
+
+    def own_intake(own: "Bot") -> UpdateIntake:
+        return UpdateIntake(own, dispatcher, storage, system_clock, own.id)
+
+    def own_secrets(bot_id: int) -> list[str]:
+        return sealer.derive_all(f"telegram webhook secret of own bot {bot_id}")
+
+    async def receive(own: "Bot", reconnection: Reconnection) -> None:
+        if settings.bot_updates == "polling":
+            await LongPolling(own, own_intake(own), system_clock(), reconnection, pace=PACE_SECONDS).run()
+        else:
+            await keep_webhook(own, f"{settings.base_url}{WEBHOOK_PATH}/{own.id}", own_secrets, reconnection)
+
+    async def close() -> None:
+        sessions = [bot.session, *([own_session()] if own_session.cache_info().currsize else [])]
+        await asyncio.gather(*(each.close() for each in sessions))
+
+    return Messenger(
+        bot,
+        WebhookEndpoint(intake, secrets),
+        OwnBots(bots, connect, receive, bot, show_own_bots),
+        OwnWebhooks(bots, lambda own_token: own_intake(connect(own_token)), own_secrets),
+        close,
+        intake,
+        secrets,
+        settings,
+    )
+
+
+def _bot_api(settings: Settings) -> tuple[str, ssl.SSLContext | None]:
+    """Return the address of the Bot API, and what to trust there instead of the public certificate authorities."""
+    if settings.sandbox:
+        return f"{own_address(settings)}/sandbox", _trusting_oneself(settings)
+    return settings.bot_api_url, None
+
+
+def _trusting_oneself(settings: Settings) -> ssl.SSLContext | None:
+    if settings.tls_cert is None:
+        return None
+    # The sandbox's bot calls this very process over loopback: whatever the certificate says, nobody is in between.
+    tls = ssl.create_default_context()
+    tls.check_hostname = False
+    tls.verify_mode = ssl.CERT_NONE
+    return tls

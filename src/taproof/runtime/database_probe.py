@@ -1,0 +1,87 @@
+"""A look at a PostgreSQL server and the database in it, which changes nothing.
+
+For the doctor, and for commands that must not make a database where one was expected.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import asyncpg
+
+from taproof.config.settings import shown_database
+from taproof.core.clock import Clock
+from taproof.core.errors import StoreUnavailable
+from taproof.storage.postgres.pool import sentence_about
+
+_PATIENCE: Final = 5.0
+_OWN_WORDS: Final = (TimeoutError, asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
+"""What is told in the server's own words, with the address."""
+_ASK: Final = """
+SELECT current_setting('server_version_num')::INTEGER, current_setting('server_version'),
+  current_setting('server_encoding'), pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on',
+  pg_backend_pid(), (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT,
+  to_regclass('schema_migrations') IS NOT NULL,
+  EXISTS (SELECT FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = current_schema()::regnamespace)"""
+_VERSION: Final = "SELECT coalesce(max(version), 0) FROM schema_migrations"
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseServer:
+    """What was found."""
+
+    version_number: int
+    """As PostgreSQL counts: 140005 is 14.5."""
+    version: str
+    encoding: str
+    is_read_only: bool
+    is_pooled: bool
+    """Whether a pooler such as PgBouncer stands in between."""
+    skew: int
+    """How far this machine's clock is ahead of the server's (ms)."""
+    schema_version: int | None
+    """0 for an empty database, None for another program's."""
+
+
+async def ask_server(database_url: str, clock: Clock) -> DatabaseServer:
+    """Look at the server and the database.
+
+    Raises:
+        StoreUnavailable: it cannot be reached; the sentence says why and names the address without the password.
+    """
+    try:
+        connection = await asyncpg.connect(database_url, timeout=_PATIENCE, statement_cache_size=0)
+        try:
+            # Behind PgBouncer in transaction mode, what belongs together must be one transaction.
+            async with connection.transaction(readonly=True):
+                asked = clock()
+                found: Any = await connection.fetchrow(_ASK, timeout=_PATIENCE)
+                skew = (asked + clock()) // 2 - found[5]
+                schema_version: int | None = 0
+                if found[6]:
+                    schema_version = await connection.fetchval(_VERSION, timeout=_PATIENCE)
+            # A pooler invents the number that it tells when the connection begins.
+            is_pooled = connection.get_server_pid() != found[4]
+        finally:
+            await connection.close(timeout=_PATIENCE)
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
+        if not isinstance(error, _OWN_WORDS) and (sentence := sentence_about(error, database_url)):
+            raise StoreUnavailable(sentence) from None
+        raise StoreUnavailable(
+            f"The database {shown_database(database_url)} cannot be reached: {_reason(error)}. Check "
+            "TAPROOF_DATABASE_URL, that the server runs, and that it lets this user in."
+        ) from None
+    if not found[6] and found[7]:
+        schema_version = None
+    return DatabaseServer(found[0], found[1], found[2], found[3], is_pooled, skew, schema_version)
+
+
+def _reason(error: Exception) -> str:
+    """Return what is wrong, in words that hold no part of the address."""
+    if isinstance(error, asyncpg.PostgresError):
+        return str(error).splitlines()[0].rstrip(".")
+    if isinstance(error, TimeoutError):
+        return f"no answer within {_PATIENCE:.0f} s"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    # Its text may quote the address with everything in it.
+    return type(error).__name__

@@ -1,0 +1,58 @@
+"""What `--sandbox` adds to the service: the pretend messenger with its bot, the demo, and what they start with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from starlette.responses import RedirectResponse
+
+from taproof.api.router import AsgiApp
+from taproof.config.settings import Settings
+from taproof.core.accounts import Actor
+from taproof.core.clock import system_clock
+from taproof.core.entropy import system_entropy
+from taproof.sandbox.demo.server import Demo
+from taproof.sandbox.seed import Seed, seed
+from taproof.sandbox.server import Sandbox
+from taproof.service.developers import Developers
+from taproof.service.invitations import Invitations
+from taproof.service.projects import Projects
+
+
+@dataclass(frozen=True, slots=True)
+class RunningSandbox:
+    """The sandbox messenger, its bot, what it starts with, and the applications that it adds, by path."""
+
+    messenger: Sandbox
+    bot_token: str
+    seed: Seed
+    apps: Mapping[str, AsgiApp]
+    link_base: str
+    invitation: str | None
+    """The code of an invitation that binds a messenger account to the developer; None when one is bound."""
+
+
+async def start_sandbox(
+    settings: Settings, developers: Developers, projects: Projects, invitations: Invitations
+) -> RunningSandbox:
+    """Make the sandbox messenger and the demo, with a developer and a project of their own."""
+    # A new bot each time: update ids of an earlier run mean nothing to this one.
+    number = 10**9 + int.from_bytes(system_entropy(4))
+    token = f"{number}:{system_entropy(16).hex()}sbx"
+    messenger = Sandbox(token, "taproof_sandbox_bot", system_clock, system_entropy, settings.base_url)
+    seeded = await seed(developers, projects)
+
+    async def read_webhook_secret() -> str:
+        itself = Actor(seeded.developer, "service")
+        return (await projects.read_webhook_secret(itself, seeded.project.id)).webhook_secret
+
+    apps: dict[str, AsgiApp] = {
+        "/sandbox/*": messenger.app,
+        "/demo/*": Demo(seeded.project.id, read_webhook_secret, system_clock, system_entropy).app,
+        "/": RedirectResponse("/demo"),
+    }
+    link_base = settings.messenger_link_base or f"{settings.base_url}/sandbox/phone"
+    invitation = None
+    if seeded.developer.messenger_id is None:
+        created = await invitations.invite_again(Actor(seeded.developer, "service"), seeded.developer)
+        invitation = created.code
+    return RunningSandbox(messenger, token, seeded, apps, link_base, invitation)

@@ -1,0 +1,191 @@
+"""The use cases, wired to the store, the messenger and each other, as one process has them.
+
+`app.py` puts the server and what runs beside it on top.
+"""
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from taproof.api.limits.rates import RateLimits
+from taproof.api.metrics import Metrics
+from taproof.config.settings import Settings
+from taproof.core.bot_token import bot_id_of
+from taproof.core.clock import system_clock
+from taproof.core.encryption import Sealer
+from taproof.core.entropy import system_entropy
+from taproof.runtime.deeplinks import MessengerLink
+from taproof.runtime.geoip import place_finder
+from taproof.runtime.store import open_plans, open_projects, open_sealer, open_storage
+from taproof.service.analytics import AnalyticsReader
+from taproof.service.audit import AuditLog
+from taproof.service.bots import BotAccount, Bots
+from taproof.service.console.sessions import ConsoleSessions
+from taproof.service.console.sign_in import ConsoleSignIn
+from taproof.service.console.try_sign_in import SealedSignIn
+from taproof.service.deliveries import Deliveries
+from taproof.service.developers import Developers
+from taproof.service.erasure import Erasure
+from taproof.service.installation import check_mode
+from taproof.service.invitations import Invitations
+from taproof.service.plans import Plans
+from taproof.service.projects import Projects
+from taproof.service.sessions.create_and_verify import SignIn
+from taproof.service.sessions.list import Sessions
+from taproof.service.webhooks import Webhooks
+from taproof.storage.protocol import Storage
+from taproof.webhooks.http_client import WebhookClient, open_webhook_client
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The use cases, wired."""
+
+    storage: Storage
+    sealer: Sealer
+    link: MessengerLink
+    signin: SignIn
+    developers: Developers
+    projects: Projects
+    plans: Plans
+    erasure: Erasure
+    bots: Bots
+    console_sessions: ConsoleSessions
+    console_sign_in: ConsoleSignIn
+    sealed_sign_in: SealedSignIn
+    invitations: Invitations
+    sessions: Sessions
+    analytics: AnalyticsReader
+    audit: AuditLog
+    deliveries: Deliveries
+    webhooks: Webhooks
+    webhook_client: WebhookClient
+    recorded: asyncio.Event
+    """Set when an event may be due: the sender of this process looks at once."""
+    metrics: Metrics
+    limits: RateLimits
+
+
+@asynccontextmanager
+async def open_services(settings: Settings, shared_metrics: Path | None = None) -> AsyncIterator[Services]:
+    """Yield the use cases on the store that the settings name."""
+    async with AsyncExitStack() as stack:
+        storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
+        stack.push_async_callback(storage.close)
+        await check_mode(storage, sandbox=settings.sandbox)
+        sealer = await open_sealer(settings, storage)
+        link = _messenger_link(settings)
+        recorded = asyncio.Event()
+        projects = open_projects(settings, storage, sealer)
+        plans = open_plans(settings, storage)
+        signin = SignIn(
+            storage,
+            sealer,
+            link,
+            system_clock,
+            system_entropy,
+            recorded=recorded.set,
+            own_link_base=link.of_own_bot,
+            require_room=plans.require_room,
+            find_place=place_finder(settings.geoip_file, system_clock),
+        )
+        webhooks = Webhooks(storage, sealer, system_clock, system_entropy, f"Taproof/{version('taproof')}")
+        client = await stack.enter_async_context(
+            open_webhook_client(settings.address_rules, settings.webhook_ports, allow_http=settings.sandbox)
+        )
+        metrics = Metrics(CollectorRegistry(), version("taproof"), shared_metrics)
+        token_owners = _TokenOwners(settings)
+        stack.push_async_callback(token_owners.close)
+        sealed_sign_in = SealedSignIn(storage, sealer, signin, system_clock, system_entropy)
+        yield Services(
+            storage=storage,
+            sealer=sealer,
+            link=link,
+            signin=signin,
+            developers=Developers(storage, system_clock, system_entropy),
+            projects=projects,
+            plans=plans,
+            erasure=Erasure(storage, system_clock, system_entropy),
+            bots=Bots(
+                storage,
+                sealer,
+                system_clock,
+                system_entropy,
+                projects=projects,
+                ask=token_owners.ask,
+                is_service_bot=link.is_service_bot,
+                limited=metrics.rate_limited["bot_token"].inc,
+            ),
+            console_sessions=ConsoleSessions(storage, system_clock, system_entropy),
+            console_sign_in=ConsoleSignIn(storage, sealer, signin, system_clock, system_entropy),
+            sealed_sign_in=sealed_sign_in,
+            invitations=Invitations(storage, system_clock, system_entropy),
+            sessions=Sessions(storage, sealer, system_clock),
+            analytics=AnalyticsReader(storage, system_clock),
+            audit=AuditLog(storage),
+            deliveries=Deliveries(
+                storage,
+                sealer,
+                system_clock,
+                system_entropy,
+                webhooks,
+                post=client.post,
+                recorded=recorded.set,
+            ),
+            webhooks=webhooks,
+            webhook_client=client,
+            recorded=recorded,
+            metrics=metrics,
+            limits=RateLimits(
+                metrics,
+                system_clock,
+                generate_address=settings.generate_limit_address,
+                generate_project=settings.generate_limit_project,
+                local_only=settings.local_only,
+                developer=settings.developer_limit,
+                developer_write=settings.developer_write_limit,
+            ),
+        )
+
+
+def _messenger_link(settings: Settings) -> MessengerLink:
+    token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
+    bots = f"{settings.base_url}/sandbox/phone/" if settings.sandbox else "https://t.me/"
+    return MessengerLink(settings.messenger_link_base, bots, bot_id_of(token))
+
+
+class _TokenOwners:
+    """Asks the messenger whose bot tokens are; what that needs is loaded with the first question, beside the loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._loading = asyncio.Lock()
+        self._accounts: Any = None
+
+    async def ask(self, token: str) -> BotAccount:
+        """Return the bot that has a token; raises BotTokenRefused or MessengerUnavailable."""
+        async with self._loading:
+            if self._accounts is None:
+                self._accounts = await asyncio.to_thread(lambda: load_messenger().open_accounts(self._settings))
+        account: BotAccount = await self._accounts.fetch_account(token)
+        return account
+
+    async def close(self) -> None:
+        """Disconnect."""
+        if self._accounts is not None:
+            await self._accounts.close()
+
+
+def load_messenger() -> ModuleType:
+    """Return the messenger's side of a process, which takes most of a second to import: call it in a thread."""
+    module = importlib.import_module("taproof.runtime.bot_runtime")
+    module.prepare()
+    return module

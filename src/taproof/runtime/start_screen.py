@@ -1,0 +1,68 @@
+"""What `taproof serve` prints once it serves: one screen that says where everything is."""
+
+from importlib.metadata import version
+from urllib.parse import urlsplit
+
+import typer
+
+from taproof.config.settings import Settings, is_postgres, shown_database
+from taproof.runtime.store import master_key_file
+from taproof.sandbox.seed import Seed
+
+
+def print_screen(settings: Settings, seed: Seed | None, invitation: str | None, *, link_known: bool) -> None:
+    """Print it to stdout.
+
+    Args:
+        settings: what the service runs with.
+        seed: what the sandbox started with.
+        invitation: the code of an invitation, to the first developer or, in the sandbox, to the one that is there.
+        link_known: whether sign-ins can be started already.
+    """
+    base = settings.base_url
+    lines = []
+    if settings.serves_api:
+        lines += [("API", f"{base}/api/v1"), ("API reference", f"{base}/docs"), ("Console", f"{base}/console")]
+        if invitation is not None:
+            # In the fragment, which a browser sends to nobody and no server logs.
+            lines += [("First sign-in", f"{base}/console/invite#{invitation}"), ("", f"^ works once: {_purpose(seed)}")]
+    if seed is not None:
+        lines += [
+            ("Demo", f"{base}/demo   <- open this in a browser"),
+            ("Phone", f"{base}/sandbox/phone"),
+            ("Project id", seed.project.id),
+            ("Access token", seed.access_token),
+        ]
+    if settings.role != "all":
+        lines.append(("Role", settings.role))
+    if settings.workers > 1:
+        lines.append(("Processes", str(settings.workers)))
+    lines += [
+        ("Listens on", f"{settings.host}:{settings.port}"),
+        *_elsewhere(settings),
+        ("Health", f"{base}/healthz  {base}/readyz  {base}/metrics"),
+        ("Database", shown_database(settings.database_url)),
+    ]
+    if settings.master_key is None and not is_postgres(settings.database_url):
+        lines.append(("Master key", f"{master_key_file(settings.database_url).absolute()}   <- back this up too"))
+    kind = "the sandbox: pretend users, for development and CI only" if settings.sandbox else "listening"
+    typer.echo(f"\nTaproof {version('taproof')} — {kind}\n")
+    for label, value in lines:
+        typer.echo(f"  {label:<14}{value}")
+    if settings.serves_api and not link_known:
+        typer.echo("\nSign-ins can start once the bot's name is known: the log says bot_known.")
+    typer.echo("\nStop it with Ctrl+C.\n")
+
+
+def _elsewhere(settings: Settings) -> list[tuple[str, str]]:
+    """Say so when the links lead to another port: an application's own TAPROOF_BASE_URL is set in this terminal."""
+    address = urlsplit(settings.base_url)
+    if not settings.sandbox or address.scheme != "http" or (address.port or 80) == settings.port:
+        return []
+    return [("", f"^ the links above lead elsewhere: unset TAPROOF_BASE_URL, or end it with :{settings.port}")]
+
+
+def _purpose(seed: Seed | None) -> str:
+    if seed is None:
+        return "it makes the first developer, within 24 hours"
+    return f"it binds a messenger account to {seed.developer.email}"

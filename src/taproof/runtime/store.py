@@ -1,0 +1,112 @@
+"""Opens the store and its master key: the part of the composition root that every command needs.
+
+It stands apart from `app.py` because that imports the whole service, which takes seconds; `taproof developers add`
+should not. Each driver is imported when it is used, so that a service on one store needs nothing of the other.
+"""
+# ruff: noqa: PLC0415 — see above.
+
+from collections.abc import Callable
+from pathlib import Path
+
+from taproof.config.options import NO_MASTER_KEY
+from taproof.config.settings import Settings, database_file, is_postgres
+from taproof.core.clock import system_clock
+from taproof.core.encryption import Sealer
+from taproof.core.entropy import system_entropy
+from taproof.core.errors import TaproofError
+from taproof.runtime.key_file import KeyFile, read_or_make_master_key
+from taproof.service.installation import check_master_key, has_master_key
+from taproof.service.plans import Plans
+from taproof.service.projects import Projects
+from taproof.storage.protocol import Storage
+
+
+class MasterKeyMissing(TaproofError):
+    """There is no master key, and none may be made."""
+
+
+async def open_storage(database_url: str, *, pgbouncer: bool = False) -> Storage:
+    """Open the store, bringing its schema up to date. Raises StoreUnavailable with a sentence that says why not."""
+    if is_postgres(database_url):
+        from taproof.storage.postgres.store import PostgresStorage
+
+        return await PostgresStorage.open(database_url, system_clock(), system_clock, pgbouncer=pgbouncer)
+    from taproof.storage.sqlite.store import SqliteStorage
+
+    return SqliteStorage.open(database_file(database_url), system_clock(), system_clock)
+
+
+async def migrate(database_url: str) -> tuple[int, int]:
+    """Bring the schema up to date; return its version before and after."""
+    if is_postgres(database_url):
+        from taproof.storage.postgres.store import migrate_postgres
+
+        return await migrate_postgres(database_url, system_clock())
+    from taproof.storage.sqlite.connection import migrate_file
+
+    return migrate_file(database_file(database_url), system_clock())
+
+
+async def has_database(database_url: str) -> bool:
+    """Tell whether there is a database of Taproof, of whatever release; nothing is made or changed.
+
+    Raises:
+        StoreUnavailable: the PostgreSQL server cannot be asked.
+    """
+    if not is_postgres(database_url):
+        return database_file(database_url).exists()
+    from taproof.runtime.database_probe import ask_server
+
+    return bool((await ask_server(database_url, system_clock)).schema_version)
+
+
+def master_key_file(database_url: str) -> Path:
+    """Return where the master key lies, with SQLite, when TAPROOF_MASTER_KEY is not set."""
+    path = database_file(database_url)
+    return path.with_name(f"{path.name}.key")
+
+
+async def open_sealer(settings: Settings, storage: Storage) -> Sealer:
+    """Return the sealer for this store's master key; with a key file it follows that file from here on.
+
+    Raises:
+        MasterKeyWrong: it is not the store's.
+        MasterKeyMissing: the store is PostgreSQL, and no key was given.
+    """
+    newer: Callable[[], str | None] | None = None
+    if settings.master_key is not None:
+        key = settings.master_key.get_secret_value()
+    elif is_postgres(settings.database_url):
+        # A file on one node would be unknown to the others, which would make keys of their own.
+        raise MasterKeyMissing(NO_MASTER_KEY)
+    else:
+        path = master_key_file(settings.database_url)
+        key = read_or_make_master_key(path, system_entropy, may_make=not await has_master_key(storage))
+        newer = KeyFile(path).newer
+    try:
+        sealer = Sealer(key, newer)
+    except ValueError as error:
+        raise TaproofError(f"The master key cannot be used: {error}.") from None
+    await check_master_key(storage, sealer, system_entropy)
+    return sealer
+
+
+def open_plans(settings: Settings, storage: Storage) -> Plans:
+    """Return the use cases of plans, with the limits of these settings."""
+    limits = {"projects": settings.plan_projects, "sign_ins": settings.plan_sign_ins}
+    return Plans(storage, system_clock, system_entropy, **limits)
+
+
+def open_projects(settings: Settings, storage: Storage, sealer: Sealer) -> Projects:
+    """Return the use cases of projects, with the webhook URLs that these settings accept."""
+    return Projects(
+        storage,
+        sealer,
+        system_clock,
+        system_entropy,
+        address_rules=settings.address_rules,
+        webhook_ports=settings.webhook_ports,
+        # The sandbox alone takes webhook URLs on plain HTTP, to loopback.
+        allow_loopback_http=settings.sandbox,
+        limits=settings.plan_projects,
+    )

@@ -1,0 +1,275 @@
+"""Several processes on one port: `taproof serve --workers N`.
+
+The supervisor checks and migrates once, forks the processes, and from then on does nothing but watch them: it keeps
+neither a store nor an event loop nor a thread, so a fork is a copy of something simple, and starts in a moment. A
+process that dies is replaced. Told to stop, the supervisor tells them, waits, and kills what is left. Each of them
+reads a pipe whose other end only the supervisor holds: when that ends, however it ended, they stop by themselves.
+
+All of them count in one directory (api/metrics.py), and what only one may do is done under a lease (jobs/leader.py).
+"""
+
+import asyncio
+import contextlib
+import gc
+import importlib
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Never
+
+import structlog
+
+from taproof.api.metrics import forget_process, share_metrics
+from taproof.config.logging import configure_logging
+from taproof.config.settings import Settings
+from taproof.core.errors import TaproofError
+from taproof.runtime import app
+from taproof.runtime.listener import check_listening
+from taproof.runtime.services import open_services
+from taproof.runtime.start_screen import print_screen
+
+STOP_SECONDS: Final = 32.0
+"""How long processes may take to stop: a little longer than all that `app.serve` waits for."""
+LONGEST_PAUSE: Final = 30.0
+STEADY_SECONDS: Final = 60.0
+"""One that lived so long is replaced after a second again."""
+GIVE_UP_AFTER: Final = 3
+"""Deaths of each process, on average, before any one of them served: then starting them is hopeless."""
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
+
+_log = structlog.get_logger(__name__)
+
+
+class ProcessesKeepDying(TaproofError):
+    """The processes of --workers (TAPROOF_WORKERS) die before they serve. The lines above say why."""
+
+
+@dataclass(slots=True)
+class _Place:
+    """One of the N processes: who has it, or when it is filled again. Times are of the monotonic clock, in s."""
+
+    number: int
+    pid: int = 0
+    started_at: float = 0.0
+    is_ready: bool = False
+    pause: float = 1.0
+    fill_at: float = 0.0
+
+
+def run(settings: Settings) -> None:
+    """Run the service in `settings.workers` processes until SIGTERM or SIGINT.
+
+    Raises:
+        TaproofError: what the operator must mend first; the sentence says what.
+    """
+    check_listening(settings)
+    invitation = asyncio.run(_prepare(settings))
+    if settings.needs_bot:
+        importlib.import_module("taproof.runtime.bot_runtime")  # Once for all of them, who share its memory.
+    with _hold_port(settings):
+        directory = Path(tempfile.mkdtemp(prefix="taproof-metrics-"))
+        try:
+            _Supervisor(settings, directory, invitation).run()
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+async def _prepare(settings: Settings) -> str | None:
+    """Bring the schema up to date and hold the store to its mode and its key, before N processes do so at once.
+
+    Return the code of an invitation for the first developer; None when there is one.
+    """
+    async with open_services(settings) as services:
+        return await app.invite_first(settings, services)
+
+
+def _hold_port(settings: Settings) -> socket.socket:
+    """Keep others off the port, also while no process listens: bound and not listening, it gets no connections."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    held = socket.socket(family, socket.SOCK_STREAM)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    held.bind((settings.host, settings.port))
+    return held
+
+
+class _Supervisor:
+    """Starts, watches, replaces and stops the processes."""
+
+    def __init__(self, settings: Settings, directory: Path, invitation: str | None) -> None:
+        self._settings = settings
+        self._invitation = invitation
+        self._directory = directory
+        self._places = [_Place(number) for number in range(1, settings.workers + 1)]
+        self._lifeline, self._life = os.pipe()
+        self._ready, self._tell_ready = os.pipe()
+        self._woken, wake = os.pipe()
+        for pipe in (wake, self._woken, self._ready):
+            os.set_blocking(pipe, False)
+        # Signals come in as bytes of a pipe, and so are never missed between a look and a wait.
+        signal.set_wakeup_fd(wake)
+        for number in _SIGNALS:
+            signal.signal(number, lambda *_: None)
+        self._has_served = False
+        self._early_deaths = 0
+
+    def run(self) -> None:
+        """Watch until told to stop; raises ProcessesKeepDying when there is no point in going on."""
+        # What is there now is shared with the copies as long as nobody touches it, and the collector would.
+        gc.collect()
+        gc.freeze()
+        for place in self._places:
+            self._fill(place)
+        try:
+            while not self._is_told_to_stop(self._until_next_fill()):
+                self._note_ready()
+                self._bury()
+                if self._early_deaths >= GIVE_UP_AFTER * len(self._places):
+                    _log.error("processes_given_up", advice="They die before they serve: see the lines above.")
+                    raise ProcessesKeepDying
+                for place in self._places:
+                    if not place.pid and time.monotonic() >= place.fill_at:
+                        self._fill(place)
+        finally:
+            self._stop()
+
+    # ---- watching
+
+    def _until_next_fill(self) -> float | None:
+        """Return the seconds until an empty place is filled, or None when none is empty."""
+        due = [place.fill_at for place in self._places if not place.pid]
+        return max(0.0, min(due) - time.monotonic()) if due else None
+
+    def _is_told_to_stop(self, seconds: float | None) -> bool:
+        """Wait for something to happen, at most so long; tell whether it was SIGTERM or SIGINT."""
+        select.select([self._woken, self._ready], [], [], seconds)
+        return bool({signal.SIGTERM, signal.SIGINT} & set(_read(self._woken)))
+
+    def _note_ready(self) -> None:
+        for number in _read(self._ready):
+            self._places[number - 1].is_ready = True
+            self._early_deaths = 0
+        if not self._has_served and all(place.is_ready for place in self._places):
+            self._has_served = True
+            link_known = self._settings.messenger_link_base is not None
+            print_screen(self._settings, None, self._invitation, link_known=link_known)
+
+    def _bury(self) -> None:
+        """Take note of who has died, and of when the place is filled again."""
+        for place in self._places:
+            if not place.pid or (status := _ended(place.pid)) is None:
+                continue
+            now = time.monotonic()
+            if not place.is_ready:
+                self._early_deaths += 1
+            if now - place.started_at >= STEADY_SECONDS:
+                place.pause = 1.0
+            code = os.waitstatus_to_exitcode(status)
+            cause = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+            _log.error("process_died", process=place.number, pid=place.pid, cause=cause, replaced_in=place.pause)
+            forget_process(self._directory, place.number)
+            place.pid, place.is_ready = 0, False
+            place.fill_at = now + place.pause
+            place.pause = min(2 * place.pause, LONGEST_PAUSE)
+
+    # ---- stopping
+
+    def _stop(self) -> None:
+        """Tell all to stop, wait until they have, and kill those that do not."""
+        deadline = time.monotonic() + STOP_SECONDS
+        self._signal_all(signal.SIGTERM)
+        while self._is_any_left() and (left := deadline - time.monotonic()) > 0:
+            select.select([self._woken], [], [], left)
+            _read(self._woken)
+        if self._is_any_left():
+            _log.error("processes_killed", advice="They did not stop in time.")
+            self._signal_all(signal.SIGKILL)
+            while self._is_any_left():
+                time.sleep(0.01)
+
+    def _is_any_left(self) -> bool:
+        for place in self._places:
+            if place.pid and _ended(place.pid) is not None:
+                place.pid = 0
+        return any(place.pid for place in self._places)
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        for place in self._places:
+            if place.pid:
+                os.kill(place.pid, number)
+
+    # ---- starting
+
+    def _fill(self, place: _Place) -> None:
+        """Fork the process of a place."""
+        place.started_at = time.monotonic()
+        # Held back until the copy has let go of this process's handlers: a SIGTERM in between would be lost.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+        place.pid = os.fork()
+        if place.pid == 0:
+            self._become(place.number)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+
+    def _become(self, number: int) -> Never:
+        """Be a process of the service until it ends; nothing of the supervisor's stack is ever returned to."""
+        code = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            for each in _SIGNALS:
+                signal.signal(each, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            os.close(self._life)
+            configure_logging(self._settings.log_level, self._settings.log_format, process=number)
+            threading.Thread(target=self._end_with_supervisor, daemon=True).start()
+            share_metrics(self._directory, number)
+            sibling = app.Sibling(self._directory, lambda: _tell(self._tell_ready, number))
+            app.run(self._settings, sibling)
+            code = 0
+        except TaproofError as error:
+            _log.error("process_failed", error=error.code, advice=error.sentence)
+        except BaseException as error:  # noqa: BLE001 — whatever it is, this copy ends here.
+            _log.exception("process_failed", error=type(error).__name__)
+        finally:
+            with contextlib.suppress(Exception):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(code)
+
+    def _end_with_supervisor(self) -> None:
+        """Wait in a thread for the end of the supervisor, and then stop as on SIGTERM, or at last in any case.
+
+        A thread, since an event loop that hangs would not notice.
+        """
+        os.read(self._lifeline, 1)
+        shutil.rmtree(self._directory, ignore_errors=True)  # The supervisor did not, and files in use stay usable.
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(STOP_SECONDS)
+        os._exit(1)
+
+
+def _ended(pid: int) -> int | None:
+    """Return how a process ended, None while it lives."""
+    found, status = os.waitpid(pid, os.WNOHANG)
+    return status if found else None
+
+
+def _read(pipe: int) -> bytes:
+    """Return what is in a pipe now."""
+    try:
+        return os.read(pipe, 1_024)
+    except BlockingIOError:
+        return b""
+
+
+def _tell(pipe: int, number: int) -> None:
+    """Write one byte; the supervisor may be gone."""
+    with contextlib.suppress(OSError):
+        os.write(pipe, bytes([number]))

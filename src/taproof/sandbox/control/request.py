@@ -1,0 +1,262 @@
+"""Reads what callers of the control API send, and says in a sentence what is wrong with it."""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from taproof.sandbox.control.errors import BotNotFound, DeeplinkInvalid, InvalidSandboxRequest, SandboxBodyTooLarge
+from taproof.sandbox.hosts import OwnHosts
+from taproof.sandbox.telegram.bots import PHONE_PATH, Bot, Bots
+from taproof.sandbox.telegram.html import clean_text
+from taproof.sandbox.telegram.people import Contact, People, Person
+from taproof.sandbox.telegram.reply_markup import CALLBACK_DATA_LIMIT
+from taproof.sandbox.telegram.request import read_json
+
+BODY_LIMIT: Final = 16_384
+HIGHEST_ID: Final = 2**52 - 1
+"""The Bot API promises that a user's id has at most 52 significant bits."""
+LONGEST_WAIT: Final = 30.0
+_PAYLOAD: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_LINK_LIMIT: Final = 2_048
+_NAME_LIMIT: Final = 64
+_VCARD_LIMIT: Final = 2_048
+_PHONE: Final = re.compile(r"\+?[0-9]{5,15}")
+_USERNAME: Final = re.compile(r"[A-Za-z0-9_]{1,32}")
+_LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
+_CONTACT_FIELDS: Final = ("phone_number", "first_name", "last_name", "user_id", "vcard")
+_PERSON_FIELDS: Final = ("id", "first_name", "last_name", "username", "phone", "language_code")
+
+
+async def read_object(request: Request, allowed: Iterable[str]) -> dict[str, Any]:
+    """Return the JSON object of the body.
+
+    Raises:
+        InvalidSandboxRequest, SandboxBodyTooLarge: it is none, too large, or has a field that is not allowed.
+    """
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    # Also what keeps web pages of other origins out: a browser asks before it sends this type, and gets no consent.
+    if content_type != "application/json":
+        raise InvalidSandboxRequest("Send the body as JSON, with Content-Type: application/json.")
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_LIMIT:
+            raise SandboxBodyTooLarge
+    try:
+        fields = read_json(body.decode())
+    except ValueError:
+        raise InvalidSandboxRequest("The body is not JSON in UTF-8.") from None
+    if not isinstance(fields, dict):
+        raise InvalidSandboxRequest("The body must be a JSON object.")
+    allowed = tuple(allowed)
+    for name in fields:
+        if name not in allowed:
+            known = f"The fields are: {', '.join(allowed)}." if allowed else "Send {}."
+            raise InvalidSandboxRequest(f"There is no field {json.dumps(name[:50])} here. {known}")
+    return fields
+
+
+def text_field(fields: dict[str, Any], name: str, limit: int) -> str:
+    """Return a string that must be there."""
+    value = optional_text(fields, name, limit)
+    if value is None:
+        raise InvalidSandboxRequest(f"{name} must be a string of 1 to {limit} characters.")
+    return value
+
+
+def optional_text(fields: dict[str, Any], name: str, limit: int) -> str | None:
+    """Return a string without white space around it; None when it is not there or empty."""
+    value = fields.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str) or len(value) > limit:
+        raise InvalidSandboxRequest(f"{name} must be a string of at most {limit} characters.")
+    return clean_text(value).strip() or None
+
+
+def integer_field(fields: dict[str, Any], name: str, lowest: int, highest: int) -> int | None:
+    """Return an integer, None when it is not there."""
+    value = fields.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
+        raise InvalidSandboxRequest(f"{name} must be an integer from {lowest} to {highest}.")
+    return value
+
+
+def read_person(fields: dict[str, Any], free_id: int) -> Person:
+    """Return the person that a body describes; without an id it gets `free_id`."""
+    user_id = integer_field(fields, "id", 1, HIGHEST_ID)
+    username = optional_text(fields, "username", 33)
+    return Person(
+        id=free_id if user_id is None else user_id,
+        first_name=text_field(fields, "first_name", _NAME_LIMIT),
+        last_name=optional_text(fields, "last_name", _NAME_LIMIT),
+        username=_matching("username", username and username.removeprefix("@"), _USERNAME, "ada_lovelace"),
+        phone=_matching("phone", optional_text(fields, "phone", 20), _PHONE, "+12025550101"),
+        language_code=_matching("language_code", optional_text(fields, "language_code", 35), _LANGUAGE, "en"),
+    )
+
+
+def person_fields() -> tuple[str, ...]:
+    """Return the fields that describe a person."""
+    return _PERSON_FIELDS
+
+
+def read_deeplink(deeplink: str, bots: Bots, own_hosts: OwnHosts) -> tuple[Bot, str]:
+    """Return the bot and the start parameter of a deeplink in any of its forms.
+
+    They are `<base>/sandbox/phone?start=…` for the first bot and `<base>/sandbox/phone/<bot>?start=…` for any,
+    `https://t.me/<bot>?start=…` and `tg://resolve?domain=<bot>&start=…`
+    (https://core.telegram.org/bots/features#deep-linking).
+
+    Raises:
+        DeeplinkInvalid: it is none of these, or the parameter is not one that the messenger passes on.
+    """
+    try:
+        parts = urlsplit(deeplink)
+        query = parse_qs(parts.query, max_num_fields=20)
+    except ValueError:
+        raise DeeplinkInvalid from None
+    if parts.scheme in {"http", "https"} and parts.netloc.lower() == "t.me":
+        username = parts.path.strip("/")
+    elif parts.scheme == "tg" and parts.netloc == "resolve":
+        username = (query.get("domain") or [""])[0]
+    elif parts.scheme not in {"http", "https"} or not f"{parts.path}/".startswith(f"{PHONE_PATH}/"):
+        raise DeeplinkInvalid
+    elif not own_hosts.include_authority(parts.netloc):
+        raise DeeplinkInvalid(
+            "That deeplink leads to another sandbox. Use the one that this service's generate returned."
+        )
+    else:
+        username = parts.path.removeprefix(PHONE_PATH).removeprefix("/") or bots.first.username
+    bot = bots.find(username)
+    if bot is None:
+        raise DeeplinkInvalid("That deeplink is for a bot that is not here. GET /sandbox/bots lists those that are.")
+    payloads = query.get("start", [])
+    if len(payloads) != 1 or _PAYLOAD.fullmatch(payloads[0]) is None:
+        raise DeeplinkInvalid
+    return bot, payloads[0]
+
+
+def read_bot(fields: dict[str, Any], bots: Bots) -> Bot:
+    """Return the bot that the field `bot` names; without it, the first.
+
+    Raises:
+        BotNotFound: there is none of that name.
+    """
+    username = optional_text(fields, "bot", 33)
+    return bots.first if username is None else find_bot(bots, username)
+
+
+def find_bot(bots: Bots, username: str) -> Bot:
+    """Return a bot by its name, with or without the `@`.
+
+    Raises:
+        BotNotFound: there is none of that name.
+    """
+    bot = bots.find(username.removeprefix("@"))
+    if bot is None:
+        raise BotNotFound
+    return bot
+
+
+def read_data(fields: dict[str, Any]) -> str | None:
+    """Return the callback data that a changed app sends, None when the body names a button."""
+    if fields.get("data") is None:
+        return None
+    if fields.get("button") is not None:
+        raise InvalidSandboxRequest("Send either button, or data to send whatever a changed app would.")
+    data = fields["data"]
+    if not isinstance(data, str) or not 1 <= len(data.encode()) <= CALLBACK_DATA_LIMIT:
+        raise InvalidSandboxRequest(f"data must be a string of 1 to {CALLBACK_DATA_LIMIT} bytes.")
+    return data
+
+
+def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[Contact, Person | None]:
+    """Return the contact that a person shares, and whose message they forward, if it is a forward that says so.
+
+    With `hide_sender` a forward says nothing of it, as apps let everybody do. `contact` is "own", the id of a pretend
+    user, or the fields of any contact.
+    """
+    forwarded_from = _person_field(fields, "forwarded_from", people)
+    hides = fields.get("hide_sender") or False
+    if not isinstance(hides, bool) or (hides and forwarded_from is None):
+        raise InvalidSandboxRequest("hide_sender must be true or false, and goes with forwarded_from only.")
+    said = None if hides else forwarded_from
+    contact = fields.get("contact")
+    if contact == "own":
+        return Contact.of(sender), said
+    if isinstance(contact, int):
+        person = _person_field(fields, "contact", people)
+        return Contact.of(person or sender), said
+    if not isinstance(contact, dict):
+        raise InvalidSandboxRequest(
+            'contact must be "own", the id of a pretend user, or an object with phone_number and first_name.'
+        )
+    for name in contact:
+        if name not in _CONTACT_FIELDS:
+            raise InvalidSandboxRequest(f"A contact has these fields: {', '.join(_CONTACT_FIELDS)}.")
+    shared = Contact(
+        phone_number=_matching("phone_number", text_field(contact, "phone_number", 20), _PHONE, "12025550101") or "",
+        first_name=text_field(contact, "first_name", _NAME_LIMIT),
+        last_name=optional_text(contact, "last_name", _NAME_LIMIT),
+        user_id=integer_field(contact, "user_id", 1, HIGHEST_ID),
+        vcard=optional_text(contact, "vcard", _VCARD_LIMIT),
+    )
+    is_own_number = shared.phone_number.lstrip("+") == sender.number.lstrip("+")
+    if shared.user_id == sender.id and not is_own_number and forwarded_from is None:
+        # Not even a changed app can do that: it sends the number, and the messenger says whose it is.
+        raise InvalidSandboxRequest(
+            "The messenger fills in user_id by the number, so the sender's own id goes with the sender's own number "
+            "only. An old number of theirs can come as a forward: name forwarded_from."
+        )
+    return shared, said
+
+
+def link_field(fields: dict[str, Any]) -> str:
+    """Return the field `deeplink`."""
+    return text_field(fields, "deeplink", _LINK_LIMIT)
+
+
+def number_parameter(request: Request, name: str, highest: float) -> float:
+    """Return a number from the query string, 0 when it is not there."""
+    value = request.query_params.get(name, "0")
+    if re.fullmatch(r"[0-9]{1,15}(?:\.[0-9]{1,6})?", value) is None or float(value) > highest:
+        raise InvalidSandboxRequest(f"{name} must be a number from 0 to {highest:g}.")
+    return float(value)
+
+
+def wait_field(fields: dict[str, Any]) -> float:
+    """Return how many seconds the caller wants to wait for the bot, 0 when it does not say."""
+    wait = fields.get("wait")
+    if wait is None:
+        return 0
+    if isinstance(wait, bool) or not isinstance(wait, int | float) or not 0 <= wait <= LONGEST_WAIT:
+        raise InvalidSandboxRequest(f"wait must be a number from 0 to {LONGEST_WAIT:g}.")
+    return wait
+
+
+def json_response(content: dict[str, Any]) -> JSONResponse:
+    """Return a good answer."""
+    return JSONResponse(content, headers={"Cache-Control": "no-store"})
+
+
+def _person_field(fields: dict[str, Any], name: str, people: People) -> Person | None:
+    user_id = integer_field(fields, name, 1, HIGHEST_ID)
+    if user_id is None:
+        return None
+    if user_id not in people:
+        raise InvalidSandboxRequest(f"{name} must be the id of a pretend user. GET /sandbox/users lists them.")
+    return people[user_id]
+
+
+def _matching(name: str, value: str | None, pattern: re.Pattern[str], example: str) -> str | None:
+    if value is not None and pattern.fullmatch(value) is None:
+        raise InvalidSandboxRequest(f"{name} must look like {example}.")
+    return value

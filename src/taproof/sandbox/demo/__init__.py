@@ -1,0 +1,1 @@
+"""The demo application: `server.py` serves its page and checks the proof."""

@@ -1,0 +1,234 @@
+"""The demo application at /demo: what an application that signs users in through Taproof does, and no more.
+
+Its page (`demo.html`) calls the two public endpoints as any browser would; this is the application's own small
+backend. It knows the project's id and its webhook secret, and checks proofs with the SDK, without asking the service.
+Sign-ins are kept in memory: they end with the process.
+"""
+
+import base64
+import html
+import io
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import segno
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from taproof.core.clock import MINUTE, SECOND, Clock
+from taproof.core.entropy import Entropy
+from taproof.core.errors import TaproofError
+from taproof.sdk import Identity, ProofError, verify_proof
+
+COOKIE: Final = "taproof_demo"
+SIGNED_IN_LIFETIME: Final = 60 * MINUTE
+SIGNED_IN_LIMIT: Final = 1_000
+"""Sign-ins kept at once; the oldest goes when another comes, so that memory stays bounded."""
+BODY_LIMIT: Final = 16_384
+_STATIC: Final = Path(__file__).parent
+_DEEPLINK: Final = re.compile(r"(?:https?|tg)://[\x21-\x7e]{1,500}")
+_SECURITY_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' blob: data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+class Demo:
+    """The demo's routes, as an ASGI application that answers full paths under /demo.
+
+    Args:
+        project_id: the project that the demo signs users in to; the page shows it to the browser.
+        read_webhook_secret: returns that project's current webhook secret. Asked at each sign-in, since it may rotate.
+        clock: returns the time in ms.
+        entropy: returns random bytes.
+    """
+
+    def __init__(
+        self,
+        project_id: str,
+        read_webhook_secret: Callable[[], Awaitable[str]],
+        clock: Clock,
+        entropy: Entropy,
+    ) -> None:
+        self._project_id = project_id
+        self._read_webhook_secret = read_webhook_secret
+        self._clock = clock
+        self._entropy = entropy
+        self._page = (_STATIC / "demo.html").read_text(encoding="utf-8")
+        self._signed_in: OrderedDict[str, tuple[Identity, int]] = OrderedDict()
+        self._used_proofs: dict[str, int] = {}
+        self.app: Final = Starlette(
+            routes=[
+                Route("/demo", self._show_page, methods=["GET"]),
+                Route("/demo/demo.js", _static_file("demo.js", "text/javascript"), methods=["GET"]),
+                Route("/demo/demo.css", _static_file("demo.css", "text/css"), methods=["GET"]),
+                Route("/demo/qr", _draw_qr, methods=["POST"]),
+                Route("/demo/session", self._read_session, methods=["GET"]),
+                Route("/demo/session", self._create_session, methods=["POST"]),
+                Route("/demo/session", self._delete_session, methods=["DELETE"]),
+            ],
+            exception_handlers={
+                HTTPException: _http_error,
+                TaproofError: _service_error,
+                ClientDisconnect: _disconnected,
+                Exception: _internal_error,
+            },
+        )
+
+    async def _show_page(self, request: Request) -> Response:
+        page = self._page.replace("{{project_id}}", html.escape(self._project_id))
+        page = page.replace("{{signed_in}}", "no" if self._identity(request) is None else "yes")
+        return Response(page, media_type="text/html", headers=_SECURITY_HEADERS)
+
+    async def _read_session(self, request: Request) -> Response:
+        identity = self._identity(request)
+        if identity is None:
+            return _error(401, "Nobody is signed in here. Sign in first.")
+        return _json(_shown(identity))
+
+    async def _create_session(self, request: Request) -> Response:
+        proof = await _read_text(request, "proof")
+        secret = await self._read_webhook_secret()
+        now = self._clock()
+        try:
+            identity = verify_proof(proof, secret, project_id=self._project_id, now=now / SECOND)
+        except ProofError as error:
+            return _error(400, str(error))
+        # From here on nothing is awaited: of two requests with the same proof, one finds it used.
+        self._forget_what_is_over(now)
+        if identity.session_token in self._used_proofs:
+            return _error(409, "This proof was used before. Start a new sign-in.")
+        self._used_proofs[identity.session_token] = identity.expires_at * SECOND
+        # A new id at each sign-in: one that somebody planted in the browser before is worth nothing.
+        self._signed_in.pop(request.cookies.get(COOKIE, ""), None)
+        session_id = base64.urlsafe_b64encode(self._entropy(32)).rstrip(b"=").decode()
+        self._signed_in[session_id] = (identity, now + SIGNED_IN_LIFETIME)
+        response = _json(_shown(identity))
+        response.set_cookie(
+            COOKIE,
+            session_id,
+            max_age=SIGNED_IN_LIFETIME // SECOND,
+            path="/demo",
+            secure=request.url.scheme == "https",
+            httponly=True,
+            samesite="lax",
+        )
+        return response
+
+    async def _delete_session(self, request: Request) -> Response:
+        self._signed_in.pop(request.cookies.get(COOKIE, ""), None)
+        response = _json({"signed_out": True})
+        response.delete_cookie(
+            COOKIE, path="/demo", secure=request.url.scheme == "https", httponly=True, samesite="lax"
+        )
+        return response
+
+    def _identity(self, request: Request) -> Identity | None:
+        identity, ends_at = self._signed_in.get(request.cookies.get(COOKIE, ""), (None, 0))
+        return identity if self._clock() < ends_at else None
+
+    def _forget_what_is_over(self, now: int) -> None:
+        # A proof that has expired is refused for that alone, so it need not be remembered as used.
+        for session_token in [token for token, ends_at in self._used_proofs.items() if ends_at <= now]:
+            del self._used_proofs[session_token]
+        while len(self._signed_in) >= SIGNED_IN_LIMIT:
+            self._signed_in.popitem(last=False)
+
+
+def _shown(identity: Identity) -> dict[str, Any]:
+    shown = {
+        "messenger_id": identity.messenger_id,
+        "messenger_name": identity.messenger_name,
+        "messenger_username": identity.messenger_username or None,
+    }
+    # Where the project collects no phone numbers, nothing speaks of one.
+    return shown if identity.messenger_phone is None else shown | {"messenger_phone": identity.messenger_phone}
+
+
+async def _draw_qr(request: Request) -> Response:
+    """Draw a deeplink as an SVG image, white margin included, so that it can be scanned from a dark page too."""
+    deeplink = await _read_text(request, "deeplink")
+    if _DEEPLINK.fullmatch(deeplink) is None:
+        return _error(400, "deeplink must be a link: https://, http:// or tg://, at most 512 characters.")
+    image = io.BytesIO()
+    drawn = segno.make_qr(deeplink, error="l", boost_error=False, mask=0)
+    drawn.save(image, kind="svg", xmldecl=False, omitsize=True, dark="#000", light="#fff")
+    return Response(image.getvalue(), media_type="image/svg+xml", headers=_SECURITY_HEADERS)
+
+
+def _static_file(name: str, media_type: str) -> Callable[[Request], Awaitable[Response]]:
+    content = (_STATIC / name).read_bytes()
+    headers = _SECURITY_HEADERS | {"Cache-Control": "no-cache"}
+
+    async def send(_: Request) -> Response:
+        return Response(content, media_type=media_type, headers=headers)
+
+    return send
+
+
+async def _read_text(request: Request, field: str) -> str:
+    """Return one string of a JSON body, read through a cap.
+
+    Raises:
+        HTTPException: 400 or 413, with a sentence for the caller.
+    """
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    # Also the defence against another site's form: a browser asks before it sends this type across origins.
+    if content_type != "application/json":
+        raise HTTPException(400, "Send the body as JSON, with Content-Type: application/json.")
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > BODY_LIMIT:
+            raise HTTPException(413, "The request body is larger than 16 KiB. Send a smaller one.")
+    try:
+        fields = json.loads(body.decode())
+    except (ValueError, RecursionError):
+        raise HTTPException(400, "The body is not JSON in UTF-8.") from None
+    value = fields.get(field) if isinstance(fields, dict) else None
+    if not isinstance(value, str) or not value:
+        raise HTTPException(400, f"The body must be a JSON object whose {field} is a string that is not empty.")
+    return value
+
+
+def _json(content: dict[str, Any], status: int = 200) -> JSONResponse:
+    return JSONResponse(content, status, headers=_SECURITY_HEADERS)
+
+
+def _error(status: int, sentence: str) -> JSONResponse:
+    return _json({"error": sentence}, status)
+
+
+async def _http_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 — Starlette calls it with nothing else.
+    sentences = {
+        404: "There is nothing at this address. The demo is at /demo.",
+        405: "This address does not answer that method. The Allow header says which it does.",
+    }
+    response = _error(error.status_code, sentences.get(error.status_code, error.detail))
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _service_error(_: Request, error: Exception) -> Response:
+    """The webhook secret cannot be read just now: the store is away, or the project was deleted."""
+    return _error(503, str(error))
+
+
+async def _disconnected(_: Request, __: Exception) -> Response:
+    """The client went away while it was sending: nobody reads this answer, but no traceback is due either."""
+    return _error(400, "The body ended early.")
+
+
+async def _internal_error(_: Request, __: Exception) -> Response:
+    return _error(500, "Internal error.")

@@ -1,0 +1,46 @@
+"""The phone: a web page that shows one person's chat with a bot. It does all it does through the control API."""
+
+from pathlib import Path
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from taproof.sandbox.telegram.bots import PHONE_PATH
+
+_STATIC: Final = Path(__file__).parent
+_SCRIPTS: Final = ("phone.js", "phone_contact.js", "phone_keyboard.js", "phone_messages.js")
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "X-Content-Type-Options": "nosniff",
+    # The page's address holds the session token of the deeplink.
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+
+def phone_routes() -> list[Route]:
+    """Return the routes of the page and its files, and /sandbox, which leads to it."""
+    return [
+        Route("/sandbox", _redirect, methods=["GET"]),
+        _file_route(PHONE_PATH, "phone.html", "text/html"),
+        # The same page: it opens the chat with the bot that its address names.
+        _file_route(f"{PHONE_PATH}/{{username}}", "phone.html", "text/html"),
+        *(_file_route(f"/sandbox/{name}", name, "text/javascript") for name in _SCRIPTS),
+        _file_route(f"{PHONE_PATH}.css", "phone.css", "text/css"),
+    ]
+
+
+async def _redirect(_: Request) -> Response:
+    return RedirectResponse(PHONE_PATH)
+
+
+def _file_route(path: str, name: str, media_type: str) -> Route:
+    content = (_STATIC / name).read_bytes()
+
+    async def send(_: Request) -> Response:
+        return Response(content, media_type=media_type, headers=_HEADERS)
+
+    return Route(path, send, methods=["GET"])

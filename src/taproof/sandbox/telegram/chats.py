@@ -1,0 +1,189 @@
+"""The private chat that a person has with a bot, and its messages.
+
+The dictionaries are the Bot API's own objects (https://core.telegram.org/bots/api#available-types).
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from taproof.core.clock import SECOND, iso8601
+from taproof.sandbox.telegram.html import Entity, FormattedText
+from taproof.sandbox.telegram.people import Contact, People, Person
+from taproof.sandbox.telegram.reply_markup import InlineKeyboard, Markup, ReplyButton, ReplyKeyboard
+
+MESSAGE_LIMIT: Final = 500
+"""Messages kept of a chat; the oldest goes when another comes."""
+
+
+@dataclass(slots=True)
+class Message:
+    """A message in a chat. `date` and `edited_at` in ms."""
+
+    message_id: int
+    from_bot: bool
+    text: str
+    entities: list[Entity]
+    date: int
+    keyboard: InlineKeyboard
+    edited_at: int | None = None
+    contact: Contact | None = None
+    forwarded_from: Person | None = None
+    reply_to: "Message | None" = None
+    is_editable: bool = True
+    """False for one that brought or took away a reply keyboard: the messenger lets nobody edit it."""
+
+    def shown(self) -> dict[str, Any]:
+        """Return the message as the control API has it."""
+        return {
+            "message_id": self.message_id,
+            "from": "bot" if self.from_bot else "user",
+            "text": self.text,
+            "entities": self.entities,
+            "buttons": [[button["text"] for button in row] for row in self.keyboard],
+            "inline_keyboard": self.keyboard,
+            "contact": None if self.contact is None else self.contact.as_contact(),
+            "forwarded_from": None if self.forwarded_from is None else self.forwarded_from.id,
+            "date": iso8601(self.date),
+            "edited": self.edited_at is not None,
+        }
+
+
+@dataclass(slots=True)
+class OpenKeyboard:
+    """The reply keyboard of a chat, from the message that brought it until another takes it away."""
+
+    message: Message
+    keyboard: ReplyKeyboard
+    is_hidden: bool = False
+    """A one-time keyboard that was used; apps show it again when the person asks for it."""
+
+    def shown(self) -> dict[str, Any]:
+        """Return the keyboard as the control API has it."""
+        return {"message_id": self.message.message_id, **self.keyboard.shown(), "is_hidden": self.is_hidden}
+
+
+class Chat:
+    """What one person and one bot said to each other, newest last."""
+
+    def __init__(self, user_id: int, people: People) -> None:
+        self._user_id = user_id
+        self._people = people
+        self.has_started = False
+        self.has_blocked = False
+        self.messages: dict[int, Message] = {}
+        self.open_keyboard: OpenKeyboard | None = None
+        self.version = 0
+        """Rises with every change, so that a reader can wait for the next one."""
+        self.bot_acts = 0
+        """How often the bot has sent, edited or deleted something here."""
+        self._changed = asyncio.Event()
+
+    @property
+    def person(self) -> Person:
+        """Return the person, as they are now."""
+        return self._people[self._user_id]
+
+    def add(self, message: Message) -> None:
+        """Append a message."""
+        if len(self.messages) >= MESSAGE_LIMIT:
+            self._forget(self.messages[next(iter(self.messages))])
+        self.messages[message.message_id] = message
+        self._note(message)
+
+    def edit(self, message: Message, formatted: FormattedText, keyboard: InlineKeyboard, now: int) -> None:
+        """Change what the bot wrote."""
+        message.text, message.entities = formatted
+        message.keyboard = keyboard
+        message.edited_at = now
+        self._note(message)
+
+    def delete(self, message: Message) -> None:
+        """Take a message away, and the reply keyboard that it brought, as apps do."""
+        self._forget(message)
+        self.bot_acts += 1
+        self.note_change()
+
+    def put_keyboard(self, message: Message, markup: Markup) -> None:
+        """Show the reply keyboard that a message brings, or take away the one that is there."""
+        if markup.keyboard is not None:
+            self.open_keyboard = OpenKeyboard(message, markup.keyboard)
+        elif markup.ends_keyboard:
+            self.open_keyboard = None
+
+    def find_reply_button(self, text: str) -> ReplyButton | None:
+        """Return a button of the reply keyboard by its text."""
+        rows = self.open_keyboard.keyboard.rows if self.open_keyboard is not None else []
+        return next((button for row in rows for button in row if button.text == text), None)
+
+    def note_keyboard_used(self) -> None:
+        """Hide a one-time keyboard."""
+        if self.open_keyboard is not None and self.open_keyboard.keyboard.flags["one_time_keyboard"]:
+            self.open_keyboard.is_hidden = True
+
+    def note_change(self) -> None:
+        """Wake everybody who waits for a change."""
+        self.version += 1
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def wait_until(self, condition: Callable[[], bool], seconds: float) -> bool:
+        """Wait until `condition` holds after a change, at most that long; return whether it holds."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not condition():
+                    await self._changed.wait()
+        except TimeoutError:
+            pass
+        return condition()
+
+    def shown(self) -> dict[str, Any]:
+        """Return the person as the control API has it."""
+        person = self.person
+        return {
+            "id": person.id,
+            "first_name": person.first_name,
+            "last_name": person.last_name,
+            "username": person.username,
+            "phone": person.number,
+            "language_code": person.language_code,
+            "has_started": self.has_started,
+            "has_blocked": self.has_blocked,
+        }
+
+    def as_message(self, message: Message, bot: dict[str, Any]) -> dict[str, Any]:
+        """Return a message of this chat as the bot sees it."""
+        seen: dict[str, Any] = {
+            "message_id": message.message_id,
+            "from": bot if message.from_bot else self.person.as_user(),
+            "chat": self.person.as_chat(),
+            "date": message.date // SECOND,
+        }
+        if message.edited_at is not None:
+            seen["edit_date"] = message.edited_at // SECOND
+        if message.forwarded_from is not None:
+            sender, date = message.forwarded_from.as_user(), message.date // SECOND
+            seen["forward_origin"] = {"type": "user", "sender_user": sender, "date": date}
+            # From before forward_origin, and sent along to this day.
+            seen["forward_from"], seen["forward_date"] = sender, date
+        if message.reply_to is not None:
+            seen["reply_to_message"] = self.as_message(message.reply_to, bot)
+        if message.contact is not None:
+            seen["contact"] = message.contact.as_contact()
+        else:
+            seen["text"] = message.text
+        if message.entities:
+            seen["entities"] = message.entities
+        if message.keyboard:
+            seen["reply_markup"] = {"inline_keyboard": message.keyboard}
+        return seen
+
+    def _note(self, message: Message) -> None:
+        self.bot_acts += message.from_bot
+        self.note_change()
+
+    def _forget(self, message: Message) -> None:
+        del self.messages[message.message_id]
+        if self.open_keyboard is not None and self.open_keyboard.message is message:
+            self.open_keyboard = None

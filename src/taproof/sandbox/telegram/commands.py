@@ -1,0 +1,126 @@
+"""The lists of commands that a bot shows (https://core.telegram.org/bots/api#setmycommands).
+
+There is one for each scope and language; the checks and their words are the real server's.
+"""
+
+import re
+from typing import Any, Final
+
+from taproof.sandbox.telegram.people import People
+from taproof.sandbox.telegram.request import Parameters, bad_request, read_json
+
+LIST_LIMIT: Final = 100
+_COMMAND_LIMIT: Final = 100
+_PLAIN_SCOPES: Final = {"default", "all_private_chats", "all_group_chats", "all_chat_administrators"}
+_GROUP_SCOPES: Final = {"chat_administrators", "chat_member"}
+
+Key = tuple[str, int, str]
+
+
+class CommandLists:
+    """One bot's lists; a private chat may have its own."""
+
+    def __init__(self, people: People) -> None:
+        self._people = people
+        self._lists: dict[Key, list[dict[str, str]]] = {}
+
+    def set(self, parameters: Parameters) -> None:
+        """Keep a list.
+
+        Raises:
+            ApiError: a command, the scope or the language is none.
+        """
+        commands = _parse_commands(parameters.text("commands"))
+        key = self._key(parameters)
+        checked = [_checked(command) for command in commands]
+        if key not in self._lists and len(self._lists) >= LIST_LIMIT:
+            raise bad_request("too many scopes for the sandbox; delete some with deleteMyCommands")
+        if not checked:
+            self._lists.pop(key, None)
+            return
+        if len(checked) > _COMMAND_LIMIT:
+            raise bad_request("BOT_COMMANDS_TOO_MUCH")
+        self._lists[key] = checked
+
+    def get(self, parameters: Parameters) -> list[dict[str, str]]:
+        """Return the list of exactly this scope and language."""
+        return self._lists.get(self._key(parameters), [])
+
+    def delete(self, parameters: Parameters) -> None:
+        """Forget the list of exactly this scope and language."""
+        self._lists.pop(self._key(parameters), None)
+
+    def _key(self, parameters: Parameters) -> Key:
+        kind, chat_id = self._scope(parameters.text("scope"))
+        language_code = parameters.text("language_code")
+        if re.fullmatch("[a-z]{2}|", language_code) is None:
+            raise bad_request("invalid language code specified")
+        return kind, chat_id, language_code
+
+    def _scope(self, text: str) -> tuple[str, int]:
+        if not text:
+            return "default", 0
+        try:
+            scope = read_json(text)
+        except ValueError:
+            raise bad_request("can't parse BotCommandScope JSON object") from None
+        if not isinstance(scope, dict):
+            raise bad_request("can't parse BotCommandScope: BotCommandScope must be an Object")
+        kind = _scope_field(scope, "type")
+        if kind in _PLAIN_SCOPES:
+            return kind, 0
+        if kind != "chat" and kind not in _GROUP_SCOPES:
+            raise bad_request("can't parse BotCommandScope: Unsupported type specified")
+        chat_id = _scope_field(scope, "chat_id")
+        if kind == "chat_member":
+            _scope_field(scope, "user_id")
+        user_id = int(chat_id) if re.fullmatch(r"[0-9]{1,16}", chat_id) else 0
+        if user_id not in self._people:
+            raise bad_request("chat not found")
+        if kind in _GROUP_SCOPES:
+            raise bad_request("can't use specified scope in private chats")
+        return kind, user_id
+
+
+def _scope_field(scope: dict[str, Any], name: str) -> str:
+    value = scope.get(name)
+    if value is None:
+        raise bad_request(f"can't parse BotCommandScope: Can't find field \"{name}\"")
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise bad_request(f'can\'t parse BotCommandScope: Field "{name}" must be of type String')
+    return str(value)
+
+
+def _parse_commands(text: str) -> list[dict[str, str]]:
+    try:
+        value = read_json(text or "[]")
+    except ValueError:
+        raise bad_request("can't parse commands JSON object") from None
+    if not isinstance(value, list):
+        raise bad_request("expected an Array of BotCommand")
+    commands = []
+    for item in value:
+        if not isinstance(item, dict):
+            raise bad_request("can't parse BotCommand: expected an Object")
+        for name in ("command", "description"):
+            if item.get(name) is None:
+                raise bad_request(f"can't parse BotCommand: Can't find field \"{name}\"")
+            if not isinstance(item[name], str):
+                raise bad_request(f'can\'t parse BotCommand: Field "{name}" must be of type String')
+        commands.append({"command": item["command"], "description": item["description"]})
+    return commands
+
+
+def _checked(item: dict[str, str]) -> dict[str, str]:
+    command, description = item["command"].strip().removeprefix("/"), item["description"].strip()
+    if not command:
+        raise bad_request("command must be non-empty")
+    if len(command) > 32:
+        raise bad_request("command length must not exceed 32")
+    if not description:
+        raise bad_request("command description must be non-empty")
+    if len(description) > 256:
+        raise bad_request("command description length must not exceed 256")
+    if re.fullmatch(r"[a-z0-9_]+", command) is None:
+        raise bad_request("BOT_COMMAND_INVALID")
+    return {"command": command, "description": description}

@@ -1,0 +1,179 @@
+"""What one bot and the people have to do with each other, all of it in memory.
+
+A person's act becomes a message or a callback query, and an update for the bot. What the bot does in turn is in
+`methods.py`.
+"""
+
+import re
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, Final
+
+from taproof.core.clock import SECOND, Clock
+from taproof.core.entropy import Entropy
+from taproof.sandbox.telegram.chats import Chat, Message
+from taproof.sandbox.telegram.html import Entity, FormattedText, clean_text, utf16_length
+from taproof.sandbox.telegram.people import Contact, People, Person
+from taproof.sandbox.telegram.reply_markup import Markup, ReplyButton
+from taproof.sandbox.telegram.updates import UpdateQueue
+
+QUERY_LIMIT: Final = 1_000
+"""Callback queries that wait for their answer at once; the oldest goes when another comes."""
+QUERY_LIFETIME: Final = 60 * SECOND
+"""How long a callback query can be answered. The real time is of this order, and not documented."""
+
+_FOUND_BY_ITSELF: Final = {
+    "bot_command": re.compile(r"(?<![\w/<>@])/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?(?![\w/<>@])"),
+    "phone_number": re.compile(r"(?<![\w+])\+[0-9]{7,15}(?!\w)"),
+}
+"""What the messenger marks in a text that somebody types; it marks more, that no bot here needs."""
+
+
+@dataclass(slots=True)
+class Tap:
+    """A callback query: somebody tapped a button. `asked_at` in ms; `notice` is what the bot answered."""
+
+    query_id: str
+    chat: Chat
+    asked_at: int
+    is_answered: bool = False
+    notice: str = ""
+    shows_alert: bool = False
+
+
+class Messenger:
+    """One bot and the people who may write to it.
+
+    Args:
+        bot_id: the number that the bot's token begins with.
+        username: without the `@`.
+        name: what people see of the bot.
+        people: everybody; other bots know them too.
+        clock: returns the time in ms.
+        entropy: returns random bytes.
+    """
+
+    def __init__(
+        self, bot_id: int, username: str, name: str, people: People, *, clock: Clock, entropy: Entropy
+    ) -> None:
+        self.bot: Final[dict[str, Any]] = {"id": bot_id, "is_bot": True, "first_name": name, "username": username}
+        self.people: Final = people
+        self.updates: Final = UpdateQueue(clock, entropy)
+        self.is_closed = False
+        self._chats: dict[int, Chat] = {}
+        self._clock = clock
+        self._entropy = entropy
+        self._chat_instance = int.from_bytes(entropy(7))
+        self._next_message_id = 1
+        self._taps: OrderedDict[str, Tap] = OrderedDict()
+
+    def chat(self, user_id: int) -> Chat:
+        """Return a person's chat with this bot; one that nobody has looked at yet costs nothing.
+
+        Raises:
+            KeyError: nobody has this id.
+        """
+        chat = self._chats.get(user_id)
+        if chat is None:
+            chat = self._chats[self.people[user_id].id] = Chat(user_id, self.people)
+        return chat
+
+    # ---- what people do
+
+    def write(self, chat: Chat, text: str) -> Message:
+        """Send a text from the person to the bot; whoever has written to a bot may be written to by it."""
+        text = clean_text(text)
+        entities: list[Entity] = [
+            {"type": kind, "offset": utf16_length(text[: found.start()]), "length": utf16_length(found[0])}
+            for kind, pattern in _FOUND_BY_ITSELF.items()
+            for found in pattern.finditer(text)
+        ]
+        entities.sort(key=lambda entity: entity["offset"])
+        return self._send(chat, self._message(FormattedText(text, entities), from_bot=False))
+
+    def share(self, chat: Chat, contact: Contact, forwarded_from: Person | None = None) -> Message:
+        """Send somebody's contact to the bot, as the app's attachment menu or its forwarding does."""
+        message = self._message(FormattedText("", []), from_bot=False)
+        message.contact, message.forwarded_from = contact, forwarded_from
+        return self._send(chat, message)
+
+    def press(self, chat: Chat, button: ReplyButton) -> Message:
+        """Press a button of the chat's reply keyboard: send its text, or what it asks for."""
+        opened = chat.open_keyboard
+        chat.note_keyboard_used()
+        if not button.request_contact:
+            return self.write(chat, button.text)
+        message = self._message(FormattedText("", []), from_bot=False)
+        message.contact, message.reply_to = Contact.of(chat.person), opened.message if opened is not None else None
+        return self._send(chat, message)
+
+    def tap(self, chat: Chat, message: Message, data: str) -> Tap:
+        """Send a callback query about a message with `data`, which a button of it carries if the app is honest."""
+        query_id = str(int.from_bytes(self._entropy(8)) >> 1)
+        tap = Tap(query_id, chat, self._clock())
+        if len(self._taps) >= QUERY_LIMIT:
+            self._taps.popitem(last=False)
+        self._taps[query_id] = tap
+        query = {
+            "id": query_id,
+            "from": chat.person.as_user(),
+            "message": chat.as_message(message, self.bot),
+            "chat_instance": str(self._chat_instance + chat.person.id),
+            "data": data,
+        }
+        self.updates.add("callback_query", chat.person.id, query)
+        return tap
+
+    def set_blocked(self, chat: Chat, *, blocked: bool) -> None:
+        """Block the bot, or let it write again."""
+        if chat.has_blocked == blocked:
+            return
+        chat.has_blocked = blocked
+        chat.note_change()
+        kicked = {"user": self.bot, "status": "kicked", "until_date": 0}
+        member = {"user": self.bot, "status": "member"}
+        change = {
+            "chat": chat.person.as_chat(),
+            "from": chat.person.as_user(),
+            "date": self._clock() // SECOND,
+            "old_chat_member": member if blocked else kicked,
+            "new_chat_member": kicked if blocked else member,
+        }
+        self.updates.add("my_chat_member", chat.person.id, change)
+
+    # ---- what the bot does; whether it may is checked in methods.py
+
+    def post(self, chat: Chat, formatted: FormattedText, markup: Markup) -> Message:
+        """Send a message from the bot."""
+        message = self._message(formatted, from_bot=True)
+        message.keyboard, message.is_editable = markup.inline, markup.is_inline
+        chat.put_keyboard(message, markup)
+        chat.add(message)
+        return message
+
+    def answer(self, query_id: str, notice: str, *, shows_alert: bool) -> bool:
+        """Answer a callback query; False when it is unknown, too old or answered."""
+        tap = self._taps.pop(query_id, None)
+        if tap is None or self._clock() - tap.asked_at > QUERY_LIFETIME:
+            return False
+        tap.is_answered, tap.notice, tap.shows_alert = True, notice, shows_alert
+        tap.chat.note_change()
+        return True
+
+    def close(self) -> None:
+        """Let everything that waits come to its end."""
+        self.is_closed = True
+        self.updates.close()
+        for chat in self._chats.values():
+            chat.note_change()
+
+    def _message(self, formatted: FormattedText, *, from_bot: bool) -> Message:
+        message = Message(self._next_message_id, from_bot, *formatted, self._clock(), [])
+        self._next_message_id += 1
+        return message
+
+    def _send(self, chat: Chat, message: Message) -> Message:
+        chat.has_started = True
+        chat.add(message)
+        self.updates.add("message", chat.person.id, chat.as_message(message, self.bot))
+        return message

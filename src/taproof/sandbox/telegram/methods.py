@@ -1,0 +1,299 @@
+"""The methods of the Bot API that the sandbox has (https://core.telegram.org/bots/api#available-methods).
+
+Each takes the call's parameters and returns the result, or raises ApiError with the words of the real server. The order
+of the checks is the real one too: the text, then the keyboard, then the chat, then what only the messenger can refuse.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from taproof.core.clock import DAY, Clock
+from taproof.sandbox.hosts import OwnHosts
+from taproof.sandbox.telegram.chats import Chat, Message
+from taproof.sandbox.telegram.commands import CommandLists
+from taproof.sandbox.telegram.faults import FloodLimit
+from taproof.sandbox.telegram.html import EntitiesInvalid, FormattedText, clean_text, parse_html, trim, utf16_length
+from taproof.sandbox.telegram.messenger import Messenger
+from taproof.sandbox.telegram.reply_markup import InlineKeyboard, Markup, parse_reply_markup
+from taproof.sandbox.telegram.request import ApiError, Parameters, bad_request
+from taproof.sandbox.telegram.webhook import Webhook, WebhookSender
+
+TEXT_LIMIT: Final = 4096
+NOTICE_LIMIT: Final = 200
+LONGEST_POLL: Final = 50
+"""Seconds that getUpdates waits at most."""
+DELETABLE: Final = 2 * DAY
+"""How long a message can be deleted (ms)."""
+_WEBHOOK_PORTS: Final = {None, 443, 80, 88, 8443}
+_NOT_MODIFIED: Final = (
+    "message is not modified: specified new message content and reply markup are exactly the same as a current "
+    "content and reply markup of the message"
+)
+_QUERY_TOO_OLD: Final = "query is too old and response timeout expired or query ID is invalid"
+
+Answer = tuple[Any, str | None]
+"""A result, and the description that a few successful calls carry."""
+
+
+class BotMethods:
+    """Answers one bot's calls.
+
+    Args:
+        messenger: the state.
+        webhook: sends updates when the bot wants them pushed.
+        own_hosts: where a webhook may lie without HTTPS or on any port.
+        clock: returns the time in ms.
+    """
+
+    def __init__(self, messenger: Messenger, webhook: WebhookSender, own_hosts: OwnHosts, clock: Clock) -> None:
+        self._messenger = messenger
+        self._webhook = webhook
+        self._own_hosts = own_hosts
+        self._clock = clock
+        self._flood = FloodLimit(clock)
+        self._commands = CommandLists(messenger.people)
+        self._methods: Final[dict[str, Callable[[Parameters], Awaitable[Answer]]]] = {
+            "getme": self._get_me,
+            "getupdates": self._get_updates,
+            "setwebhook": self._set_webhook,
+            "deletewebhook": self._delete_webhook,
+            "getwebhookinfo": self._get_webhook_info,
+            "sendmessage": self._send_message,
+            "editmessagetext": self._edit_message_text,
+            "editmessagereplymarkup": self._edit_message_reply_markup,
+            "deletemessage": self._delete_message,
+            "answercallbackquery": self._answer_callback_query,
+            "setmycommands": self._set_my_commands,
+            "getmycommands": self._get_my_commands,
+            "deletemycommands": self._delete_my_commands,
+            "logout": self._do_nothing,
+            "close": self._do_nothing,
+        }
+
+    def knows(self, method: str) -> bool:
+        """Tell whether there is a method of this name, in any case."""
+        return method.lower() in self._methods
+
+    async def call(self, method: str, parameters: Parameters) -> Answer:
+        """Call a method that is known.
+
+        Raises:
+            ApiError: the call is refused.
+        """
+        return await self._methods[method.lower()](parameters)
+
+    async def _get_me(self, _: Parameters) -> Answer:
+        abilities = {
+            "can_join_groups": False,
+            "can_read_all_group_messages": False,
+            "supports_inline_queries": False,
+            "can_connect_to_business": False,
+            "has_main_web_app": False,
+        }
+        return self._messenger.bot | abilities, None
+
+    async def _do_nothing(self, _: Parameters) -> Answer:
+        return True, None
+
+    # ---- updates
+
+    async def _get_updates(self, parameters: Parameters) -> Answer:
+        if self._webhook.webhook is not None:
+            raise ApiError(
+                409,
+                "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook to delete the "
+                "webhook first",
+            )
+        limit = min(max(parameters.integer("limit", 100), 1), 100)
+        seconds = min(max(parameters.integer("timeout"), 0), LONGEST_POLL)
+        self._messenger.updates.allow(parameters.text("allowed_updates"))
+        return await self._messenger.updates.poll(parameters.integer("offset"), limit, seconds), None
+
+    async def _set_webhook(self, parameters: Parameters) -> Answer:
+        url = parameters.text("url")
+        if not url:
+            return await self._delete_webhook(parameters)
+        webhook = Webhook(
+            url=self._webhook_url(url),
+            secret_token=parameters.text("secret_token"),
+            max_connections=min(max(parameters.integer("max_connections", 40), 1), 100),
+        )
+        if len(webhook.secret_token) > 256:
+            raise bad_request("secret token is too long")
+        if not re.fullmatch(r"[A-Za-z0-9_-]*", webhook.secret_token):
+            raise bad_request("secret token contains unallowed characters")
+        updates = self._messenger.updates
+        updates.allow(parameters.text("allowed_updates"))
+        dropping = parameters.boolean("drop_pending_updates")
+        if webhook == self._webhook.webhook and not dropping:
+            return True, "Webhook is already set"
+        if dropping:
+            updates.clear()
+        updates.end_poll(ApiError(409, "Conflict: terminated by setWebhook request"))
+        await self._webhook.set(webhook)
+        return True, "Webhook was set"
+
+    def _webhook_url(self, url: str) -> str:
+        """Return a webhook's address; https:// is added where no scheme is named, as the real server does."""
+        if "://" not in url:
+            url = f"https://{url}"
+        try:
+            parts = urlsplit(url)
+            port, host = parts.port, parts.hostname or ""
+        except ValueError:
+            raise bad_request("invalid webhook URL specified") from None
+        if not host or parts.scheme not in {"http", "https"} or not (url.isascii() and url.isprintable()) or " " in url:
+            raise bad_request("invalid webhook URL specified")
+        if not self._own_hosts.include(host):
+            if parts.scheme != "https":
+                raise bad_request("bad webhook: An HTTPS URL must be provided for webhook")
+            if port not in _WEBHOOK_PORTS:
+                raise bad_request("bad webhook: Webhook can be set up only on ports 80, 88, 443 or 8443")
+        return url
+
+    async def _delete_webhook(self, parameters: Parameters) -> Answer:
+        if parameters.boolean("drop_pending_updates"):
+            self._messenger.updates.clear()
+        if self._webhook.webhook is None:
+            return True, "Webhook is already deleted"
+        await self._webhook.set(None)
+        return True, "Webhook was deleted"
+
+    async def _get_webhook_info(self, _: Parameters) -> Answer:
+        webhook = self._webhook.webhook
+        info: dict[str, Any] = {
+            "url": webhook.url if webhook is not None else "",
+            "has_custom_certificate": False,
+            "pending_update_count": self._messenger.updates.count,
+        }
+        if self._webhook.last_error_date is not None:
+            info["last_error_date"] = self._webhook.last_error_date
+            info["last_error_message"] = self._webhook.last_error_message
+        if webhook is not None:
+            info["max_connections"] = webhook.max_connections
+        if self._messenger.updates.allowed:
+            info["allowed_updates"] = self._messenger.updates.allowed
+        return info, None
+
+    # ---- messages
+
+    async def _send_message(self, parameters: Parameters) -> Answer:
+        formatted = _formatted_text(parameters)
+        markup = parse_reply_markup(parameters.text("reply_markup"))
+        chat = self._chat(parameters)
+        _check_writable(chat)
+        _check_length(formatted)
+        self._flood.count(chat.person.id)
+        message = self._messenger.post(chat, formatted, markup)
+        return chat.as_message(message, self._messenger.bot), None
+
+    async def _edit_message_text(self, parameters: Parameters) -> Answer:
+        formatted = _formatted_text(parameters)
+        chat, message, markup = self._message_to_edit(parameters)
+        _check_length(formatted)
+        return self._edit(chat, message, formatted, markup.inline), None
+
+    async def _edit_message_reply_markup(self, parameters: Parameters) -> Answer:
+        chat, message, markup = self._message_to_edit(parameters)
+        return self._edit(chat, message, FormattedText(message.text, message.entities), markup.inline), None
+
+    def _message_to_edit(self, parameters: Parameters) -> tuple[Chat, Message, Markup]:
+        if not parameters.text("chat_id") and not parameters.text("message_id"):
+            raise bad_request("message identifier is not specified")
+        markup = parse_reply_markup(parameters.text("reply_markup"))
+        chat = self._chat(parameters)
+        _check_writable(chat)
+        message = chat.messages.get(parameters.integer("message_id"))
+        if message is None:
+            raise bad_request("message to edit not found")
+        if not message.from_bot or not message.is_editable:
+            raise bad_request("message can't be edited")
+        if not markup.is_inline:
+            raise bad_request("inline keyboard expected")
+        return chat, message, markup
+
+    def _edit(self, chat: Chat, message: Message, formatted: FormattedText, keyboard: InlineKeyboard) -> dict[str, Any]:
+        if (*formatted, keyboard) == (message.text, message.entities, message.keyboard):
+            raise bad_request(_NOT_MODIFIED)
+        chat.edit(message, formatted, keyboard, self._clock())
+        return chat.as_message(message, self._messenger.bot)
+
+    async def _delete_message(self, parameters: Parameters) -> Answer:
+        if not parameters.text("chat_id"):
+            raise bad_request("chat identifier is not specified")
+        if not parameters.text("message_id"):
+            raise bad_request("message identifier is not specified")
+        chat = self._chat(parameters)
+        message = chat.messages.get(parameters.integer("message_id"))
+        if message is None:
+            raise bad_request("message to delete not found")
+        if self._clock() - message.date > DELETABLE:
+            raise bad_request("message can't be deleted for everyone")
+        chat.delete(message)
+        return True, None
+
+    async def _answer_callback_query(self, parameters: Parameters) -> Answer:
+        notice = clean_text(parameters.text("text"))
+        if utf16_length(notice) > NOTICE_LIMIT:
+            raise bad_request("MESSAGE_TOO_LONG")
+        query_id = parameters.text("callback_query_id")
+        if not self._messenger.answer(query_id, notice, shows_alert=parameters.boolean("show_alert")):
+            raise bad_request(_QUERY_TOO_OLD)
+        return True, None
+
+    def _chat(self, parameters: Parameters) -> Chat:
+        if not parameters.text("chat_id"):
+            raise bad_request("chat_id is empty")
+        user_id = parameters.integer("chat_id")
+        if user_id not in self._messenger.people:
+            raise bad_request("chat not found")
+        return self._messenger.chat(user_id)
+
+    # ---- the list of commands
+
+    async def _set_my_commands(self, parameters: Parameters) -> Answer:
+        self._commands.set(parameters)
+        return True, None
+
+    async def _get_my_commands(self, parameters: Parameters) -> Answer:
+        return self._commands.get(parameters), None
+
+    async def _delete_my_commands(self, parameters: Parameters) -> Answer:
+        self._commands.delete(parameters)
+        return True, None
+
+
+def _formatted_text(parameters: Parameters) -> FormattedText:
+    text = parameters.text("text")
+    if not text:
+        raise bad_request("message text is empty")
+    parse_mode = parameters.text("parse_mode").lower()
+    if parse_mode == "html":
+        try:
+            formatted = parse_html(text)
+        except EntitiesInvalid as problem:
+            raise bad_request(f"can't parse entities: {problem}") from None
+    elif parse_mode in {"markdown", "markdownv2"} or parameters.text("entities") not in {"", "[]"}:
+        raise bad_request("the sandbox knows no Markdown and takes no entities; use parse_mode HTML")
+    elif parse_mode not in {"", "none"}:
+        raise bad_request("unsupported parse_mode")
+    else:
+        formatted = FormattedText(clean_text(text), [])
+    formatted = trim(formatted)
+    if not formatted.text:
+        raise bad_request("text must be non-empty")
+    return formatted
+
+
+def _check_length(formatted: FormattedText) -> None:
+    if utf16_length(formatted.text) > TEXT_LIMIT:
+        raise bad_request("message is too long")
+
+
+def _check_writable(chat: Chat) -> None:
+    if chat.has_blocked:
+        raise ApiError(403, "Forbidden: bot was blocked by the user")
+    if not chat.has_started:
+        raise ApiError(403, "Forbidden: bot can't initiate conversation with a user")

@@ -1,0 +1,186 @@
+"""Checks the keyboards that a bot sends (https://core.telegram.org/bots/api#sendmessage, `reply_markup`).
+
+The checks and their words are those of the real server and of its messenger library. One rule of theirs never shows
+here: a button that asks for a contact is refused outside private chats, and the sandbox has no others.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from taproof.sandbox.telegram.html import utf16_length
+from taproof.sandbox.telegram.request import bad_request, read_json
+
+CALLBACK_DATA_LIMIT: Final = 64
+"""Bytes of UTF-8, not characters."""
+PLACEHOLDER_LIMIT: Final = 64
+_ROW_LIMIT: Final = 12
+_BUTTON_LIMIT: Final = 300
+_BARE_ACTIONS: Final = (
+    "callback_game",
+    "pay",
+    "switch_inline_query",
+    "switch_inline_query_chosen_chat",
+    "switch_inline_query_current_chat",
+    "login_url",
+    "web_app",
+    "copy_text",
+)
+_REPLY_FLAGS: Final = ("resize_keyboard", "one_time_keyboard", "is_persistent", "selective")
+_REQUESTS: Final = ("request_location", "request_poll", "request_users", "request_chat", "web_app")
+"""What the buttons of a reply keyboard can ask for besides a contact: the sandbox's phone has none of it."""
+
+_Button = TypeVar("_Button")
+InlineKeyboard = list[list[dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyButton:
+    """A button below the message field: it sends its text, or the person's own contact."""
+
+    text: str
+    request_contact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyKeyboard:
+    """A keyboard below the message field; `flags` are the Bot API's own four."""
+
+    rows: list[list[ReplyButton]]
+    flags: dict[str, bool]
+    placeholder: str
+
+    def shown(self) -> dict[str, Any]:
+        """Return the keyboard as the control API has it."""
+        buttons = [
+            [{"text": button.text, "request_contact": button.request_contact} for button in row] for row in self.rows
+        ]
+        return {"buttons": buttons, **self.flags, "input_field_placeholder": self.placeholder or None}
+
+
+@dataclass(frozen=True, slots=True)
+class Markup:
+    """What a call says about keyboards: buttons of the message, or what becomes of the keyboard below it."""
+
+    inline: InlineKeyboard
+    keyboard: ReplyKeyboard | None = None
+    ends_keyboard: bool = False
+    """It takes the keyboard away: ReplyKeyboardRemove, or ForceReply, which takes its place."""
+
+    @property
+    def is_inline(self) -> bool:
+        """Tell whether a message with it can be edited, and an edited message can have it."""
+        return self.keyboard is None and not self.ends_keyboard
+
+
+def parse_reply_markup(text: str) -> Markup:
+    """Return what the parameter `reply_markup` says, "" when there is none.
+
+    Raises:
+        ApiError: the keyboard is not one that the Bot API takes.
+    """
+    if not text:
+        return Markup([])
+    try:
+        markup = read_json(text)
+    except ValueError:
+        raise bad_request("can't parse reply keyboard markup JSON object") from None
+    if not isinstance(markup, dict):
+        raise bad_request("object expected as reply markup")
+    reply_rows = _rows(markup, "keyboard", 'field "keyboard" must be an Array of Arrays')
+    replies = [[_reply_button(button) for button in row] for row in reply_rows]
+    # A button without a text is left out, not refused.
+    keyboard = _first_buttons([[button for button in row if button.text] for row in replies])
+    inline_rows = _rows(
+        markup, "inline_keyboard", 'field "inline_keyboard" of the InlineKeyboardMarkup must be an Array of Arrays'
+    )
+    inline = _first_buttons([[_inline_button(button) for button in row] for row in inline_rows])
+    flags = {name: _flag(markup, name) for name in _REPLY_FLAGS}
+    placeholder = markup.get("input_field_placeholder")
+    if placeholder is not None and not isinstance(placeholder, str):
+        raise bad_request('field "input_field_placeholder" must be of type String')
+    if utf16_length(placeholder or "") > PLACEHOLDER_LIMIT:
+        raise bad_request("REPLY_MARKUP_INVALID")
+    # Of several kinds in one object the first of these counts, as with the real server.
+    if keyboard:
+        return Markup([], ReplyKeyboard(keyboard, flags, placeholder or ""))
+    if inline:
+        return Markup(inline)
+    ends = [_flag(markup, name) for name in ("remove_keyboard", "hide_keyboard", "force_reply")]
+    return Markup([], ends_keyboard=any(ends))
+
+
+def _rows(markup: dict[str, Any], name: str, problem: str) -> list[list[Any]]:
+    rows = markup.get(name)
+    if rows is None:
+        return []
+    if not isinstance(rows, list):
+        raise bad_request(f'field "{name}" must be of type Array')
+    if not all(isinstance(row, list) for row in rows):
+        raise bad_request(problem)
+    return rows
+
+
+def _flag(markup: dict[str, Any], name: str) -> bool:
+    value = markup.get(name)
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    raise bad_request(f'field "{name}" must be of type Boolean')
+
+
+def _reply_button(button: object) -> ReplyButton:
+    kind = "keyboard button"
+    if isinstance(button, str):
+        return ReplyButton(button)
+    if not isinstance(button, dict):
+        raise bad_request(f"can't parse {kind}: KeyboardButton must be a String or an Object")
+    text = _field(button, "text", kind, required=True)
+    asks = button.get("request_contact")
+    if asks is not None and not isinstance(asks, bool):
+        raise bad_request(f'can\'t parse {kind}: Field "request_contact" must be of type Boolean')
+    if not asks and any(button.get(request) for request in _REQUESTS):
+        raise bad_request(f"the sandbox knows no {kind} that asks for anything but a contact")
+    return ReplyButton(text, bool(asks))
+
+
+def _inline_button(button: object) -> dict[str, Any]:
+    kind = "inline keyboard button"
+    if not isinstance(button, dict):
+        raise bad_request(f"can't parse {kind}: InlineKeyboardButton must be an Object")
+    text = _field(button, "text", kind, required=True)
+    if not text.strip():
+        raise bad_request("BUTTON_TEXT_INVALID")
+    if url := _field(button, "url", kind):
+        if re.fullmatch(r"(?:https?|tg|ton)://[^\s/?#]\S*|[^\s/?#:][^\s/?#:.]*\.[^\s/?#:]\S*", url) is None:
+            raise bad_request(f"inline keyboard button URL '{url}' is invalid: Wrong HTTP URL")
+        return {"text": text, "url": url}
+    if data := _field(button, "callback_data", kind):
+        if len(data.encode()) > CALLBACK_DATA_LIMIT:
+            raise bad_request("BUTTON_DATA_INVALID")
+        return {"text": text, "callback_data": data}
+    for action in _BARE_ACTIONS:
+        if button.get(action) is not None:
+            return {"text": text, action: button[action]}
+    raise bad_request(f"can't parse {kind}: Text buttons are unallowed in the inline keyboard")
+
+
+def _field(button: dict[str, Any], name: str, kind: str, *, required: bool = False) -> str:
+    value = button.get(name)
+    if value is None:
+        if required:
+            raise bad_request(f"can't parse {kind}: Can't find field \"{name}\"")
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise bad_request(f'can\'t parse {kind}: Field "{name}" must be of type String')
+    return str(value)
+
+
+def _first_buttons(rows: list[list[_Button]]) -> list[list[_Button]]:
+    """Return 12 buttons of each row and 300 in all: the rest is dropped, not refused."""
+    kept: list[list[_Button]] = []
+    room = _BUTTON_LIMIT
+    for row in rows:
+        if row and room > 0:
+            kept.append(row[: min(_ROW_LIMIT, room)])
+            room -= len(kept[-1])
+    return kept

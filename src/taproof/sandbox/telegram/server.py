@@ -1,0 +1,70 @@
+"""The Bot API server at /sandbox/bot<token>/<method> (https://core.telegram.org/bots/api#making-requests).
+
+Whoever knows the token is the bot, as at Telegram; so nothing here looks at the Host header or the content type.
+"""
+
+import re
+import traceback
+from typing import Any, Final
+
+import structlog
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
+
+from taproof.sandbox.telegram.bots import Bots
+from taproof.sandbox.telegram.faults import Faults
+from taproof.sandbox.telegram.request import ApiError, read_parameters
+
+PREFIX: Final = "/sandbox/bot"
+_PATH: Final = re.compile(r"/sandbox/bot([0-9]+:[A-Za-z0-9_-]+)/([^/]*)")
+
+_log = structlog.get_logger(__name__)
+
+
+class BotApi:
+    """The ASGI application below `/sandbox/bot`.
+
+    Args:
+        bots: who may call, and what answers.
+        faults: failures that were asked for.
+    """
+
+    def __init__(self, bots: Bots, faults: Faults) -> None:
+        self._bots = bots
+        self._faults = faults
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one call."""
+        request = Request(scope, receive)
+        try:
+            response = JSONResponse(await self._answer(request))
+        except ApiError as error:
+            headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+            response = JSONResponse(error.answer(), error.error_code, headers)
+        except ClientDisconnect:
+            return
+        except Exception as error:  # noqa: BLE001 — the address holds the token, so no error may reach the server's log.
+            # Only where it happened: the message may quote what a person wrote.
+            stack = "".join(traceback.format_tb(error.__traceback__))
+            _log.error("sandbox_call_failed", error=type(error).__name__, stack=stack)
+            response = JSONResponse(ApiError(500, "Internal Server Error").answer(), 500)
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> dict[str, Any]:
+        found = _PATH.fullmatch(request.scope["path"])
+        if found is None:
+            raise ApiError(404, "Not Found")
+        self._bots.authenticate(found[1])
+        if request.method not in {"GET", "POST"}:
+            raise ApiError(405, "Method Not Allowed")
+        method = found[2]
+        parameters = await read_parameters(request)
+        # The body may have taken its time, and the token may have been revoked meanwhile.
+        bot = self._bots.authenticate(found[1])
+        self._faults.raise_for(method, bot.id)
+        if not bot.methods.knows(method):
+            raise ApiError(404, "Not Found")
+        result, description = await bot.methods.call(method, parameters)
+        answer = {"ok": True, "result": result}
+        return answer if description is None else answer | {"description": description}

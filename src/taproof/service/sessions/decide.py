@@ -1,0 +1,391 @@
+"""The messenger's side of a sign-in: a user opens its link in a bot, and decides (contract.md, Messenger).
+
+Every method is safe to repeat. `bot_id` is the bot that the user is talking to: it shows and decides only sessions
+whose links lead to it, since who owns a bot's token reads what its users send it, session tokens too.
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from taproof.core.clock import Clock, iso8601
+from taproof.core.deliveries import Event, EventType
+from taproof.core.encryption import Sealer
+from taproof.core.entropy import Entropy
+from taproof.core.identifiers import new_event_id, session_key
+from taproof.core.model import SERVICE_BOT, Identity, PhoneRequest, PromptDetails, Session, SessionKey
+from taproof.core.names import stored_text
+from taproof.core.request_context import NOTHING_KNOWN, RequestContext, load_context
+from taproof.core.session_state import visible_status
+from taproof.service.associated_data import event_body_binding, phone_binding, phone_request_binding
+from taproof.service.phones import e164_number
+from taproof.service.reported_developers import ReportedDevelopers
+from taproof.service.sessions.wait import Waiting
+from taproof.storage.protocol import Storage
+
+Outcome = Literal[
+    "opened",
+    "phone",
+    "confirmed",
+    "cancelled",
+    "mismatched",
+    "reported",
+    "blocked",
+    "expired",
+    "foreign",
+    "unknown",
+]
+"""What the bot tells a user about a session that they opened or decided.
+
+"opened": it waits for this user's decision. "phone": they confirmed, and it waits for their phone number. "confirmed"
+and "cancelled": it was decided, now or before. "mismatched": this very tap was on a wrong match code, so it is
+cancelled. "reported": this very tap said "This wasn't me". "blocked": the user has blocked its project. "expired": its
+time is over. "foreign": another account opened it first. "unknown": there is no such session, or not for this bot.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenSession:
+    """What the bot may show a user. `created_at` and `decided_at` in ms; `changed`: this very call decided it.
+
+    `project_name` is exactly what the developer typed: show it through `core.names.isolated_name` only. `choices`: the
+    match codes to choose from in place of Confirm; empty without. `context`: where the request came from; a stranger
+    may have written it. `phone_asked`: the user was asked for their contact, so a keyboard for it may be showing.
+    `was_read`: of one that was reported, whether somebody got its proof, and is to be signed out by who runs the
+    project. `signed_out`: the project is the service's own, and the developer who reported it was signed out there.
+    """
+
+    outcome: Outcome
+    project_name: str = ""
+    created_at: int = 0
+    decided_at: int | None = None
+    changed: bool = False
+    project_id: str = ""
+    session_id: str = ""
+    context: RequestContext = NOTHING_KNOWN
+    choices: tuple[str, ...] = ()
+    phone_required: bool = True
+    phone_asked: bool = False
+    was_read: bool = False
+    signed_out: bool = False
+
+
+_UNKNOWN = SeenSession("unknown")
+
+
+class Decisions:
+    """Shows sessions to users and takes their decisions; `waiting` are the calls that wait for one.
+
+    Args:
+        storage: the store.
+        sealer: seals webhook bodies and phone numbers.
+        clock: returns the time in ms.
+        entropy: returns random bytes.
+        recorded: called after a decision that may have recorded a webhook event, so that it leaves at once.
+    """
+
+    def __init__(
+        self, storage: Storage, sealer: Sealer, clock: Clock, entropy: Entropy, recorded: Callable[[], None]
+    ) -> None:
+        self.waiting = Waiting(storage, clock)
+        self._storage = storage
+        self._sealer = sealer
+        self._clock = clock
+        self._entropy = entropy
+        self._recorded = recorded
+        self._reported_developers = ReportedDevelopers(storage, clock, entropy)
+
+    async def open_session(self, session_token: str, opener_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
+        """A user opened the deeplink. The first account to do so owns the decision."""
+        key = session_key(session_token)
+        session = None if key is None else await self._of_bot(key, bot_id)
+        if key is None or session is None:
+            return _UNKNOWN
+        if await self._storage.is_blocked(opener_id, session.project_id):
+            return _seen_as("blocked", session)
+        now = self._clock()
+        if session.opener_id is None and await self._storage.open_session(key, opener_id, now):
+            session = dataclasses.replace(session, opened_at=now, opener_id=opener_id)
+        elif session.opener_id is None:
+            session = await self._storage.read_session(key)
+        seen = _seen(session, opener_id, now)
+        request = await self._phone_request(key, session)
+        if seen.outcome == "opened" and request is not None:
+            # Asked for last, so that the contact answers this session and no other that waits for one.
+            await self._storage.ask_for_phone(dataclasses.replace(request, asked_at=now))
+            return dataclasses.replace(seen, outcome="phone", phone_asked=True)
+        return seen
+
+    async def confirm_session(
+        self, session_token: str, identity: Identity, bot_id: int = SERVICE_BOT, *, choice: int | None = None
+    ) -> SeenSession:
+        """The user tapped Confirm, or with match codes the one at `choice`. The owner's first tap counts.
+
+        A wrong match code cancels the session, and so does none where one is asked for. Where the project collects
+        phone numbers the session stays pending until `give_phone` or `continue_without_phone`.
+        """
+        identity = _storable(identity)
+        user_id = identity.messenger_id
+        key, session, now = await self._find(session_token, bot_id)
+        if key is None or session is None:
+            return _UNKNOWN
+        if _seen(session, user_id, now).outcome != "opened":
+            return _seen(session, user_id, now)
+        if await self._storage.is_blocked(user_id, session.project_id):
+            return _seen_as("blocked", session)
+        details = session.prompt or PromptDetails()
+        if details.match_code is not None and _chosen(details, choice) != details.match_code:
+            seen = await self._decide(session, session_token, user_id, None, now)
+            seen = await self._note_phone(session, seen)
+            return dataclasses.replace(seen, outcome="mismatched") if seen.changed else seen
+        if details.collect_phone:
+            sealed = self._sealer.seal(session_token, phone_request_binding(session.id), self._entropy)
+            await self._storage.ask_for_phone(
+                PhoneRequest(key, session.id, user_id, bot_id, sealed, now, session.expires_at)
+            )
+            return dataclasses.replace(_seen(session, user_id, now), outcome="phone", phone_asked=True)
+        return await self._decide(session, session_token, user_id, identity, now)
+
+    async def cancel_session(self, session_token: str, opener_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
+        """The user tapped Cancel. Only the first decision of the owner counts."""
+        key, session, now = await self._find(session_token, bot_id)
+        if key is None or session is None:
+            return _UNKNOWN
+        return await self._note_phone(session, await self._decide(session, session_token, opener_id, None, now))
+
+    async def continue_without_phone(
+        self, session_token: str, identity: Identity, bot_id: int = SERVICE_BOT
+    ) -> SeenSession:
+        """The user confirmed and does not give their phone number, which the project must leave to them."""
+        identity = _storable(identity)
+        key, session, now = await self._find(session_token, bot_id)
+        if key is None or session is None:
+            return _UNKNOWN
+        seen = await self._note_phone(session, _seen(session, identity.messenger_id, now))
+        # Without a request the session was not confirmed, however this tap came about.
+        if seen.outcome != "opened" or not seen.phone_asked:
+            return seen
+        if await self._storage.is_blocked(identity.messenger_id, session.project_id):
+            return _seen_as("blocked", session)
+        details = session.prompt or PromptDetails()
+        if details.collect_phone and details.phone_required:
+            return dataclasses.replace(seen, outcome="phone")
+        seen = await self._decide(session, session_token, identity.messenger_id, identity, now)
+        return dataclasses.replace(seen, phone_asked=True)
+
+    async def give_phone(
+        self,
+        identity: Identity,
+        contact_owner: str | None,
+        phone_number: str,
+        bot_id: int = SERVICE_BOT,
+        *,
+        answers: Callable[[SeenSession], bool] = lambda _: True,
+    ) -> SeenSession:
+        """The user sent a contact: it confirms the session that they were asked for last, if it is the user's own.
+
+        No other one, also when that was decided already: an update may come again. Another one that waits is asked for
+        anew when its link is opened again. "phone" tells that it still waits, since the contact was another's or holds
+        no phone number; "unknown" that nothing was asked for.
+
+        Args:
+            identity: who sent it.
+            contact_owner: whose account the messenger says the contact is; None when it does not say so.
+            phone_number: as the messenger has it, with or without the plus sign.
+            bot_id: the bot that got it.
+            answers: tells whether the contact answers the message that asked for it for this session.
+        """
+        identity = _storable(identity)
+        user_id = identity.messenger_id
+        now = self._clock()
+        request = await self._storage.find_phone_request(user_id, bot_id)
+        session = None if request is None else await self._of_bot(request.key, bot_id)
+        if request is None or session is None:
+            return _UNKNOWN
+        seen = _seen(session, user_id, now)
+        if seen.outcome != "opened":
+            return seen
+        if await self._storage.is_blocked(user_id, session.project_id):
+            return _seen_as("blocked", session)
+        details = session.prompt or PromptDetails()
+        is_own = contact_owner == user_id and answers(seen)
+        phone = e164_number(phone_number) if is_own else None
+        if not is_own or (phone is None and details.collect_phone):
+            return dataclasses.replace(seen, outcome="phone", phone_asked=True)
+        session_token = self._sealer.unseal(request.sealed_token, phone_request_binding(session.id))
+        if details.collect_phone:  # The developer's plan may have stopped that meanwhile.
+            identity = dataclasses.replace(identity, messenger_phone=phone)
+        seen = await self._decide(session, session_token, user_id, identity, now)
+        return dataclasses.replace(seen, phone_asked=True)
+
+    async def report_session(self, session_token: str, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
+        """The user says of a prompt "This wasn't me": it is cancelled and counted, and its project blocked for them."""
+        key = session_key(session_token)
+        return _UNKNOWN if key is None else await self._report(key, session_token, user_id, bot_id)
+
+    async def report_sign_in(self, key: SessionKey, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
+        """The user says so of a sign-in that was confirmed: it is counted, and its project blocked for them."""
+        return await self._report(key, None, user_id, bot_id)
+
+    async def _report(self, key: SessionKey, session_token: str | None, user_id: str, bot_id: int) -> SeenSession:
+        session = await self._of_bot(key, bot_id, or_service=True)
+        now = self._clock()
+        if session is None or (session_token is None and session.confirmed_at is None):
+            return _UNKNOWN
+        if session.opener_id != user_id:
+            return _seen(session, user_id, now)
+        # First, so that whatever ends this process in between, the report that comes again finds nothing undone.
+        await self._storage.block_project(user_id, session.project_id, now)
+        event = self._event(session, session_token or "", None, now)
+        status = await self._storage.report_session(key, user_id, now, event)
+        if status == "cancelled":
+            self.waiting.wake(key)
+            self._recorded()
+        # Of a report that comes again too: the first one may have ended right here.
+        now_is = await self._storage.read_session(key)
+        signed_out = None if now_is is None else await self._reported_developers.end_access(now_is, user_id)
+        seen = dataclasses.replace(
+            _seen_as("reported", session),
+            decided_at=now,
+            changed=status is not None,
+            was_read=now_is is not None and signed_out is None and await self._was_told(now_is),
+            signed_out=bool(signed_out),
+        )
+        return await self._note_phone(session, seen)
+
+    async def _was_told(self, session: Session) -> bool:
+        """Tell whether anybody may know by now who confirmed: from verify, or by a webhook, even without an answer."""
+        if session.used_at is not None or session.confirmed_at is None:
+            return session.used_at is not None
+        told = await self._storage.find_deliveries(session.project_id, session.confirmed_at, session.id)
+        return any(each.attempts or each.interrupted for each in told if each.type == "auth.confirmed")
+
+    async def _of_bot(self, key: SessionKey, bot_id: int, *, or_service: bool = False) -> Session | None:
+        """Return a session if this bot may show it; with `or_service` the service's own bot may show any."""
+        session = await self._storage.read_session(key)
+        if session is None or (or_service and bot_id == SERVICE_BOT):
+            return session
+        return session if (session.prompt or PromptDetails()).bot_id == bot_id else None
+
+    async def _find(self, session_token: str, bot_id: int) -> tuple[SessionKey | None, Session | None, int]:
+        """Return the session of a token, if this bot may show it, and the time."""
+        key = session_key(session_token)
+        session = None if key is None else await self._of_bot(key, bot_id)
+        return key, session, self._clock()
+
+    async def _phone_request(self, key: SessionKey, session: Session | None) -> PhoneRequest | None:
+        if session is None or session.prompt is None or not session.prompt.collect_phone:
+            return None
+        return await self._storage.read_phone_request(key)
+
+    async def _note_phone(self, session: Session, seen: SeenSession) -> SeenSession:
+        """Say of a session whether its user was asked for their contact; nothing to who may know nothing of it."""
+        if not seen.session_id or await self._phone_request(session.key, session) is None:
+            return seen
+        return dataclasses.replace(seen, phone_asked=True)
+
+    async def _decide(
+        self, session: Session, session_token: str, user_id: str, identity: Identity | None, now: int
+    ) -> SeenSession:
+        """Confirm a session for `identity`, or cancel it; only the first decision counts."""
+        key = session.key
+        if _seen(session, user_id, now).outcome != "opened":
+            return _seen(session, user_id, now)
+        event = self._event(session, session_token, identity, now)
+        if identity is None:
+            changed = await self._storage.cancel_session(key, user_id, now, event)
+        else:
+            sealed_phone = self._sealed_phone(session.id, identity.messenger_phone)
+            changed = await self._storage.confirm_session(key, identity, now, event, sealed_phone)
+        if not changed:
+            current = await self._storage.read_session(key)
+            collects = current is not None and current.prompt is not None and current.prompt.collect_phone
+            if current is None or collects or identity is None or identity.messenger_phone is None:
+                return _seen(current, user_id, now)
+            # What the developer's plan or the project allowed ended in this very moment.
+            without = dataclasses.replace(identity, messenger_phone=None)
+            return await self._decide(current, session_token, user_id, without, now)
+        self.waiting.wake(key)
+        self._recorded()
+        return _seen(_decided(session, identity, now), user_id, now, changed=True)
+
+    def _sealed_phone(self, session_id: str, phone: str | None) -> bytes | None:
+        return None if phone is None else self._sealer.seal(phone, phone_binding(session_id), self._entropy)
+
+    def _event(self, session: Session, session_token: str, identity: Identity | None, now: int) -> Event:
+        """Build the webhook event of a decision, as contract.md, Webhooks, has its body."""
+        event_id = new_event_id(now, self._entropy)
+        event_type: EventType = "auth.cancelled" if identity is None else "auth.confirmed"
+        body: dict[str, Any] = {
+            "id": event_id,
+            "event": event_type,
+            "project_id": session.project_id,
+            "session_token": session_token,
+        }
+        if identity is None:
+            body["cancelled_at"] = iso8601(now)
+        else:
+            body["messenger_id"] = identity.messenger_id
+            body["messenger_name"] = identity.messenger_name
+            body["messenger_username"] = identity.messenger_username or None
+            if identity.messenger_phone is not None:
+                body["messenger_phone"] = identity.messenger_phone
+            body["confirmed_at"] = iso8601(now)
+        sealed = self._sealer.seal(json.dumps(body, ensure_ascii=False), event_body_binding(event_id), self._entropy)
+        return Event(event_id, event_type, session.project_id, sealed, now)
+
+
+def _storable(identity: Identity) -> Identity:
+    """Return an identity as it can be stored. The phone number comes from a contact only."""
+    return Identity(
+        identity.messenger_id, stored_text(identity.messenger_name), stored_text(identity.messenger_username)
+    )
+
+
+def _chosen(details: PromptDetails, choice: int | None) -> str | None:
+    """Return the match code that stands at `choice`; None when there is none."""
+    codes = (details.match_choices or "").split()
+    return codes[choice] if choice is not None and 0 <= choice < len(codes) else None
+
+
+def _decided(session: Session, identity: Identity | None, now: int) -> Session:
+    """Return a pending session as the decision that has just been stored left it."""
+    if identity is None:
+        return dataclasses.replace(session, status="cancelled", cancelled_at=now)
+    return dataclasses.replace(session, status="confirmed", confirmed_at=now, identity=identity)
+
+
+def _seen(session: Session | None, user_id: str, now: int, *, changed: bool = False) -> SeenSession:
+    """Tell what `user_id` may know of a session."""
+    if session is None:
+        return _UNKNOWN
+    status = visible_status(session.status, session.expires_at, now)
+    outcome: Outcome
+    if session.opener_id is not None and session.opener_id != user_id:
+        return SeenSession("foreign")
+    if status == "pending":
+        outcome = "opened" if session.opener_id == user_id else "unknown"
+    elif status in {"confirmed", "used"}:
+        outcome = "confirmed"
+    elif status == "cancelled":
+        outcome = "cancelled"
+    else:
+        outcome = "expired"
+    return dataclasses.replace(_seen_as(outcome, session), changed=changed)
+
+
+def _seen_as(outcome: Outcome, session: Session) -> SeenSession:
+    details = session.prompt or PromptDetails()
+    return SeenSession(
+        outcome,
+        session.project_name,
+        session.created_at,
+        session.confirmed_at if session.confirmed_at is not None else session.cancelled_at,
+        project_id=session.project_id,
+        session_id=session.id,
+        context=load_context(details.context),
+        choices=tuple((details.match_choices or "").split()),
+        phone_required=details.phone_required,
+    )

@@ -1,0 +1,137 @@
+"""The developer's view of sessions: page by page, newest first, or one by its id (contract.md, Developer endpoints)."""
+
+import dataclasses
+from dataclasses import dataclass
+
+import structlog
+
+from taproof.core.accounts import Developer
+from taproof.core.clock import Clock
+from taproof.core.encryption import Sealer
+from taproof.core.errors import InvalidRequest, ProjectNotFound, SealBroken, SessionNotFound
+from taproof.core.identifiers import is_project_id, session_created_at, session_key
+from taproof.core.model import PageCursor, Session, Status
+from taproof.service.associated_data import phone_binding
+from taproof.service.erasure import checked_messenger_id
+from taproof.service.paging import read_cursor, write_cursor
+from taproof.storage.protocol import Storage
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """One page; `next_cursor` asks for the one after it and is None on the last."""
+
+    sessions: list[Session]
+    next_cursor: str | None
+
+
+class Sessions:
+    """Shows a developer the sessions of their projects."""
+
+    def __init__(self, storage: Storage, sealer: Sealer, clock: Clock) -> None:
+        self._storage = storage
+        self._sealer = sealer
+        self._clock = clock
+
+    async def list_sessions(
+        self,
+        developer: Developer,
+        *,
+        project_id: str | None,
+        status: Status | None,
+        limit: int,
+        cursor: str | None,
+        since: int | None = None,
+        until: int | None = None,
+        messenger_id: str | None = None,
+    ) -> SessionPage:
+        """Return a page of at most `limit` sessions.
+
+        Args:
+            developer: whose projects.
+            project_id: one of them only.
+            status: only sessions that are seen in it.
+            limit: how many a page holds.
+            cursor: that of the page before.
+            since: only sessions that were created then (ms) or later.
+            until: only sessions that were created before then (ms).
+            messenger_id: only sessions that this messenger account confirmed.
+
+        Raises:
+            InvalidRequest: a malformed project id, cursor or messenger id.
+            ProjectNotFound: none of this developer's.
+        """
+        before = None if cursor is None else read_cursor(cursor, "sess")
+        if messenger_id is not None:
+            checked_messenger_id(messenger_id)
+        project_ids = await owned_project_ids(self._storage, developer, project_id)
+        if until is not None:
+            # No id comes before "": a page that ends there begins with what was created earlier.
+            end = PageCursor(until, "")
+            before = end if before is None else min(before, end)
+        found = await self._storage.list_sessions(
+            project_ids, status, before, limit + 1, self._clock(), since=since or 0, messenger_id=messenger_id
+        )
+        page = [self._opened(session) for session in found[:limit]]
+        return SessionPage(page, write_cursor(page[-1].created_at, page[-1].id) if len(found) > limit else None)
+
+    async def read_session(self, developer: Developer, session_id: str) -> Session:
+        """Return one session, with its prompt, in the status that a reader sees now.
+
+        Raises:
+            SessionNotFound: none of this developer's, or no longer kept.
+        """
+        created_at = session_created_at(session_id)
+        found = None
+        if created_at is not None:
+            project_ids = await owned_project_ids(self._storage, developer, None)
+            found = await self._storage.find_session(project_ids, created_at, session_id, self._clock())
+        if found is None:
+            raise SessionNotFound("There is no such session. List yours with GET /api/v1/dev/sessions.")
+        # Lists go without what the user was asked; it tells whether there was a match code to choose.
+        asked = await self._storage.read_session(found.key)
+        return dataclasses.replace(self._opened(found), prompt=None if asked is None else asked.prompt)
+
+    async def read_session_by_token(self, developer: Developer, session_token: str) -> Session:
+        """Return the session of a token, as `read_session` does that of an id.
+
+        Raises:
+            SessionNotFound: none of this developer's, no longer kept, or not the form of a token.
+        """
+        key = session_key(session_token)
+        found = None if key is None else await self._storage.read_session(key)
+        # Read again by its id: that looks at this developer's projects only, so a foreign session is as an unknown one.
+        return await self.read_session(developer, "" if found is None else found.id)
+
+    def _opened(self, session: Session) -> Session:
+        """Return a session with the phone number that is kept with it, without it if that does not open."""
+        if session.sealed_phone is None or session.identity is None:
+            return session
+        try:
+            phone = self._sealer.unseal(session.sealed_phone, phone_binding(session.id))
+        except SealBroken:
+            # The other sessions of the list are not to be lost with it.
+            _log.error(
+                "phone_unreadable", session_id=session.id, advice="It was altered, or its master key is missing."
+            )
+            return session
+        return dataclasses.replace(session, identity=dataclasses.replace(session.identity, messenger_phone=phone))
+
+
+async def owned_project_ids(storage: Storage, developer: Developer, project_id: str | None) -> list[str]:
+    """Return the ids of all of a developer's projects, or just `project_id` when it is one of them.
+
+    Raises:
+        InvalidRequest: not the form of a project id.
+        ProjectNotFound: none of this developer's.
+    """
+    if project_id is None:
+        return [project.project_id for project in await storage.name_projects(developer.id)]
+    if not is_project_id(project_id):
+        raise InvalidRequest("project_id must be a project's id: proj_ followed by letters and digits.")
+    project = await storage.read_project(project_id)
+    if project is None or project.developer_id != developer.id:
+        raise ProjectNotFound
+    return [project_id]

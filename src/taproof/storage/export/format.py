@@ -1,0 +1,413 @@
+"""An export: everything that a store keeps as one file, and how such a file is written and read.
+
+The file is JSON Lines in ASCII: first a header with the names of all columns, then one array for each row, which begins
+with the name of its table, and at the end a footer with the number of rows and the SHA-256 of all before it. Values
+that are bytes are base64. Both ways a few thousand rows are in memory at a time.
+
+`sqlite.py` and `postgres.py` are the two ends. Left out is what means nothing in another store:
+leases, the decisions by which the processes on a SQLite file wake each other, and the browsers that are signed in to
+the console, which sign in again.
+"""
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, BinaryIO, Final, Literal, NamedTuple, Protocol
+
+from taproof.core.errors import TaproofError
+
+FORMAT: Final = "taproof-export"
+VERSION: Final = 1
+CHUNK: Final = 5_000
+"""Rows that are in memory at a time."""
+_CHUNK_BYTES: Final = 8 << 20
+_LINE_LIMIT: Final = 1 << 20
+"""Bytes of a line. The longest that an export has is a webhook's body, of a few thousand."""
+
+Kind = Literal["text", "bytes", "day", "small", "int"]
+Row = Sequence[Any]
+_RANGES: Final[Mapping[Kind, range]] = {
+    "day": range(1 << 16),  # A session's token carries its day in two bytes.
+    "small": range(-(1 << 31), 1 << 31),
+    "int": range(-(1 << 63), 1 << 63),
+}
+
+
+class ExportFileWrong(TaproofError):
+    """This is not a whole export of Taproof."""
+
+
+class NotEmpty(TaproofError):
+    """The database to import into is not empty."""
+
+
+class Column(NamedTuple):
+    """A column, with what its values are; `small` is an integer of four bytes on PostgreSQL.
+
+    The export of an older release may lack one that may be null, or that has a `default`.
+    """
+
+    name: str
+    kind: Kind
+    may_be_null: bool
+    default: int | str | None = None
+
+    @property
+    def may_be_missing(self) -> bool:
+        """Whether an export can be read that does not have this column."""
+        return self.may_be_null or self.default is not None
+
+
+def _columns(text: str) -> tuple[Column, ...]:
+    """Return columns written as `name:kind`, `name:kind?` where they may be null, `name:kind=default`.
+
+    A default of nothing is an empty text.
+    """
+    return tuple(_column(*part.split(":")) for part in text.split())
+
+
+def _column(name: str, text: str) -> Column:
+    kind, has_default, default = text.partition("=")
+    value = None if not has_default else int(default) if default.isdigit() else default
+    return Column(name, kind.rstrip("?"), kind.endswith("?"), value)  # type: ignore[arg-type]
+
+
+TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
+    # First, so that a wrong master key is found before anything else is read.
+    "marks": _columns("name:text value:bytes"),
+    "developers": _columns(
+        "id:text email:text email_key:text plan:text created_at:int is_owner:small=0 messenger_id:text? "
+        "messenger_name:text= inviter_id:text? sign_in:text? bound_by:text?"
+    ),
+    "access_tokens": _columns(
+        "id:text developer_id:text name:text preview:text token_hash:bytes created_at:int last_used_at:int? "
+        "expires_at:int? scopes:text=read,write,tokens parent_id:text? sign_in:text?"
+    ),
+    "invitations": _columns(
+        "id:text code_hash:bytes email:text plan:text is_owner:small developer_id:text? invited_by:text created_at:int "
+        "expires_at:int inviter_id:text? sign_in:text?"
+    ),
+    "audit_entries": _columns(
+        "id:text developer_id:text created_at:int action:text actor:text via:text via_id:text address:text "
+        "subject:text details:text"
+    ),
+    "audit_purges": _columns("developer_id:text before:int entries:int purged_at:int"),
+    "projects": _columns(
+        "id:text developer_id:text name:text secret_key_hash:bytes secret_key_preview:text "
+        "sealed_webhook_secret:bytes webhook_url:text is_active:small public_access:small collect_phone:small "
+        "created_at:int sealed_next_webhook_secret:bytes? next_webhook_secret_at:int? secrets_version:small=0 "
+        "phone_required:small=1 show_context:small=1 match_code:small=0 allowed_origins:text= bot_id:int? "
+        "bot_username:text? sealed_bot_token:bytes? bot_broken_at:int?"
+    ),
+    "deleted_projects": _columns("id:text developer_id:text"),
+    "sessions": _columns(
+        "day:day token_hash:bytes id:text project_id:text status:text created_at:int expires_at:int opened_at:int? "
+        "opener_id:text? confirmed_at:int? cancelled_at:int? used_at:int? messenger_id:text? messenger_name:text? "
+        "messenger_username:text? code_challenge:bytes? secrets_version:small? bot_id:int=0 context:text? "
+        "match_code:text? match_choices:text? sealed_phone:bytes? reported_at:int?"
+    ),
+    "daily_counts": _columns(
+        "project_id:text day:day requested:small opened:small confirmed:small used:small cancelled:small "
+        "expired:small unique_users:small latest_users:small reported:small=0"
+    ),
+    "daily_users": _columns("developer_id:text day:day unique_users:small latest_users:small"),
+    "user_days": _columns("developer_id:text messenger_id:text day:day project_id:text"),
+    "webhook_events": _columns(
+        "id:text project_id:text type:text sealed_body:bytes created_at:int state:text due_at:int leased_until:int "
+        "attempts:small finished_at:int? schedule_start:small=0 interrupted:small=0 session_id:text?"
+    ),
+    "webhook_attempts": _columns(
+        "event_id:text number:small started_at:int duration:int status:small? error:text? sealed_answer:bytes?"
+    ),
+    "webhook_endpoints": _columns("project_id:text failing_since:int? off_at:int? off_reason:text? off_url:text?"),
+    "ended_webhooks": _columns("project_id:text ended_at:int"),
+    "phone_requests": _columns(
+        "day:day token_hash:bytes session_id:text messenger_id:text bot_id:int sealed_token:bytes asked_at:int "
+        "expires_at:int"
+    ),
+    "blocks": _columns("messenger_id:text project_id:text created_at:int"),
+    "removed_usage": _columns("developer_id:text day:day confirmed:small"),
+    "bot_updates": _columns("bot_id:int update_id:int claimed_at:int done:small"),
+}
+"""What is moved, by table, in the order of the file: the same columns in both stores."""
+_LATER_TABLES: Final = frozenset(
+    {
+        "webhook_attempts",
+        "webhook_endpoints",
+        "ended_webhooks",
+        "invitations",
+        "audit_entries",
+        "audit_purges",
+        "phone_requests",
+        "blocks",
+        "removed_usage",
+    }
+)
+"""Those that the export of an older release does not have."""
+
+
+class Source(Protocol):
+    """One consistent picture of a store, whatever is written to it meanwhile."""
+
+    async def count(self, table: str) -> int:
+        """Return how many rows a table has."""
+
+    def read(self, table: str) -> AsyncIterator[list[Row]]:
+        """Yield all rows of a table, in chunks, with the columns that `TABLES` names."""
+
+
+class Target(Protocol):
+    """An empty store, filled in one transaction that nobody else can write beside."""
+
+    async def insert(self, table: str, rows: Sequence[Row], lines: Sequence[int]) -> None:
+        """Add rows, with the columns that `TABLES` names.
+
+        Args:
+            table: where.
+            rows: what.
+            lines: where each row stands in the file.
+
+        Raises:
+            ExportFileWrong: a row cannot be added, for example since it is there twice.
+        """
+
+    async def choose_owner(self) -> None:
+        """Make the oldest developer an owner."""
+
+    async def commit(self, counts: Mapping[str, int]) -> None:
+        """Make everything durable at once. Raises ExportFileWrong when a table does not have so many rows."""
+
+
+_NAMES: Final = {table: ", ".join(column.name for column in columns) for table, columns in TABLES.items()}
+# Built from the constants above only.
+SELECT: Final = {table: f"SELECT {_NAMES[table]} FROM {table}" for table in TABLES}  # noqa: S608
+INSERT: Final = {table: f"INSERT INTO {table} ({_NAMES[table]})" for table in TABLES}
+COUNT: Final = {table: f"SELECT COUNT(*) FROM {table}" for table in TABLES}  # noqa: S608
+ANY: Final = {table: f"SELECT 1 FROM {table} LIMIT 1" for table in TABLES}  # noqa: S608
+CHOOSE_OWNER: Final = """
+UPDATE developers SET is_owner = 1 WHERE id = (SELECT id FROM developers ORDER BY created_at, id LIMIT 1)"""
+"""The statements of both ends, by table."""
+
+
+# ---- writing
+
+
+async def write_export(
+    source: Source, write: Callable[[bytes], object], created_at: str, on_rows: Callable[[int], None]
+) -> int:
+    """Write an export; return how many rows it has.
+
+    Args:
+        source: what is exported.
+        write: takes the next bytes of the file.
+        created_at: the time, in ISO 8601.
+        on_rows: told of each chunk that was written, by its number of rows.
+    """
+    digest = hashlib.sha256()
+    encode = json.JSONEncoder(separators=(",", ":")).encode
+
+    def put(lines: str) -> None:
+        data = lines.encode("ascii")
+        digest.update(data)
+        write(data)
+
+    tables = {table: [column.name for column in columns] for table, columns in TABLES.items()}
+    header = {"format": FORMAT, "version": VERSION, "created_at": created_at, "tables": tables}
+    put(encode(header) + "\n")
+    counts = dict.fromkeys(TABLES, 0)
+    for table, columns in TABLES.items():
+        # The name of the table comes first, so each place is one further.
+        places = [place for place, column in enumerate(columns, 1) if column.kind == "bytes"]
+        async for rows in source.read(table):
+            lines = []
+            for row in rows:
+                values = [table, *row]
+                for place in places:
+                    if values[place] is not None:
+                        values[place] = base64.b64encode(values[place]).decode()
+                lines.append(encode(values) + "\n")
+            put("".join(lines))
+            counts[table] += len(rows)
+            on_rows(len(rows))
+    write((encode({"rows": counts, "sha256": digest.hexdigest()}) + "\n").encode("ascii"))
+    return sum(counts.values())
+
+
+# ---- reading
+
+
+class ExportReader:
+    """Reads an export that may be damaged, or not be one at all.
+
+    Raises:
+        ExportFileWrong: the first line is not the header of an export that this release can read.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._line = 0
+        self._digest = hashlib.sha256()
+        self._plans: dict[str, list[tuple[int | None, Column]]] = {}
+        """For each table of the file: the columns to be stored, and where they stand in a row, if they do."""
+        self._widths: dict[str, int] = {}
+        self._knows_owners = True
+        header = self._parsed(self._next_line())
+        if not isinstance(header, dict) or header.get("format") != FORMAT:
+            raise self._wrong("this is not an export of Taproof")
+        version = header.get("version")
+        if version != VERSION:
+            raise ExportFileWrong(
+                f"This export has format version {version!r:.20}, and this release of Taproof reads version {VERSION}. "
+                "Import it with the release that wrote it, or a newer one. Nothing was imported."
+            )
+        self._read_tables(header.get("tables"))
+
+    def _read_tables(self, tables: object) -> None:
+        if not isinstance(tables, dict):
+            raise self._wrong("the names of the tables are missing")
+        for table in tables:
+            if table not in TABLES:
+                raise self._wrong(f"there is no table {table!r:.80}")
+        for table, columns in TABLES.items():
+            if table not in tables and table in _LATER_TABLES:
+                continue
+            found = tables.get(table)
+            if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+                raise self._wrong(f"the table {table} is missing")
+            for column in columns:
+                if column.name not in found and not column.may_be_missing:
+                    raise self._wrong(f"the column {table}.{column.name} is missing")
+            if len(found) != len({column.name for column in columns}.intersection(found)):
+                raise self._wrong(f"the table {table} has columns that this release does not know")
+            # The name of the table comes first in a row, so each place is one further.
+            places = {name: place for place, name in enumerate(found, 1)}
+            self._plans[table] = [(places.get(column.name), column) for column in columns]
+            self._widths[table] = len(found)
+        self._knows_owners = "is_owner" in tables["developers"]
+
+    async def copy_to(
+        self, target: Target, check_mark: Callable[[str, bytes], None], on_chunk: Callable[[], None]
+    ) -> dict[str, int]:
+        """Put all rows into the target and commit; return how many each table has.
+
+        Args:
+            target: an empty store.
+            check_mark: called with each mark; raises to refuse the import.
+            on_chunk: called after each chunk.
+
+        Raises:
+            ExportFileWrong: with the line at fault.
+        """
+        counts = dict.fromkeys(TABLES, 0)
+        table, size = "", 0
+        rows: list[Row] = []
+        lines: list[int] = []
+        while (line := self._next_line()).startswith(b"["):
+            self._digest.update(line)
+            parsed = self._parsed(line)
+            name = parsed[0] if parsed and isinstance(parsed[0], str) else ""
+            if name not in self._plans:
+                raise self._wrong(f"there is no table {name!r:.80}")
+            if name != table or len(rows) == CHUNK or size > _CHUNK_BYTES:
+                if rows:
+                    await target.insert(table, rows, lines)
+                    on_chunk()
+                table, rows, lines, size = name, [], [], 0
+            row = self._row(name, parsed)
+            if name == "marks":
+                check_mark(*row)
+            rows.append(row)
+            lines.append(self._line)
+            size += len(line)
+            counts[name] += 1
+        self._check_footer(self._parsed(line), counts)
+        if rows:
+            await target.insert(table, rows, lines)
+        if not self._knows_owners:
+            # The export of a release before there were owners: an installation has one.
+            await target.choose_owner()
+        await target.commit(counts)
+        return counts
+
+    def _next_line(self) -> bytes:
+        """Return the next line with its end; the header counts into the checksum at once."""
+        self._line += 1
+        try:
+            line = self._file.readline(_LINE_LIMIT + 1)
+        except (EOFError, OSError, ValueError) as error:  # A .gz file that is cut off, damaged, or none.
+            raise self._wrong(f"the file cannot be read ({error})") from error
+        if len(line) > _LINE_LIMIT:
+            raise self._wrong("it is longer than any line of an export")
+        if not line.endswith(b"\n") and self._line == 1:
+            raise self._wrong("this is not an export of Taproof, or only the beginning of one")
+        if not line.endswith(b"\n"):
+            raise ExportFileWrong(
+                f"This export ends in line {self._line}, before its last line: it was cut off. Nothing was imported. "
+                "Copy the file again, or make it again with: taproof export FILE"
+            )
+        if self._line == 1:
+            self._digest.update(line)
+        return line
+
+    def _parsed(self, line: bytes) -> Any:
+        try:
+            return json.loads(line.decode())
+        except (ValueError, RecursionError):
+            raise self._wrong("it is not JSON") from None
+
+    def _row(self, table: str, parsed: list[Any]) -> Row:
+        width = self._widths[table]
+        if len(parsed) != width + 1:
+            raise self._wrong(f"a row of {table} has {width} values, not {len(parsed) - 1}")
+        return [
+            column.default if place is None else self._value(table, column, parsed[place])
+            for place, column in self._plans[table]
+        ]
+
+    def _value(self, table: str, column: Column, value: Any) -> Any:
+        """Return a value as it is stored. `type()` and not `isinstance`: true is no number here."""
+        if value is None and column.may_be_null:
+            return None
+        if column.kind == "text":
+            if type(value) is str and _can_be_stored(value):
+                return value
+        elif column.kind == "bytes":
+            if type(value) is str:
+                try:
+                    return binascii.a2b_base64(value, strict_mode=True)
+                except ValueError:
+                    pass
+        elif type(value) is int and value in _RANGES[column.kind]:
+            return value
+        raise self._wrong(f"{table}.{column.name} cannot have this value")
+
+    def _check_footer(self, footer: Any, counts: Mapping[str, int]) -> None:
+        if not isinstance(footer, dict) or "sha256" not in footer:
+            raise self._wrong("it is neither a row nor the end of an export")
+        rows = {table: counts[table] for table in self._plans}
+        if footer["sha256"] != self._digest.hexdigest() or footer.get("rows") != rows:
+            raise self._wrong("the number of rows or the checksum is not that of the lines above: the file was changed")
+        try:
+            rest = self._file.read(1)
+        except (EOFError, OSError, ValueError):
+            rest = b"?"
+        if rest:
+            raise self._wrong("something follows the end of the export")
+
+    def _wrong(self, problem: str) -> ExportFileWrong:
+        return wrong_line(self._line, problem)
+
+
+def _can_be_stored(text: str) -> bool:
+    """Tell whether PostgreSQL can: no NUL and no half of a character, neither of which Taproof stores (core/names)."""
+    return "\0" not in text and (text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text))
+
+
+def wrong_line(line: int, problem: str) -> ExportFileWrong:
+    """Return the error about a line of the file."""
+    return ExportFileWrong(
+        f"Line {line} of the export: {problem}. Nothing was imported. Copy the file again, or make it again with: "
+        "taproof export FILE"
+    )

@@ -1,0 +1,170 @@
+"""The PostgreSQL ends of an export: a database that is read as of one moment, or filled in one transaction.
+
+Each uses one connection of its own and prepares nothing by name, so that both also work behind PgBouncer.
+"""
+
+import contextlib
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Final
+
+import asyncpg
+
+from taproof.core.errors import StoreUnavailable, TaproofError
+from taproof.storage.export.format import (
+    ANY,
+    CHOOSE_OWNER,
+    CHUNK,
+    COUNT,
+    SELECT,
+    TABLES,
+    ExportFileWrong,
+    NotEmpty,
+    Row,
+    wrong_line,
+)
+from taproof.storage.postgres import sql
+
+_CONNECT_PATIENCE: Final = 5.0
+_TABLES: Final = ", ".join(TABLES)
+# A table may take minutes, whatever the server is set to for the service.
+_NO_HURRY: Final = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
+_AWAY: Final = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.PostgresError,
+)
+_COPY_LINE: Final = re.compile(r"COPY \w+, line (\d+)")
+
+
+class PostgresSource:
+    """What a database held when it was opened."""
+
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self._connection = connection
+
+    async def count(self, table: str) -> int:
+        """Return how many rows a table has."""
+        return await _count(self._connection, table)
+
+    async def read(self, table: str) -> AsyncIterator[list[Row]]:
+        """Yield all rows in chunks."""
+        # In SQL and not by the driver's own cursor, which prepares a statement by name.
+        await self._connection.execute(f"DECLARE rows NO SCROLL CURSOR FOR {SELECT[table]}")
+        while chunk := await self._connection.fetch(f"FETCH {CHUNK} FROM rows"):
+            yield [tuple(row) for row in chunk]
+        await self._connection.execute("CLOSE rows")
+
+
+class PostgresTarget:
+    """An empty database, with a transaction open in which it is filled."""
+
+    def __init__(self, connection: asyncpg.Connection, days: set[int]) -> None:
+        self._connection = connection
+        self._days = days
+
+    async def insert(self, table: str, rows: Sequence[Row], lines: Sequence[int]) -> None:
+        """Add rows."""
+        if table == "sessions":
+            await self._prepare({row[0] for row in rows})
+        columns = [column.name for column in TABLES[table]]
+        try:
+            await self._connection.copy_records_to_table(table, records=rows, columns=columns, timeout=None)
+        except asyncpg.IntegrityConstraintViolationError as error:
+            found = _COPY_LINE.search(error.context or "")
+            line = lines[int(found[1]) - 1] if found else lines[0]
+            raise wrong_line(line, f"this row of {table} cannot be added ({error.args[0]})") from error
+
+    async def _prepare(self, days: set[int]) -> None:
+        for day in sorted(days - self._days):
+            await self._connection.execute(
+                f"CREATE TABLE sessions_{day:d} PARTITION OF sessions FOR VALUES IN ({day:d})"
+            )
+            self._days.add(day)
+
+    async def choose_owner(self) -> None:
+        """Make the oldest developer an owner."""
+        await self._connection.execute(CHOOSE_OWNER)
+
+    async def commit(self, counts: Mapping[str, int]) -> None:
+        """Make everything durable at once."""
+        for table in TABLES:
+            if await _count(self._connection, table) != counts[table]:
+                raise ExportFileWrong(f"Not all rows of {table} have arrived. Nothing was imported. Try it again.")
+        # Until the server looks at them by itself it would plan as for empty tables.
+        await self._connection.execute(f"ANALYZE {_TABLES}")
+        await self._connection.execute("COMMIT")
+
+
+@contextlib.asynccontextmanager
+async def open_postgres_source(dsn: str) -> AsyncIterator[PostgresSource]:
+    """Open a database to be exported; whoever writes to it is not held up.
+
+    Raises:
+        StoreUnavailable: it cannot be read; the sentence says why.
+    """
+    async with _connected(dsn, "read") as connection:
+        # The picture is taken by the first read, when no day can be dropped any more.
+        await connection.execute(
+            f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_NO_HURRY}; LOCK TABLE {_TABLES} IN ACCESS SHARE MODE"
+        )
+        yield PostgresSource(connection)
+
+
+@contextlib.asynccontextmanager
+async def open_postgres_target(dsn: str) -> AsyncIterator[PostgresTarget]:
+    """Open a database with a current schema to be filled. What was not committed is undone, also by a kill.
+
+    While this lasts nobody else can write to any table; whoever tries to waits, and then finds the imported rows.
+
+    Raises:
+        NotEmpty: it has rows.
+        StoreUnavailable: it cannot be written; the sentence says why.
+    """
+    async with _connected(dsn, "written") as connection:
+        await connection.execute(f"BEGIN; {_NO_HURRY}; SET LOCAL lock_timeout = '5s'")
+        try:
+            await connection.execute(f"LOCK TABLE {_TABLES} IN SHARE ROW EXCLUSIVE MODE")
+        except asyncpg.LockNotAvailableError as error:
+            raise StoreUnavailable(
+                "Another process is writing to the database. Stop it, and import into a database that nobody uses."
+            ) from error
+        for table in TABLES:
+            if await connection.fetch(ANY[table]):
+                raise NotEmpty(
+                    f"The database is not empty: there are {table.replace('_', ' ')} in it. An import needs a new one. "
+                    "Choose another with --database (TAPROOF_DATABASE_URL)."
+                )
+        days = {row[0] for row in await connection.fetch(sql.SESSION_TABLES)}
+        yield PostgresTarget(connection, days)
+
+
+async def _count(connection: asyncpg.Connection, table: str) -> int:
+    count: int = await connection.fetchval(COUNT[table])
+    return count
+
+
+@contextlib.asynccontextmanager
+async def _connected(dsn: str, done: str) -> AsyncIterator[Any]:
+    """Yield a connection that is closed, and its transaction undone, whatever happens."""
+    try:
+        connection = await asyncpg.connect(dsn, timeout=_CONNECT_PATIENCE, statement_cache_size=0)
+        try:
+            yield connection
+        finally:
+            connection.terminate()
+    except TaproofError:
+        raise
+    except _AWAY as error:
+        # The driver quotes an address that it does not understand, and that may hold a password.
+        if isinstance(error, asyncpg.PostgresError):
+            reason = " ".join(part for part in (f"{error.args[0]}.", error.hint) if part)
+        else:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+        raise StoreUnavailable(
+            f"The database cannot be {done}: {reason} Nothing was changed. Check that the server runs, lets this user "
+            "in, and has space."
+        ) from error

@@ -1,0 +1,164 @@
+"""The SQLite ends of an export: a file that is read as of one moment, or filled in one exclusive transaction."""
+
+import contextlib
+import itertools
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from taproof.core.errors import StoreUnavailable
+from taproof.storage.export.format import (
+    ANY,
+    CHOOSE_OWNER,
+    CHUNK,
+    COUNT,
+    INSERT,
+    SELECT,
+    TABLES,
+    ExportFileWrong,
+    NotEmpty,
+    Row,
+    wrong_line,
+)
+from taproof.storage.sqlite.group_commit import rows as all_rows
+
+_PATIENCE: Final = 2_000
+"""Milliseconds that another process's lock is waited for."""
+_CACHE: Final = "PRAGMA cache_size = -65536"
+_INDEXES: Final = """
+SELECT name, sql FROM sqlite_schema
+WHERE type = 'index' AND sql IS NOT NULL AND sql NOT LIKE 'CREATE UNIQUE%'"""
+"""Those that are for speed alone. A unique one refuses a row, and is needed while rows come."""
+
+
+class SqliteSource:
+    """What a SQLite file held when it was opened."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    async def count(self, table: str) -> int:
+        """Return how many rows a table has."""
+        return _count(self._connection, table)
+
+    async def read(self, table: str) -> AsyncIterator[list[Row]]:
+        """Yield all rows in chunks, in the order of the primary key: the same content is always the same file."""
+        cursor = self._connection.execute(f"{SELECT[table]} NOT INDEXED")
+        while chunk := list(itertools.islice(cursor, CHUNK)):
+            yield chunk
+
+
+class SqliteTarget:
+    """An empty SQLite file, with a transaction open in which it is filled."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        # Built once at the end, an index takes a fraction of the time and is not written again and again on the way.
+        self._indexes = all_rows(connection, _INDEXES)
+        for name, _ in self._indexes:
+            connection.execute(f"DROP INDEX {name}")
+
+    async def insert(self, table: str, rows: Sequence[Row], lines: Sequence[int]) -> None:
+        """Add rows."""
+        taken = 0
+
+        def each() -> Iterator[Row]:
+            nonlocal taken
+            for row in rows:
+                taken += 1
+                yield row
+
+        places = ", ".join("?" * len(TABLES[table]))
+        try:
+            self._connection.executemany(f"{INSERT[table]} VALUES ({places})", each())
+        except (apsw.ConstraintError, apsw.MismatchError) as error:
+            raise wrong_line(lines[taken - 1], f"this row of {table} cannot be added ({error})") from error
+
+    async def choose_owner(self) -> None:
+        """Make the oldest developer an owner."""
+        self._connection.execute(CHOOSE_OWNER)
+
+    async def commit(self, counts: Mapping[str, int]) -> None:
+        """Make everything durable at once."""
+        for table in TABLES:
+            if _count(self._connection, table) != counts[table]:
+                raise ExportFileWrong(f"Not all rows of {table} have arrived. Nothing was imported. Try it again.")
+        for _, statement in self._indexes:
+            self._connection.execute(statement)
+        self._connection.execute("COMMIT")
+
+
+@contextlib.asynccontextmanager
+async def open_sqlite_source(path: Path) -> AsyncIterator[SqliteSource]:
+    """Open a file to be exported; whoever writes to it is not held up.
+
+    Raises:
+        StoreUnavailable: it cannot be read; the sentence says why.
+    """
+    with _sentences(path, "read"), contextlib.closing(_connect(path)) as connection:
+        connection.execute("PRAGMA query_only = 1; BEGIN").fetchall()
+        _count(connection, "marks")  # The picture is taken by the first read.
+        yield SqliteSource(connection)
+
+
+@contextlib.asynccontextmanager
+async def open_sqlite_target(path: Path) -> AsyncIterator[SqliteTarget]:
+    """Open a file with a current schema to be filled. What was not committed is undone, also by a kill.
+
+    While this lasts the file is not in WAL mode: pages are written once, nobody else can so much as read, and nobody
+    else has it open when it begins. Opening the store turns WAL mode on again.
+
+    Raises:
+        NotEmpty: it has rows.
+        StoreUnavailable: it cannot be written, or another process has it open; the sentence says which.
+    """
+    with _sentences(path, "written"), contextlib.closing(_connect(path)) as connection:
+        connection.execute(f"{_CACHE}; PRAGMA synchronous = FULL").fetchall()
+        try:
+            connection.execute("PRAGMA journal_mode = DELETE").fetchall()
+            connection.execute("BEGIN EXCLUSIVE")
+        except (apsw.BusyError, apsw.LockedError) as error:
+            raise StoreUnavailable(
+                f"Another process has the database {path} open. Stop it, and import into a database that nobody uses."
+            ) from error
+        try:
+            for table in TABLES:
+                if all_rows(connection, ANY[table]):
+                    raise NotEmpty(_not_empty(str(path), table))
+            yield SqliteTarget(connection)
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            with contextlib.suppress(apsw.Error):
+                connection.execute("PRAGMA journal_mode = WAL").fetchall()
+
+
+def _not_empty(database: str, table: str) -> str:
+    return (
+        f"The database {database} is not empty: there are {table.replace('_', ' ')} in it. An import needs a new one. "
+        "Choose another with --database (TAPROOF_DATABASE_URL)."
+    )
+
+
+def _connect(path: Path) -> apsw.Connection:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    connection.set_busy_timeout(_PATIENCE)
+    return connection
+
+
+def _count(connection: apsw.Connection, table: str) -> int:
+    count: int = all_rows(connection, COUNT[table])[0][0]
+    return count
+
+
+@contextlib.contextmanager
+def _sentences(path: Path, done: str) -> Iterator[None]:
+    try:
+        yield
+    except apsw.Error as error:
+        raise StoreUnavailable(
+            f"The database {path} cannot be {done}: {error}. Check that it is this user's, that there is space, and "
+            "that its schema is current: taproof migrate"
+        ) from error

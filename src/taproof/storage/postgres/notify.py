@@ -1,0 +1,103 @@
+"""How nodes on one PostgreSQL hear of each other's decisions: NOTIFY after the commit, LISTEN on a connection apart."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, Final
+
+import asyncpg
+
+from taproof.core.errors import StoreUnavailable
+from taproof.core.model import SessionKey
+from taproof.storage.postgres import sql
+from taproof.storage.postgres.pool import AWAY, PostgresPool, disconnect
+
+CHANNEL: Final = "taproof_decisions"
+_KEYS_IN_PAYLOAD: Final = 100
+"""A key takes at most 76 characters, a payload may have 7,999."""
+_CHECK_EVERY: Final = 5.0
+_BACKOFF: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
+
+
+class Announcer:
+    """Tells all nodes of decisions that are committed, many in one signal, and lets nobody wait for it.
+
+    The signal is a statement of its own: inside the transaction of a decision it would make all such transactions of
+    the server commit one after the other. What is lost costs those who wait a second, since they look for themselves.
+    """
+
+    def __init__(self, pool: PostgresPool) -> None:
+        self._pool = pool
+        self._keys: list[SessionKey] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def tell(self, keys: Iterable[SessionKey]) -> None:
+        """Announce decisions soon."""
+        self._keys += keys
+        if self._keys and (self._task is None or self._task.done()):
+            self._task = asyncio.create_task(self._send())
+
+    async def close(self) -> None:
+        """Finish what is to be told."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def _send(self) -> None:
+        while self._keys:
+            keys, self._keys = self._keys, []
+            for payload in _payloads(keys):
+                with contextlib.suppress(StoreUnavailable):
+                    await self._pool.fetch(sql.TELL_DECISIONS, payload)
+
+
+async def listen(
+    connect: Callable[[], Awaitable[asyncpg.Connection]],
+    wake: Callable[[SessionKey], None],
+    needed: asyncio.Event,
+) -> None:
+    """Call `wake` with every session that is decided from now on, as `storage.protocol.Storage` has it.
+
+    Args:
+        connect: opens a connection to the server itself, which is held until this is cancelled.
+        wake: called on the event loop; must not raise.
+        needed: signals are dropped unread while it is not set.
+    """
+
+    def hear(_connection: Any, _pid: int, _channel: str, payload: object) -> None:
+        if needed.is_set():
+            for key in _keys(str(payload)):
+                wake(key)
+
+    failures = 0
+    while True:
+        with contextlib.suppress(*AWAY):
+            connection = await connect()
+            try:
+                lost = asyncio.Event()
+                connection.add_termination_listener(lambda _connection, lost=lost: lost.set())
+                await connection.add_listener(CHANNEL, hear)
+                failures = 0
+                while not lost.is_set():
+                    # A connection that died without a word is noticed by asking.
+                    await connection.fetchval("SELECT 1")
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(lost.wait(), _CHECK_EVERY)
+            finally:
+                await disconnect(connection)
+        await asyncio.sleep(_BACKOFF[min(failures, len(_BACKOFF) - 1)])
+        failures += 1
+
+
+def _payloads(keys: list[SessionKey]) -> Iterator[str]:
+    rest = iter(keys)
+    while some := list(islice(rest, _KEYS_IN_PAYLOAD)):
+        yield " ".join(f"{key.day}:{key.token_hash.hex()}" for key in some)
+
+
+def _keys(payload: str) -> Iterator[SessionKey]:
+    """Read a payload. Anybody who may connect to the database can send one: what is no key is passed over."""
+    for word in payload.split():
+        day, _, token_hash = word.partition(":")
+        with contextlib.suppress(ValueError):
+            yield SessionKey(int(day), bytes.fromhex(token_hash))

@@ -1,0 +1,92 @@
+"""One partition of sessions for each day: made before it is needed, dropped as a whole. No poll waits for either."""
+
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+import asyncpg
+
+from taproof.core.errors import StoreUnavailable
+from taproof.storage.postgres import sql
+from taproof.storage.postgres.pool import PostgresPool
+
+_PATIENCE: Final = 5.0
+"""Seconds that a day's partition waits for those who still use it; the next sweep goes on where this one stopped."""
+_COUNTED: Final = 10_000
+
+
+class Partitions:
+    """Makes and drops the partitions of `sessions`."""
+
+    def __init__(self, pool: PostgresPool) -> None:
+        self._pool = pool
+
+    async def prepare(self, days: AbstractSet[int]) -> None:
+        """Make what is missing of the partitions of these days. Two nodes may do so at once."""
+        if not days - await self.days():
+            return
+
+        async def make(connection: asyncpg.Connection) -> None:
+            # First of all, and without the days, of which one may be vacuumed for hours: this lock lets everybody read
+            # and write, but whoever also makes or drops a partition waits here, where it holds nothing that the other
+            # could wait for.
+            await connection.execute(sql.LOCK_SESSIONS)
+            present = {row[0] for row in await connection.fetch(sql.SESSION_TABLES)}
+            for day in sorted(days - present):
+                table = f"sessions_{day:d}"
+                await connection.execute(f"CREATE TABLE {table} (LIKE sessions INCLUDING ALL)")
+                await connection.execute(f"ALTER TABLE sessions ATTACH PARTITION {table} FOR VALUES IN ({day:d})")
+
+        await self._pool.transact(make)
+
+    async def days(self) -> set[int]:
+        """Return the days that have a partition."""
+        return {row[0] for row in await self._pool.fetch(sql.SESSION_TABLES) if row[1] is False}
+
+    async def drop(self, before_day: int, limit: int) -> int:
+        """Drop the partitions of days before that one until at least `limit` sessions are gone; return how many."""
+        erased = 0
+        for day, is_pending in await self._pool.fetch(sql.SESSION_TABLES):
+            if day >= before_day or erased >= limit:
+                continue
+            if is_pending is not None and not await self._detach(day, finalize=is_pending):
+                continue
+            erased += await self._drop(day)
+        return erased
+
+    async def _detach(self, day: int, *, finalize: bool) -> bool:
+        """Take a day out of `sessions`; False when somebody still uses it, or another node is doing it.
+
+        Interrupted between its two steps (`kill -9`), it leaves the partition pending, which FINALIZE takes up.
+        """
+        how = "FINALIZE" if finalize else "CONCURRENTLY"
+
+        async def detach(connection: asyncpg.Connection) -> None:
+            # Not in a transaction: it is two of its own, so that it need not lock out those who read other days.
+            statement = f"ALTER TABLE sessions DETACH PARTITION sessions_{day:d} {how}"
+            await connection.execute(statement, timeout=_PATIENCE)
+
+        try:
+            await self._pool.run(detach)
+        except (asyncpg.ObjectNotInPrerequisiteStateError, asyncpg.UndefinedTableError):
+            return False
+        except StoreUnavailable as error:
+            if isinstance(error.__cause__, (TimeoutError, asyncpg.QueryCanceledError)):
+                return False
+            raise
+        return True
+
+    async def _drop(self, day: int) -> int:
+        """Drop the table of a day that was detached; return how many sessions were in it, at least 1."""
+        table = f"sessions_{day:d}"
+
+        async def drop(connection: asyncpg.Connection) -> int:
+            erased = await connection.fetchval(sql.TABLE_SIZE, table)
+            if erased < _COUNTED:  # Too few for the statistics to be good, and few enough to be counted.
+                erased = await connection.fetchval(f"SELECT COUNT(*) FROM {table}")  # noqa: S608 — a number.
+            await connection.execute(f"DROP TABLE {table}", timeout=_PATIENCE)
+            return max(1, int(erased))
+
+        try:
+            return await self._pool.transact(drop)
+        except asyncpg.UndefinedTableError:  # Another node was quicker.
+            return 0

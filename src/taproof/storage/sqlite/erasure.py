@@ -1,0 +1,113 @@
+"""Forgetting one user on SQLite."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+import apsw
+
+from taproof.core.accounts import AuditEntry
+from taproof.core.clock import DAY
+from taproof.storage.erasure_protocol import ErasedPage, OpenedDay, OpenedPlace, opened_starts
+from taproof.storage.queries import erasure as erasure_queries
+from taproof.storage.sqlite.access import SqliteAccess, add_entry
+from taproof.storage.sqlite.group_commit import rows
+
+_BEFORE_ALL: Final = OpenedDay("", -1)
+
+
+class SqliteErasure(SqliteAccess):
+    """The part of the store that forgets users. See `storage.erasure_protocol.ErasureStorage`."""
+
+    async def erase_user(
+        self,
+        messenger_id: str,
+        developer_id: str | None,
+        replacement: str,
+        limit: int,
+        *,
+        entry: AuditEntry | None = None,
+    ) -> int:
+        def write(connection: apsw.Connection) -> int:
+            erased = (
+                _erase_sign_ins(connection, messenger_id, developer_id, limit)
+                or _forget_person(connection, messenger_id, developer_id, replacement)
+                or (_erase_rest(connection, messenger_id, limit) if developer_id is None else 0)
+            )
+            if erased:
+                add_entry(connection, entry)
+            return erased
+
+        return int(await self._writer.run(write))
+
+    async def list_opened_days(self, developer_id: str | None, after: OpenedDay | None, limit: int) -> list[OpenedDay]:
+        oldest = self._read(erasure_queries.OLDEST_DAY, ())[0][0]
+        place = (*(after or _BEFORE_ALL), oldest or 0, limit)
+        if developer_id is None:
+            found = self._read(erasure_queries.LIST_OPENED_DAYS, place)
+        else:
+            found = self._read(erasure_queries.LIST_OPENED_DAYS_OF_DEVELOPER, (developer_id, *place))
+        return [OpenedDay(*row) for row in found]
+
+    async def erase_opened(
+        self,
+        messenger_id: str,
+        of: OpenedDay,
+        after: OpenedPlace | None,
+        limit: int,
+        *,
+        entry: AuditEntry | None = None,
+    ) -> ErasedPage:
+        await asyncio.sleep(0)  # It reads on the event loop, page after page: whoever waits has their turn in between.
+        keys, left = [], limit
+        following: OpenedPlace | None = None
+        for start in opened_starts(of, after):
+            found = self._read(
+                erasure_queries.LIST_OPENED, (of.project_id, start.status, of.day * DAY, *start[1:], left)
+            )
+            keys += [row[:2] for row in found if row[4] == messenger_id]
+            left -= len(found)
+            if left == 0:
+                following = OpenedPlace(start.status, *found[-1][2:4])
+                break
+
+        def write(connection: apsw.Connection) -> int:
+            erased = _erase_sessions(connection, keys, messenger_id)
+            if erased:
+                add_entry(connection, entry)
+            return erased
+
+        return ErasedPage(int(await self._writer.run(write)) if keys else 0, following)
+
+
+def _erase_sign_ins(connection: apsw.Connection, messenger_id: str, developer_id: str | None, limit: int) -> int:
+    if developer_id is None:
+        keys = rows(connection, erasure_queries.FIND_SIGN_INS, (messenger_id, limit))
+    else:
+        keys = rows(connection, erasure_queries.FIND_SIGN_INS_OF_DEVELOPER, (messenger_id, developer_id, limit))
+    return _erase_sessions(connection, keys, messenger_id)
+
+
+def _erase_sessions(connection: apsw.Connection, keys: Iterable[tuple[int, bytes]], messenger_id: str) -> int:
+    """Erase those of these sessions that are still the account's, with all that hangs on them."""
+    erased = 0
+    for key in keys:
+        for session in rows(connection, erasure_queries.ERASE_SESSION, (*key, messenger_id)):
+            connection.execute(erasure_queries.ERASE_EVENTS_OF_SESSION, session)
+            connection.execute(erasure_queries.ERASE_PHONE_REQUEST, key)
+            erased += 1
+    return erased
+
+
+def _forget_person(connection: apsw.Connection, messenger_id: str, developer_id: str | None, replacement: str) -> int:
+    """Give one developer's person another name: on all days at once, since it stays one person."""
+    developers = [(developer_id,)] if developer_id else rows(connection, erasure_queries.FIND_PERSON, (messenger_id,))
+    return sum(
+        len(rows(connection, erasure_queries.RENAME_PERSON, (replacement, each, messenger_id)))
+        for (each,) in developers
+    )
+
+
+def _erase_rest(connection: apsw.Connection, messenger_id: str, limit: int) -> int:
+    requests = rows(connection, erasure_queries.ERASE_PHONE_REQUESTS_OF_USER, (messenger_id,))
+    return len(requests) + len(rows(connection, erasure_queries.ERASE_BLOCKS_OF_USER, (messenger_id, limit)))

@@ -1,0 +1,77 @@
+"""Sessions as a developer looks them up on SQLite: page by page, newest first, and one by its id.
+
+One statement for each walk finds the projects with its newest sessions, by the index and without reading the others.
+Only the few walks that the page can need are then read.
+"""
+
+import heapq
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+
+from taproof.core.model import PageCursor, Session, Status
+from taproof.storage.queries import sessions as session_queries
+from taproof.storage.rows import session_from
+from taproof.storage.session_walks import Walk, page_start, session_walks
+from taproof.storage.sqlite.access import Read
+
+
+def list_sessions(  # noqa: PLR0917 — those of the Protocol, in its order.
+    read: Read,
+    project_ids: Sequence[str],
+    status: Status | None,
+    before: PageCursor | None,
+    limit: int,
+    now: int,
+    *,
+    since: int,
+    messenger_id: str | None,
+) -> list[Session]:
+    """Return a page, as `storage.protocol.Storage` has it."""
+    walks = session_walks(status, page_start(before), since, now, messenger_id)
+    each_newest_first = [
+        _sessions(read, project_id, walk, messenger_id, now)
+        for project_id, walk in _newest_walks(read, project_ids, walks, limit, messenger_id)
+    ]
+    newest_first = heapq.merge(*each_newest_first, key=lambda session: (session.created_at, session.id), reverse=True)
+    return list(itertools.islice(newest_first, limit))
+
+
+def _newest_walks(
+    read: Read, project_ids: Sequence[str], walks: list[Walk], limit: int, messenger_id: str | None
+) -> list[tuple[str, Walk]]:
+    """Return the `limit` walks that begin with the newest sessions: no other one has a session of the page."""
+    if len(project_ids) == 1:
+        return [(project_ids[0], walk) for walk in walks]
+    ids = json.dumps(list(project_ids))
+    found: list[tuple[str, str, Walk]] = []
+    for walk in walks:
+        if messenger_id is not None:
+            rows = read(session_queries.FIND_NEWEST_OF_USER, (ids, messenger_id, *walk[:4], limit))
+        elif walk.is_of_any_expiry:
+            rows = read(session_queries.FIND_NEWEST, (ids, *walk[:4], limit))
+        else:
+            rows = read(session_queries.FIND_NEWEST_BY_EXPIRY, (ids, *walk, limit))
+        found += [(newest, project_id, walk) for project_id, newest in rows if newest is not None]
+    found.sort(reverse=True)
+    return [(project_id, walk) for _, project_id, walk in found[:limit]]
+
+
+def _sessions(read: Read, project_id: str, walk: Walk, messenger_id: str | None, now: int) -> Iterator[Session]:
+    """Yield the sessions of a walk in one project, newest first, reading little more than is asked for."""
+    for limit in itertools.chain((1, 8, 64), itertools.repeat(200)):
+        if messenger_id is None:
+            found = read(session_queries.LIST_SESSIONS, (project_id, *walk, limit))
+        else:
+            found = read(session_queries.LIST_SESSIONS_OF_USER, (messenger_id, project_id, *walk[:4], limit))
+        for row in found:
+            yield session_from(row, now)
+        if len(found) < limit:
+            return
+        walk = walk._replace(created_at=found[-1][6], session_id=found[-1][2])
+
+
+def find_session(read: Read, project_ids: Sequence[str], created_at: int, session_id: str, now: int) -> Session | None:
+    """Return one session, as `storage.protocol.Storage` has it."""
+    found = read(session_queries.FIND_SESSION, (json.dumps(list(project_ids)), created_at, session_id))
+    return session_from(found[0], now) if found else None

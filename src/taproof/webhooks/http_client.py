@@ -1,0 +1,237 @@
+"""Posts to webhook URLs, which strangers choose, without being led into the operator's network.
+
+Each connection's own socket address is checked before there is a socket, whatever a name resolved to before, in a cache
+or by a lie. What resolves inside is left out earlier, so that a name with public and internal addresses still works.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import aiohttp
+import structlog
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.resolver import AsyncResolver
+from yarl import URL
+
+from taproof.core.address_rules import AddressRules
+from taproof.core.attempt_errors import AttemptError
+from taproof.core.webhook_url import is_loopback
+from taproof.service.webhooks import ANSWER_KEPT, SEND_TIMEOUT, Answer, SignedRequest
+from taproof.webhooks.bounded_connection import bound_connections
+
+_ANSWER_CAP: Final = 16 * 1024
+"""Bytes of an answer's body that are read."""
+_LOOKUP: Final = 6.0
+"""Seconds for a name: so much before the end of `SEND_TIMEOUT` that the developer is told that it was the name."""
+_ADDRESSES_EACH: Final = 4
+"""Addresses of a name that are tried, of each IP version: a name with thousands would make a port scanner of this."""
+_KEEP_ALIVE: Final = 4.0
+"""Seconds that an idle connection is kept. Node's servers close theirs after five, which could meet a request."""
+_HEADERS: Final = 100
+"""Header lines of an answer."""
+_IDENTITY: Final = {"Accept-Encoding": "identity"}
+"""Nothing is decompressed: a few bytes may be the beginning of gigabytes."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Refused(OSError):
+    """Nothing is sent. Its text is its code, so that aiohttp takes several of them, one for each address, for one."""
+
+    def __init__(self, code: AttemptError) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class _Destinations:
+    """What may be connected to."""
+
+    def __init__(self, rules: AddressRules, ports: frozenset[int], *, any_own_port: bool) -> None:
+        self._rules = rules
+        self._ports = ports
+        self._any_own_port = any_own_port
+
+    def allows_address(self, address: str) -> bool:
+        return self._rules.problem(address) is None
+
+    def allows_port(self, host: str, port: int | None) -> bool:
+        return port in self._ports or (self._any_own_port and is_loopback(host))
+
+    def open_socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
+        """Return a socket for exactly this destination: the one place through which every connection goes."""
+        family, kind, protocol, _, sockaddr = info
+        address, port = str(sockaddr[0]), int(sockaddr[1])
+        if not self.allows_address(address):
+            raise Refused("address_not_allowed")
+        if not self.allows_port(address, port):
+            raise Refused("port_not_allowed")
+        return socket.socket(family, kind, protocol)
+
+
+class _CheckedResolver(AbstractResolver):
+    """Leaves out what may not be posted to, and more addresses than are worth trying."""
+
+    def __init__(self, resolver: AbstractResolver, destinations: _Destinations) -> None:
+        self._resolver = resolver
+        self._destinations = destinations
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        try:
+            async with asyncio.timeout(_LOOKUP):
+                found = await self._resolver.resolve(host, port, family)
+        except TimeoutError:
+            raise OSError("the lookup takes too long") from None
+        if not found:
+            raise OSError("no address")
+        allowed = [each for each in found if self._destinations.allows_address(each["host"])]
+        if not allowed:
+            raise Refused("address_not_allowed")
+        seen: Counter[bool] = Counter()
+        kept = []
+        for each in allowed:
+            version = ":" in each["host"]
+            seen[version] += 1
+            if seen[version] <= _ADDRESSES_EACH:
+                kept.append(each)
+        return kept
+
+    async def close(self) -> None:
+        await self._resolver.close()
+
+
+class WebhookClient:
+    """Posts events; made by `open_webhook_client`."""
+
+    def __init__(
+        self, session: aiohttp.ClientSession, destinations: _Destinations, timeout: float, *, allow_http: bool
+    ) -> None:
+        self._session = session
+        self._destinations = destinations
+        self._timeout = timeout
+        self._allow_http = allow_http
+
+    async def post(self, request: SignedRequest) -> Answer:
+        """Post once, follow no redirect, and return what came of it. Raises nothing but CancelledError."""
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        status: int | None = None
+        error: AttemptError | None = None
+        body = b""
+        try:
+            # aiohttp's own limit is rounded up to the next whole second.
+            async with asyncio.timeout(self._timeout):
+                status, body = await self._exchange(request)
+        except Exception as failure:  # noqa: BLE001 — whatever a stranger's server provokes ends this attempt only.
+            error = _code(failure)
+        return Answer(round((loop.time() - begun) * 1000), status, error, body)
+
+    async def _exchange(self, request: SignedRequest) -> tuple[int, bytes]:
+        try:
+            url = URL(request.url)
+        except ValueError:
+            raise Refused("dns_failed") from None
+        if not self._destinations.allows_port(url.raw_host or "", url.port):
+            raise Refused("port_not_allowed")
+        if url.scheme != "https" and not self._allow_http:
+            raise Refused("tls_failed")
+        post = self._session.post(url, data=request.body, headers=request.headers, allow_redirects=False)
+        async with post as response:
+            body = bytearray()
+            while len(body) <= _ANSWER_CAP:
+                piece = await response.content.read(_ANSWER_CAP + 1 - len(body))
+                if not piece:
+                    break
+                body += piece
+            else:
+                response.close()
+            return response.status, bytes(body[:ANSWER_KEPT])
+
+
+@asynccontextmanager
+async def open_webhook_client(
+    rules: AddressRules,
+    ports: frozenset[int],
+    *,
+    allow_http: bool = False,
+    resolver: AbstractResolver | None = None,
+    timeout: float = SEND_TIMEOUT,  # noqa: ASYNC109 — of each post, not of this.
+) -> AsyncIterator[WebhookClient]:
+    """Yield a client that keeps connections for use again.
+
+    Args:
+        rules: which addresses may be posted to.
+        ports: may be posted to.
+        allow_http: take http:// too, and any port of this machine's own loopback addresses, as the sandbox does.
+        resolver: resolves names in place of the system's name servers; whoever gives it closes it.
+        timeout: seconds for one post in all: resolve, connect, send, read.
+    """
+    destinations = _Destinations(rules, ports, any_own_port=allow_http)
+    # Reading the system's certificates takes a twentieth of a second.
+    context = await asyncio.to_thread(ssl.create_default_context)
+    context.set_alpn_protocols(["http/1.1"])
+    # c-ares has one thread for all names, however slow they are.
+    lookup = resolver or AsyncResolver(timeout=1.5, tries=2)
+    try:
+        connector = aiohttp.TCPConnector(
+            resolver=_CheckedResolver(lookup, destinations),
+            socket_factory=destinations.open_socket,
+            ssl=context,
+            limit=0,  # The sender bounds how many posts are under way.
+            keepalive_timeout=_KEEP_ALIVE,
+        )
+        bound_connections(connector)
+        async with aiohttp.ClientSession(
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(total=None),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=_IDENTITY,
+            auto_decompress=False,
+            trust_env=False,
+            read_bufsize=_ANSWER_CAP,
+            max_headers=_HEADERS,
+        ) as session:
+            yield WebhookClient(session, destinations, timeout, allow_http=allow_http)
+    finally:
+        if resolver is None:
+            await lookup.close()
+
+
+def _code(failure: Exception) -> AttemptError:
+    """Return what a failed post is called; one that nobody foresaw is logged, without its text."""
+    if isinstance(failure, aiohttp.ClientConnectorError):
+        return _connect_code(failure)
+    if isinstance(failure, Refused):
+        return failure.code
+    if isinstance(failure, TimeoutError):
+        return "timeout"
+    if isinstance(failure, aiohttp.ClientResponseError):
+        return "invalid_answer"
+    if isinstance(failure, aiohttp.ClientPayloadError | aiohttp.ClientConnectionError):
+        return "connection_lost"
+    if isinstance(failure, aiohttp.InvalidURL):
+        # An address in another spelling than the usual one, which aiohttp does not take.
+        return "address_not_allowed"
+    _log.error("webhooks.bug", error=type(failure).__name__)
+    return "connection_failed"
+
+
+def _connect_code(failure: aiohttp.ClientConnectorError) -> AttemptError:
+    cause = failure.os_error
+    if isinstance(cause, Refused):
+        return cause.code
+    if isinstance(failure, aiohttp.ClientConnectorDNSError):
+        return "dns_failed"
+    if isinstance(failure, aiohttp.ClientSSLError):
+        return "tls_failed"
+    if isinstance(cause, ConnectionRefusedError):
+        return "connection_refused"
+    if isinstance(cause, ConnectionError):
+        return "connection_lost"
+    return "connection_failed"

@@ -1,0 +1,147 @@
+"""What the body of a developer request may be (contract.md, Everywhere)."""
+
+from typing import Any
+
+import pytest
+from tests.api.conftest import Api, assert_error
+
+ORIGINS = 'allowed_origins must be a list of strings, such as ["https://shop.example.com"]; [] allows any page.'
+BOT_TOKEN = 'bot_token must be a string: the token that @BotFather gave, or "" to go back to the service\'s own bot.'
+BAD_BODIES: list[tuple[bytes, str]] = [
+    (b"", "JSON"),
+    (b"{", "JSON"),
+    (b"[]", "object"),
+    (b"null", "object"),
+    (b'"name"', "object"),
+    (b"\xff\xfe{}", "UTF-8"),
+    ('{"name":"Acme"}'.encode("utf-16"), "UTF-8"),
+    (b'\xef\xbb\xbf{"name":"a"}', "JSON"),
+    (b"[" * 10_000, "JSON"),
+    (b'{"name":' + b"[" * 10_000, "JSON"),
+    (b'{"name":' + b"9" * 10_000 + b"}", "JSON"),
+    (b"{}", "name is required."),
+    (b'{"name":null}', "name must be a string."),
+    (b'{"name":7}', "name must be a string."),
+    (b'{"name":["a"]}', "name must be a string."),
+    (b'{"name":NaN}', "not valid JSON"),
+    (b'{"name":""}', "name must have"),
+    (b'{"name":"   "}', "name must have"),
+    (b'{"name":"' + b"a" * 101 + b'"}', "name must have"),
+    (b'{"name":"a\\u0000b"}', "name must not contain"),
+    (b'{"name":"a\\nb"}', "name must not contain"),
+    (b'{"name":"a\\ud800"}', "name must not contain"),
+    (b'{"name":"\\u200b"}', "name must"),
+    (b'{"name":"a","public_access":"true"}', "public_access must be true or false."),
+    (b'{"name":"a","public_access":1}', "public_access must be true or false."),
+    (b'{"name":"a","public_access":null}', "public_access must be true or false."),
+    (b'{"name":"a","webhook_url":null}', "webhook_url must be a string."),
+    (b'{"name":"a","webhook_url":"http://example.com"}', "webhook_url must begin with https://."),
+    (b'{"name":"a","webhook_url":"https://u:p@example.com"}', "webhook_url must not"),
+    (b'{"name":"a","webhook_url":"https://e\\u0000x.com"}', "webhook_url must be"),
+    (b'{"name":"a","webhook_url":"https://' + b"a" * 2048 + b'"}', "webhook_url must have"),
+    (b'{"name":"a","collect_phone":true}', "collect_phone is available on"),
+    (b'{"name":"a","allowed_origins":"https://a.example"}', ORIGINS),
+    (b'{"name":"a","allowed_origins":null}', ORIGINS),
+    (b'{"name":"a","allowed_origins":{"0":"https://a.example"}}', ORIGINS),
+    (b'{"name":"a","allowed_origins":[1]}', ORIGINS),
+    (b'{"name":"a","allowed_origins":["https://a.example",["https://b.example"]]}', ORIGINS),
+    (b'{"name":"a","allowed_origins":["https://a.example/x"]}', "allowed_origins: number 1 of the list must end after"),
+    (b'{"name":"a","bot_token":null}', BOT_TOKEN),
+    (b'{"name":"a","bot_token":5}', BOT_TOKEN),
+    (b'{"name":"a","match_code":true}', "match_code must be off or on."),
+    (b'{"name":"a","colour":1}', "colour is not a field of this request."),
+    (b'{"name":"a","is_active":true}', "is_active is not a field of this request."),
+    (b'{"name":"a","\\ud800":1}', "a field that is not known"),
+    (b'{"name":"a","<b>\\u0000":1}', "a field that is not known"),
+    (b'{"name":"a","":1}', "a field that is not known"),
+]
+
+
+@pytest.mark.parametrize(("content", "sentence"), BAD_BODIES, ids=range(len(BAD_BODIES)))
+async def test_a_bad_body_is_400_and_creates_nothing(api: Api, content: bytes, sentence: str) -> None:
+    """The sentence names what is wrong; nothing is converted, guessed or stored."""
+    _, token = await api.sign_up("ada@example.com")
+    response = await api.call("POST", "/projects", token, content=content, headers={"Content-Type": "application/json"})
+    assert sentence in assert_error(response, 400, "invalid_request")
+    assert (await api.call("GET", "/projects", token)).json() == {"projects": []}
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "name",
+        "webhook_url",
+        "is_active",
+        "public_access",
+        "collect_phone",
+        "phone_required",
+        "show_context",
+        "match_code",
+        "allowed_origins",
+        "bot_token",
+    ],
+)
+async def test_patch_refuses_null_and_changes_nothing(api: Api, field: str) -> None:
+    """JSON null is no value of any field; a request with one wrong field changes none of the others."""
+    _, token = await api.sign_up("ada@example.com", "pro")
+    project = await api.post("/projects", token, {"name": "Acme"})
+    path = f"/projects/{project['id']}"
+    before = (await api.call("GET", path, token)).json()
+    body = {"name": "New", "is_active": False} | {field: None}
+    assert field in assert_error(await api.call("PATCH", path, token, json=body), 400, "invalid_request")
+    assert (await api.call("GET", path, token)).json() == before
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        *(
+            "",
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "application/json5",
+            "application/json; charset=latin-1",
+        ),
+        "application/json" + ";" * 200,
+    ],
+)
+async def test_another_content_type_is_400(api: Api, content_type: str) -> None:
+    """A body must say that it is JSON in UTF-8: a form on a foreign page cannot."""
+    _, token = await api.sign_up("ada@example.com")
+    response = await api.call(
+        "POST", "/projects", token, content=b'{"name":"a"}', headers={"Content-Type": content_type}
+    )
+    assert "application/json" in assert_error(response, 400, "invalid_request")
+
+
+@pytest.mark.parametrize("content_type", ["application/json; charset=UTF-8", "Application/JSON;x=y"])
+async def test_content_type_parameters_are_allowed(api: Api, content_type: str) -> None:
+    """Parameters and case of the media type do not matter."""
+    _, token = await api.sign_up("ada@example.com")
+    response = await api.call(
+        "POST", "/projects", token, content=b'{"name":"a"}', headers={"Content-Type": content_type}
+    )
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize(("size", "status"), [(16 * 1024, 200), (16 * 1024 + 1, 413), (1024 * 1024, 413)])
+async def test_bodies_end_at_16_kib(api: Api, size: int, status: int, *, chunked: bool) -> None:
+    """The limit holds by Content-Length and, without one, while reading."""
+    _, token = await api.sign_up("ada@example.com")
+    body = b'{"name":"a"}'.ljust(size)
+
+    async def chunks() -> Any:
+        for start in range(0, size, 4000):
+            yield body[start : start + 4000]
+
+    response = await api.call(
+        "POST",
+        "/projects",
+        token,
+        content=chunks() if chunked else body,
+        headers={"Content-Type": "application/json"},
+    )
+    assert response.status_code == status
+    if status == 413:
+        assert_error(response, 413, "payload_too_large")

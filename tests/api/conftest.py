@@ -1,0 +1,292 @@
+"""The HTTP API on the real services and a real SQLite file; only the clock is made up.
+
+Every answer that a test gets from a documented address is held to the OpenAPI document on the way.
+"""
+
+import json
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from jsonschema import Draft202012Validator
+from prometheus_client import CollectorRegistry
+
+from taproof.api.developer import build_developer_api
+from taproof.api.limits.rates import RateLimits
+from taproof.api.metrics import Metrics
+from taproof.api.openapi.document import build_openapi
+from taproof.core.accounts import Actor, Developer, Plan
+from taproof.core.address_rules import AddressRules
+from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.entropy import system_entropy
+from taproof.core.errors import BotTokenRefused, MessengerUnavailable
+from taproof.service.analytics import AnalyticsReader
+from taproof.service.audit import AuditLog
+from taproof.service.bots import BotAccount, Bots
+from taproof.service.deliveries import Deliveries
+from taproof.service.developers import Developers
+from taproof.service.erasure import Erasure
+from taproof.service.plans import Plans
+from taproof.service.projects import Projects
+from taproof.service.sessions.create_and_verify import SignIn
+from taproof.service.sessions.list import Sessions
+from taproof.service.webhooks import Answer, SignedRequest, Webhooks
+from taproof.storage.sqlite.store import SqliteStorage
+
+START = 1_795_000_000_000
+PROJECTS_BY_PLAN: dict[Plan, int] = {"pro": 2}
+SIGN_INS_BY_PLAN: dict[Plan, int] = {"pro": 3}
+SERVICE_BOT_ID = 7_999_999_999
+
+
+class ManualClock:
+    """A clock that moves only when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> int:
+        return self.now
+
+
+class Receiver:
+    """What a webhook leads to: it answers `answer`, and keeps what it was sent."""
+
+    def __init__(self) -> None:
+        self.answer = Answer(5, 200, body=b"ok")
+        self.sent: list[SignedRequest] = []
+        self.times_recorded = 0
+
+    async def post(self, request: SignedRequest) -> Answer:
+        self.sent.append(request)
+        return self.answer
+
+    def recorded(self) -> None:
+        self.times_recorded += 1
+
+
+class BotFather:
+    """Stands for the messenger where a bot's token is checked: it knows the bots that were made with it."""
+
+    def __init__(self) -> None:
+        self.is_away = False
+        self.asked: list[str] = []
+        self._made = 0
+        self.accounts: dict[str, BotAccount] = {}
+
+    def make_bot(self, username: str, bot_id: int = 7_000_000_001) -> str:
+        """Make a bot, or give one another token; return the token."""
+        for token in [each for each, account in self.accounts.items() if account.id == bot_id]:
+            del self.accounts[token]
+        self._made += 1
+        token = f"{bot_id}:AA{self._made:033d}"
+        self.accounts[token] = BotAccount(bot_id, username)
+        return token
+
+    async def ask(self, token: str) -> BotAccount:
+        self.asked.append(token)
+        if self.is_away:
+            raise MessengerUnavailable
+        if token not in self.accounts:
+            raise BotTokenRefused
+        return self.accounts[token]
+
+    @staticmethod
+    def is_service_bot(bot_id: int, username: str) -> bool:
+        return bot_id == SERVICE_BOT_ID or username.lower() == "test_bot"
+
+
+class DocumentedAnswers:
+    """Holds answers to the OpenAPI document: status, headers and body must be listed there."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self.document = document
+        self._paths = {re.compile(re.sub(r"\{\w+\}", "[^/]+", path)): path for path in document["paths"]}
+
+    def check(self, method: str, path: str, response: httpx.Response) -> None:
+        for pattern, template in self._paths.items():
+            if pattern.fullmatch(path):
+                operation = self.document["paths"][template].get(method.lower())
+                if operation is None:
+                    assert response.status_code == 405
+                else:
+                    self._check(operation, response)
+
+    def _check(self, operation: dict[str, Any], response: httpx.Response) -> None:
+        assert_no_page(response)
+        documented = operation["responses"].get(str(response.status_code))
+        assert documented is not None, f"{response.status_code} is not documented for {operation['operationId']}"
+        if "$ref" in documented:
+            documented = self.document["components"]["responses"][documented["$ref"].rsplit("/", 1)[1]]
+        for name, header in documented.get("headers", {}).items():
+            assert not header["required"] or name in response.headers
+        schema = documented["content"]["application/json"]["schema"]
+        Draft202012Validator({**schema, "components": self.document["components"]}).validate(response.json())
+
+
+def acting(developer: Developer) -> Actor:
+    """Return `developer` as one whom the operator acts for."""
+    return Actor(developer, "command_line")
+
+
+@dataclass
+class Api:
+    """The developer API with what a test needs around it."""
+
+    app: FastAPI
+    storage: SqliteStorage
+    clock: ManualClock
+    developers: Developers
+    signin: SignIn
+    metrics: Metrics
+    webhooks: Webhooks
+    receiver: "Receiver"
+    client: httpx.AsyncClient
+    documented: DocumentedAnswers
+    bot_father: BotFather
+    limits: RateLimits
+    """Without those of generate, which are settings."""
+
+    async def sign_up(self, email: str, plan: Plan = "free") -> tuple[Developer, str]:
+        """Add a developer and return them with an access token."""
+        developer = await self.developers.create_developer(email, plan)
+        return developer, (await self.developers.create_access_token(acting(developer), "test")).plaintext
+
+    async def call(self, method: str, path: str, token: str | None = None, **request: Any) -> httpx.Response:
+        """Call `/api/v1/dev` + path."""
+        headers = dict(request.pop("headers", {}))
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        path = f"/api/v1/dev{path}"
+        response = await self.client.request(method, path, headers=headers, **request)
+        self.documented.check(method, path.partition("?")[0], response)
+        return response
+
+    async def post(self, path: str, token: str, body: Any) -> Any:
+        """Post and return what a successful answer holds."""
+        response = await self.call("POST", path, token, json=body)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+
+def make_projects(storage: SqliteStorage, sealer: Sealer, clock: ManualClock) -> Projects:
+    return Projects(
+        storage,
+        sealer,
+        clock,
+        system_entropy,
+        address_rules=AddressRules(),
+        webhook_ports=frozenset({443, 8443}),
+        allow_loopback_http=False,
+        limits=PROJECTS_BY_PLAN,
+    )
+
+
+def make_bots(
+    storage: SqliteStorage, sealer: Sealer, clock: ManualClock, projects: Projects, bot_father: BotFather
+) -> Bots:
+    return Bots(
+        storage,
+        sealer,
+        clock,
+        system_entropy,
+        projects=projects,
+        ask=bot_father.ask,
+        is_service_bot=bot_father.is_service_bot,
+    )
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture(scope="session")
+def documented() -> DocumentedAnswers:
+    """What `/openapi.json` says: the same whatever the services, and it takes longer to make than most tests take."""
+    unused = cast("Any", None)
+    metrics = Metrics(CollectorRegistry(), "0.1.0")
+    app = build_developer_api(
+        *[unused] * 5,
+        audit=unused,
+        bots=unused,
+        plans=unused,
+        erasure=unused,
+        metrics=metrics,
+        limits=unused,
+    )
+    return DocumentedAnswers(build_openapi(app))
+
+
+@pytest.fixture
+async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers) -> AsyncIterator[Api]:
+    storage = SqliteStorage.open(tmp_path / "taproof.db", START)
+    sealer = Sealer(new_master_key(system_entropy))
+    developers = Developers(storage, clock, system_entropy)
+    metrics = Metrics(CollectorRegistry(), "0.1.0")
+    webhooks = Webhooks(storage, sealer, clock, system_entropy, "Taproof/test")
+    receiver = Receiver()
+    projects = make_projects(storage, sealer, clock)
+    plans = Plans(storage, clock, system_entropy, projects=PROJECTS_BY_PLAN, sign_ins=SIGN_INS_BY_PLAN)
+    bot_father = BotFather()
+    limits = RateLimits(metrics, clock, generate_address=None, generate_project=None, local_only=True)
+    app = build_developer_api(
+        developers,
+        projects,
+        Sessions(storage, sealer, clock),
+        AnalyticsReader(storage, clock),
+        Deliveries(storage, sealer, clock, system_entropy, webhooks, post=receiver.post, recorded=receiver.recorded),
+        audit=AuditLog(storage),
+        bots=make_bots(storage, sealer, clock, projects, bot_father),
+        plans=plans,
+        erasure=Erasure(storage, clock, system_entropy),
+        metrics=metrics,
+        limits=limits,
+    )
+    signin = SignIn(
+        storage, sealer, lambda: "https://t.me/test_bot", clock, system_entropy, require_room=plans.require_room
+    )
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://taproof.test") as client:
+        yield Api(
+            app,
+            storage,
+            clock,
+            developers,
+            signin,
+            metrics,
+            webhooks,
+            receiver,
+            client,
+            documented,
+            bot_father,
+            limits,
+        )
+    await storage.close()
+
+
+def assert_no_page(response: httpx.Response) -> None:
+    """Hold an answer that is no page to what it tells a browser: not to guess what it is, to show it in no frame."""
+    assert response.headers.get_list("x-content-type-options") == ["nosniff"]
+    assert response.headers.get_list("content-security-policy") == ["default-src 'none'; frame-ancestors 'none'"]
+
+
+def assert_error(response: httpx.Response, status: int, code: str) -> str:
+    """Hold an answer to the one error shape and return its sentence."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["x-error-code"] == code
+    assert_no_page(response)
+    body = json.loads(response.content)
+    assert list(body) == ["error"]
+    assert isinstance(body["error"], str)
+    assert body["error"].endswith((".", "…)", ")"))
+    assert ("www-authenticate" in response.headers) == (status in {401, 403})
+    assert ("retry-after" in response.headers) == (status in {429, 503})
+    assert ("allow" in response.headers) == (status == 405)
+    return body["error"]

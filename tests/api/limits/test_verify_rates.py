@@ -1,0 +1,209 @@
+"""Who polls too often is refused, nobody else is, and a refusal takes nothing (docs: Retention and limits)."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client import generate_latest
+from structlog.testing import capture_logs
+from tests.api.conftest import Api, assert_error
+from tests.api.edge import ADA, GRACE, Edge, no_store, open_edge
+
+from taproof.api.limits.rates import POLL_REFUSALS, POLLS
+from taproof.core.clock import SECOND
+from taproof.core.errors import StoreUnavailable
+from taproof.core.model import Identity
+from taproof.sdk.code_challenge import code_challenge, new_code_verifier
+
+
+@pytest.fixture
+async def edge(api: Api) -> AsyncIterator[Edge]:
+    yield await open_edge(api)
+    assert api.signin.waiting.count == 0
+
+
+@pytest.mark.parametrize("endpoint", ["verify/public", "verify"])
+async def test_a_poller_at_the_usual_pace_is_never_refused(edge: Edge, endpoint: str) -> None:
+    """Every 1.5 seconds for as long as it likes."""
+    session_token = await edge.start()
+    for _ in range(100):
+        assert (await edge.verify(session_token, endpoint=endpoint)).json() == {"status": "pending"}
+        edge.later(1_500)
+
+
+@pytest.mark.parametrize("endpoint", ["verify/public", "verify"])
+async def test_who_polls_too_often_is_refused_and_loses_nothing(
+    edge: Edge, endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten at once, then 429 from prepared bytes without the store; the confirmed answer is still to be had."""
+    session_token = await edge.start()
+    for _ in range(10):
+        assert (await edge.verify(session_token, endpoint=endpoint)).status_code == 200
+    await edge.api.signin.open_session(session_token, "42")
+    await edge.api.signin.confirm_session(session_token, Identity("42", "Ada", "ada"))
+    with monkeypatch.context() as patched:
+        if endpoint == "verify/public":
+            no_store(edge.api, patched)
+        for wait in (2, 2, 1):
+            refused = await edge.verify(session_token, endpoint=endpoint)
+            assert_error(refused, 429, "rate_limited")
+            assert refused.headers["retry-after"] == str(wait)
+            assert refused.content == POLL_REFUSALS[wait]
+            exposed = refused.headers.get("access-control-expose-headers", "")
+            assert ("Retry-After" in exposed) == (endpoint == "verify/public")
+            edge.later(400)
+    assert edge.refused("verify_session") == 3
+    edge.later(250)
+    answer = await edge.verify(session_token, endpoint=endpoint)
+    assert (answer.json()["status"], answer.json()["messenger_id"]) == ("confirmed", "42")
+
+
+def test_all_refusals_of_polls_are_prepared() -> None:
+    """No wait is longer than the interval between two polls."""
+    assert set(POLL_REFUSALS) == set(range(1, -(-POLLS.window // SECOND) + 1))
+    assert all(list(json.loads(body)) == ["error"] for body in POLL_REFUSALS.values())
+
+
+async def test_pollers_behind_one_address_do_not_disturb_each_other(edge: Edge) -> None:
+    """An office signs in at nine o'clock, and one of them has a client that polls without a pause."""
+    wild, *others = [await edge.start() for _ in range(40)]
+    for _ in range(20):
+        for _ in range(5):
+            await edge.verify(wild)
+        for session_token in others:
+            assert (await edge.verify(session_token)).status_code == 200
+        edge.later(1_500)
+    assert (edge.refused("verify_session") or 0) > 50
+
+
+async def test_unknown_sessions_are_refused_after_a_while(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two hundred at once and twenty a second; then the store is not asked. Who is known there goes on, others do."""
+    known, theirs, late = await edge.start(), await edge.start(), await edge.start()
+    assert (await edge.verify(known)).status_code == 200
+    made_up = [known[:-12] + f"{number:011}A" for number in range(230)]
+    for session_token in made_up[:200]:
+        assert (await edge.verify(session_token)).status_code == 404
+    with monkeypatch.context() as patched:
+        no_store(edge.api, patched)
+        for session_token in made_up[200:]:
+            refused = await edge.verify(session_token)
+            assert_error(refused, 429, "rate_limited")
+            assert refused.headers["retry-after"] == "1"
+    assert edge.refused("verify_unknown") == 30
+    assert (await edge.verify(known)).status_code == 200
+    assert (await edge.verify(theirs, GRACE)).status_code == 200
+    assert (await edge.verify(late)).status_code == 429
+    edge.later(50)
+    assert (await edge.verify(late)).status_code == 200
+
+
+async def test_unknown_sessions_of_a_network_are_refused_after_a_while(edge: Edge) -> None:
+    """A /48 of IPv6 makes up ten times as many as an address, whatever it spreads them over; who is known goes on."""
+    known, other = await edge.start(), await edge.start()
+    assert (await edge.verify(known, "2001:db8:1:ffff::1")).status_code == 200
+    made_up = (known[:-12] + f"{number:011}A" for number in range(3_000))
+    for number in range(2_000):
+        assert (await edge.verify(next(made_up), f"2001:db8:1:{number % 20:x}::1")).status_code == 404
+    for number in range(20, 30):
+        refused = await edge.verify(next(made_up), f"2001:db8:1:{number:x}::1")
+        assert_error(refused, 429, "rate_limited")
+    assert edge.refused("verify_unknown") == 10
+    assert (await edge.verify(known, "2001:db8:1:ffff::1")).status_code == 200
+    assert (await edge.verify(other, "2001:db8:2::1")).status_code == 200
+
+
+async def test_made_up_sessions_take_no_room(edge: Edge) -> None:
+    """What is remembered of an address that guesses is one number."""
+    session_token = await edge.start()
+    for number in range(150):
+        await edge.verify(session_token[:-12] + f"{number:011}A")
+    assert (len(edge.limits._polls), len(edge.limits._unknown)) == (0, 1)
+
+
+async def test_wrong_verifiers_are_counted_and_do_not_disturb_the_right_one(edge: Edge) -> None:
+    """Somebody with a photograph of the code, behind the same address, cannot keep its client from its answer."""
+    verifier = new_code_verifier()
+    session_token = await edge.start(challenge=code_challenge(verifier))
+    statuses: list[int] = []
+    for _ in range(300):
+        if len(statuses) % 30 == 0:
+            assert (await edge.verify(session_token, code_verifier=verifier)).status_code == 200
+        statuses.append((await edge.verify(session_token, code_verifier=new_code_verifier())).status_code)
+    assert statuses == [404] * 200 + [429] * 100
+    for more in ({}, {"code_verifier": 7}, {"code_verifier": "x"}):
+        assert (await edge.verify(session_token, **more)).status_code == 429
+    edge.later(1_500)
+    assert (await edge.verify(session_token, code_verifier=verifier)).status_code == 200
+
+
+async def test_made_up_verifiers_are_no_way_round_the_limit(edge: Edge) -> None:
+    """Any verifier fits a session without a challenge, so each of them would be a poller of its own."""
+    session_token = await edge.start()
+    let_in = 0
+    for _ in range(100):
+        let_in += (await edge.verify(session_token, code_verifier=new_code_verifier())).status_code == 200
+    assert let_in == 10
+
+
+@pytest.mark.parametrize("spoil", [{"project_id": "proj_" + 22 * "0"}, {"wait": 31}, {"code_verifier": [1]}])
+async def test_no_failure_gives_a_burst_back(edge: Edge, spoil: dict[str, Any]) -> None:
+    """A call that fails in between does not let the client's pace begin anew."""
+    session_token = await edge.start()
+    let_in = 0
+    for _ in range(50):
+        let_in += (await edge.verify(session_token)).status_code == 200
+        await edge.verify(session_token, **spoil)
+    assert let_in <= 10
+
+
+async def test_a_waiting_client_is_known_from_call_to_call(edge: Edge) -> None:
+    """SDKs ask every 25 seconds, and are let in each time, also while others at the address guess."""
+    session_token = await edge.start()
+    assert (await edge.verify(session_token, wait=0.01)).status_code == 200
+    for round_ in range(8):
+        for number in range(300):
+            await edge.verify(session_token[:-12] + f"{round_}{number:010}A")
+        edge.later(25 * SECOND)
+        for number in range(300):
+            await edge.verify(session_token[:-12] + f"{round_}{number:09}xA")
+        assert (await edge.verify(session_token, wait=0.01)).status_code == 200
+
+
+async def test_a_store_that_is_away_counts_against_nobody(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When it is back, its clients are as welcome as before."""
+    session_token = await edge.start()
+
+    async def away(*_: object) -> Any:
+        raise StoreUnavailable
+
+    with monkeypatch.context() as patched:
+        patched.setattr(edge.api.storage, "poll_session", away)
+        for number in range(250):
+            assert (await edge.verify(f"{session_token[:-4]}{number:03}A")).status_code == 503
+    assert (await edge.verify(session_token)).status_code == 200
+
+
+async def test_questions_before_a_call_are_not_counted(edge: Edge) -> None:
+    """A browser asks with OPTIONS first; that and other methods take nothing."""
+    transport = httpx.ASGITransport(edge.app, client=(ADA, 4711))
+    async with httpx.AsyncClient(transport=transport, base_url="https://taproof.test") as http:
+        for _ in range(50):
+            assert (await http.options("/api/v1/generate/public")).status_code == 200
+            assert (await http.get("/api/v1/generate/public")).status_code == 405
+    assert (await edge.generate()).status_code == 200
+
+
+async def test_refusals_tell_nothing_of_anybody(edge: Edge) -> None:
+    """Neither metrics nor log hold an address, a token or a project."""
+    session_token = await edge.start()
+    with capture_logs() as logs:
+        for _ in range(20):
+            await edge.generate()
+            await edge.verify(session_token)
+            await edge.verify(f"{session_token[:-4]}000A")
+    shown = generate_latest(edge.api.metrics.registry).decode() + repr(logs)
+    for secret in (ADA, session_token, edge.project["id"]):
+        assert secret not in shown
+    assert (edge.refused("verify_session"), edge.refused("generate_address")) == (10, 15)

@@ -1,0 +1,117 @@
+"""The `webhooks` of the OpenAPI document: what is really sent is what stands there (contract.md, Webhooks)."""
+
+import json
+import re
+from typing import Any, get_args
+
+import pytest
+from jsonschema import Draft202012Validator
+from tests.api.conftest import Api
+from tests.api.test_deliveries import own_project
+
+from taproof.core.attempt_errors import ShownError
+from taproof.core.deliveries import EventType
+from taproof.core.model import Identity, ProjectChanges
+from taproof.service.webhooks import SEND_TIMEOUT, SignedRequest
+from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN
+
+
+async def sent(api: Api, event: EventType, username: str = "ada", phone: str = "") -> SignedRequest:
+    """Return the request that an event is sent with, while the webhook secret is rotated."""
+    token, path, project = await own_project(api)
+    await api.post(f"{path}/webhook-secret/rotate", token, {})
+    if event == "webhook.test":
+        await api.post(f"{path}/webhook-test", token, None)
+        return api.receiver.sent[-1]
+    session = (await api.signin.create_session(project["id"], public=True)).session_token
+    await api.signin.open_session(session, "42")
+    if phone:
+        await collect_phones(api, project["id"])
+    if event == "auth.confirmed":
+        await api.signin.confirm_session(session, Identity("42", "Ada", username))
+        await api.signin.give_phone(Identity("42", "Ada", username), "42", phone)
+    else:
+        await api.signin.cancel_session(session, "42")
+    [delivery] = await api.webhooks.claim_deliveries(10)
+    return api.webhooks.sign_delivery(delivery)
+
+
+async def collect_phones(api: Api, project_id: str) -> None:
+    project = await api.storage.read_project(project_id)
+    assert project is not None
+    await api.storage.update_plan(project.developer_id, "business")
+    collect = ProjectChanges(collect_phone=True)
+    assert await api.storage.update_project(project.developer_id, project_id, collect, api.clock.now)
+
+
+def body_schema(document: Any, event: str) -> Any:
+    content = document["webhooks"][event]["post"]["requestBody"]["content"]["application/json"]
+    return document["components"]["schemas"][content["schema"]["$ref"].rsplit("/", 1)[1]]
+
+
+def test_every_type_of_event_is_there(api: Api) -> None:
+    """One entry each, with an operation id of its own and the answers that a receiver may give."""
+    document = api.documented.document
+    assert list(document["webhooks"]) == list(get_args(EventType))
+    operations = [webhook["post"] for webhook in document["webhooks"].values()]
+    paths = [each["operationId"] for methods in document["paths"].values() for each in methods.values()]
+    identifiers = [each["operationId"] for each in operations] + paths
+    assert len(set(identifiers)) == len(identifiers)
+    for operation in operations:
+        assert operation["security"] == []
+        assert list(operation["responses"]) == ["2XX", "3XX", "410", "default"]
+        assert f"{SEND_TIMEOUT} seconds" in operation["responses"]["2XX"]["description"]
+
+
+@pytest.mark.parametrize(
+    ("event", "username", "phone"),
+    [
+        ("auth.confirmed", "ada", ""),
+        ("auth.confirmed", "", ""),
+        ("auth.confirmed", "ada", "+4915123456789"),
+        ("auth.cancelled", "", ""),
+        ("webhook.test", "", ""),
+    ],
+)
+async def test_the_bodies_are_those_that_are_sent(api: Api, event: EventType, username: str, phone: str) -> None:
+    """Exactly the documented fields, all of them required but for a phone number, and of one type only."""
+    document = api.documented.document
+    body = json.loads((await sent(api, event, username, phone)).body)
+    assert body.get("messenger_phone", "") == phone
+    schema = body_schema(document, event)
+    assert [name for name in schema["properties"] if phone or name != "messenger_phone"] == list(body)
+    assert [name for name in schema["properties"] if name != "messenger_phone"] == schema["required"]
+    Draft202012Validator({**schema, "components": document["components"]}).validate(body)
+    any_event = {"$ref": "#/components/schemas/WebhookEvent", "components": document["components"]}
+    Draft202012Validator(any_event).validate(body)
+    others = [body_schema(document, other) for other in get_args(EventType) if other != event]
+    assert not any(Draft202012Validator(other).is_valid(body) for other in others)
+
+
+@pytest.mark.parametrize("event", get_args(EventType))
+async def test_the_headers_are_those_that_are_sent(api: Api, event: EventType) -> None:
+    """Each in the form that is documented, its example too; the content type is that of the body."""
+    headers = dict((await sent(api, event)).headers)
+    assert headers.pop("Content-Type") == "application/json"
+    parameters = api.documented.document["webhooks"][event]["post"]["parameters"]
+    assert {each["name"] for each in parameters} == set(headers)
+    for each in parameters:
+        assert (each["in"], each["required"]) == ("header", True)
+        for value in (headers[each["name"]], each["example"]):
+            assert re.search(each["schema"]["pattern"], value), each["name"]
+
+
+def test_an_error_code_is_one_of_a_list(api: Api) -> None:
+    """A program that was generated from the document knows every code, and that there may be none."""
+    field = api.documented.document["components"]["schemas"]["AttemptAnswer"]["properties"]["error_code"]
+    codes, nothing = field["anyOf"]
+    assert codes == {"type": "string", "enum": list(get_args(ShownError))}
+    assert nothing == {"type": "null"}
+
+
+def test_the_number_of_attempts_is_the_codes(api: Api) -> None:
+    """What is said of how many attempts are shown holds, wherever it is said."""
+    document = api.documented.document
+    said = re.findall(r"latest (\d+)", json.dumps(document), re.IGNORECASE)
+    assert len(said) >= 3
+    assert set(said) == {str(ATTEMPTS_SHOWN)}

@@ -1,0 +1,174 @@
+"""`GET /api/v1/dev/audit`: what a developer reads of their own log."""
+
+from ipaddress import ip_network
+from typing import Any, cast, get_args
+
+import httpx
+import pytest
+from tests.api.conftest import START, Api, acting, assert_error
+
+from taproof.api.https_only import HttpsOnly
+from taproof.core.accounts import AccessToken, AuditAction, AuditEntry, Via
+from taproof.core.clock import iso8601
+
+
+async def entries(api: Api, token: str, query: str = "?limit=200") -> list[Any]:
+    response = await api.call("GET", f"/audit{query}", token)
+    assert response.status_code == 200, response.text
+    found: list[Any] = response.json()["entries"]
+    return found
+
+
+async def test_each_call_that_changes_something_is_told(api: Api) -> None:
+    """By whom, with which token, when, from where: every writing call of the API, and no reading one."""
+    developer, token = await api.sign_up("ada@example.com")
+    [own] = await api.developers.list_access_tokens(developer.id)
+    project = await api.post("/projects", token, {"name": "Acme", "webhook_url": "https://example.com/canary"})
+    path = f"/projects/{project['id']}"
+    delivery = await api.post(f"{path}/webhook-test", token, None)
+    made = await api.post("/tokens", token, {"name": "CI"})
+    steps: list[tuple[str, str, Any, str, str, Any]] = [
+        ("PATCH", path, {"is_active": False}, "project.updated", project["id"], {"is_active": False}),
+        (
+            "POST",
+            f"{path}/webhook-secret/rotate",
+            {},
+            "webhook_secret.rotated",
+            project["id"],
+            {"overlap_hours": 24},
+        ),
+        ("POST", f"{path}/webhook-secret/promote", None, "webhook_secret.promoted", project["id"], {}),
+        ("POST", f"{path}/regenerate", None, "project.secrets_regenerated", project["id"], {}),
+        ("POST", f"/deliveries/{delivery['id']}/resend", None, "delivery.resent", delivery["id"], {}),
+        (
+            "DELETE",
+            f"/tokens/{made['id']}",
+            None,
+            "access_token.revoked",
+            made["id"],
+            {"name": "CI", "preview": made["preview"]},
+        ),
+        ("DELETE", path, None, "project.deleted", project["id"], {"name": "Acme"}),
+    ]
+    for method, address, body, action, subject, details in steps:
+        before = await entries(api, token)
+        api.clock.now += 1000
+        for read in ("/me", "/projects", path, f"{path}/webhook-secret", "/tokens", "/sessions", "/analytics"):
+            assert (await api.call("GET", read, token)).status_code == 200
+        assert (await api.call(method, address, token, json=body)).status_code == 200
+        [new, *older] = await entries(api, token)
+        assert older == before
+        assert new == {
+            "id": new["id"],
+            "created_at": iso8601(api.clock.now),
+            "action": action,
+            "actor": "ada@example.com",
+            "via": "access_token",
+            "via_id": own.id,
+            "address": "127.0.0.1",
+            "subject": subject,
+            "details": details,
+        }
+    kinds = {entry["action"] for entry in await entries(api, token)}
+    assert kinds == {
+        *(action for _, _, _, action, _, _ in steps),
+        "developer.created",
+        "access_token.created",
+        "project.created",
+    }
+
+
+async def test_an_entry_names_the_token_that_was_used(api: Api) -> None:
+    """So that a developer finds out what was done with a token that leaked."""
+    developer, token = await api.sign_up("ada@example.com")
+    other = await api.developers.create_access_token(acting(developer), "other")
+    api.clock.now += 1
+    await api.post("/projects", other.plaintext, {"name": "Acme"})
+    [newest, *_] = await entries(api, token)
+    assert (newest["action"], newest["via_id"]) == ("project.created", other.token.id)
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "address"),
+    [("10.0.0.1", "203.0.113.7", "203.0.113.7"), ("198.51.100.9", "203.0.113.7", "198.51.100.9")],
+)
+async def test_the_address_is_the_clients(api: Api, peer: str, forwarded: str, address: str) -> None:
+    """Behind a trusted proxy the one that the proxy saw; anybody else's word for it is not believed."""
+    _, token = await api.sign_up("ada@example.com")
+    api.clock.now += 1
+    app = HttpsOnly(api.app, [ip_network("10.0.0.0/8")])
+    transport = httpx.ASGITransport(app, client=(peer, 50_000))
+    headers = {"Authorization": f"Bearer {token}", "X-Forwarded-For": forwarded, "X-Forwarded-Proto": "https"}
+    async with httpx.AsyncClient(transport=transport, base_url="https://taproof.test", headers=headers) as client:
+        assert (await client.post("/api/v1/dev/projects", json={"name": "Acme"})).status_code == 200
+    [newest, *_] = await entries(api, token)
+    assert newest["address"] == address
+
+
+async def test_pages_follow_each_other(api: Api) -> None:
+    """Every entry once, newest first; 50 a page unless the call says otherwise."""
+    developer, token = await api.sign_up("ada@example.com")
+    for number in range(60):
+        api.clock.now += number % 2
+        await api.developers.create_access_token(acting(developer), f"token {number}")
+    everything = await entries(api, token)
+    assert len(everything) == 62
+    assert len(await entries(api, token, "")) == 50
+    found: list[Any] = []
+    query = "?limit=25"
+    while query:
+        page = (await api.call("GET", f"/audit{query}", token)).json()
+        found += page["entries"]
+        query = f"?limit=25&cursor={page['next_cursor']}" if page["next_cursor"] else ""
+    assert found == everything
+    assert found[-1]["created_at"] == iso8601(START)
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=201", "limit=x", "limit=", "cursor=x", "cursor="])
+async def test_a_bad_page_is_refused_by_name(api: Api, query: str) -> None:
+    """The sentence names the parameter."""
+    _, token = await api.sign_up("ada@example.com")
+    response = await api.call("GET", f"/audit?{query}", token)
+    assert assert_error(response, 400, "invalid_request").startswith(query.partition("=")[0])
+
+
+async def test_nobody_reads_anothers_log(api: Api) -> None:
+    """Neither with their own token nor with the other's cursor."""
+    ada, ada_token = await api.sign_up("ada@example.com")
+    await api.post("/projects", ada_token, {"name": "Canary"})
+    cursor = (await api.call("GET", "/audit?limit=1", ada_token)).json()["next_cursor"]
+    _, eve_token = await api.sign_up("eve@example.com")
+    for query in ("", f"?cursor={cursor}", f"?cursor={cursor}&limit=200"):
+        response = await api.call("GET", f"/audit{query}", eve_token)
+        assert response.status_code == 200
+        for canary in ("Canary", "ada@example.com", ada.id):
+            assert canary not in response.text
+    assert len(await entries(api, eve_token)) == 2
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+async def test_nothing_changes_the_log(api: Api, method: str) -> None:
+    """There is no call that writes, changes or deletes an entry."""
+    _, token = await api.sign_up("ada@example.com")
+    before = await entries(api, token)
+    assert_error(await api.call(method, "/audit", token), 405, "method_not_allowed")
+    assert_error(await api.call(method, f"/audit/{before[0]['id']}", token), 404, "not_found")
+    assert await entries(api, token) == before
+
+
+async def test_an_entry_of_a_newer_release_is_shown(api: Api) -> None:
+    """While a newer release is rolled out, an older node shows what only that one knows, as it is."""
+    developer, token = await api.sign_up("ada@example.com")
+    action, via, details = cast("AuditAction", "moon.landed"), cast("Via", "rocket"), '{"crew": [1, null, {"a": "b"}]}'
+    entry = AuditEntry("aud_0", developer.id, START + 1, action, "Zoë", via, "", "2001:db8::7", "moon_1", details)
+    await api.storage.create_access_token(AccessToken("tok_0", developer.id, "CI", "…", START), b"0" * 32, entry=entry)
+    [newest, *_] = await entries(api, token)
+    assert (newest["action"], newest["via"], newest["actor"]) == ("moon.landed", "rocket", "Zoë")
+    assert newest["details"] == {"crew": [1, None, {"a": "b"}]}
+
+
+def test_the_reference_names_every_action(api: Api) -> None:
+    """A reader of the log finds there what may come."""
+    schema = api.documented.document["components"]["schemas"]["AuditEntryAnswer"]["properties"]
+    assert all(action in schema["action"]["description"] for action in get_args(AuditAction))
+    assert all(via in schema["via"]["description"] for via in get_args(Via))

@@ -1,0 +1,428 @@
+"""The developer endpoints (service-spec.md, Developer endpoints; contract.md, Developer endpoints)."""
+
+import re
+from typing import Any
+
+import pytest
+from tests.api.conftest import START, Api, assert_error
+
+from taproof.core.clock import DAY, MINUTE, iso8601
+from taproof.core.identifiers import is_key, is_project_id
+from taproof.core.model import Identity
+
+PROJECT_FIELDS = [
+    "id",
+    "name",
+    "secret_key_preview",
+    "webhook_url",
+    "is_active",
+    "public_access",
+    "collect_phone",
+    "phone_required",
+    "show_context",
+    "match_code",
+    "allowed_origins",
+    "created_at",
+    "sessions_count",
+    "confirmed_count",
+    "webhook_failing_since",
+    "webhook_turned_off",
+    "bot_username",
+    "bot_broken_at",
+]
+SESSION_FIELDS = [
+    "id",
+    "project_id",
+    "project_name",
+    "messenger_id",
+    "messenger_name",
+    "messenger_username",
+    "status",
+    "created_at",
+    "confirmed_at",
+    "reported_at",
+]
+# ---- account and projects
+
+
+async def test_me(api: Api) -> None:
+    """GET /me: id, email, created_at and plan; secrets and answers are never cached."""
+    developer, token = await api.sign_up("ada@example.com", "pro")
+    response = await api.call("GET", "/me", token)
+    assert response.json() == {
+        "id": developer.id,
+        "email": "ada@example.com",
+        "created_at": iso8601(START),
+        "plan": "pro",
+        "usage": {"projects": 0, "projects_limit": 2, "sign_ins_this_month": 0, "sign_ins_limit": 3},
+    }
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["content-type"] == "application/json"
+
+
+async def test_a_project_from_creation_to_deletion(api: Api) -> None:
+    """Create shows both secrets once; later answers have the fields of a project and no secret."""
+    _, token = await api.sign_up("ada@example.com", "pro")
+    created = await api.post(
+        "/projects", token, {"name": "  Acme  ", "webhook_url": "https://example.com/h", "public_access": False}
+    )
+    secret_key, webhook_secret = created.pop("secret_key"), created.pop("webhook_secret")
+    assert is_key(secret_key, "sk")
+    assert re.fullmatch(r"whsec_[A-Za-z0-9+/]{43}=", webhook_secret)
+    assert sorted(created) == sorted(PROJECT_FIELDS)
+    assert is_project_id(created["id"])
+    assert (created["name"], created["is_active"], created["public_access"]) == ("Acme", True, False)
+    assert created["created_at"] == iso8601(START)
+    path = f"/projects/{created['id']}"
+    assert (await api.call("GET", path, token)).json() == created
+    assert (await api.call("GET", "/projects", token)).json() == {"projects": [created]}
+    assert (await api.call("GET", f"{path}/webhook-secret", token)).json() == {
+        "webhook_secret": webhook_secret,
+        "next_webhook_secret": None,
+        "promoted_at": None,
+    }
+    changes = {"name": "Bolt", "webhook_url": "", "is_active": False, "public_access": True, "collect_phone": True}
+    changed = (await api.call("PATCH", path, token, json=changes)).json()
+    assert changed == created | changes
+    regenerated = (await api.call("POST", f"{path}/regenerate", token)).json()
+    assert sorted(regenerated) == ["secret_key", "webhook_secret"]
+    assert regenerated["secret_key"] != secret_key
+    assert regenerated["webhook_secret"] != webhook_secret
+    assert (await api.call("GET", f"{path}/webhook-secret", token)).json()["webhook_secret"] == regenerated[
+        "webhook_secret"
+    ]
+    assert (await api.call("DELETE", path, token)).json() == {"deleted": True}
+    assert_error(await api.call("GET", path, token), 404, "project_not_found")
+    assert_error(await api.call("DELETE", path, token), 404, "project_not_found")
+
+
+_OLD = {
+    "name": "A",
+    "webhook_url": "https://example.com/",
+    "public_access": True,
+    "collect_phone": False,
+    "phone_required": True,
+    "show_context": True,
+    "match_code": "off",
+    "allowed_origins": ["https://a.example"],
+}
+_NEW = {
+    "name": "B",
+    "webhook_url": "",
+    "is_active": False,
+    "public_access": False,
+    "collect_phone": True,
+    "phone_required": False,
+    "show_context": False,
+    "match_code": "on",
+    "allowed_origins": [],
+}
+
+
+@pytest.mark.parametrize("field", _NEW)
+async def test_patch_changes_only_what_it_names(api: Api, field: str) -> None:
+    """PATCH: only the included fields change; none at all changes nothing."""
+    new = _NEW
+    _, token = await api.sign_up("ada@example.com", "business")
+    created = await api.post("/projects", token, _OLD)
+    assert {name: created[name] for name in _OLD} == _OLD
+    path = f"/projects/{created['id']}"
+    before = (await api.call("GET", path, token)).json()
+    assert (await api.call("PATCH", path, token, json={})).json() == before
+    assert (await api.call("PATCH", path, token, json={field: new[field]})).json() == before | {field: new[field]}
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"not json"])
+async def test_endpoints_without_a_body_ignore_one(api: Api, content: bytes) -> None:
+    """regenerate, GET and DELETE take no body: whatever comes is left unread."""
+    _, token = await api.sign_up("ada@example.com")
+    project = await api.post("/projects", token, {"name": "Acme"})
+    for method, path in (("POST", "/regenerate"), ("GET", ""), ("DELETE", "")):
+        response = await api.call(method, f"/projects/{project['id']}{path}", token, content=content)
+        assert response.status_code == 200
+
+
+@pytest.mark.parametrize("project_id", ["x", "proj_", "proj_a-b", "proj_%00aaaaaaaaaaaaaaaaaaaa", "proj_" + "a" * 41])
+async def test_a_malformed_project_id_is_400(api: Api, project_id: str) -> None:
+    """A path that cannot be a project's is told apart from one that is gone."""
+    _, token = await api.sign_up("ada@example.com")
+    for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/regenerate"), ("GET", "/webhook-secret")):
+        response = await api.call(method, f"/projects/{project_id}{path}", token)
+        assert_error(response, 400, "invalid_request")
+
+
+# ---- sessions
+
+
+async def test_a_session_shows_nine_fields_at_every_stage(api: Api) -> None:
+    """Identity is empty until confirmed and stays after; the session token is never shown."""
+    _, token = await api.sign_up("ada@example.com")
+    project = await api.post("/projects", token, {"name": "Acme"})
+    created = await api.signin.create_session(project["id"], public=True)
+
+    async def shown() -> dict[str, Any]:
+        response = await api.call("GET", "/sessions", token)
+        assert created.session_token not in response.text
+        [found] = response.json()["sessions"]
+        assert list(found) == SESSION_FIELDS
+        return dict(found)
+
+    pending = await shown()
+    assert re.fullmatch(r"sess_[A-Za-z0-9]{27}", pending["id"])
+    assert pending | {"id": ""} == {
+        "id": "",
+        "project_id": project["id"],
+        "project_name": "Acme",
+        "messenger_id": "",
+        "messenger_name": "",
+        "messenger_username": None,
+        "status": "pending",
+        "created_at": iso8601(START),
+        "confirmed_at": None,
+        "reported_at": None,
+    }
+    await api.signin.open_session(created.session_token, "42")
+    api.clock.now += 1500
+    await api.signin.confirm_session(created.session_token, Identity("42", "Ada 🌍", ""))
+    identity = {
+        "messenger_id": "42",
+        "messenger_name": "Ada 🌍",
+        "messenger_username": "",
+        "confirmed_at": iso8601(START + 1500),
+    }
+    assert await shown() == pending | identity | {"status": "confirmed"}
+    await api.signin.verify_session(project["id"], created.session_token, public=True)
+    assert await shown() == pending | identity | {"status": "used"}
+
+
+async def test_an_overdue_session_shows_as_expired(api: Api) -> None:
+    """Expiry shows from the instant that it happens, in the item and to the filter."""
+    _, token = await api.sign_up("ada@example.com")
+    project = await api.post("/projects", token, {"name": "Acme"})
+    await api.signin.create_session(project["id"], public=True)
+    for now, status in ((START + 10 * MINUTE - 1, "pending"), (START + 10 * MINUTE, "expired")):
+        api.clock.now = now
+        for asked in ("pending", "confirmed", "cancelled", "expired", "used"):
+            found = (await api.call("GET", f"/sessions?status={asked}", token)).json()["sessions"]
+            assert [each["status"] for each in found] == ([status] if asked == status else [])
+
+
+async def test_pages_hold_every_session_once(api: Api) -> None:
+    """Paging, newest first, meets every session once, also while new ones arrive; by project too."""
+    _, token = await api.sign_up("ada@example.com")
+    first = await api.post("/projects", token, {"name": "One"})
+    second = await api.post("/projects", token, {"name": "Two"})
+    for number in range(7):
+        api.clock.now = START + number // 2
+        await api.signin.create_session((first, second)[number % 2]["id"], public=True)
+    for query, expected in (("", 7), (f"&project_id={first['id']}", 4), (f"&project_id={second['id']}", 3)):
+        seen: list[dict[str, Any]] = []
+        cursor = ""
+        while True:
+            page = (await api.call("GET", f"/sessions?limit=2{query}{cursor}", token)).json()
+            assert len(page["sessions"]) <= 2
+            seen += page["sessions"]
+            if page["next_cursor"] is None:
+                break
+            cursor = f"&cursor={page['next_cursor']}"
+        assert len({each["id"] for each in seen}) == len(seen) == expected
+        times = [each["created_at"] for each in seen]
+        assert times == sorted(times, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"),
+    [
+        ("limit=0", "limit must be a whole number from 1 to 200."),
+        ("limit=201", "limit must be"),
+        ("limit=", "limit must be"),
+        ("limit=-1", "limit must be"),
+        ("limit=1.5", "limit must be"),
+        ("limit=1_0", "limit must be"),
+        ("limit=%D9%A1", "limit must be"),
+        ("limit=" + "9" * 5000, "limit must be"),
+        ("status=", "status must be pending, confirmed, cancelled, expired or used."),
+        ("status=PENDING", "status must be"),
+        ("status=%00", "status must be"),
+        ("project_id=", "project_id must be"),
+        ("project_id=null", "project_id must be"),
+        ("project_id=proj_%00", "project_id must be"),
+        ("since=", "since must be a time with its offset, such as 2030-01-01T00:00:00Z."),
+        ("since=0", "since must be"),
+        ("since=2026-11-20", "since must be"),
+        ("since=2026-11-20T00:00:00", "since must be"),
+        ("since=2026-11-20T00:00:00+02:00", "since must be"),  # In a query + is a space.
+        ("since=2026-02-30T00:00:00Z", "since must be"),
+        ("since=9999-12-31T23:59:59-01:00", "since must be"),
+        ("since=%00", "since must be"),
+        ("until=1795000000000", "until must be a time with its offset, such as 2030-01-01T00:00:00Z."),
+        ("until=" + "9" * 5000, "until must be"),
+        ("messenger_id=", "messenger_id must be a messenger account's id: digits only, at most 20."),
+        ("messenger_id=ada", "messenger_id must be"),
+        ("messenger_id=1%00", "messenger_id must be"),
+        ("messenger_id=%D9%A1", "messenger_id must be"),
+        ("messenger_id=" + "9" * 21, "messenger_id must be"),
+        ("cursor=", "cursor must be"),
+        ("cursor=x", "cursor must be"),
+        ("cursor=%F0%9F%8C%8D", "cursor must be"),
+        ("cursor=OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTkuc2Vzc18w", "cursor must be"),
+    ],
+)
+async def test_a_bad_query_of_sessions_is_400(api: Api, query: str, sentence: str) -> None:
+    """The sentence names the parameter."""
+    _, token = await api.sign_up("ada@example.com")
+    assert sentence in assert_error(await api.call("GET", f"/sessions?{query}", token), 400, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("limit=1", "limit=200", "limit=001", "colour=red", "limit=0&limit=2", "status=used"),
+        *("since=0001-01-01T00:00:00Z", "since=9999-12-31T23:59:59.999999999Z", "since=2026-11-20t00:00:00z"),
+        *("until=0001-01-01T00:00:00Z", "until=9999-12-31T23:59:59Z", "until=2026-11-20T00:00:00%2B02:00"),
+        *("messenger_id=0", "messenger_id=" + "9" * 20, "since=2027-01-01T00:00:00Z&until=2026-01-01T00:00:00Z"),
+    ],
+)
+async def test_a_good_query_of_sessions_is_answered(api: Api, query: str) -> None:
+    """Unknown parameters are ignored; of a repeated one the last counts."""
+    _, token = await api.sign_up("ada@example.com")
+    assert (await api.call("GET", f"/sessions?{query}", token)).status_code == 200
+
+
+# ---- analytics
+
+
+@pytest.mark.parametrize("days", [7, 30, 90])
+async def test_analytics_have_every_day_of_the_window(api: Api, days: int) -> None:
+    """Every UTC day is there, today last; totals, funnel and days agree (contract.md, Analytics)."""
+    _, token = await api.sign_up("ada@example.com")
+    project = await api.post("/projects", token, {"name": "Acme"})
+    api.clock.now += 1
+    other = await api.post("/projects", token, {"name": "Other"})
+    api.clock.now = START - 6 * DAY
+    for user in (1, 1, 2):
+        session = await api.signin.create_session(project["id"], public=True)
+        await api.signin.open_session(session.session_token, str(user))
+        await api.signin.confirm_session(session.session_token, Identity(str(user), "A", ""))
+    await api.signin.create_session(project["id"], public=True)
+    api.clock.now = START
+    await api.signin.create_session(other["id"], public=True)
+    query = f"/analytics?days={days}&project_id={project['id']}"
+    found = (await api.call("GET", query, token)).json()
+    assert found["daily"][-1]["date"] == iso8601(START)[:10]
+    assert len({day["date"] for day in found["daily"]}) == len(found["daily"]) == days
+    assert found["daily"][-7] == {
+        "date": iso8601(START - 6 * DAY)[:10],
+        "sessions": 4,
+        "opened": 3,
+        "confirmed": 3,
+        "cancelled": 0,
+        "expired": 0,
+        "unique_users": 2,
+        "reported": 0,
+    }
+    assert (
+        sum(day["sessions"] for day in found["daily"]) == found["total_sessions"] == found["funnel"]["requested"] == 4
+    )
+    assert (found["confirmed_sessions"], found["unique_users"], found["conversion_rate"]) == (3, 2, 75.0)
+    steps = ["cancelled", "confirmed", "expired", "opened", "reported", "requested", "used"]
+    assert sorted(found["funnel"]) == steps
+    assert [each["name"] for each in found["projects"]] == ["Acme", "Other"]
+    everything = (await api.call("GET", f"/analytics?days={days}", token)).json()
+    assert (everything["total_sessions"], everything["conversion_rate"]) == (5, 60.0)
+
+
+async def test_analytics_cover_30_days_unless_told_otherwise(api: Api) -> None:
+    """The default window is 30 days; without sessions the conversion rate is 0."""
+    _, token = await api.sign_up("ada@example.com")
+    found = (await api.call("GET", "/analytics", token)).json()
+    assert (len(found["daily"]), found["conversion_rate"]) == (30, 0)
+
+
+@pytest.mark.parametrize("days", ["", "0", "8", "07", "7.0", "-7", "ninety", "%00", "9" * 5000])
+async def test_a_bad_window_is_400(api: Api, days: str) -> None:
+    """The window is 7, 30 or 90 days."""
+    _, token = await api.sign_up("ada@example.com")
+    response = await api.call("GET", f"/analytics?days={days}", token)
+    assert assert_error(response, 400, "invalid_request") == "days must be 7, 30 or 90."
+
+
+# ---- access tokens
+
+
+async def test_an_access_token_from_creation_to_revocation(api: Api) -> None:
+    """The plaintext shows once; the token works at once and stops working at once."""
+    _, token = await api.sign_up("ada@example.com")
+    api.clock.now += 5
+    created = await api.post("/tokens", token, {"name": " ci ", "expires_at": "2026-12-01T02:00:00+02:00"})
+    plaintext = created.pop("access_token")
+    assert is_key(plaintext, "tap")
+    assert created == {
+        "id": created["id"],
+        "name": "ci",
+        "preview": f"tap_{plaintext[4:8]}…{plaintext[-4:]}",
+        "created_at": iso8601(START + 5),
+        "last_used_at": None,
+        "expires_at": "2026-12-01T00:00:00.000Z",
+        "scopes": ["read", "write", "tokens"],
+        "created_with": created["created_with"],
+    }
+    listed = await api.call("GET", "/tokens", plaintext)
+    assert plaintext not in listed.text
+    newest, oldest = listed.json()["tokens"]
+    assert (created["created_with"], oldest["created_with"]) == (oldest["id"], None)
+    assert newest == created | {"last_used_at": iso8601(START + 5)}
+    assert oldest["name"] == "test"
+    assert (await api.call("DELETE", f"/tokens/{created['id']}", token)).json() == {"deleted": True}
+    assert_error(await api.call("GET", "/me", plaintext), 401, "invalid_access_token")
+    assert_error(await api.call("DELETE", f"/tokens/{created['id']}", token), 404, "access_token_not_found")
+
+
+@pytest.mark.parametrize("token_id", ["x", "tok_", "tok_none", "tok_%00", "%ED%A0%80", "tok_" + "a" * 5000])
+async def test_an_unknown_access_token_id_is_404(api: Api, token_id: str) -> None:
+    """No form of id that was not given out reaches the store or revokes anything."""
+    _, token = await api.sign_up("ada@example.com")
+    assert_error(await api.call("DELETE", f"/tokens/{token_id}", token), 404, "access_token_not_found")
+
+
+@pytest.mark.parametrize(
+    "expires_at",
+    [
+        "",
+        "soon",
+        "2030-01-01",
+        "2030-01-01T00:00:00",
+        "2030-W01-1T00:00:00Z",
+        "2030-13-01T00:00:00Z",
+        "2030-01-01T00:00:60Z",
+        "2030-01-01 00:00:00Z",
+        "2020-01-01T00:00:00Z",
+        "0000-01-01T00:00:00Z",
+        "9999-12-31T23:59:59-23:59",
+        "2030-01-01T00:00:00Z\n",
+        "2030-01-01T00:00:00\u0000Z",
+        "٢٠٣٠-01-01T00:00:00Z",
+        1_900_000_000,
+        None,
+        True,
+    ],
+)
+async def test_a_bad_expiry_is_400(api: Api, expires_at: Any) -> None:
+    """expires_at is a time with its offset, in the future, that an answer can write down again."""
+    _, token = await api.sign_up("ada@example.com")
+    response = await api.call("POST", "/tokens", token, json={"name": "ci", "expires_at": expires_at})
+    assert assert_error(response, 400, "invalid_request").startswith("expires_at must be ")
+    assert len((await api.call("GET", "/tokens", token)).json()["tokens"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("expires_at", "kept"),
+    [
+        ("9999-12-31T23:59:59.999999999z", "9999-12-31T23:59:59.999Z"),
+        ("2030-06-01t12:00:00.5-05:30", "2030-06-01T17:30:00.500Z"),
+    ],
+)
+async def test_an_expiry_keeps_its_instant(api: Api, expires_at: str, kept: str) -> None:
+    """RFC 3339 in any of its forms; kept to the millisecond, shown in UTC."""
+    _, token = await api.sign_up("ada@example.com")
+    assert (await api.post("/tokens", token, {"name": "ci", "expires_at": expires_at}))["expires_at"] == kept

@@ -1,0 +1,229 @@
+"""Who may call the developer endpoints, and what everybody else learns (service-spec.md, Authentication)."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+from tests.api.conftest import START, Api, acting, assert_error
+
+from taproof.core.errors import StoreUnavailable
+
+NO_PROJECT = "proj_0000000000000000000000"
+NO_DELIVERY = "evt_0000000000000000000000"
+NO_SESSION = "sess_000000000000000000000000000"
+ENDPOINTS = [
+    ("GET", "/me"),
+    ("GET", "/projects"),
+    ("POST", "/projects"),
+    ("GET", "/projects/{project}"),
+    ("PATCH", "/projects/{project}"),
+    ("DELETE", "/projects/{project}"),
+    ("POST", "/projects/{project}/regenerate"),
+    ("GET", "/projects/{project}/webhook-secret"),
+    ("POST", "/projects/{project}/webhook-secret/rotate"),
+    ("POST", "/projects/{project}/webhook-secret/promote"),
+    ("POST", "/projects/{project}/webhook-test"),
+    ("GET", "/projects/{project}/deliveries"),
+    ("GET", "/deliveries/{delivery}"),
+    ("POST", "/deliveries/{delivery}/resend"),
+    ("GET", "/sessions"),
+    ("GET", "/sessions/{session}"),
+    ("DELETE", "/users/{messenger}"),
+    ("GET", "/analytics"),
+    ("GET", "/tokens"),
+    ("POST", "/tokens"),
+    ("DELETE", "/tokens/{token}"),
+    ("GET", "/audit"),
+]
+OWNED = [
+    (method, path)
+    for method, path in [
+        *ENDPOINTS,
+        ("GET", "/sessions?project_id={project}"),
+        ("GET", "/analytics?project_id={project}"),
+    ]
+    if "{" in path and "{messenger}" not in path  # A user is nobody's: see test_developer_users.py.
+]
+VALID_BODIES: dict[tuple[str, str], Any] = {
+    ("POST", "/projects"): {"name": "Acme"},
+    ("PATCH", "/projects/{project}"): {"name": "Taken over"},
+    ("POST", "/tokens"): {"name": "ci"},
+}
+
+
+def test_every_route_is_in_the_tables_below(api: Api) -> None:
+    """No endpoint is added without the tests of this file seeing it."""
+    routes: list[Any] = list(api.app.routes)
+    found = {(method, route.path_format) for route in routes for method in route.methods}
+    expected = {(method, "/api/v1/dev" + re.sub(r"\{(\w+)\}", r"{\1_id}", path)) for method, path in ENDPOINTS}
+    assert found == expected
+
+
+# ---- who may call
+
+
+@pytest.mark.parametrize(("method", "path"), ENDPOINTS)
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        [],
+        [""],
+        ["Bearer"],
+        ["Bearer "],
+        ["Basic {token}"],
+        ["{token}"],
+        ["Bearer tap_{filler}"],
+        ["Bearer {token}x"],
+        ["Bearer {token},"],
+        ["Bearer {token}", "Bearer {token}"],
+        ["Bearer {revoked}"],
+        ["Bearer {expired}"],
+        ["Bearer {secret_key}"],
+        ["Bearer \xff\x00"],
+    ],
+)
+async def test_a_stranger_learns_only_401(api: Api, method: str, path: str, authorization: list[str]) -> None:
+    """Without exactly one valid access token every endpoint is 401, before path and body are looked at."""
+    developer, token = await api.sign_up("ada@example.com")
+    project = await api.post("/projects", token, {"name": "Acme"})
+    revoked = await api.post("/tokens", token, {"name": "old"})
+    await api.call("DELETE", f"/tokens/{revoked['id']}", token)
+    expired = await api.developers.create_access_token(acting(developer), "short", expires_at=START + 1)
+    api.clock.now += 2
+    values = {
+        "token": token,
+        "revoked": revoked["access_token"],
+        "expired": expired.plaintext,
+        "filler": "0" * 49,
+        "secret_key": project["secret_key"],
+    }
+    response = await api.client.request(
+        method,
+        "/api/v1/dev"
+        + path.format(project=NO_PROJECT, token="tok_none", delivery=NO_DELIVERY, session=NO_SESSION, messenger="9"),
+        headers=[(b"Authorization", value.format(**values).encode("latin-1")) for value in authorization],
+        content=b"not json",
+    )
+    assert_error(response, 401, "invalid_access_token")
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Bearer "])
+async def test_the_scheme_is_read_without_case(api: Api, scheme: str) -> None:
+    """RFC 9110: a scheme's case does not matter, and several spaces may follow it."""
+    _, token = await api.sign_up("ada@example.com")
+    response = await api.call("GET", "/me", headers={"Authorization": f"{scheme} {token}"})
+    assert response.status_code == 200
+
+
+async def dump(api: Api, project_id: str, token: str) -> Any:
+    """Return everything of a project's that a call could change."""
+    deliveries = await api.call("GET", f"/projects/{project_id}/deliveries", token)
+    return await api.storage.read_project(project_id), deliveries.json()
+
+
+@pytest.mark.parametrize(("method", "path"), OWNED)
+async def test_another_developers_anything_is_not_found(api: Api, method: str, path: str) -> None:
+    """What belongs to somebody else is 404, never 403, and is not changed."""
+    ada, ada_token = await api.sign_up("ada@example.com")
+    _, eve_token = await api.sign_up("eve@example.com")
+    project = await api.post("/projects", ada_token, {"name": "Acme", "webhook_url": "https://example.com/"})
+    delivery = await api.post(f"/projects/{project['id']}/webhook-test", ada_token, None)
+    [ada_access] = await api.developers.list_access_tokens(ada.id)
+    await api.signin.create_session(project["id"], public=True)
+    [session] = (await api.call("GET", "/sessions", ada_token)).json()["sessions"]
+    before = await dump(api, project["id"], ada_token)
+    response = await api.call(
+        method,
+        path.format(project=project["id"], token=ada_access.id, delivery=delivery["id"], session=session["id"]),
+        eve_token,
+        json=VALID_BODIES.get((method, path)),
+    )
+    named = re.findall(r"\{(\w+)\}", path)
+    codes = {"token": "access_token_not_found", "delivery": "delivery_not_found", "project": "project_not_found"}
+    codes["session"] = "session_not_found"
+    assert_error(response, 404, codes[named[0]])
+    assert await dump(api, project["id"], ada_token) == before
+    assert len(api.receiver.sent) == 1
+    assert (await api.call("GET", "/me", ada_token)).status_code == 200
+
+
+async def test_lists_hold_only_ones_own(api: Api) -> None:
+    """Projects, sessions, tokens and analytics of another developer do not show."""
+    _, ada_token = await api.sign_up("ada@example.com")
+    _, eve_token = await api.sign_up("eve@example.com")
+    project = await api.post("/projects", ada_token, {"name": "Acme"})
+    await api.signin.create_session(project["id"], public=True)
+    assert (await api.call("GET", "/projects", eve_token)).json() == {"projects": []}
+    assert (await api.call("GET", "/sessions", eve_token)).json() == {"sessions": [], "next_cursor": None}
+    analytics = (await api.call("GET", "/analytics", eve_token)).json()
+    assert (analytics["total_sessions"], analytics["projects"]) == (0, [])
+    assert len((await api.call("GET", "/tokens", eve_token)).json()["tokens"]) == 1
+
+
+@pytest.mark.parametrize("path", ["", "/", "/nothing", "/me/", "/projects/x/y/z", "/me/../../x"])
+async def test_unknown_addresses_are_404(api: Api, path: str) -> None:
+    """An unknown address is 404 in the error shape, also without a token; nothing is redirected."""
+    assert_error(await api.call("GET", path), 404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/me", "GET"),
+        ("OPTIONS", "/projects", "GET, POST"),
+        ("POST", "/projects/x", "DELETE, GET, PATCH"),
+        ("GET", "/projects/x/regenerate", "POST"),
+        ("POST", "/projects/x/deliveries", "GET"),
+        ("POST", "/deliveries/x", "GET"),
+        ("GET", "/deliveries/x/resend", "POST"),
+        ("BREW", "/tokens", "GET, POST"),
+    ],
+)
+async def test_a_wrong_method_is_405_with_allow(api: Api, method: str, path: str, allowed: str) -> None:
+    """405 names every method of the address in Allow (RFC 9110, section 15.5.6)."""
+    response = await api.client.request(method, f"/api/v1/dev{path}")
+    assert_error(response, 405, "method_not_allowed")
+    assert response.headers["allow"] == allowed
+
+
+async def test_head_is_405(api: Api) -> None:
+    """HEAD is not answered here, as the API reference says; the answer to it has no body."""
+    response = await api.client.head("/api/v1/dev/me")
+    assert (response.status_code, response.headers["allow"], response.content) == (405, "GET", b"")
+
+
+@pytest.mark.parametrize(("method", "path"), ENDPOINTS)
+async def test_a_lost_store_is_503_everywhere(
+    api: Api, monkeypatch: pytest.MonkeyPatch, method: str, path: str
+) -> None:
+    """When the store cannot be reached every endpoint says so, and when to come back."""
+    _, token = await api.sign_up("ada@example.com")
+
+    async def fail(*_: object) -> None:
+        raise StoreUnavailable
+
+    monkeypatch.setattr(api.storage, "read_access_token", fail)
+    response = await api.call(
+        method,
+        path.format(project=NO_PROJECT, token="tok_x", delivery=NO_DELIVERY, session=NO_SESSION, messenger="9"),
+        token,
+    )
+    assert_error(response, 503, "store_unavailable")
+    assert response.headers["retry-after"] == "1"
+
+
+async def test_secrets_are_never_cached(api: Api) -> None:
+    """Every answer, whatever it holds, forbids storing it on the way."""
+    _, token = await api.sign_up("ada@example.com")
+    project = (await api.post("/projects", token, {"name": "Acme"}))["id"]
+    for method, path in ENDPOINTS:
+        body = VALID_BODIES.get((method, path))
+        response = await api.call(
+            method,
+            path.format(project=project, token="tok_x", delivery=NO_DELIVERY, session=NO_SESSION, messenger="9"),
+            token,
+            content=None if body is None else json.dumps(body),
+            headers={"Content-Type": "application/json"},
+        )
+        assert response.headers["cache-control"] == "no-store", path

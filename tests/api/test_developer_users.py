@@ -1,0 +1,131 @@
+"""DELETE /users/:messenger_id, and phone numbers in the session object."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.api.conftest import Api, assert_error
+
+from taproof.core.model import Identity
+
+PHONE = "+4915123456789"
+
+
+async def sign_in(api: Api, project_id: str, user: str = "1001", phone: str | None = None) -> None:
+    """Confirm a new session as a user does, with a contact where one is asked for."""
+    created = await api.signin.create_session(project_id, public=True)
+    identity = Identity(user, "Ada 🌍", "ada")
+    await api.signin.open_session(created.session_token, user)
+    await api.signin.confirm_session(created.session_token, identity)
+    if phone is not None:
+        seen = await api.signin.give_phone(identity, user, phone)
+        assert seen.outcome == "confirmed"
+
+
+async def sessions(api: Api, token: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (await api.call("GET", "/sessions", token)).json()["sessions"]
+    return found
+
+
+async def test_erase_takes_what_ones_own_projects_keep(api: Api) -> None:
+    """Sessions of that user in all of one's projects; nobody else's there, and nothing of another developer's."""
+    _, token = await api.sign_up("ada@example.com")
+    _, eve_token = await api.sign_up("eve@example.com")
+    own = [(await api.post("/projects", token, {"name": "One"}))["id"] for _ in range(2)]
+    foreign = (await api.post("/projects", eve_token, {"name": "Other"}))["id"]
+    for project in (*own, foreign):
+        await sign_in(api, project)
+        await sign_in(api, project, "2002")
+    assert (await api.call("DELETE", "/users/1001", token)).json() == {"erased": True}
+    assert [each["messenger_id"] for each in await sessions(api, token)] == ["2002", "2002"]
+    assert {each["messenger_id"] for each in await sessions(api, eve_token)} == {"1001", "2002"}
+    assert (await api.call("DELETE", "/users/1001", token)).json() == {"erased": False}
+    analytics = (await api.call("GET", "/analytics", token)).json()
+    assert (analytics["confirmed_sessions"], analytics["unique_users"]) == (4, 2)
+
+
+async def test_the_audit_log_tells_of_it_once_and_not_of_whom(api: Api) -> None:
+    """It is kept for good, so it must not hold what was erased, nor anything that it could be found from."""
+    _, token = await api.sign_up("ada@example.com")
+    project = (await api.post("/projects", token, {"name": "One"}))["id"]
+    for _ in range(3):
+        await sign_in(api, project, "12345678901")
+    before = (await api.call("GET", "/audit", token)).json()["entries"]
+    api.clock.now += 1
+    await api.call("DELETE", "/users/404", token)
+    await api.call("DELETE", "/users/12345678901", token)
+    entries = (await api.call("GET", "/audit", token)).json()["entries"]
+    assert [each["action"] for each in entries[: -len(before)]] == ["user.erased"]
+    assert entries[0]["details"] == {}
+    assert "12345678901" not in json.dumps(entries)
+
+
+@pytest.mark.parametrize("user", ["x", "-1", "1.0", "1" * 21, "%D9%A1", "%00", "1%0A", "+1"])
+async def test_what_is_no_messenger_id_is_400(api: Api, user: str) -> None:
+    """The sentence says what it must be."""
+    _, token = await api.sign_up("ada@example.com")
+    sentence = assert_error(await api.call("DELETE", f"/users/{user}", token), 400, "invalid_request")
+    assert sentence == "messenger_id must be a messenger account's id: digits only, at most 20."
+
+
+async def test_a_phone_number_shows_only_where_there_is_one(api: Api) -> None:
+    """The key is absent otherwise: before the decision, and of a project that collects none."""
+    _, token = await api.sign_up("ada@example.com", "pro")
+    collecting = (await api.post("/projects", token, {"name": "One", "collect_phone": True}))["id"]
+    other = (await api.post("/projects", token, {"name": "Two"}))["id"]
+    await sign_in(api, collecting, phone=PHONE)
+    api.clock.now += 1
+    await sign_in(api, other)
+    api.clock.now += 1
+    await api.signin.create_session(collecting, public=True)
+    found = await sessions(api, token)
+    assert [each.get("messenger_phone", "absent") for each in found] == ["absent", "absent", PHONE]
+    one = (await api.call("GET", f"/sessions/{found[2]['id']}", token)).json()
+    assert one == found[2]
+    assert list(one)[:7] == [*list(found[0])[:6], "messenger_phone"]
+    assert (await api.call("DELETE", "/users/1001", token)).json() == {"erased": True}
+    assert PHONE not in (await api.call("GET", "/sessions", token)).text
+
+
+async def test_a_phone_number_that_was_moved_is_refused(api: Api, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of another session it does not open: it is left out, and the log tells so without anything of it."""
+    _, token = await api.sign_up("ada@example.com", "pro")
+    project = (await api.post("/projects", token, {"name": "One", "collect_phone": True}))["id"]
+    await sign_in(api, project, phone=PHONE)
+    await sign_in(api, project, "2002", phone="+4915123456700")
+    rows = api.storage._read("SELECT id, sealed_phone FROM sessions", ())
+    for (session_id, _), (_, sealed) in zip(rows, rows[::-1], strict=True):
+        write = "UPDATE sessions SET sealed_phone = ? WHERE id = ?"
+        api.storage._writer._connection.execute(write, (sealed, session_id))
+    found = await sessions(api, token)
+    assert [each.get("messenger_phone") for each in found] == [None, None]
+    printed = "".join(capfd.readouterr())
+    assert printed.count("phone_unreadable") == 2
+    assert "49151" not in printed
+
+
+async def test_a_free_plan_collects_no_phone_numbers(api: Api) -> None:
+    """400 that says why and what to do, when a project is made and when it is changed; false is taken."""
+    _, token = await api.sign_up("ada@example.com")
+    expected = "collect_phone is available on the pro and business plans"
+    for path, method, body in (("/projects", "POST", {"name": "A"}), ("/projects/{}", "PATCH", {})):
+        made = await api.post("/projects", token, {"name": "A", "collect_phone": False})
+        response = await api.call(method, path.format(made["id"]), token, json=body | {"collect_phone": True})
+        sentence = assert_error(response, 400, "invalid_request")
+        assert sentence.startswith(expected)
+        assert "ask the operator of this service for another plan" in sentence
+        assert (await api.call("GET", f"/projects/{made['id']}", token)).json()["collect_phone"] is False
+
+
+async def test_a_downgrade_ends_collecting_at_once(api: Api) -> None:
+    """Also for who had just confirmed, and is asked for the number: the sign-in goes on without."""
+    developer, token = await api.sign_up("ada@example.com", "business")
+    project = (await api.post("/projects", token, {"name": "One", "collect_phone": True}))["id"]
+    created = await api.signin.create_session(project, public=True)
+    identity = Identity("1001", "Ada", "")
+    await api.signin.open_session(created.session_token, "1001")
+    assert (await api.signin.confirm_session(created.session_token, identity)).outcome == "phone"
+    assert await api.storage.update_plan(developer.id, "free")
+    assert (await api.signin.give_phone(identity, "1001", PHONE)).outcome == "confirmed"
+    [session] = await sessions(api, token)
+    assert (session["status"], session.get("messenger_phone")) == ("confirmed", None)

@@ -1,0 +1,95 @@
+"""What answers that are no pages tell a browser: Fetch, `X-Content-Type-Options`; CSP Level 3, `frame-ancestors`."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from tests.api.conftest import Api, assert_no_page, make_projects
+
+from taproof.api.health import build_operations
+from taproof.api.https_only import HttpsOnly
+from taproof.api.login import LoginApi
+from taproof.api.router import Router
+from taproof.api.sdk_files import SDK_PATH, SdkFiles
+from taproof.api.sessions import SessionApi
+
+
+@pytest.fixture
+async def client(api: Api) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the whole API, as it is put together in the application."""
+    projects = make_projects(api.storage, api.signin._sealer, api.clock)
+    unused: Any = None
+    router = Router(
+        SessionApi(api.signin, projects, api.metrics, api.limits),
+        api.app,
+        build_operations(api.storage, api.metrics, api.app),
+        {"/sdk/*": SdkFiles("0.1.0"), "/api/v1/login": LoginApi(*[unused] * 5).start},
+    )
+    transport = httpx.ASGITransport(HttpsOnly(router), client=("203.0.113.7", 1234))
+    async with httpx.AsyncClient(transport=transport, base_url="https://taproof.test") as found:
+        yield found
+
+
+async def test_sign_ins(api: Api, client: httpx.AsyncClient) -> None:
+    """Every answer about a sign-in, the one that pages get again and again among them."""
+    _, token = await api.sign_up("ada@example.com")
+    project = await api.post("/projects", token, {"name": "Acme"})
+    created = await client.post("/api/v1/generate/public", json={"project_id": project["id"]})
+    body = {"project_id": project["id"], "session_token": created.json()["session_token"]}
+    keyed = {"Authorization": f"Bearer {project['secret_key']}"}
+    for status, answer in (
+        (200, created),
+        (200, await client.post("/api/v1/verify/public", json=body)),
+        (200, await client.post("/api/v1/verify", json=body, headers=keyed)),
+        (200, await client.options("/api/v1/verify/public")),
+        (400, await client.post("/api/v1/verify/public", json={})),
+        (401, await client.post("/api/v1/verify", json=body)),
+        (405, await client.get("/api/v1/verify")),
+    ):
+        assert answer.status_code == status
+        assert_no_page(answer)
+    while (refused := await client.post("/api/v1/verify/public", json=body)).status_code == 200:
+        assert_no_page(refused)
+    assert refused.status_code == 429
+    assert_no_page(refused)
+
+
+async def test_everything_else(api: Api, client: httpx.AsyncClient) -> None:
+    """The developer API, what operators ask, the script, the login of the terminal; and whatever is refused."""
+    _, token = await api.sign_up("ada@example.com")
+    mine = {"Authorization": f"Bearer {token}"}
+    for status, method, path in (
+        (200, "GET", "/api/v1/dev/me"),
+        (200, "GET", "/api/v1/dev/sessions"),
+        (400, "POST", "/api/v1/dev/projects"),
+        (404, "GET", "/api/v1/dev/nothing"),
+        (405, "PUT", "/api/v1/dev/me"),
+        (200, "GET", "/healthz"),
+        (200, "GET", "/readyz"),
+        (200, "GET", "/metrics"),
+        (200, "GET", "/openapi.json"),
+        (405, "POST", "/openapi.json"),
+        (200, "GET", SDK_PATH),
+        (404, "GET", "/sdk/nothing"),
+        (405, "GET", "/api/v1/login"),
+        (404, "GET", "/"),
+    ):
+        answer = await client.request(method, path, headers=mine)
+        assert answer.status_code == status, path
+        assert_no_page(answer)
+    known = {"If-None-Match": (await client.get(SDK_PATH)).headers["etag"]}
+    unchanged = await client.get(SDK_PATH, headers=known)
+    assert unchanged.status_code == 304
+    assert_no_page(unchanged)
+    assert_no_page(await client.get("/api/v1/dev/me"))
+    assert_no_page(await client.get("http://taproof.test/api/v1/dev/me"))
+
+
+async def test_the_reference_has_a_policy_of_its_own(client: httpx.AsyncClient) -> None:
+    """One that lets its stylesheet in: two policies would both hold, and forbid it."""
+    answer = await client.get("/docs")
+    [policy] = answer.headers.get_list("content-security-policy")
+    assert "style-src 'self'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert answer.headers.get_list("x-content-type-options") == ["nosniff"]

@@ -1,0 +1,273 @@
+"""`wait` of the verify endpoints: the same answers as without it, only later, and never with a dead credential."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import httpx
+import pytest
+from tests.api.conftest import Api, assert_error, make_projects
+
+from taproof.api.router import Router
+from taproof.api.sessions import WAIT_LIMIT, SessionApi
+from taproof.core.model import Identity
+from taproof.core.session_state import SESSION_LIFETIME
+from taproof.service.sessions import wait
+from taproof.service.sessions.wait import Waiting
+
+PATIENCE: Final = 10.0
+USER: Final = "1001"
+
+
+@dataclass
+class Verifier:
+    """A client of both verify endpoints, for one project and its session."""
+
+    api: Api
+    http: httpx.AsyncClient
+    token: str
+    project: dict[str, Any]
+    session_token: str
+    endpoint: str = "verify/public"
+    calls: list[asyncio.Task[httpx.Response]] = field(default_factory=list)
+
+    @property
+    def waiting(self) -> Waiting:
+        return self.api.signin.waiting
+
+    async def verify(self, **more: Any) -> httpx.Response:
+        body = {"project_id": self.project["id"], "session_token": self.session_token, **more}
+        headers = {}
+        if self.endpoint == "verify":
+            headers["Authorization"] = f"Bearer {self.project['secret_key']}"
+        async with asyncio.timeout(PATIENCE):
+            response = await self.http.post(f"/api/v1/{self.endpoint}", json=body, headers=headers)
+        self.api.documented.check("POST", f"/api/v1/{self.endpoint}", response)
+        return response
+
+    async def wait(self, seconds: float = WAIT_LIMIT) -> asyncio.Task[httpx.Response]:
+        """Verify with `wait`, and go on once the call waits."""
+        before = self.waiting.count
+        call = asyncio.create_task(self.verify(wait=seconds))
+        self.calls.append(call)
+        await until(lambda: self.waiting.count > before)
+        return call
+
+    async def tap(self, button: str) -> None:
+        await self.api.signin.open_session(self.session_token, USER)
+        if button == "Confirm":
+            await self.api.signin.confirm_session(self.session_token, Identity(USER, "Ada", "ada"))
+        else:
+            await self.api.signin.cancel_session(self.session_token, USER)
+
+    async def manage(self, method: str, act: str = "", **request: Any) -> None:
+        response = await self.api.call(method, f"/projects/{self.project['id']}{act}", self.token, **request)
+        assert response.status_code == 200, response.text
+
+    def metric(self, name: str) -> float | None:
+        return self.api.metrics.registry.get_sample_value(name)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not condition():  # noqa: ASYNC110 — there is no event to wait for: what is looked at is inside.
+            await asyncio.sleep(0.001)
+
+
+@pytest.fixture(params=["verify/public", "verify"])
+async def verifier(api: Api, request: pytest.FixtureRequest) -> AsyncIterator[Verifier]:
+    """The public and the server-side endpoint in turn, with a pending session."""
+    sealer = api.signin._sealer
+    projects = make_projects(api.storage, sealer, api.clock)
+    router = Router(SessionApi(api.signin, projects, api.metrics, api.limits), api.app, api.app, {})
+    _, token = await api.sign_up("ada@example.com")
+    project = await api.post("/projects", token, {"name": "Shop"})
+    session = await api.signin.create_session(project["id"], public=False)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(router), base_url="https://taproof.test") as http:
+        yield Verifier(api, http, token, project, session.session_token, request.param)
+    assert api.signin.waiting.count == 0
+
+
+@pytest.mark.parametrize("button", ["Confirm", "Cancel"])
+async def test_the_answer_comes_with_the_tap(verifier: Verifier, button: str) -> None:
+    """A waiting call is answered once the user taps, exactly as a call without `wait` would be then."""
+    call = await verifier.wait()
+    await verifier.tap(button)
+    answer = await call
+    again = await verifier.verify()
+    assert (answer.status_code, again.status_code) == (200, 200)
+    assert {name for name in answer.headers if name != "content-length"} == {
+        name for name in again.headers if name != "content-length"
+    }
+    assert answer.headers["cache-control"] == "no-store"
+    if button == "Cancel":
+        assert answer.json() == again.json() == {"status": "cancelled"}
+    else:
+        assert (answer.json()["status"], answer.json()["messenger_id"]) == ("confirmed", USER)
+        assert again.json() == {"status": "used"}
+
+
+async def test_the_time_is_over(verifier: Verifier) -> None:
+    """When nobody taps in time, the answer is the usual one for a pending session."""
+    answer = await verifier.verify(wait=0.02)
+    assert answer.json() == {"status": "pending"}
+    assert answer.headers.items() == (await verifier.verify()).headers.items()
+
+
+async def test_a_session_expires_meanwhile(verifier: Verifier) -> None:
+    """A session that expires while it is waited for is answered as expired, then and there."""
+    verifier.api.clock.now += SESSION_LIFETIME - 30
+    call = await verifier.wait()
+    verifier.api.clock.now += 30
+    assert (await call).json() == {"status": "expired"}
+
+
+@pytest.mark.parametrize("seconds", [0, 0.0, 1, 30, 0.5, 30.0])
+async def test_what_is_accepted(verifier: Verifier, seconds: float) -> None:
+    """A number from 0 to 30, fractions included; a decided session is answered at once whatever was asked."""
+    await verifier.tap("Cancel")
+    assert (await verifier.verify(wait=seconds)).json() == {"status": "cancelled"}
+
+
+async def test_zero_is_no_wait(verifier: Verifier) -> None:
+    """`wait` of 0 is the same as none: one look, and no place taken."""
+    verifier.waiting.stop()
+    assert (await verifier.verify(wait=0)).json() == {"status": "pending"}
+    assert verifier.metric("taproof_waits_without_place_total") == 0
+
+
+@pytest.mark.parametrize(
+    "sent", ["true", "false", "null", '"5"', '""', "[]", "{}", "-1", "-0.1", "30.001", "31", "1e9", "1e400"]
+)
+async def test_what_is_refused(verifier: Verifier, sent: str) -> None:
+    """Anything else is refused with a sentence that names the field, and nothing is read."""
+    await verifier.tap("Confirm")
+    body = json.dumps({"project_id": verifier.project["id"], "session_token": verifier.session_token})
+    response = await verifier.http.post(
+        f"/api/v1/{verifier.endpoint}",
+        content=f'{body[:-1]}, "wait": {sent}}}',
+        headers={"Content-Type": "application/json", "Authorization": f"Bearer {verifier.project['secret_key']}"},
+    )
+    assert assert_error(response, 400, "invalid_request").startswith("wait must be")
+    assert (await verifier.verify()).json()["status"] == "confirmed"
+
+
+@pytest.mark.parametrize("sent", ["NaN", "Infinity", "-Infinity"])
+async def test_no_numbers_of_json(verifier: Verifier, sent: str) -> None:
+    """NaN and the infinities are not JSON at all."""
+    body = json.dumps({"project_id": verifier.project["id"], "session_token": verifier.session_token})
+    response = await verifier.http.post(
+        f"/api/v1/{verifier.endpoint}",
+        content=f'{body[:-1]}, "wait": {sent}}}',
+        headers={"Content-Type": "application/json", "Authorization": f"Bearer {verifier.project['secret_key']}"},
+    )
+    assert_error(response, 400, "invalid_request")
+
+
+async def test_one_of_many_waiting_readers_gets_the_proof(verifier: Verifier) -> None:
+    """However many wait for one session, one gets identity and proof, and all others are told that it is used."""
+    calls = [await verifier.wait() for _ in range(5)]
+    await verifier.tap("Confirm")
+    statuses = [(await call).json()["status"] for call in calls]
+    assert sorted(statuses) == ["confirmed", *["used"] * 4]
+
+
+async def test_a_call_without_a_place_is_answered(verifier: Verifier) -> None:
+    """Over the bound a call is answered at once, not refused; those that wait are not disturbed."""
+    calls = [await verifier.wait() for _ in range(wait.SESSION_LIMIT)]
+    answer = await verifier.verify(wait=WAIT_LIMIT)
+    assert (answer.status_code, answer.json()) == (200, {"status": "pending"})
+    assert verifier.metric("taproof_waiting_calls") == wait.SESSION_LIMIT
+    assert verifier.metric("taproof_waits_without_place_total") == 1
+    await verifier.tap("Cancel")
+    assert [(await call).json()["status"] for call in calls] == ["cancelled"] * len(calls)
+    assert verifier.metric("taproof_waiting_calls") == 0
+
+
+async def test_waits_are_counted_as_polls(verifier: Verifier) -> None:
+    """A waiting call is one poll, counted by the status that it answered."""
+    call = await verifier.wait()
+    await verifier.tap("Cancel")
+    await call
+    samples = verifier.api.metrics.polls
+    assert {status: polls._value.get() for status, polls in samples.items() if polls._value.get()} == {"cancelled": 1}
+
+
+async def test_a_key_replaced_during_the_wait(verifier: Verifier) -> None:
+    """A replaced key is dead at once, also for a call that began with it; nothing is consumed for it."""
+    call = await verifier.wait()
+    await verifier.manage("POST", "/regenerate")
+    await verifier.tap("Confirm")
+    if verifier.endpoint == "verify":
+        assert_error(await call, 401, "invalid_secret_key")
+        verifier.endpoint = "verify/public"
+        assert (await verifier.verify()).json()["status"] == "confirmed"
+    else:
+        assert (await call).json()["status"] == "confirmed"
+
+
+async def test_public_access_switched_off_during_the_wait(verifier: Verifier) -> None:
+    """A public call is refused when public access has been switched off meanwhile; nothing is consumed for it."""
+    call = await verifier.wait()
+    await verifier.manage("PATCH", json={"public_access": False})
+    await verifier.tap("Confirm")
+    if verifier.endpoint == "verify/public":
+        assert_error(await call, 401, "public_access_disabled")
+        verifier.endpoint = "verify"
+        assert (await verifier.verify()).json()["status"] == "confirmed"
+    else:
+        assert (await call).json()["status"] == "confirmed"
+
+
+async def test_a_project_deleted_during_the_wait(verifier: Verifier) -> None:
+    """The answer is that of a fresh call: there is no such project, and its key is dead."""
+    call = await verifier.wait(0.1)
+    await verifier.manage("DELETE")
+    if verifier.endpoint == "verify":
+        assert_error(await call, 401, "invalid_secret_key")
+    else:
+        assert_error(await call, 404, "project_not_found")
+
+
+async def test_what_is_refused_is_refused_at_once(verifier: Verifier) -> None:
+    """A session that the project does not have is not waited for."""
+    verifier.session_token = verifier.session_token[:-3] + "AAA"
+    assert_error(await verifier.verify(wait=WAIT_LIMIT), 404, "session_not_found")
+
+
+async def test_a_client_that_goes_away_consumes_nothing(verifier: Verifier) -> None:
+    """An answer that nobody reads must not use the session up: the next call gets the proof."""
+    messages: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    body = {"project_id": verifier.project["id"], "session_token": verifier.session_token, "wait": WAIT_LIMIT}
+    content = json.dumps(body).encode()
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "headers": [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(content)).encode()),
+            (b"authorization", f"Bearer {verifier.project['secret_key']}".encode()),
+        ],
+    }
+    # As Granian has it: the end of the body is a message of its own, which is not read with the body.
+    messages.put_nowait({"type": "http.request", "body": content, "more_body": True})
+    messages.put_nowait({"type": "http.request", "body": b"", "more_body": False})
+    sealer = verifier.api.signin._sealer
+    projects = make_projects(verifier.api.storage, sealer, verifier.api.clock)
+    session_api = SessionApi(verifier.api.signin, projects, verifier.api.metrics, verifier.api.limits)
+    app = session_api.verify if verifier.endpoint == "verify" else session_api.verify_public
+    call = asyncio.create_task(app(scope, messages.get, send))
+    await until(lambda: verifier.waiting.count == 1 and messages.empty())
+    assert not call.done()
+    await verifier.api.signin.open_session(verifier.session_token, USER)
+    messages.put_nowait({"type": "http.disconnect"})
+    await asyncio.wait_for(call, PATIENCE)
+    await verifier.tap("Confirm")
+    assert (await verifier.verify()).json()["status"] == "confirmed"

@@ -1,0 +1,239 @@
+"""The service as it runs, called without any credential: what each route costs.
+
+`python -m tests.api.unauthenticated` prints the table of docs/explanation/unauthenticated-routes.md.
+"""
+
+import asyncio
+import re
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from starlette.routing import Route
+
+from taproof.api.router import AsgiApp, LateApp, Router
+from taproof.api.sdk_files import SdkFiles
+from taproof.config.settings import load_settings
+from taproof.core.accounts import Actor
+from taproof.runtime.app import build_app, build_console, console_apps, webhook_apps
+from taproof.runtime.sandbox_mode import start_sandbox
+from taproof.runtime.services import Services, open_services
+from taproof.service.housekeeping import Housekeeping
+
+ROUNDS: Final = 200
+SAME_ORIGIN: Final = {"sec-fetch-site": "same-origin", "content-type": "application/x-www-form-urlencoded"}
+JSON: Final = {"content-type": "application/json"}
+SIGN_IN: Final = "/console/sign-in"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class Running:
+    """The whole application in this process; each call may come from an address of its own."""
+
+    app: AsgiApp
+    services: Services
+    project_id: str
+    _calls: int = 0
+
+    def address(self) -> str:
+        """Return an address that no call came from."""
+        self._calls += 1
+        return f"203.{self._calls >> 16 & 255}.{self._calls >> 8 & 255}.{self._calls & 255}"
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        headers: dict[str, str] | None = None,
+        body: bytes = b"",
+        address: str | None = None,
+    ) -> Answer:
+        """Make one call as a client that was never here."""
+        path, _, query = path.partition("?")
+        sent = {"host": "taproof.example", "content-length": str(len(body)), **(headers or {})}
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "https",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "root_path": "",
+            "headers": [(name.encode(), value.encode()) for name, value in sent.items()],
+            "client": (address or self.address(), 4711),
+            "server": ("taproof.example", 443),
+        }
+        started: dict[str, Any] = {}
+        chunks = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                started.update(message)
+            else:
+                chunks.append(message.get("body", b""))
+
+        await self.app(scope, receive, send)
+        answered = {name.decode(): value.decode() for name, value in started["headers"]}
+        return Answer(started["status"], answered, b"".join(chunks))
+
+    async def waiting_cookie(self) -> str:
+        """Start a sign-in to the console; return the cookie of the browser that waits for it."""
+        answer = await self.call("POST", SIGN_IN, SAME_ORIGIN, b"next=")
+        assert answer.status == 303, answer
+        return answer.headers["set-cookie"].partition(";")[0]
+
+
+@asynccontextmanager
+async def running(folder: Path, *, sandbox: bool = False) -> AsyncIterator[Running]:
+    """Put the service together as `taproof serve` does, without listening."""
+    given: dict[str, object] = {"database_url": f"sqlite:///{folder / 'taproof.db'}"}
+    if sandbox:
+        given |= {"sandbox": True}
+    else:
+        link_base = "https://t.me/acme_sign_in_bot"
+        given |= {
+            "base_url": "https://taproof.example",
+            "bot_token": "123456:" + "A" * 35,
+            "bot_updates": "webhook",
+            "messenger_link_base": link_base,
+        }
+    settings = load_settings(given)
+    async with open_services(settings) as services:
+        await Housekeeping(services.storage, lambda: time.time_ns() // 1_000_000, 30).sweep()
+        apps: dict[str, AsgiApp] = {}
+        if sandbox:
+            started = await start_sandbox(settings, services.developers, services.projects, services.invitations)
+            apps |= started.apps
+            services.link.base = started.link_base
+        else:
+            services.link.base = link_base
+        apps = console_apps(build_console(settings, services)) | apps | webhook_apps(settings, LateApp(), LateApp())
+        app = build_app(settings, services, apps)
+        developer = await services.developers.create_developer("ada@example.com", "business")
+        project, _ = await services.projects.create_project(
+            Actor(developer, "command_line"), "Shop", webhook_url="", public_access=True, collect_phone=False
+        )
+        yield Running(app, services, project.id)
+
+
+def routes_of(app: AsgiApp) -> Iterator[tuple[str, str]]:
+    """Return method and path of every route; of what takes any method, GET and POST."""
+    assert isinstance(app, Router)
+    below = {stem for stem, _ in app._below}
+    for path in app._exact:
+        if f"{path}/" not in below:
+            yield from (("GET", path), ("POST", path))
+    for _stem, part in app._below:
+        inner: Any = part
+        while hasattr(inner, "_app"):
+            inner = inner._app
+        if isinstance(inner, SdkFiles):
+            yield from (("GET", path) for path in inner._apps)
+        elif hasattr(inner, "routes"):
+            for route in inner.routes:
+                assert isinstance(route, Route), route
+                for method in sorted((route.methods or {"GET"}) - {"HEAD"}):
+                    yield method, route.path
+        else:
+            yield "POST", f"{_stem}0"
+
+
+@dataclass
+class Call:
+    """One kind of call; `route` is how the table names it."""
+
+    route: str
+    method: str
+    path: str
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+def call_of(method: str, route: str) -> Call:
+    """Return a call of a route, with something in the place of each parameter, and a body that it takes."""
+    is_form = route.startswith("/console")
+    headers = {} if method == "GET" else SAME_ORIGIN if is_form else JSON
+    path = re.sub(r"\{\w+(:path)?\}", "x", route)
+    return Call(f"{method} {route}", method, path, headers, b"" if method == "GET" or is_form else b"{}")
+
+
+async def special_calls(at: Running) -> list[Call]:
+    """Return calls that do more than a bare one of their route: the costliest of each."""
+    generate = f'{{"project_id": "{at.project_id}"}}'.encode()
+    found = await at.call("POST", "/api/v1/generate/public", JSON, generate)
+    session_token = re.findall(rb'"session_token":"([^"]+)"', found.body)[0]
+    poll = b'{"project_id": "%s", "session_token": "%s"}' % (at.project_id.encode(), session_token)
+    cookie = {"cookie": await at.waiting_cookie()}
+    login = await at.call("POST", "/api/v1/login", JSON, b"{}")
+    device_code = re.findall(rb'"device_code":"([^"]+)"', login.body)[0]
+    wrong_key = {**JSON, "authorization": "Bearer sk_" + "A" * 49}
+    return [
+        Call("POST /api/v1/generate/public", "POST", "/api/v1/generate/public", JSON, generate),
+        Call("POST /api/v1/verify/public", "POST", "/api/v1/verify/public", JSON, poll),
+        Call("POST /api/v1/generate", "POST", "/api/v1/generate", wrong_key, b"{}"),
+        Call("POST /api/v1/login", "POST", "/api/v1/login", JSON, b"{}"),
+        Call("POST /api/v1/login/token", "POST", "/api/v1/login/token", JSON, b'{"device_code": "%s"}' % device_code),
+        Call(f"POST {SIGN_IN}", "POST", SIGN_IN, SAME_ORIGIN, b"next="),
+        Call(f"GET {SIGN_IN}/waiting", "GET", f"{SIGN_IN}/waiting", cookie),
+        Call(f"GET {SIGN_IN}/state", "GET", f"{SIGN_IN}/state", cookie),
+        Call(f"POST {SIGN_IN}/token", "POST", f"{SIGN_IN}/token", SAME_ORIGIN, b"access_token=tap_" + b"A" * 49),
+        Call("POST /console/invite", "POST", "/console/invite", SAME_ORIGIN, b"code=inv_" + b"A" * 49),
+        Call("GET /console/nowhere", "GET", "/console/nowhere"),
+        Call("GET /nowhere", "GET", "/nowhere"),
+        Call("GET /api/v1/dev/me", "GET", "/api/v1/dev/me", {"authorization": "Bearer tap_" + "A" * 49}),
+    ]
+
+
+async def steps_of(at: Running, call: Call) -> int:
+    """Return how many functions one call makes run: its work, without a clock."""
+    steps = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal steps
+        steps += event in {"call", "c_call"}
+
+    sys.setprofile(count)
+    try:
+        await at.call(call.method, call.path, call.headers, call.body)
+    finally:
+        sys.setprofile(None)
+    return steps
+
+
+async def _measure() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        async with running(Path(folder)) as at:
+            calls = {call.route: call for call in (call_of(*each) for each in routes_of(at.app))}
+            calls |= {call.route: call for call in await special_calls(at)}
+            for route, call in sorted(calls.items()):
+                times = []
+                for _ in range(ROUNDS):
+                    began = time.process_time_ns()
+                    answer = await at.call(call.method, call.path, call.headers, call.body)
+                    times.append(time.process_time_ns() - began)
+                steps = await steps_of(at, call)
+                print(f"{statistics.median(times) / 1_000:8.0f} µs {steps:6} steps {int(answer.status)} {route}")  # noqa: T201 — the program's output.
+
+
+if __name__ == "__main__":
+    asyncio.run(_measure())

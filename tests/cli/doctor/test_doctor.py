@@ -1,0 +1,355 @@
+"""What the doctor finds, on real files and against a Bot API server over real HTTP."""
+
+import asyncio
+import json
+import socket
+import sqlite3
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import apsw
+import pytest
+from aiohttp import ClientTimeout, web
+from aiohttp.test_utils import TestServer
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from typer.testing import Result
+
+from taproof.cli.doctor import sqlite as store_checks
+from taproof.cli.doctor.examine import examine
+from taproof.cli.doctor.finding import Finding
+from taproof.config.settings import load_settings
+from taproof.core.clock import system_clock
+
+BOT_TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
+OTHER_TOKEN = "987654321:AAabcdefghijklmnopqrstuvwxyz6543210"
+KEY = "A" * 43 + "="
+Run = Callable[..., Result]
+Beside = Callable[..., Awaitable[Result]]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def look(name: str, **given: Any) -> Finding:
+    """Return what the doctor says about one thing."""
+    settings = load_settings({"port": free_port(), **given})
+    findings = [found for found in await examine(settings, [], system_clock) if found.name == name]
+    assert len(findings) == 1
+    return findings[0]
+
+
+def assert_problem(found: Finding, says: str) -> None:
+    assert found.status == "problem", found
+    assert says in found.detail + found.advice
+    assert found.advice, "a problem says what to do"
+
+
+# ---- the whole report
+
+
+async def test_all_is_well(bot_api: Any, until_answered: Beside, run: Run) -> None:
+    """A sound installation has no problem, and the exit code says so; nothing secret is printed."""
+    await _in_thread(run, "developers", "add", "ada@example.com")
+    await _in_thread(run, "projects", "create", "ada@example.com", "Shop")
+    options = ["--bot-api-url", bot_api.url, "--port", str(free_port())]
+    result = await until_answered(run, "doctor", *options, "--json", TAPROOF_BOT_TOKEN=BOT_TOKEN)
+    report = json.loads(result.stdout)
+    assert result.exit_code == 0, report
+    assert report["ok"] is True
+    status = {check["name"]: check["status"] for check in report["checks"]}
+    assert status.pop("address") == "warning"  # Nobody but this machine can use it yet.
+    assert status.pop("disk") in {"ok", "warning"}
+    assert status == dict.fromkeys(
+        ("settings", "sqlite", "store", "master key", "messenger", "updates", "clock", "port"), "ok"
+    )
+    assert BOT_TOKEN.split(":")[1] not in result.output
+
+
+async def test_a_problem_ends_with_1_and_says_what_to_do(bot_api: Any, until_answered: Beside, run: Run) -> None:
+    """For people: a line for each thing, below it the advice; the exit code is 1."""
+    options = ["--bot-api-url", bot_api.url, "--port", str(free_port())]
+    result = await until_answered(run, "doctor", *options, TAPROOF_BOT_TOKEN=OTHER_TOKEN)
+    assert result.exit_code == 1
+    assert "problem  messenger: the Bot API does not know this bot token" in result.stdout
+    assert "-> Copy it again from @BotFather" in result.stdout
+    assert OTHER_TOKEN.split(":")[1] not in result.output
+
+
+def test_settings_that_cannot_be_used_are_the_report(run: Run) -> None:
+    """With unusable settings nothing else can be looked at; each is a problem of its own."""
+    result = run("doctor", "--json", TAPROOF_PORT="canary", TAPROOF_BOT_TOKEN="canary")
+    assert result.exit_code == 1
+    report = json.loads(result.stdout)
+    assert [check["status"] for check in report["checks"]] == ["problem", "problem"]
+    assert "canary" not in result.output
+
+
+async def test_a_misspelt_variable_is_a_warning() -> None:
+    """A variable that nothing reads is told of, with the nearest name."""
+    (found, *_) = await examine(load_settings({"sandbox": True}), ["TAPROOF_BOT_TOKNE"], system_clock)
+    assert found.status == "warning"
+    assert "TAPROOF_BOT_TOKNE" in found.detail
+    assert "TAPROOF_BOT_TOKEN" in found.advice
+
+
+async def test_looking_changes_nothing(tmp_path: Path) -> None:
+    """The doctor makes no database and no key."""
+    assert (await look("store", sandbox=True)).status == "ok"
+    assert (await look("master key", sandbox=True)).status == "ok"
+    assert not any(tmp_path.glob("*"))  # noqa: ASYNC240 — a look at an empty directory.
+
+
+# ---- the store
+
+
+async def test_an_old_sqlite_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A SQLite with the WAL-reset bug can corrupt the database; the advice names the package to install."""
+    monkeypatch.setattr("apsw.sqlite_lib_version", lambda: "3.51.2")
+    assert_problem(await look("sqlite", sandbox=True), "apsw 3.51.3")
+
+
+async def test_places_that_cannot_hold_a_database(tmp_path: Path) -> None:
+    """A directory in the file's place, no directory, and another kind of file are problems."""
+    (tmp_path / "taken.db").mkdir()
+    assert_problem(await look("store", database_url="sqlite:///taken.db"), "taken.db")
+    assert_problem(await look("store", database_url="sqlite:///nowhere/x.db"), "mkdir -p")
+    (tmp_path / "letter.db").write_text("Dear Ada, " * 1000)
+    assert_problem(await look("store", database_url="sqlite:///letter.db"), "TAPROOF_DATABASE_URL")
+
+
+async def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
+    """A SQLite file that is not Taproof's is a problem, not something to migrate."""
+    other = sqlite3.connect(tmp_path / "taproof.db")
+    other.execute("CREATE TABLE theirs (x)")
+    other.close()
+    assert_problem(await look("store"), "another program's database")
+
+
+async def test_damage_is_found(tmp_path: Path, run: Run) -> None:
+    """A database with broken pages is a problem, and the advice is a backup."""
+    await _in_thread(run, "developers", "add", "ada@example.com")
+    path = tmp_path / "taproof.db"
+    content = bytearray(path.read_bytes())
+    for page in range(4, len(content) // 4096):
+        content[page * 4096 : page * 4096 + 64] = b"\xff" * 64
+    path.write_bytes(content)
+    assert_problem(await look("store"), "restore a backup")
+
+
+async def test_a_lock_that_is_held_is_found(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A database that another program keeps locked is a problem, told after a short wait."""
+    await _in_thread(run, "migrate")
+    monkeypatch.setattr(store_checks, "_LOCK_WAIT", 10)
+    # The same SQLite as the doctor's: locks of two SQLites in one process do not see each other.
+    other = apsw.Connection(str(tmp_path / "taproof.db"))
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        assert_problem(await look("store"), "locked")
+    finally:
+        other.close()
+
+
+async def test_an_older_schema_is_told_and_not_touched(tmp_path: Path) -> None:
+    """The doctor of a new release does not migrate under the feet of a running old one."""
+    old = sqlite3.connect(tmp_path / "taproof.db")
+    old.execute("CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY)")
+    old.close()
+    found = await look("store")
+    assert found.status == "warning"
+    assert "taproof migrate" in found.advice
+    old = sqlite3.connect(tmp_path / "taproof.db")
+    assert [name for (name,) in old.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")] == [
+        "schema_migrations"
+    ]
+    old.close()
+
+
+async def test_files_that_others_can_read_are_told(tmp_path: Path, run: Run) -> None:
+    """The key file must be its owner's alone; so should be the database."""
+    await _in_thread(run, "developers", "add", "ada@example.com")
+    await _in_thread(run, "projects", "create", "ada@example.com", "Shop")
+    (tmp_path / "taproof.db").chmod(0o644)
+    assert (await look("store")).status == "warning"
+    (tmp_path / "taproof.db.key").chmod(0o640)
+    assert_problem(await look("master key"), "chmod 600")
+
+
+async def test_a_wrong_or_missing_master_key_is_a_problem(tmp_path: Path, run: Run) -> None:
+    """A key that the database was not made with is told, and so is a key file that is gone; none is made anew."""
+    await _in_thread(run, "developers", "add", "ada@example.com")
+    await _in_thread(run, "projects", "create", "ada@example.com", "Shop")
+    assert_problem(await look("master key", master_key=KEY), "does not fit this database")
+    (tmp_path / "taproof.db.key").unlink()
+    assert_problem(await look("master key"), "is missing")
+    assert not (tmp_path / "taproof.db.key").exists()
+
+
+async def test_a_full_disk_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Little room is a warning, hardly any a problem."""
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: SimpleNamespace(free=50 * 1024 * 1024))
+    assert_problem(await look("disk", sandbox=True), "50 MiB free")
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: SimpleNamespace(free=500 * 1024 * 1024))
+    assert (await look("disk", sandbox=True)).status == "warning"
+
+
+# ---- the messenger
+
+
+async def test_without_a_bot_token_there_is_no_messenger() -> None:
+    """No token and no sandbox is a problem, as `serve` says too."""
+    assert_problem(await look("messenger"), "TAPROOF_BOT_TOKEN")
+
+
+async def test_an_unreachable_bot_api_is_a_problem() -> None:
+    """A refused connection is told with the address, never with the token."""
+    found = await look("messenger", bot_token=BOT_TOKEN, bot_api_url=f"http://127.0.0.1:{free_port()}")
+    assert_problem(found, "TAPROOF_BOT_API_URL")
+    assert BOT_TOKEN.split(":")[1] not in found.detail + found.advice
+
+
+async def test_a_silent_bot_api_does_not_hang_the_doctor(bot_api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every question has a time limit."""
+    monkeypatch.setattr("taproof.cli.doctor.messenger._TIMEOUT", ClientTimeout(total=0.05))
+    bot_api.delay = 0.5
+    assert_problem(await look("messenger", bot_token=BOT_TOKEN, bot_api_url=bot_api.url), "no answer")
+
+
+@pytest.mark.parametrize("page", [b"<html>proxy login</html>", b"[]", b"{}", b"\xff", b"x" * 70_000, b"[" * 60_000])
+async def test_an_answer_that_is_not_the_bot_apis_is_a_problem(bot_api: Any, page: bytes) -> None:
+    """A proxy's page, odd JSON and an endless answer are told, and none breaks the doctor."""
+    bot_api.page = page
+    assert_problem(await look("messenger", bot_token=BOT_TOKEN, bot_api_url=bot_api.url), "cannot be asked")
+
+
+async def test_a_webhook_that_is_set_while_polling_is_a_warning(bot_api: Any) -> None:
+    """Updates that go elsewhere are told, by host only: the path may hold the other installation's secret."""
+    bot_api.webhook["url"] = "https://old.example.com/secret-path"
+    found = await look("updates", bot_token=BOT_TOKEN, bot_api_url=bot_api.url)
+    assert found.status == "warning"
+    assert "old.example.com" in found.detail
+    assert "secret-path" not in found.detail
+
+
+async def test_the_webhook_is_held_to_the_base_url(bot_api: Any) -> None:
+    """In webhook mode the webhook must lead here; its last failure is told."""
+    given: dict[str, Any] = {
+        "bot_token": BOT_TOKEN,
+        "bot_api_url": bot_api.url,
+        "bot_updates": "webhook",
+        "base_url": "https://signin.example.com",
+        "trusted_proxy": "127.0.0.1/32",
+    }
+    assert (await look("updates", **given)).status == "warning"
+    bot_api.webhook["url"] = "https://signin.example.com/bot/webhook"
+    assert (await look("updates", **given)).status == "ok"
+    bot_api.webhook["last_error_message"] = "Wrong response from the webhook: 502 Bad Gateway\x1b[2J"
+    found = await look("updates", **given)
+    assert found.status == "warning"
+    assert "502 Bad Gateway" in found.detail
+    assert "\x1b" not in found.detail
+
+
+@pytest.mark.parametrize(("ahead", "status"), [(0, "ok"), (20, "ok"), (40, "problem"), (-40, "problem")])
+async def test_the_clock_is_held_to_the_messengers(bot_api: Any, ahead: int, status: str) -> None:
+    """More than 30 s of difference is a problem: proofs would be refused as not yet valid or as expired."""
+    bot_api.date = format_datetime(datetime.now(UTC) - timedelta(seconds=ahead), usegmt=True)
+    found = await look("clock", bot_token=BOT_TOKEN, bot_api_url=bot_api.url)
+    assert found.status == status
+    if status == "problem":
+        assert ("ahead of" if ahead > 0 else "behind") in found.detail
+        assert found.advice
+
+
+# ---- the address
+
+
+async def test_https_needs_somebody_who_speaks_it() -> None:
+    """An https base URL without TLS here and without a trusted proxy would refuse every request."""
+    base = {"sandbox": True, "sandbox_allow_remote": True, "base_url": "https://signin.example.com"}
+    assert_problem(await look("address", **base), "--trusted-proxy")
+    assert (await look("address", **base, trusted_proxy="127.0.0.1")).status == "ok"
+
+
+@pytest.mark.parametrize(("days", "status"), [(90, "ok"), (5, "warning"), (-1, "problem")])
+async def test_a_certificate_is_held_to_its_last_day(tmp_path: Path, days: int, status: str) -> None:
+    """An expired certificate is a problem, one that soon will be a warning."""
+    certificate, key = make_certificate(tmp_path, days)
+    assert (await look("certificate", sandbox=True, tls_cert=certificate, tls_key=key)).status == status
+
+
+async def test_a_key_that_does_not_fit_or_asks_for_a_password_is_a_problem(tmp_path: Path) -> None:
+    """A certificate with another's key, a file that is neither, and a locked key are told; nobody is asked."""
+    (tmp_path / "other").mkdir()
+    certificate, _ = make_certificate(tmp_path, 90)
+    _, other_key = make_certificate(tmp_path / "other", 90)
+    assert_problem(
+        await look("certificate", sandbox=True, tls_cert=certificate, tls_key=other_key), "its own private key"
+    )
+    assert_problem(await look("certificate", sandbox=True, tls_cert=certificate, tls_key=__file__), "PEM")
+    _, locked = make_certificate(tmp_path, 90, password=b"secret")
+    assert_problem(await look("certificate", sandbox=True, tls_cert=certificate, tls_key=locked), "without a password")
+
+
+async def test_a_taken_port_is_a_problem_unless_taproof_has_it() -> None:
+    """Somebody else on the port is told; Taproof itself, already running, is as it should be."""
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        # It never answers: the doctor does not wait for it for long.
+        port = other.getsockname()[1]
+        other.settimeout(0.1)
+        found = await _with_short_timeout("port", port)
+    assert_problem(found, "--port")
+
+    async def refuse(_request: web.Request) -> web.Response:
+        return web.json_response({"error": "No."}, status=405, headers={"X-Error-Code": "method_not_allowed"})
+
+    ours = web.Application()
+    ours.router.add_get("/api/v1/verify", refuse)
+    async with TestServer(ours) as server:
+        found = await look("port", sandbox=True, port=server.port)
+    assert found.status == "ok"
+    assert "Taproof already" in found.detail
+
+
+async def _with_short_timeout(name: str, port: int) -> Finding:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("taproof.cli.doctor.address._TIMEOUT", ClientTimeout(total=0.1))
+        return await look(name, sandbox=True, port=port)
+
+
+async def _in_thread(run: Run, *arguments: str) -> None:
+    """Run a command that must succeed: it has an event loop of its own."""
+    result = await asyncio.to_thread(run, *arguments)
+    assert result.exit_code == 0, result.output
+
+
+def make_certificate(directory: Path, days: int, password: bytes | None = None) -> tuple[Path, Path]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "signin.example.com")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=30))
+        .not_valid_after(now + timedelta(days=days))
+        .sign(key, hashes.SHA256())
+    )
+    paths = directory / "cert.pem", directory / "key.pem"
+    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    lock = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
+    paths[1].write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, lock))
+    return paths

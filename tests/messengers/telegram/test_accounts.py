@@ -1,0 +1,93 @@
+"""Whose a bot token is: asked of the messenger, without a word about the token."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from tests.messengers.telegram.bots_server import BotsServer
+
+from taproof.core.errors import BotTokenRefused, MessengerUnavailable
+from taproof.messengers.telegram import accounts as accounts_module
+from taproof.messengers.telegram.accounts import Accounts
+from taproof.messengers.telegram.connection import BotApiSession, open_session
+from taproof.service.bots import BotAccount
+
+SECRET = "AAsecretSECRETsecretSECRETsecretSECRET0"
+
+
+@asynccontextmanager
+async def asking(api_url: str) -> AsyncIterator[Accounts]:
+    """Yield what asks the Bot API at this address."""
+    accounts = Accounts(api_url)
+    yield accounts
+    await accounts.close()
+
+
+async def test_a_token_that_is_known_names_its_bot() -> None:
+    """The id and the username are those that the messenger says."""
+    async with BotsServer().serving() as server, asking(server.base) as accounts:
+        bot = server.add("Shop_Bot")
+        assert await accounts.fetch_account(bot.token) == BotAccount(bot.id, "Shop_Bot")
+
+
+@pytest.mark.parametrize("answer", [(401, "Unauthorized"), (404, "Not Found")])
+async def test_a_token_that_is_not_known_is_refused(answer: tuple[int, str]) -> None:
+    """Both answers mean that no bot has it."""
+    async with BotsServer().serving() as server, asking(server.base) as accounts:
+        bot = server.add()
+        bot.faults["getMe"] = lambda: answer
+        with pytest.raises(BotTokenRefused):
+            await accounts.fetch_account(bot.token)
+
+
+@pytest.mark.parametrize("answer", [(500, "Internal"), (502, "Bad Gateway"), (429, "Too Many Requests: retry after 9")])
+async def test_no_usable_answer_is_not_held_against_the_token(answer: tuple[int, str]) -> None:
+    """The developer is told to try again, and the token is in no error."""
+    async with BotsServer().serving() as server, asking(server.base) as accounts:
+        bot = server.add()
+        bot.faults["getMe"] = lambda: answer
+        with pytest.raises(MessengerUnavailable) as caught:
+            await accounts.fetch_account(bot.token)
+    assert "nothing was changed" in caught.value.sentence
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+async def test_a_messenger_out_of_reach_is_told_without_the_token() -> None:
+    """The address that could not be reached holds the token, so it is in no error that anybody may log."""
+    async with asking("http://127.0.0.1:9") as accounts:
+        with pytest.raises(MessengerUnavailable) as caught:
+            await accounts.fetch_account(f"7000000001:{SECRET}")
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert SECRET not in str(error)
+        error = error.__cause__ or error.__context__
+
+
+async def test_an_account_without_a_username_is_no_bot() -> None:
+    """Links are made of the username."""
+    async with BotsServer().serving() as server, asking(server.base) as accounts:
+        bot = server.add("x")
+        bot.username = ""
+        with pytest.raises(BotTokenRefused):
+            await accounts.fetch_account(bot.token)
+
+
+async def test_one_connection_does_for_all_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading the certificate authorities holds up the whole process: whoever tries tokens must not cause that."""
+    opened = []
+
+    def counting(api_url: str, *, tls: ssl.SSLContext | None = None) -> BotApiSession:
+        opened.append(api_url)
+        return open_session(api_url, tls=tls)
+
+    monkeypatch.setattr(accounts_module, "open_session", counting)
+    async with BotsServer().serving() as server, asking(server.base) as accounts:
+        bots = [server.add() for _ in range(5)]
+        found = await asyncio.gather(*(accounts.fetch_account(bot.token) for bot in bots))
+        with pytest.raises(BotTokenRefused):
+            await accounts.fetch_account(f"7000000001:{SECRET}")
+        assert [account.id for account in found] == [bot.id for bot in bots]
+        assert opened == [server.base]

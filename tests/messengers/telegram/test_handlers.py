@@ -1,0 +1,208 @@
+"""The bot's behaviour (contract.md, Messenger), with updates as the Bot API documents them."""
+
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+from tests.messengers.telegram.conftest import ACME, Fault, HandClock, Phone, ScriptedApi, opened
+
+from taproof.core.clock import MINUTE, SECOND
+from taproof.messengers.telegram.texts import LANGUAGES, Texts
+from taproof.messengers.telegram.updates import UpdateIntake
+from taproof.messengers.telegram.user_control_replies import commands_help
+
+EN = LANGUAGES["en"]
+HELP = f"{EN.help}\n\n{commands_help(EN.control)}"
+
+
+def prompt_text(texts: Texts, age: str) -> str:
+    return texts.prompt.format(project=ACME, context="", age=age, choose="", cancel=texts.cancel_button)
+
+
+# ---- opening a link
+
+
+async def test_link_shows_the_prompt(phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock) -> None:
+    """Opening the link names the project and the age of the request, and offers Confirm and Cancel."""
+    session_token = await phone.create_session()
+    clock.now += 25 * SECOND
+    assert await intake.handle(phone.message(f"/start {session_token}")) == "done"
+    [sent] = api.of("sendMessage")
+    assert sent["chat_id"] == "11"
+    assert sent["text"] == prompt_text(EN, "25 seconds ago")
+    assert sent["parse_mode"] == "HTML"
+    assert sent["link_preview_options"]["is_disabled"] is True
+    assert [button["text"] for button in sent["reply_markup"]["inline_keyboard"][0]] == ["Confirm", "Cancel"]
+    assert (await phone.session(session_token)).opener_id == "11"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_prompt_is_in_the_users_language(
+    language: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi
+) -> None:
+    """`language_code` chooses the texts, the labels included."""
+    session_token = await phone.create_session()
+    await intake.handle(phone.message(f"/start {session_token}", 11, **{"from": phone.user(language_code=language)}))
+    texts = LANGUAGES[language]
+    [sent] = api.of("sendMessage")
+    assert sent["text"] == prompt_text(texts, texts.just_now)
+    labels = [button["text"] for button in sent["reply_markup"]["inline_keyboard"][0]]
+    assert labels == [texts.confirm_button, texts.cancel_button]
+
+
+async def test_link_can_be_opened_again_by_its_owner(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """The owner of a session who opens the link once more gets the prompt once more."""
+    session_token = await opened(phone, intake)
+    await intake.handle(phone.message(f"/start {session_token}"))
+    first, second = api.of("sendMessage")
+    assert first["text"] == second["text"]
+
+
+async def test_foreign_opener_learns_nothing(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """Who opens a link second is told that it belongs to someone else, without the project's name or buttons."""
+    session_token = await opened(phone, intake)
+    await intake.handle(phone.message(f"/start {session_token}", 22))
+    answer = api.of("sendMessage")[-1]
+    assert (answer["chat_id"], answer["text"]) == ("22", EN.foreign)
+    assert "reply_markup" not in answer
+    assert (await phone.session(session_token)).opener_id == "11"
+
+
+async def test_expired_link_is_explained(
+    phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock
+) -> None:
+    """From the instant the ten minutes are over, the link says so and offers no buttons."""
+    session_token = await phone.create_session()
+    clock.now += 10 * MINUTE
+    await intake.handle(phone.message(f"/start {session_token}"))
+    [sent] = api.of("sendMessage")
+    assert sent["text"] == EN.expired.format(project=ACME)
+    assert "reply_markup" not in sent
+
+
+@pytest.mark.parametrize(
+    "payload", ["nonsense", "A" * 43, "A" * 44, "A" * 5000, "\ud800", "../../x", "<b>", "a b c", "\u202e" + "A" * 42]
+)
+async def test_unknown_payload_is_explained(payload: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """A payload that is no session of this service gets a friendly answer."""
+    assert await intake.handle(phone.message(f"/start {payload}")) == "done"
+    assert [sent["text"] for sent in api.of("sendMessage")] == [EN.unknown]
+
+
+@pytest.mark.parametrize("text", ["/start", "/START", "/start@Sign_In_Bot", "/help", "hello", "/", "/nothing", "🙂"])
+async def test_anything_else_gets_help(text: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """A bare /start, /help and any other text are answered with what the bot is for."""
+    await intake.handle(phone.message(text))
+    assert [sent["text"] for sent in api.of("sendMessage")] == [HELP]
+
+
+async def test_command_may_carry_the_bots_name(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """`/start@bot token` is the same command."""
+    session_token = await phone.create_session()
+    await intake.handle(phone.message(f"/start@Sign_In_Bot {session_token}"))
+    assert "reply_markup" in api.of("sendMessage")[0]
+
+
+async def test_sticker_gets_help_and_service_message_nothing(
+    phone: Phone, intake: UpdateIntake, api: ScriptedApi
+) -> None:
+    """A person who sends something other than text is answered; the chat's own notes are not."""
+    sticker = {"file_id": "x", "file_unique_id": "y", "type": "regular", "width": 1, "height": 1}
+    sticker |= {"is_animated": False, "is_video": False}
+    await intake.handle(phone.message(None, sticker=sticker))
+    await intake.handle(phone.message(None, message_auto_delete_timer_changed={"message_auto_delete_time": 5}))
+    assert [sent["text"] for sent in api.of("sendMessage")] == [HELP]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"forward_origin": {"type": "user", "sender_user": {"id": 66, "is_bot": False, "first_name": "M"}, "date": 1}},
+        {"forward_origin": {"type": "hidden_user", "sender_user_name": "M", "date": 1}},
+        {"via_bot": {"id": 66, "is_bot": True, "first_name": "M"}},
+    ],
+)
+async def test_command_in_others_words_opens_nothing(
+    more: dict[str, Any], phone: Phone, intake: UpdateIntake, api: ScriptedApi
+) -> None:
+    """A forwarded /start, or one that another bot wrote, does not open a session in the user's name."""
+    session_token = await phone.create_session()
+    await intake.handle(phone.message(f"/start {session_token}", **more))
+    assert (await phone.session(session_token)).opener_id is None
+    assert [sent["text"] for sent in api.of("sendMessage")] == [HELP]
+
+
+# ---- where the bot keeps silent
+
+
+@pytest.mark.parametrize("kind", ["group", "supergroup"])
+@pytest.mark.parametrize("text", ["/start", "/start@sign_in_bot", "/start {token}", "/start@Sign_In_Bot {token}"])
+async def test_group_is_pointed_to_a_private_chat(
+    kind: str, text: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi
+) -> None:
+    """In a group nothing is opened and no prompt shown; /start gets one polite sentence."""
+    session_token = await phone.create_session()
+    chat = {"id": -1001, "title": "G", "type": kind}
+    await intake.handle(phone.message(text.format(token=session_token), chat=chat))
+    [sent] = api.of("sendMessage")
+    assert (sent["chat_id"], sent["text"]) == ("-1001", EN.private_only)
+    assert (await phone.session(session_token)).opener_id is None
+
+
+@pytest.mark.parametrize("text", ["/start@other_bot {token}", "/help", "hello", "{token}"])
+async def test_group_talk_is_ignored(text: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """Whatever else is said in a group, and commands of other bots, get no answer."""
+    session_token = await phone.create_session()
+    chat = {"id": -1001, "title": "G", "type": "supergroup"}
+    await intake.handle(phone.message(text.format(token=session_token), chat=chat))
+    assert api.of("sendMessage") == []
+
+
+async def test_group_that_forbids_writing_is_left_alone(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """A group where the bot may not write does not make the update come again."""
+    api.fail("sendMessage", Fault(400, "Bad Request: not enough rights to send text messages to the chat"))
+    assert await intake.handle(phone.message("/start", chat={"id": -1, "title": "G", "type": "group"})) == "done"
+
+
+async def test_updates_of_other_kinds_are_ignored(
+    phone: Phone, intake: UpdateIntake, api: ScriptedApi, recwarn: pytest.WarningsRecorder
+) -> None:
+    """Edits, channel posts, business messages, bots, and kinds yet to be invented are done without an answer."""
+    session_token = await phone.create_session()
+    message = phone.message(f"/start {session_token}")["message"]
+    business = {**message, "business_connection_id": "b1"}
+    channel_post = {"message_id": 1, "date": 1, "chat": {"id": -100, "type": "channel", "title": "C"}, "text": "/start"}
+    robot = {"id": 12, "is_bot": True, "first_name": "R"}
+    for update in [
+        phone.update(edited_message={**message, "edit_date": 1795214650}),
+        phone.update(channel_post=channel_post),
+        phone.update(edited_channel_post={**channel_post, "edit_date": 2}),
+        phone.update(message=channel_post),
+        phone.update(business_message=business),
+        phone.update(edited_business_message={**business, "edit_date": 2}),
+        phone.update(message={**message, "from": robot, "chat": {"id": 12, "type": "private"}}),
+        phone.update(inline_query={"id": "1", "from": phone.user(), "query": session_token, "offset": ""}),
+        phone.update(something_new={"session": session_token}),
+        phone.update(),
+    ]:
+        assert await intake.handle(update) == "done"
+    assert api.calls == []
+    assert (await phone.session(session_token)).opener_id is None
+    assert not recwarn.list
+
+
+async def test_membership_changes_need_no_answer(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """Blocking the bot is noted without saying who did it."""
+    robot = {"id": 7000000001, "is_bot": True, "first_name": "Sign in"}
+    change = {
+        "chat": {"id": 11, "type": "private"},
+        "from": phone.user(),
+        "date": 1,
+        "old_chat_member": {"user": robot, "status": "member"},
+        "new_chat_member": {"user": robot, "status": "kicked", "until_date": 0},
+    }
+    with capture_logs() as logs:
+        assert await intake.handle(phone.update(my_chat_member=change)) == "done"
+    assert [entry["event"] for entry in logs] == ["bot_blocked"]
+    assert "Ada" not in str(logs)
+    assert api.calls == []

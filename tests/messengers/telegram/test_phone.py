@@ -1,0 +1,260 @@
+"""How a phone number is asked for: after Confirm, by a button of the keyboard; only the user's own contact counts."""
+
+import pytest
+from aiogram import Bot
+from tests.messengers.telegram.conftest import ACME, WHEN, HandClock, ScriptedApi, add_project, untagged
+from tests.messengers.telegram.phone_asking import (
+    FORGERIES,
+    KEYBOARD,
+    NUMBER,
+    OPTIONAL,
+    REQUIRED,
+    Asking,
+    answering,
+    keyboard_text,
+)
+
+from taproof.core.clock import MINUTE
+from taproof.core.model import Identity
+from taproof.messengers.telegram.handlers import build_dispatcher
+from taproof.messengers.telegram.texts import LANGUAGES
+from taproof.messengers.telegram.updates import UpdateIntake
+from taproof.storage.sqlite.store import SqliteStorage
+
+EN = LANGUAGES["en"]
+GONE = {"remove_keyboard": True}
+OTHER_BOT = 7_000_000_002
+
+
+# ---- asking
+
+
+async def test_confirm_asks_for_the_number(asking: Asking, api: ScriptedApi) -> None:
+    """The prompt tells who asks and what for, with Cancel left; a second message brings the one-time button."""
+    session_token = await asking.begin()
+    [edit] = api.of("editMessageText")
+    labels = {"share": EN.phone.share_button, "cancel": EN.cancel_button}
+    assert edit["text"] == EN.phone.prompt.format(project=ACME, **labels)
+    assert [[each["callback_data"] for each in untagged(row)] for row in edit["reply_markup"]["inline_keyboard"]] == [
+        [f"x:{session_token}"],
+        [f"r:{session_token}"],
+    ]
+    keyboard = api.of("sendMessage")[-1]
+    assert keyboard["text"] == EN.phone.keyboard.format(project=ACME)
+    assert keyboard["reply_markup"] == KEYBOARD
+    assert api.of("answerCallbackQuery")[-1]["text"] == EN.phone.notice
+
+
+async def test_where_it_is_optional_the_user_may_go_on_without(asking: Asking, api: ScriptedApi) -> None:
+    """Going on without confirms, the number stays away, and the button goes."""
+    session_token = await asking.begin(OPTIONAL)
+    [row, _] = api.of("editMessageText")[-1]["reply_markup"]["inline_keyboard"]
+    assert [each["callback_data"] for each in untagged(row)] == [f"w:{session_token}", f"x:{session_token}"]
+    await asking.intake.handle(asking.phone.tap(f"w:{session_token}"))
+    session = await asking.phone.session(session_token)
+    assert session.identity == Identity("11", "Ada Love", "ada")
+    assert session.sealed_phone is None
+    assert api.of("editMessageText")[-1]["text"] == EN.confirmed.format(project=ACME, when=WHEN)
+    assert (asking.texts()[-1], api.of("sendMessage")[-1]["reply_markup"]) == (EN.phone.over, GONE)
+
+
+async def test_required_number_cannot_be_left_out(asking: Asking) -> None:
+    """A modified client taps "Continue without" where there is none: it is asked again."""
+    session_token = await asking.begin()
+    await asking.intake.handle(asking.phone.tap(f"w:{session_token}"))
+    assert (await asking.phone.session(session_token)).status == "pending"
+    assert asking.texts()[-1] == EN.phone.keyboard.format(project=ACME)
+
+
+async def test_nothing_goes_on_without_confirm(asking: Asking) -> None:
+    """Before Confirm neither "Continue without" nor a contact confirms."""
+    session_token = (await asking.phone.signin.create_session(OPTIONAL, public=True)).session_token
+    await asking.intake.handle(asking.phone.message(f"/start {session_token}"))
+    await asking.intake.handle(asking.phone.tap(f"w:{session_token}"))
+    await asking.intake.handle(asking.contact())
+    assert (await asking.phone.session(session_token)).status == "pending"
+    assert await asking.number(session_token) is None
+    assert asking.texts()[-1] == EN.phone.unasked
+
+
+@pytest.mark.parametrize("act", ["x", "r"])
+async def test_declining_cancels_and_takes_the_button_away(act: str, asking: Asking, api: ScriptedApi) -> None:
+    """Cancel and "This wasn't me" end it here too; the contact that comes after that is told so."""
+    session_token = await asking.begin()
+    await asking.intake.handle(asking.phone.tap(f"{act}:{session_token}"))
+    session = await asking.phone.session(session_token)
+    assert (session.status, session.identity) == ("cancelled", None)
+    assert (asking.texts()[-1], api.of("sendMessage")[-1]["reply_markup"]) == (EN.phone.over, GONE)
+    await asking.intake.handle(asking.contact())
+    assert (await asking.phone.session(session_token)) == session
+    assert api.of("sendMessage")[-1]["reply_markup"] == GONE
+
+
+async def test_opening_the_link_again_asks_again(asking: Asking, api: ScriptedApi) -> None:
+    """Who lost the button gets question and button anew, not a second Confirm."""
+    session_token = await asking.begin()
+    await asking.intake.handle(asking.phone.message(f"/start {session_token}"))
+    question, keyboard = api.of("sendMessage")[-2:]
+    assert EN.phone.share_button in question["text"]
+    assert f"c:{session_token}" not in str(question)
+    assert keyboard["reply_markup"] == KEYBOARD
+
+
+async def test_the_number_goes_to_who_asked_last(asking: Asking) -> None:
+    """Of two sign-ins that wait for a contact it is the one that asked last: also when that was opened anew."""
+    first, second = await asking.begin(REQUIRED), await asking.begin(OPTIONAL)
+    clock = asking.phone.signin._clock
+    assert isinstance(clock, HandClock)
+    clock.now += 1000
+    await asking.intake.handle(asking.phone.message(f"/start {first}"))
+    await asking.intake.handle(asking.contact())
+    assert (await asking.number(first), await asking.number(second)) == (NUMBER, None)
+    # Sent once more it is not for another project; that one asks for it when its link is opened again.
+    await asking.intake.handle(asking.contact())
+    assert (await asking.phone.session(second)).status == "pending"
+    assert asking.texts()[-1] == EN.confirmed.format(project=ACME, when=WHEN)
+    await asking.intake.handle(asking.phone.message(f"/start {second}"))
+    await asking.intake.handle(asking.contact())
+    assert await asking.number(second) == NUMBER
+
+
+@pytest.mark.parametrize("act", ["x", "w", "r", "expires"])
+async def test_a_number_that_was_declined_goes_to_nobody_else(act: str, asking: Asking, clock: HandClock) -> None:
+    """The last one to ask is cancelled, confirmed without, reported or over: an earlier one gets nothing for it."""
+    last = await asking.begin(OPTIONAL)
+    clock.now += 9 * MINUTE
+    earlier = await asking.begin(REQUIRED)
+    clock.now += 1
+    await asking.intake.handle(asking.phone.message(f"/start {last}"))
+    if act == "expires":
+        clock.now += MINUTE
+    else:
+        await asking.intake.handle(asking.phone.tap(f"{act}:{last}"))
+    await asking.intake.handle(asking.contact())
+    assert (await asking.phone.session(earlier)).status == "pending"
+    assert (await asking.number(earlier), await asking.number(last)) == (None, None)
+
+
+async def test_match_code_and_number_together(asking: Asking, storage: SqliteStorage, clock: HandClock) -> None:
+    """The right number of the page asks for the contact; a wrong one cancels at once, before or after that."""
+    project_id = "proj_0000000000000000000009"
+    await add_project(storage, clock(), "Both", project_id, developer_id="dev_pro", collect_phone=True, match_code=True)
+    for wrong_after in (False, True):
+        created = await asking.phone.signin.create_session(project_id, public=True)
+        await asking.intake.handle(asking.phone.message(f"/start {created.session_token}"))
+        [codes, *_] = asking.api.of("sendMessage")[-1]["reply_markup"]["inline_keyboard"]
+        codes = untagged(codes)
+        codes.sort(key=lambda each: each["text"] != created.match_code)
+        await asking.intake.handle(asking.phone.tap(codes[0]["callback_data"]))
+        assert asking.api.of("sendMessage")[-1]["reply_markup"] == KEYBOARD
+        if wrong_after:
+            await asking.intake.handle(asking.phone.tap(codes[1]["callback_data"]))
+            assert asking.api.of("sendMessage")[-1]["reply_markup"] == GONE
+        await asking.intake.handle(asking.contact())
+        session = await asking.phone.session(created.session_token)
+        assert session.status == ("cancelled" if wrong_after else "confirmed")
+
+
+async def test_project_that_stops_asking_shows_its_prompt_again(
+    asking: Asking, storage: SqliteStorage, api: ScriptedApi
+) -> None:
+    """A plan that ended meanwhile: "Continue without" leads back to Confirm, and no number is taken."""
+    session_token = await asking.begin(OPTIONAL)
+    storage._writer._connection.execute("UPDATE developers SET plan = 'free'")
+    await asking.intake.handle(asking.phone.tap(f"w:{session_token}"))
+    assert f"c:{session_token}" in str(api.of("editMessageText")[-1]["reply_markup"])
+    await asking.intake.handle(asking.phone.message("+4915123456789"))
+    assert (await asking.phone.session(session_token)).status == "pending"
+    await asking.intake.handle(asking.contact())
+    assert (await asking.phone.session(session_token)).status == "confirmed"
+    assert await asking.number(session_token) is None
+
+
+# ---- giving
+
+
+@pytest.mark.parametrize("number", ["4915123456789", "+4915123456789", "+49 151 23456789"])
+async def test_own_contact_confirms(number: str, asking: Asking, api: ScriptedApi) -> None:
+    """The number is kept in E.164 form and encrypted; the outcome takes the button away."""
+    session_token = await asking.begin()
+    await asking.intake.handle(asking.contact(number=number))
+    session = await asking.phone.session(session_token)
+    assert session.status == "confirmed"
+    assert await asking.number(session_token) == NUMBER
+    sent = api.of("sendMessage")[-1]
+    assert (sent["text"], sent["reply_markup"]) == (EN.confirmed.format(project=ACME, when=WHEN), GONE)
+
+
+async def test_contact_too_late(asking: Asking, clock: HandClock) -> None:
+    """At the instant the ten minutes are over a contact confirms nothing and is not kept."""
+    session_token = await asking.begin()
+    clock.now += 10 * MINUTE
+    await asking.intake.handle(asking.contact())
+    assert (await asking.phone.session(session_token)).identity is None
+    assert await asking.number(session_token) is None
+    assert asking.texts()[-1] == EN.expired.format(project=ACME)
+
+
+async def test_own_contact_that_is_no_number(asking: Asking) -> None:
+    """What cannot be a phone number is asked for again."""
+    session_token = await asking.begin()
+    for number in ("", "0", "+999999999999999999", "call me", "+49151234567890123456", "٤٩١٥١٢٣٤٥٦٧٨٩"):
+        await asking.intake.handle(asking.contact(number=number))
+        assert asking.texts()[-1].startswith(EN.phone.wrong.format(share=EN.phone.share_button))
+    assert (await asking.phone.session(session_token)).status == "pending"
+
+
+async def test_of_1000_foreign_or_typed_contacts_none_is_accepted(asking: Asking, bot: Bot, clock: HandClock) -> None:
+    """The proof of the issue, with every kind of them; then the own one is, so it was not the asking that failed."""
+    other_bot = UpdateIntake(
+        bot,
+        build_dispatcher(asking.phone.signin, asking.phone.signer, clock),
+        asking.phone.storage,
+        clock,
+        bot_id=OTHER_BOT,
+    )
+    sent = accepted = 0
+    for user in range(1001, 1051):
+        session_token = await asking.begin((REQUIRED, OPTIONAL)[user % 2], user)
+        before = await asking.phone.session(session_token)
+        for name, forge in FORGERIES.items():
+            to_other = name == "own, through a bot" and user % 2
+            update = asking.contact(user, user) if to_other else forge(asking, user)
+            assert await (other_bot if to_other else asking.intake).handle(update) == "done"
+            sent += 1
+            accepted += await asking.phone.session(session_token) != before
+        await asking.intake.handle(asking.contact(user, user))
+        assert await asking.number(session_token) == NUMBER
+    print(f"{accepted} of {sent} contacts that were not the user's own were accepted")  # noqa: T201 — as asked for.
+    assert accepted == 0
+    assert sent >= 1000
+
+
+@pytest.mark.parametrize("kind", ["another user's", "nobody's", "own, forwarded", "own, through a bot", "typed"])
+async def test_what_is_not_accepted_is_answered_kindly(kind: str, asking: Asking, api: ScriptedApi) -> None:
+    """Use the button: it comes with the sentence."""
+    await asking.begin()
+    await asking.intake.handle(FORGERIES[kind](asking, 11))
+    sent = api.of("sendMessage")[-1]
+    wrong = EN.phone.wrong.format(share=EN.phone.share_button)
+    assert sent["text"] == f"{wrong}\n\n{EN.phone.keyboard.format(project=ACME)}"
+    assert sent["reply_markup"] == KEYBOARD
+
+
+async def test_the_button_counts_in_every_app(asking: Asking, api: ScriptedApi) -> None:
+    """In reply to the message that brought it, the first or a later one, or without a reply as some apps send it."""
+    wrong = EN.phone.wrong.format(share=EN.phone.share_button)
+    for user, more in enumerate(
+        ({}, answering(keyboard_text(), 102), answering(f"{wrong}\n\n{keyboard_text()}", 103)), start=101
+    ):
+        session_token = await asking.begin(REQUIRED, user)
+        await asking.intake.handle(asking.contact(user, user, **more))
+        assert await asking.number(session_token) == NUMBER
+    assert api.of("sendMessage")[-1]["reply_markup"] == GONE
+
+
+async def test_help_is_help_while_a_contact_is_asked_for(asking: Asking) -> None:
+    """A command is no attempt to type a number."""
+    await asking.begin()
+    await asking.intake.handle(asking.phone.message("/help"))
+    assert asking.texts()[-1].startswith(EN.help)

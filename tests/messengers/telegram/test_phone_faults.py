@@ -1,0 +1,183 @@
+"""Phone numbers when something fails: one effect of each update, and not a digit in any log."""
+
+import itertools
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from aiogram import Bot
+from structlog.testing import capture_logs
+from tests.messengers.telegram.conftest import ACME, WHEN, Fault, HandClock, ScriptedApi
+from tests.messengers.telegram.phone_asking import FORGERIES, NUMBER, OPTIONAL, REQUIRED, Asking
+
+from taproof.core.clock import MINUTE
+from taproof.core.encryption import Sealer
+from taproof.core.entropy import system_entropy
+from taproof.core.errors import StoreUnavailable
+from taproof.messengers.telegram.handlers import build_dispatcher
+from taproof.messengers.telegram.texts import LANGUAGES
+from taproof.messengers.telegram.updates import UpdateIntake
+from taproof.service.sessions.create_and_verify import SignIn
+from taproof.storage.sqlite.store import SqliteStorage
+
+EN = LANGUAGES["en"]
+
+
+class Killed(BaseException):
+    """Stands for kill -9: nothing catches it."""
+
+
+class Dying:
+    """A store, or a Bot API, that the process does not live to see used for the `last`th time."""
+
+    def __init__(self, storage: SqliteStorage, last: int, *, after: bool) -> None:
+        self._storage = storage
+        self._calls = itertools.count(1)
+        self._last = last
+        self._after = after
+
+    def __getattr__(self, name: str) -> Any:
+        method: Callable[..., Awaitable[Any]] = getattr(self._storage, name)
+
+        async def call(*arguments: Any, **named: Any) -> Any:
+            number = next(self._calls)
+            if number == self._last and not self._after:
+                raise Killed
+            answer = await method(*arguments, **named)
+            if number == self._last:
+                raise Killed
+            return answer
+
+        return call
+
+
+@pytest.mark.parametrize("step", ["confirm", "contact", "without"])
+@pytest.mark.parametrize("after", [False, True])
+async def test_killed_between_any_two_steps_one_effect(
+    step: str, *, after: bool, asking: Asking, bot: Bot, sealer: Sealer, clock: HandClock
+) -> None:
+    """Whatever was done before kill -9, the update that comes again brings it to its end, once, and is answered."""
+    deaths = 0
+    for last in itertools.count(1):
+        user = 100 + last
+        project_id = OPTIONAL if step == "without" else REQUIRED
+        signin = asking.phone.signin
+        session_token = (await signin.create_session(project_id, public=True)).session_token
+        await asking.intake.handle(asking.phone.message(f"/start {session_token}", user))
+        tap = asking.phone.tap(f"c:{session_token}", user)
+        update = tap
+        if step != "confirm":
+            await asking.intake.handle(tap)
+            contact = asking.contact(user, user)
+            update = contact if step == "contact" else asking.phone.tap(f"w:{session_token}", user)
+        dying: Any = Dying(asking.phone.storage, last, after=after)
+        mortal = SignIn(dying, sealer, lambda: "https://t.me/b", clock, system_entropy)
+        try:
+            await UpdateIntake(bot, build_dispatcher(mortal, asking.phone.signer, clock), dying, clock).handle(update)
+        except Killed:
+            deaths += 1
+        else:
+            break
+        again = UpdateIntake(bot, build_dispatcher(signin, asking.phone.signer, clock), asking.phone.storage, clock)
+        clock.now += MINUTE  # The claim of the process that was killed is over.
+        assert await again.handle(update) == "done"
+        session = await asking.phone.session(session_token)
+        [(events,)] = asking.phone.storage._read("SELECT COUNT(*) FROM webhook_events", ())
+        counts = (await asking.phone.storage.read_daily_counts([project_id], 0))[0]
+        if step == "confirm":
+            assert session.status == "pending"
+            assert asking.texts()[-1] == EN.phone.keyboard.format(project=ACME)
+            await asking.intake.handle(asking.contact(user, user))
+            assert await asking.number(session_token) == NUMBER
+        else:
+            assert session.status == "confirmed"
+            assert events == counts.confirmed == last
+            assert await asking.number(session_token) == (NUMBER if step == "contact" else None)
+    assert deaths >= 4
+
+
+async def test_outcome_is_told_though_the_messenger_failed_first(asking: Asking, api: ScriptedApi) -> None:
+    """The reply that could not be sent comes with the update's second delivery: the outcome, not "nobody asked"."""
+    session_token = await asking.begin()
+    update = asking.contact()
+    api.fail("sendMessage", Fault(502, "Bad Gateway"))
+    assert await asking.intake.handle(update) == "unanswered"
+    assert (await asking.phone.session(session_token)).status == "confirmed"
+    assert await asking.intake.handle(update) == "done"
+    assert asking.texts()[-1] == EN.confirmed.format(project=ACME, when=WHEN)
+
+
+async def test_contact_that_is_handled_twice_confirms_once(asking: Asking, api: ScriptedApi) -> None:
+    """Another project waits for a number too: the update that comes again, or a second contact, is not for it."""
+    other, asked_last = await asking.begin(OPTIONAL), await asking.begin()
+    update = asking.contact()
+    api.fail("sendMessage", Fault(502, "Bad Gateway"))
+    assert await asking.intake.handle(update) == "unanswered"
+    assert await asking.intake.handle(update) == "done"
+    assert await asking.intake.handle(asking.contact()) == "done"
+    assert await asking.number(asked_last) == NUMBER
+    assert (await asking.phone.session(other)).status == "pending"
+    assert await asking.number(other) is None
+
+
+async def test_plan_that_ends_while_the_contact_is_handled(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look at what the plan allows and the confirmation: the user is signed in, and no number is kept."""
+    session_token = await asking.begin()
+    storage = asking.phone.storage
+    confirm = storage.confirm_session
+
+    async def downgraded(*arguments: Any) -> bool:
+        project = await storage.read_project(REQUIRED)
+        assert project is not None
+        await storage.update_plan(project.developer_id, "free")
+        return await confirm(*arguments)
+
+    monkeypatch.setattr(storage, "confirm_session", downgraded)
+    assert await asking.intake.handle(asking.contact()) == "done"
+    assert (await asking.phone.session(session_token)).status == "confirmed"
+    assert await asking.number(session_token) is None
+    assert asking.texts()[-1] == EN.confirmed.format(project=ACME, when=WHEN)
+
+
+async def test_no_number_reaches_a_log(
+    asking: Asking,
+    api: ScriptedApi,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Nor an error: at debug level, of every library, while things go well and while they go wrong in many ways."""
+
+    async def unavailable(*arguments: Any) -> bool:
+        raise StoreUnavailable
+
+    async def fails(*arguments: Any) -> bool:
+        raise RuntimeError(arguments)
+
+    def refuses(*arguments: Any) -> None:
+        raise ValueError(arguments)
+
+    caplog.set_level(logging.DEBUG)
+    with capture_logs() as logs:
+        for user in range(31, 34):
+            session_token = await asking.begin(user_id=user)
+            for name, forge in FORGERIES.items():
+                if name != "this user's, sent by another":
+                    await asking.intake.handle(forge(asking, user))
+            for method, instead in (("confirm_session", unavailable), ("find_phone_request", fails)):
+                with monkeypatch.context() as away:
+                    away.setattr(asking.phone.storage, method, instead)
+                    await asking.intake.handle(asking.contact(user, user))
+            with monkeypatch.context() as away:
+                away.setattr("taproof.service.sessions.decide.e164_number", refuses)
+                await asking.intake.handle(asking.contact(user, user))
+            api.fail("sendMessage", Fault(400, "Bad Request: can't parse entities", times=3))
+            await asking.intake.handle(asking.contact(user, user))
+            assert await asking.number(session_token) == NUMBER
+            malformed = asking.contact(user, user)
+            malformed["message"]["contact"] = {"phone_number": NUMBER, "user_id": NUMBER}
+            await asking.intake.handle(malformed)
+    assert len(logs) > 20
+    for text in (str(logs), caplog.text, *capfd.readouterr()):
+        assert "15123456789" not in text

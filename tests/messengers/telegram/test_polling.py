@@ -1,0 +1,334 @@
+"""Long polling: nothing is acknowledged before it is done, nothing is lost, and the loop survives everything."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from aiogram import Bot
+from structlog.testing import capture_logs
+from tests.messengers.telegram.conftest import Fault, HandClock, Phone, ScriptedApi
+
+from taproof.core.errors import StoreUnavailable
+from taproof.messengers.telegram import connection, polling
+from taproof.messengers.telegram.polling import LongPolling
+from taproof.messengers.telegram.updates import ALLOWED_UPDATES, UpdateIntake
+
+START = HandClock()()
+"""When the loop began to be the only one."""
+
+
+@pytest.fixture(autouse=True)
+def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the delays between attempts short; that they grow is tested in test_connection.py."""
+    monkeypatch.setattr(connection, "LONGEST_DELAY", 0.05)
+    monkeypatch.setattr(polling, "LONGEST_DELAY", 0.05)
+    monkeypatch.setattr(polling, "PATIENCE_SECONDS", 0.05)
+
+
+@contextlib.asynccontextmanager
+async def running(bot: Bot, intake: UpdateIntake) -> AsyncIterator[None]:
+    """Run the loop, and cancel it at the end as the service does."""
+    task = asyncio.create_task(LongPolling(bot, intake, START).run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until something is so."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 — what is waited for happens in a server and a store.
+            await asyncio.sleep(0.005)
+
+
+async def test_updates_are_handled_and_acknowledged(
+    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
+) -> None:
+    """Updates are asked for by kind, handled, and acknowledged by the next poll's offset."""
+    api.updates = [phone.message("/help", user) for user in (11, 12, 13)]
+    last = api.updates[-1]["update_id"]
+    async with running(bot, intake):
+        await until(lambda: len(api.of("sendMessage")) == 3)
+        await until(lambda: not api.updates)
+    assert {sent["chat_id"] for sent in api.of("sendMessage")} == {"11", "12", "13"}
+    polls = api.of("getUpdates")
+    assert "offset" not in polls[0]
+    assert polls[0]["allowed_updates"] == ALLOWED_UPDATES
+    assert int(polls[0]["timeout"]) >= 20
+    assert str(last + 1) in [poll.get("offset") for poll in polls]
+
+
+async def test_offset_stops_before_what_is_not_done(
+    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
+) -> None:
+    """An update whose answer cannot be sent holds back the acknowledgement, but not the other users' updates."""
+    api.updates = [phone.message("/help", user) for user in (11, 12, 13)]
+    first, second, _ = (update["update_id"] for update in api.updates)
+    blocked = True
+
+    def fail_for_second_user(method: str, parameters: dict[str, str]) -> None:
+        if blocked and method == "sendMessage" and parameters["chat_id"] == "12":
+            api.fail("sendMessage", Fault(502, raw="<html>"))
+
+    api.on_call = fail_for_second_user
+    async with running(bot, intake):
+        await until(lambda: len(api.of("sendMessage")) >= 5)
+        offsets = {int(poll["offset"]) for poll in api.of("getUpdates") if "offset" in poll}
+        assert offsets == {first + 1, second} == {second}
+        api.updates.append(phone.message("/help", 14))
+        await until(lambda: "14" in {sent["chat_id"] for sent in api.of("sendMessage")})
+        blocked = False
+        await until(lambda: not api.updates)
+    delivered = [sent["chat_id"] for sent in api.of("sendMessage")]
+    assert {user: delivered.count(user) for user in ("11", "13", "14")} == {"11": 1, "13": 1, "14": 1}
+
+
+async def test_one_users_updates_stay_in_order(phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """A user's tap is not handled before the user's link, even if handling the link takes two attempts."""
+    session_token = await phone.create_session()
+    api.updates = [phone.message(f"/start {session_token}"), phone.tap(f"c:{session_token}")]
+    api.fail("sendMessage", Fault(502, raw="<html>"))
+    async with running(bot, intake):
+        await until(lambda: not api.updates)
+    assert (await phone.session(session_token)).status == "confirmed"
+    assert [method for method, _ in api.calls if method != "getUpdates"] == [
+        "sendMessage",
+        "sendMessage",
+        "editMessageText",
+        "answerCallbackQuery",
+    ]
+
+
+async def test_crash_before_the_end_loses_nothing(
+    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
+) -> None:
+    """An update that was claimed by a process that died comes again and is handled, without waiting."""
+    update = phone.message("/help")
+    await phone.storage.claim_update(bot.id, update["update_id"], 1_795_214_643_127, 0)
+    api.updates = [update]
+    async with running(bot, intake):
+        await until(lambda: not api.updates)
+    assert len(api.of("sendMessage")) == 1
+
+
+async def test_update_in_hand_is_finished_and_acknowledged_on_stop(
+    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
+) -> None:
+    """Cancelled in the middle of an update, the loop brings it to its end and acknowledges it."""
+    api.updates = [phone.message("/help")]
+    task = asyncio.create_task(LongPolling(bot, intake, START).run())
+
+    def stop(method: str, _: dict[str, str]) -> None:
+        if method == "sendMessage":
+            task.cancel()
+
+    api.on_call = stop
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert len(api.of("sendMessage")) == 1
+    assert api.updates == []
+    assert (api.of("getUpdates")[-1]["timeout"], api.of("getUpdates")[-1]["limit"]) == ("0", "1")
+
+
+async def test_stop_does_not_wait_for_what_cannot_be_done(
+    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An update that waits for another attempt is left unacknowledged, for the next start."""
+
+    async def unavailable(*_: object) -> None:
+        raise StoreUnavailable
+
+    monkeypatch.setattr(phone.storage, "claim_update", unavailable)
+    monkeypatch.setattr(polling, "LONGEST_DELAY", 30)
+    api.updates = [phone.message("/help")]
+    async with asyncio.timeout(5), running(bot, intake):
+        await until(lambda: len(api.of("getUpdates")) >= 3)
+    assert len(api.updates) == 1
+
+
+async def test_update_that_never_succeeds_is_dropped_in_the_end(
+    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One chat that the Bot API cannot serve does not hold back the acknowledgement for ever."""
+    monkeypatch.setattr(polling, "UNANSWERED_SECONDS", 0.1)
+    api.fail("sendMessage", Fault(500, "Internal Server Error", times=1000))
+    api.updates = [phone.message("/help")]
+    with capture_logs() as logs:
+        async with running(bot, intake):
+            await until(lambda: not api.updates)
+    assert [entry["event"] for entry in logs if entry["log_level"] == "error"] == ["bot_update_given_up"]
+
+
+@pytest.mark.parametrize("opens_first", [False, True])
+async def test_one_user_cannot_stop_sign_in_for_others(
+    opens_first: bool,  # noqa: FBT001
+    phone: Phone,
+    bot: Bot,
+    intake: UpdateIntake,
+    api: ScriptedApi,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Hundreds of messages of a user whom the bot may not answer do not keep another's link from being opened.
+
+    That holds also if a reply to them waits already, and what they decide is stored nevertheless.
+    """
+    monkeypatch.setattr(polling, "FINISH_SECONDS", 0.05)
+
+    def refuse_first_user(method: str, parameters: dict[str, str]) -> None:
+        if method == "sendMessage" and parameters["chat_id"] == "11":
+            api.fail("sendMessage", Fault(429, "Too Many Requests: retry after 3600", {"retry_after": 3600}))
+
+    api.on_call = refuse_first_user
+    tokens = [await phone.create_session() for _ in range(3)]
+    if opens_first:
+        api.updates = [phone.message(f"/start {tokens[0]}")]
+    api.updates += [phone.message("hello") for _ in range(150)]
+    api.updates += [phone.message(f"/start {tokens[1]}")]
+    api.updates += [phone.message("hello") for _ in range(149)]
+    api.updates += [phone.message(f"/start {tokens[2]}", 22)]
+    async with running(bot, intake):
+        await until(lambda: "22" in {sent["chat_id"] for sent in api.of("sendMessage")})
+        await until(lambda: not api.updates)
+    assert (await phone.session(tokens[1])).opener_id == "11"
+    assert (await phone.session(tokens[2])).opener_id == "22"
+
+
+@pytest.mark.parametrize(
+    "answer", ['{"ok": true}', '{"ok": true, "result": null}', '{"ok": true, "result": [[]]}', "[" * 100_000]
+)
+async def test_odd_answer_does_not_end_the_loop(
+    answer: str, phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
+) -> None:
+    """An answer that is not the Bot API's counts as no answer."""
+    api.fail("getUpdates", Fault(200, raw=answer, times=2))
+    api.updates = [phone.message("/help")]
+    with capture_logs() as logs:
+        async with running(bot, intake):
+            await until(lambda: not api.updates)
+    assert [entry["event"] for entry in logs] == ["bot_api_unreachable", "bot_api_reached"]
+
+
+async def test_bug_does_not_end_the_loop(
+    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error that nobody foresaw is logged once, by its type and place, and the loop goes on."""
+    bugs = 3
+    user_of = polling._user_of
+
+    def broken(update: dict[str, Any]) -> int | None:
+        nonlocal bugs
+        bugs -= 1
+        if bugs >= 0:
+            raise RuntimeError("a secret in an error's text")
+        return user_of(update)
+
+    monkeypatch.setattr(polling, "_user_of", broken)
+    api.updates = [phone.message("/help")]
+    with capture_logs() as logs:
+        async with running(bot, intake):
+            await until(lambda: not api.updates)
+    assert [entry["event"] for entry in logs] == ["bot_polling_failed"]
+    assert logs[0]["error"] == "RuntimeError"
+    assert "secret" not in str(logs)
+
+
+async def test_unreachable_api_is_said_once(phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """While the Bot API is away the loop keeps trying, logs one line, and one more when it is back."""
+    api.fail("getUpdates", Fault(502, raw="<html>", times=4))
+    with capture_logs() as logs:
+        async with running(bot, intake):
+            await until(lambda: len(api.of("getUpdates")) >= 6)
+            api.updates = [phone.message("/help")]
+            await until(lambda: api.of("sendMessage"))
+    assert [entry["event"] for entry in logs] == ["bot_api_unreachable", "bot_api_reached"]
+
+
+async def test_wrong_token_is_said_clearly(bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """A token that the Bot API does not know is named by its setting, and tried again, since it may be restored."""
+    api.fail("getUpdates", Fault(401, "Unauthorized", times=2))
+    with capture_logs() as logs:
+        async with running(bot, intake):
+            await until(lambda: len(api.of("getUpdates")) >= 4)
+    assert [entry["event"] for entry in logs] == ["bot_token_refused", "bot_api_reached"]
+    assert "TAPROOF_BOT_TOKEN" in logs[0]["advice"]
+    assert bot.token not in str(logs)
+
+
+async def test_other_poller_is_said_clearly(bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """A second program that polls the same bot is named as the cause."""
+    description = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
+    api.fail("getUpdates", Fault(409, description, times=2))
+    with capture_logs() as logs:
+        async with running(bot, intake):
+            await until(lambda: len(api.of("getUpdates")) >= 4)
+    assert [entry["event"] for entry in logs] == ["bot_conflict", "bot_api_reached"]
+    assert "Another program" in logs[0]["advice"]
+    assert api.of("deleteWebhook") == []
+
+
+async def test_webhook_that_is_still_set_is_removed(
+    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
+) -> None:
+    """Polling takes the updates back from a webhook, and keeps those that wait."""
+    api.webhook = "https://example.org/bot/webhook"
+    api.updates = [phone.message("/help")]
+    async with running(bot, intake):
+        await until(lambda: not api.updates)
+    assert [call["drop_pending_updates"] for call in api.of("deleteWebhook")] == ["false"]
+    assert len(api.of("sendMessage")) == 1
+
+
+async def test_flood_limit_of_polling_is_honoured(bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """A poll that is told to wait waits that long before it polls again."""
+    api.fail("getUpdates", Fault(429, "Too Many Requests: retry after 1", {"retry_after": 1}))
+    loop = asyncio.get_running_loop()
+    times: list[float] = []
+    api.on_call = lambda *_: times.append(loop.time())
+    async with running(bot, intake):
+        await until(lambda: len(times) >= 2)
+    assert times[1] - times[0] >= 1
+
+
+async def test_unreadable_update_spoils_no_other(
+    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
+) -> None:
+    """One update that aiogram cannot parse is passed over; those beside it are handled."""
+    broken = phone.update(message={"text": 5})
+    api.updates = [phone.message("/help", 11), broken, phone.message("/help", 12), phone.update(brand_new={})]
+    async with running(bot, intake):
+        await until(lambda: not api.updates)
+    assert len(api.of("sendMessage")) == 2
+
+
+async def test_answer_without_update_ids_is_no_busy_loop(bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """A server that sends what is no update is not asked again without a pause."""
+    api.updates = [{"message": "?"}]
+    async with running(bot, intake):
+        await asyncio.sleep(0.3)
+    assert len(api.of("getUpdates")) < 12
+
+
+async def test_ids_that_start_anew_are_received(phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """After a quiet week update ids may be lower than before: once all is acknowledged, no offset is asked for."""
+    api.updates = [phone.message("/help")]
+    async with running(bot, intake):
+        await until(lambda: not api.updates)
+        await until(lambda: "offset" not in api.of("getUpdates")[-1])
+        api.updates = [{**phone.message("/help"), "update_id": 77}]
+        await until(lambda: len(api.of("sendMessage")) == 2)
+
+
+async def test_many_users_at_once(phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """Hundreds of waiting updates are handled, each once, and all acknowledged."""
+    tokens = [await phone.create_session() for _ in range(150)]
+    api.updates = [phone.message(f"/start {token}", 1000 + n) for n, token in enumerate(tokens)]
+    api.updates += [phone.tap(f"c:{token}", 1000 + n) for n, token in enumerate(tokens)]
+    async with running(bot, intake):
+        await until(lambda: not api.updates)
+    assert len(api.of("sendMessage")) == len(api.of("editMessageText")) == 150
+    assert {(await phone.session(token)).status for token in tokens} == {"confirmed"}

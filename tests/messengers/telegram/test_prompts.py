@@ -1,0 +1,96 @@
+"""What a user sees of a session."""
+
+import re
+
+import pytest
+
+from taproof.core.clock import MINUTE, SECOND
+from taproof.messengers.telegram.prompts import opened_reply, outcome_notice, outcome_reply
+from taproof.messengers.telegram.texts import LANGUAGES
+from taproof.service.sessions.decide import SeenSession
+
+ENGLISH = LANGUAGES["en"]
+SESSION_TOKEN = "A" * 43
+DECIDED_AT = 1_795_214_643_127
+
+
+def opened(name: str, *, age: int = 0, language: str = "en") -> str:
+    return opened_reply(LANGUAGES[language], SeenSession("opened", name, created_at=0), SESSION_TOKEN, age).text
+
+
+@pytest.mark.parametrize(
+    ("age", "words"),
+    [
+        (-5 * SECOND, "just now"),
+        (0, "just now"),
+        (4_999, "just now"),
+        (5 * SECOND, "5 seconds ago"),
+        (25 * SECOND, "25 seconds ago"),
+        (2 * MINUTE - 1, "119 seconds ago"),
+        (2 * MINUTE, "2 minutes ago"),
+        (10 * MINUTE, "10 minutes ago"),
+    ],
+)
+def test_prompt_tells_the_age(age: int, words: str) -> None:
+    """The prompt says how long ago the request was made, also when a clock runs behind."""
+    assert f"Requested: {words}." in opened("Acme", age=age)
+
+
+def test_buttons_have_equal_weight() -> None:
+    """Confirm and Cancel stand in one row, without decoration, and carry the token within 64 bytes."""
+    reply = opened_reply(ENGLISH, SeenSession("opened", "Acme"), SESSION_TOKEN, 0)
+    assert reply.buttons is not None
+    [[confirm, cancel], [not_me]] = reply.buttons.inline_keyboard
+    assert (confirm.text, cancel.text) == ("Confirm", "Cancel")
+    assert (confirm.callback_data, cancel.callback_data) == (f"c:{SESSION_TOKEN}", f"x:{SESSION_TOKEN}")
+    assert confirm.model_dump(exclude={"text", "callback_data"}) == cancel.model_dump(exclude={"text", "callback_data"})
+    assert len(f"c:{SESSION_TOKEN}".encode()) <= 64
+    assert (not_me.text, not_me.callback_data) == (ENGLISH.control.not_me_button, f"r:{SESSION_TOKEN}")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "<b>Bank</b> & Co",
+        "</code><a href='https://evil.example'>Bank</a>",
+        "Acme\n\nRequested: just now.\nTap Confirm",
+        "\u202eknaB",
+        "شركة\u2067 Acme",
+        "{cancel} {0} {project}",
+        "👩\u200d👩\u200d👧 family",
+        "Acme\u2069\u2069 trusted by Taproof",
+        "t.me/evil_bot @evil",
+        "A" * 100,
+    ],
+)
+def test_no_name_breaks_out(name: str, language: str) -> None:
+    """A project's name stays inside its own `<code>` and its own isolate, on one line, whatever it holds."""
+    plain = re.escape(LANGUAGES[language].prompt).replace(r"\{project\}", "(.*)")
+    plain = plain.replace(r"\{context\}", "").replace(r"\{choose\}", "")
+    pattern = plain.replace(r"\{age\}", re.escape(LANGUAGES[language].just_now))
+    pattern = pattern.replace(r"\{cancel\}", re.escape(LANGUAGES[language].cancel_button))
+    found = re.fullmatch(pattern, opened(name, language=language))
+    assert found is not None
+    assert re.fullmatch(r"<code>\u2068[^<>\n\u2066-\u2069\u202a-\u202e]+\u2069</code>", found[1])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("outcome", ["confirmed", "cancelled"])
+def test_decision_is_shown_with_its_time(language: str, outcome: str) -> None:
+    """Outcome and UTC time take the prompt's place; the time cannot be reordered by right-to-left text."""
+    seen = SeenSession(outcome, "Acme", 0, DECIDED_AT, changed=True)  # type: ignore[arg-type]
+    reply = outcome_reply(LANGUAGES[language], seen)
+    assert "\u20682026-11-20 22:44 UTC\u2069" in reply.text
+    assert "Acme" in reply.text
+    assert reply.buttons is None
+    assert "2026-11-20 22:44 UTC" in outcome_notice(LANGUAGES[language], seen)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_foreign_request_names_no_project(language: str) -> None:
+    """Whoever does not own a request learns nothing about it."""
+    seen = SeenSession("foreign", "Secret project")
+    texts = LANGUAGES[language]
+    assert opened_reply(texts, seen, SESSION_TOKEN, 0).text == outcome_notice(texts, seen) == texts.foreign
+    assert opened_reply(texts, seen, SESSION_TOKEN, 0).buttons is None

@@ -1,0 +1,295 @@
+"""An update is handled once, however often it is delivered, and acknowledged only when it is done."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+from aiogram import Bot, Dispatcher
+from aiogram.types import Message, Update
+from structlog.testing import capture_logs
+from tests.messengers.telegram.conftest import TOKEN, Fault, HandClock, Phone, ScriptedApi
+
+from taproof.core.clock import SECOND
+from taproof.core.errors import StoreUnavailable
+from taproof.messengers.telegram import updates
+from taproof.messengers.telegram.handlers import build_dispatcher
+from taproof.messengers.telegram.updates import UpdateIntake
+from taproof.storage.sqlite.store import SqliteStorage
+
+BOT_ID = int(TOKEN.partition(":")[0])
+START = HandClock()()
+"""When the only poller began."""
+
+
+class Counting:
+    """A handler that counts, and fails as often as it is told."""
+
+    def __init__(self, *failures: Exception) -> None:
+        self.failures = list(failures)
+        self.calls = 0
+        self.begun = asyncio.Event()
+        self.may_end = asyncio.Event()
+        self.may_end.set()
+
+    async def __call__(self, _message: Message) -> None:
+        self.calls += 1
+        self.begun.set()
+        await self.may_end.wait()
+        if self.failures:
+            raise self.failures.pop(0)
+
+
+def intake_with(handler: Counting, bot: Bot, storage: SqliteStorage, clock: HandClock) -> UpdateIntake:
+    dispatcher = Dispatcher(disable_fsm=True)
+    dispatcher.message.register(handler.__call__)
+    return UpdateIntake(bot, dispatcher, storage, clock)
+
+
+async def test_second_delivery_has_no_effect(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """An update that was done is acknowledged again and nothing else."""
+    session_token = await phone.create_session()
+    for update in [phone.message(f"/start {session_token}"), phone.tap(f"c:{session_token}")]:
+        assert await intake.handle(update) == "done"
+        calls = len(api.calls)
+        assert await intake.handle(update) == "done"
+        assert await intake.handle(update, sole_since=START) == "done"
+        assert len(api.calls) == calls
+
+
+async def test_second_delivery_to_another_process(
+    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, api: ScriptedApi
+) -> None:
+    """What was done is known to every process, since it is written in the store."""
+    update = phone.message("/help")
+    for _ in range(2):
+        other = UpdateIntake(bot, build_dispatcher(phone.signin, phone.signer, clock), storage, clock)
+        assert await other.handle(update) == "done"
+    assert len(api.of("sendMessage")) == 1
+
+
+async def test_update_in_hand_elsewhere_comes_again(
+    phone: Phone, intake: UpdateIntake, storage: SqliteStorage, clock: HandClock, api: ScriptedApi
+) -> None:
+    """Another process's claim is respected for its lease, and taken over when that process is gone."""
+    update = phone.message("/help")
+    await storage.claim_update(BOT_ID, update["update_id"], clock(), clock() - 30 * SECOND)
+    clock.now += 29 * SECOND
+    assert await intake.handle(update) == "retry"
+    assert api.calls == []
+    clock.now += 2 * SECOND
+    assert await intake.handle(update) == "done"
+    assert len(api.of("sendMessage")) == 1
+
+
+async def test_what_the_poller_before_left_behind_is_taken_over_at_once(
+    phone: Phone, intake: UpdateIntake, storage: SqliteStorage, clock: HandClock, api: ScriptedApi
+) -> None:
+    """After a crash the next poller need not wait for the claims of the one before to lapse."""
+    update = phone.message("/help")
+    await storage.claim_update(BOT_ID, update["update_id"], clock(), clock())
+    clock.now += SECOND
+    assert await intake.handle(update, sole_since=clock()) == "done"
+    assert len(api.of("sendMessage")) == 1
+
+
+async def test_two_pollers_for_a_moment(
+    phone: Phone, intake: UpdateIntake, storage: SqliteStorage, clock: HandClock, api: ScriptedApi
+) -> None:
+    """A poller that does not know yet that another took over leaves alone what that one has claimed since."""
+    update = phone.message("/help")
+    since = clock()
+    clock.now += SECOND
+    await storage.claim_update(BOT_ID, update["update_id"], clock(), clock())
+    clock.now += SECOND
+    assert await intake.handle(update, sole_since=since) == "retry"
+    assert api.calls == []
+    clock.now += 30 * SECOND
+    assert await intake.handle(update, sole_since=since) == "done"
+    assert len(api.of("sendMessage")) == 1
+
+
+async def test_ones_own_claim_is_taken_up_again_at_once(
+    phone: Phone, intake: UpdateIntake, clock: HandClock, api: ScriptedApi
+) -> None:
+    """When the reply could not be sent, the only poller tries again without waiting for its own claim to lapse."""
+    update = phone.message("/help")
+    since = clock()
+    clock.now += SECOND
+    api.fail("sendMessage", Fault(500, "Internal Server Error"))
+    assert await intake.handle(update, sole_since=since) == "unanswered"
+    assert await intake.handle(update, sole_since=since) == "done"
+    assert len(api.of("sendMessage")) == 2
+
+
+async def test_same_update_twice_at_once(phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock) -> None:
+    """Of two deliveries at the same time one is handled and the other comes again."""
+    handler = Counting()
+    handler.may_end.clear()
+    intake = intake_with(handler, bot, storage, clock)
+    update = phone.message("hello")
+    first = asyncio.create_task(intake.handle(update, sole_since=START))
+    await handler.begun.wait()
+    assert await intake.handle(update, sole_since=START) == "retry"
+    handler.may_end.set()
+    assert await first == "done"
+    assert handler.calls == 1
+
+
+async def test_decision_survives_a_lost_reply(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """The Bot API fails after the decision is committed: the update comes again and the user is shown the decision."""
+    session_token = await phone.create_session()
+    await intake.handle(phone.message(f"/start {session_token}"))
+    tap = phone.tap(f"c:{session_token}")
+    api.fail("editMessageText", Fault(502, raw="<html>Bad Gateway</html>"))
+    assert await intake.handle(tap, sole_since=START) == "unanswered"
+    assert (await phone.session(session_token)).status == "confirmed"
+    assert await intake.handle(tap, sole_since=START) == "done"
+    first, second = api.of("editMessageText")
+    assert first == second
+    assert len(api.of("answerCallbackQuery")) == 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(500, "Internal Server Error"),
+        Fault(502, raw="<html>"),
+        Fault(401, "Unauthorized"),
+        Fault(404, "Not Found"),
+        Fault(200, raw=""),
+    ],
+)
+async def test_trouble_with_the_bot_api_loses_nothing(
+    fault: Fault, phone: Phone, intake: UpdateIntake, api: ScriptedApi
+) -> None:
+    """Whatever is wrong with the Bot API, the update is not finished before its answer was sent."""
+    api.fail("sendMessage", Fault(fault.status, fault.description, raw=fault.raw))
+    update = phone.message("/help")
+    assert await intake.handle(update, sole_since=START) == "unanswered"
+    assert await intake.handle(update, sole_since=START) == "done"
+    assert len(api.of("sendMessage")) == 2
+
+
+@pytest.mark.parametrize("method", ["claim_update", "open_session"])
+async def test_store_that_is_away_loses_nothing(
+    method: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the store cannot be reached, updates come again."""
+    session_token = await phone.create_session()
+    update = phone.message(f"/start {session_token}")
+    with monkeypatch.context() as away:
+        away.setattr(phone.storage, method, unavailable)
+        assert await intake.handle(update, sole_since=START) == "retry"
+        assert api.calls == []
+    assert await intake.handle(update, sole_since=START) == "done"
+    assert (await phone.session(session_token)).opener_id == "11"
+
+
+async def unavailable(*_: Any) -> None:
+    raise StoreUnavailable
+
+
+async def test_store_that_goes_away_at_the_end_repeats_no_answer(
+    phone: Phone, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An update that was answered but not written down as finished is only finished when it comes again."""
+    update = phone.message("/help")
+    with monkeypatch.context() as away:
+        away.setattr(phone.storage, "finish_update", unavailable)
+        assert await intake.handle(update) == "retry"
+    assert await intake.handle(update) == "done"
+    assert len(api.of("sendMessage")) == 1
+    assert await phone.storage.claim_update(BOT_ID, update["update_id"], 0, 2**60) == "done"
+
+
+async def test_poison_update_is_given_up(
+    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bug is tried three times, logged without what it quotes, and then the update is finished."""
+    monkeypatch.setattr(updates, "_BUG_PAUSES", (0.01, 0.01, None))
+    handler = Counting(*[RuntimeError("a secret in an error's text")] * 3)
+    intake = intake_with(handler, bot, storage, clock)
+    with capture_logs() as logs:
+        assert await intake.handle(phone.message("poison")) == "done"
+    assert handler.calls == 3
+    assert [entry["event"] for entry in logs] == ["bot_update_failed"] * 3 + ["bot_update_given_up"]
+    assert logs[0]["error"] == "RuntimeError"
+    assert logs[0]["where"][-1].startswith("test_updates.py:")
+    assert "secret" not in str(logs)
+
+
+async def test_passing_bug_is_survived(
+    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handler that fails once and then works has handled the update."""
+    monkeypatch.setattr(updates, "_BUG_PAUSES", (0.01, 0.01, None))
+    handler = Counting(RuntimeError())
+    assert await intake_with(handler, bot, storage, clock).handle(phone.message("hello")) == "done"
+    assert handler.calls == 2
+
+
+async def test_bug_of_the_store_does_not_stop_the_bot(
+    phone: Phone, intake: UpdateIntake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error that nobody foresaw makes the update come again, and `handle` never raises."""
+
+    async def broken(*_: Any) -> None:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(phone.storage, "claim_update", broken)
+    with capture_logs() as logs:
+        assert await intake.handle(phone.message("hello")) == "retry"
+    assert "secret" not in str(logs)
+
+
+async def test_handling_ends_before_the_lease(
+    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where others may take an update over, slow handling is broken off first."""
+    assert updates.HANDLING_SECONDS * SECOND < updates.LEASE
+    monkeypatch.setattr(updates, "HANDLING_SECONDS", 0.05)
+    handler = Counting()
+    handler.may_end.clear()
+    intake = intake_with(handler, bot, storage, clock)
+    started = time.monotonic()
+    assert await intake.handle(phone.message("slow")) == "retry"
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        {},
+        {"update_id": None},
+        {"update_id": "x"},
+        {"update_id": -1, "message": None},
+        {"update_id": 2**63},
+        {"update_id": 10**400},
+        {"update_id": 1, "message": "text"},
+        {"update_id": 1, "message": {"text": "/start"}},
+        {"update_id": 1, "callback_query": {"id": 1, "data": "c:"}},
+        {"update_id": 1, "message": [{}]},
+    ],
+)
+async def test_malformed_update_is_done(update: dict[str, Any], intake: UpdateIntake, api: ScriptedApi) -> None:
+    """What cannot be read would not be read any better the next time."""
+    assert await intake.handle(update) == "done"
+    assert api.calls == []
+
+
+async def test_endless_nesting_is_done(phone: Phone, intake: UpdateIntake) -> None:
+    """An update that is nested without end does no harm."""
+    update = phone.message("hello")
+    innermost = update["message"]
+    for _ in range(5000):
+        reply = {"message_id": 1, "date": 1, "chat": {"id": 11, "type": "private"}}
+        innermost["reply_to_message"] = reply
+        innermost = reply
+    assert await intake.handle(update) == "done"
+
+
+async def test_parsed_update_is_taken_too(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """Whoever has aiogram's object need not take it apart again."""
+    assert await intake.handle(Update.model_validate(phone.message("/help"))) == "done"
+    assert len(api.of("sendMessage")) == 1

@@ -1,0 +1,321 @@
+"""The demo's backend: what a real application's server must do with a proof."""
+
+import base64
+import itertools
+import re
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import httpx
+import jwt
+import pytest
+
+from taproof.core.errors import StoreUnavailable
+from taproof.core.model import Identity
+from taproof.core.proof import sign_proof
+from taproof.sandbox.demo.server import BODY_LIMIT, SIGNED_IN_LIFETIME, SIGNED_IN_LIMIT, Demo
+
+SECRET = "whsec_" + base64.b64encode(bytes(32)).decode()
+OTHER_SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
+PROJECT = "proj_0123456789abcdefABCDEF"
+NOW = 1_760_000_000_000
+ADA = {"messenger_id": "1001", "messenger_name": "Ada Lovelace", "messenger_username": "ada"}
+JSON = {"Content-Type": "application/json"}
+
+
+class World:
+    """The demo and everything around it that a test can turn."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+        self.secret: str | Exception = SECRET
+        self._numbers = itertools.count()
+        self.demo = Demo(PROJECT, self._read_secret, lambda: self.now, lambda n: next(self._numbers).to_bytes(n))
+
+    async def _read_secret(self) -> str:
+        if isinstance(self.secret, Exception):
+            raise self.secret
+        return self.secret
+
+    def client(self, scheme: str = "http") -> httpx.AsyncClient:
+        transport = httpx.ASGITransport(self.demo.app, raise_app_exceptions=False)
+        return httpx.AsyncClient(transport=transport, base_url=f"{scheme}://demo.test")
+
+    def proof(self, number: int = 0, project_id: str = PROJECT, secret: str = SECRET, username: str = "ada") -> str:
+        identity = Identity("1001", "Ada Lovelace", username)
+        return sign_proof(identity, project_id, f"token-{number}", secret, self.now)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+async def browser(world: World) -> AsyncIterator[httpx.AsyncClient]:
+    async with world.client() as client:
+        yield client
+
+
+async def test_a_proof_signs_in_and_the_cookie_keeps_it(world: World, browser: httpx.AsyncClient) -> None:
+    """A good proof is exchanged for the application's own session, kept in a cookie that no script can read."""
+    answer = await browser.post("/demo/session", json={"proof": world.proof()})
+    assert (answer.status_code, answer.json()) == (200, ADA)
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=lax" in cookie
+    assert "path=/demo" in cookie
+    assert "secure" not in cookie
+    assert (await browser.get("/demo/session")).json() == ADA
+
+
+async def test_a_phone_number_is_told_only_if_there_is_one(world: World, browser: httpx.AsyncClient) -> None:
+    """The number of a proof that has one is told; of any other proof not even the field's name is."""
+    identity = Identity("1001", "Ada Lovelace", "ada", "+12025550101")
+    proof = sign_proof(identity, PROJECT, "token-0", SECRET, world.now)
+    answer = await browser.post("/demo/session", json={"proof": proof})
+    assert answer.json() == ADA | {"messenger_phone": "+12025550101"}
+    assert (await browser.get("/demo/session")).json() == answer.json()
+    assert (await browser.post("/demo/session", json={"proof": world.proof(1)})).json() == ADA
+
+
+async def test_over_https_the_cookie_stays_on_https(world: World) -> None:
+    """The cookie is Secure wherever the page is."""
+    async with world.client("https") as browser:
+        answer = await browser.post("/demo/session", json={"proof": world.proof()})
+    assert "secure" in answer.headers["set-cookie"].lower()
+
+
+async def test_no_username_is_null(world: World, browser: httpx.AsyncClient) -> None:
+    """The proof's "" is told as null, as the verify answer has it."""
+    answer = await browser.post("/demo/session", json={"proof": world.proof(username="")})
+    assert answer.json()["messenger_username"] is None
+
+
+async def test_a_proof_is_taken_once(world: World, browser: httpx.AsyncClient) -> None:
+    """A copied proof signs nobody in, and what is remembered of it is dropped once it has expired anyway."""
+    proof = world.proof()
+    assert (await browser.post("/demo/session", json={"proof": proof})).status_code == 200
+    async with world.client() as thief:
+        answer = await thief.post("/demo/session", json={"proof": proof})
+        assert answer.status_code == 409
+        assert "used before" in answer.json()["error"]
+        assert "set-cookie" not in answer.headers
+        assert (await thief.get("/demo/session")).status_code == 401
+    world.now += 300_000
+    assert (await browser.post("/demo/session", json={"proof": proof})).status_code == 400
+    await browser.post("/demo/session", json={"proof": world.proof(1)})
+    assert list(world.demo._used_proofs) == ["token-1"]
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda world: world.proof(secret=OTHER_SECRET), "signature"),
+        (lambda world: world.proof(project_id="proj_otherotherotherother1"), "another project"),
+        (lambda world: world.proof()[:-4] + "AAAA", "signature"),
+        (lambda _: jwt.encode({"project_id": PROJECT}, SECRET), "claim"),
+        (lambda _: "garbage", "JWT"),
+    ],
+)
+async def test_a_bad_proof_signs_nobody_in(
+    world: World, browser: httpx.AsyncClient, make: Callable[[World], str], told: str
+) -> None:
+    """The SDK's refusal is told in its words, and no session is made."""
+    answer = await browser.post("/demo/session", json={"proof": make(world)})
+    assert answer.status_code == 400
+    assert list(answer.json()) == ["error"]
+    assert told in answer.json()["error"]
+    assert not world.demo._signed_in
+
+
+async def test_the_secret_is_read_at_each_sign_in(world: World, browser: httpx.AsyncClient) -> None:
+    """After a rotation proofs of the new secret work, and those of the old one do not."""
+    world.secret = OTHER_SECRET
+    assert (await browser.post("/demo/session", json={"proof": world.proof()})).status_code == 400
+    answer = await browser.post("/demo/session", json={"proof": world.proof(secret=OTHER_SECRET)})
+    assert answer.status_code == 200
+
+
+async def test_sign_out(world: World, browser: httpx.AsyncClient) -> None:
+    """Signing out ends the session on the server too: a copy of the cookie is worth nothing afterwards."""
+    await browser.post("/demo/session", json={"proof": world.proof()})
+    copied = browser.cookies["taproof_demo"]
+    assert (await browser.delete("/demo/session")).status_code == 200
+    assert "taproof_demo" not in browser.cookies
+    browser.cookies.set("taproof_demo", copied)
+    answer = await browser.get("/demo/session")
+    assert (answer.status_code, list(answer.json())) == (401, ["error"])
+
+
+async def test_a_sign_in_gets_a_new_cookie(world: World, browser: httpx.AsyncClient) -> None:
+    """Session fixation: the id from before a sign-in is not the id after it, and is dead."""
+    browser.cookies.set("taproof_demo", "planted", domain="demo.test", path="/demo")
+    await browser.post("/demo/session", json={"proof": world.proof()})
+    first = browser.cookies.get("taproof_demo", path="/demo")
+    assert first != "planted"
+    await browser.post("/demo/session", json={"proof": world.proof(1)})
+    assert list(world.demo._signed_in) == [browser.cookies.get("taproof_demo", path="/demo")]
+    assert first not in world.demo._signed_in
+
+
+async def test_sign_ins_end_and_are_bounded(world: World) -> None:
+    """A sign-in lasts an hour, and however many there are, memory holds no more than the limit."""
+    for number in range(SIGNED_IN_LIMIT + 2):
+        async with world.client() as browser:
+            await browser.post("/demo/session", json={"proof": world.proof(number)})
+            if number == 0:
+                first = dict(browser.cookies)
+    assert len(world.demo._signed_in) == SIGNED_IN_LIMIT
+    async with world.client() as browser:
+        browser.cookies.update(first)
+        assert (await browser.get("/demo/session")).status_code == 401
+    async with world.client() as browser:
+        await browser.post("/demo/session", json={"proof": world.proof(-1 + 10**6)})
+        world.now += SIGNED_IN_LIFETIME - 1
+        assert (await browser.get("/demo/session")).status_code == 200
+        world.now += 1
+        assert (await browser.get("/demo/session")).status_code == 401
+
+
+async def test_the_page(world: World, browser: httpx.AsyncClient) -> None:
+    """The page knows the project and whether somebody is signed in; its policy allows nothing inline or foreign."""
+    answer = await browser.get("/demo")
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert f'data-project-id="{PROJECT}" data-signed-in="no"' in answer.text
+    assert "{{" not in answer.text
+    assert re.search(r"<style|<script>|\son\w+=|\sstyle=", answer.text) is None
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
+    assert "unsafe" not in policy
+    await browser.post("/demo/session", json={"proof": world.proof()})
+    assert 'data-signed-in="yes"' in (await browser.get("/demo")).text
+
+
+async def test_no_answer_holds_the_secret(world: World, browser: httpx.AsyncClient) -> None:
+    """The webhook secret never goes to the client, nor into anything served to it."""
+    answers = [await browser.get(path) for path in ("/demo", "/demo/demo.js", "/demo/demo.css", "/demo/session")]
+    answers.append(await browser.post("/demo/session", json={"proof": world.proof()}))
+    answers.append(await browser.post("/demo/session", json={"proof": "x"}))
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 401, 200, 400]
+    assert all(SECRET not in f"{answer.headers}{answer.text}" for answer in answers)
+
+
+async def test_a_project_id_cannot_break_out_of_the_page() -> None:
+    """Whatever the project is called, it stays inside its attribute."""
+
+    async def read_secret() -> str:
+        return SECRET
+
+    demo = Demo('"><script>alert(1)</script>', read_secret, lambda: NOW, bytes)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(demo.app), base_url="http://demo.test") as browser:
+        assert "<script>alert" not in (await browser.get("/demo")).text
+
+
+@pytest.mark.parametrize(
+    "deeplink",
+    ["https://t.me/my_bot?start=" + "a" * 43, "http://127.0.0.1:8000/sandbox/phone?start=x", "tg://resolve?domain=x"],
+)
+async def test_a_link_becomes_a_picture(browser: httpx.AsyncClient, deeplink: str) -> None:
+    """A deeplink is drawn as SVG that scales."""
+    answer = await browser.post("/demo/qr", json={"deeplink": deeplink})
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "image/svg+xml"
+    assert answer.text.startswith("<svg")
+    assert "viewBox" in answer.text
+
+
+@pytest.mark.parametrize(
+    "deeplink",
+    [
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "//t.me/x",
+        "https://",
+        "https://t.me/ x",
+        "https://t.me/\n",
+        "https://t.me/é",
+        "https://t.me/\ud800",
+        "https://t.me/" + "a" * 500,
+        "",
+        7,
+        None,
+    ],
+)
+async def test_anything_else_does_not_become_a_picture(browser: httpx.AsyncClient, deeplink: Any) -> None:
+    """Only short http, https and tg links are drawn."""
+    content = (
+        httpx.Request("POST", "http://x", json={"deeplink": deeplink}).content
+        if deeplink != "https://t.me/\ud800"
+        else rb'{"deeplink": "https://t.me/\ud800"}'
+    )
+    answer = await browser.post("/demo/qr", content=content, headers=JSON)
+    assert (answer.status_code, list(answer.json())) == (400, ["error"])
+
+
+@pytest.mark.parametrize("path", ["/demo/session", "/demo/qr"])
+@pytest.mark.parametrize(
+    ("content", "headers", "status"),
+    [
+        (b'{"proof": "x", "deeplink": "x"}', {"Content-Type": "text/plain"}, 400),
+        (b'{"proof": "x", "deeplink": "x"}', {}, 400),
+        (b"proof=x", {"Content-Type": "application/x-www-form-urlencoded"}, 400),
+        (b"", JSON, 400),
+        (b"{", JSON, 400),
+        (b"\xff", JSON, 400),
+        (b"\xef\xbb\xbf{}", JSON, 400),
+        (b"[]", JSON, 400),
+        (b"null", JSON, 400),
+        (b"[" * BODY_LIMIT, JSON, 400),
+        (b"9" * BODY_LIMIT, JSON, 400),
+        (b'{"proof": {}, "deeplink": []}', JSON, 400),
+        (b'{"proof": "\\ud800", "deeplink": "\\u0000"}', JSON, 400),
+        (b" " * (BODY_LIMIT + 1), JSON, 413),
+    ],
+)
+async def test_bad_bodies(
+    browser: httpx.AsyncClient, path: str, content: bytes, headers: dict[str, str], status: int
+) -> None:
+    """A body that is no JSON object with the field is refused with one sentence, and never reaches the handler."""
+    answer = await browser.post(path, content=content, headers=headers)
+    assert (answer.status_code, list(answer.json())) == (status, ["error"])
+
+
+async def test_a_body_without_a_length_is_capped_too(browser: httpx.AsyncClient) -> None:
+    """The cap counts what arrives, not what was announced."""
+
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(64):
+            yield b" " * 1024
+
+    answer = await browser.post("/demo/session", content=endless(), headers=JSON)
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("PUT", "/demo/session", 405), ("GET", "/demo/qr", 405), ("POST", "/demo", 405), ("GET", "/demo/../x", 404)],
+)
+async def test_wrong_addresses_and_methods(browser: httpx.AsyncClient, method: str, path: str, status: int) -> None:
+    """Every error of the demo is one JSON field, also those that the router finds."""
+    answer = await browser.request(method, path)
+    assert (answer.status_code, list(answer.json())) == (status, ["error"])
+    assert ("allow" in answer.headers) is (status == 405)
+
+
+@pytest.mark.parametrize(
+    ("failure", "status", "told"),
+    [(StoreUnavailable(), 503, "Try again"), (RuntimeError(f"{SECRET} is broken"), 500, "Internal error.")],
+)
+async def test_a_secret_that_cannot_be_read(
+    world: World, browser: httpx.AsyncClient, failure: Exception, status: int, told: str
+) -> None:
+    """When the webhook secret is away the proof is not used up, and nothing of the failure's inside is told."""
+    world.secret = failure
+    proof = world.proof()
+    answer = await browser.post("/demo/session", json={"proof": proof})
+    assert answer.status_code == status
+    assert told in answer.json()["error"]
+    assert SECRET not in answer.text
+    world.secret = SECRET
+    assert (await browser.post("/demo/session", json={"proof": proof})).status_code == 200

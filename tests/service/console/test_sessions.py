@@ -1,0 +1,241 @@
+"""Browsers that are signed in to the console."""
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.databases import DRIVERS
+from tests.sign_ins import stored_sign_in
+
+from taproof.core.accounts import AccessToken, Actor, AuditEntry, Developer
+from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
+from taproof.core.entropy import system_entropy
+from taproof.core.errors import ConsoleSessionNotFound, StoreUnavailable
+from taproof.core.identifiers import is_key, key_hash
+from taproof.service.console.sessions import IDLE_LIFETIME, LIFETIME, ConsoleSessions, SignedIn
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Node
+
+pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
+
+
+@pytest.fixture
+def sessions(node: "Node") -> ConsoleSessions:
+    return ConsoleSessions(node.storage, node.clock, system_entropy)
+
+
+async def opened(
+    sessions: ConsoleSessions,
+    developer: Developer,
+    *,
+    token: AccessToken | None = None,
+    user_agent: str = "Firefox",
+) -> tuple[str, SignedIn]:
+    """Open a session and return its cookie and what it is recognised as."""
+    opened_with = token or await stored_sign_in(sessions._storage, sessions._clock())
+    cookie = await sessions.open_session(
+        developer, opened_with=opened_with, address="203.0.113.7", user_agent=user_agent
+    )
+    signed_in = await sessions.authenticate(cookie)
+    assert signed_in is not None
+    return cookie, signed_in
+
+
+def acting(signed_in: SignedIn) -> Actor:
+    return Actor(signed_in.developer, "console", signed_in.session.id, "203.0.113.9")
+
+
+async def log_of(node: "Node", developer: Developer) -> list[AuditEntry]:
+    """Return what the console wrote into a developer's log. The clock stands, so the order means nothing."""
+    page = await node.audit.list_entries(developer, limit=50, cursor=None)
+    return [entry for entry in page.entries if entry.action.startswith("console.")]
+
+
+async def test_a_cookie_opens_the_account_and_is_stored_nowhere(node: "Node", sessions: ConsoleSessions) -> None:
+    """It is given once; the store has its hash, and the log who came, when, from where and with what."""
+    ada = await node.developer()
+    cookie, signed_in = await opened(sessions, ada)
+    assert is_key(cookie, "con")
+    assert signed_in.developer == ada
+    assert signed_in.session == (await sessions.list_sessions(ada))[0]
+    assert (signed_in.session.address, signed_in.session.user_agent) == ("203.0.113.7", "Firefox")
+    (entry,) = await log_of(node, ada)
+    assert (entry.action, entry.via, entry.address) == ("console.signed_in", "console", "203.0.113.7")
+    assert entry.via_id == entry.subject == signed_in.session.id
+    assert cookie not in repr([signed_in, entry])
+    assert await node.storage.read_console_session(key_hash(cookie), node.clock.now, 0) is not None
+    assert await node.storage.read_console_session(cookie.encode(), node.clock.now, 0) is None
+
+
+@pytest.mark.parametrize("cookie", [None, "", "con_", "con_" + "0" * 49, "\ud800", "x" * 100_000])
+async def test_what_is_no_cookie_signs_nobody_in(node: "Node", sessions: ConsoleSessions, cookie: str | None) -> None:
+    """Whatever a browser sends is nobody, not an error."""
+    await opened(sessions, await node.developer())
+    assert await sessions.authenticate(cookie) is None
+
+
+async def test_other_credentials_are_no_cookies(node: "Node", sessions: ConsoleSessions) -> None:
+    """An access token opens the API, and a console session only by way of the sign-in page."""
+    ada = await node.developer()
+    token = await node.developers.create_access_token(Actor(ada, "command_line"), "laptop")
+    assert await sessions.authenticate(token.plaintext) is None
+
+
+async def test_what_a_page_asks_by_itself_is_no_use(node: "Node", sessions: ConsoleSessions) -> None:
+    """A page that is left open and follows what happens ends with the twelve idle hours, as one without it would."""
+    cookie, _ = await opened(sessions, await node.developer())
+    for _ in range(12):
+        assert await sessions.authenticate(cookie, by_itself=True) is not None
+        node.clock.now += IDLE_LIFETIME // 12
+    assert await sessions.authenticate(cookie, by_itself=True) is None
+
+
+@pytest.mark.parametrize(("idle", "living"), [(IDLE_LIFETIME - 1, True), (IDLE_LIFETIME, False)])
+async def test_twelve_idle_hours_end_it(node: "Node", sessions: ConsoleSessions, *, idle: int, living: bool) -> None:
+    """Counted from when it was last seen, to the millisecond; then it is in no list either."""
+    ada = await node.developer()
+    cookie, _ = await opened(sessions, ada)
+    node.clock.now += 11 * HOUR
+    assert await sessions.authenticate(cookie) is not None
+    node.clock.now += idle
+    assert len(await sessions.list_sessions(ada)) == living
+    assert (await sessions.authenticate(cookie) is not None) == living
+
+
+@pytest.mark.parametrize(("left", "living"), [(1, True), (0, False)])
+@pytest.mark.parametrize("by_itself", [False, True])
+async def test_thirty_days_end_it_in_any_case(
+    node: "Node", sessions: ConsoleSessions, *, left: int, living: bool, by_itself: bool
+) -> None:
+    """Counted from the sign-in, to the millisecond, however often it was seen since; then it is in no list either."""
+    ada = await node.developer()
+    cookie, _ = await opened(sessions, ada)
+    start = node.clock.now
+    for passed in range(10 * HOUR, 30 * DAY, 10 * HOUR):
+        node.clock.now = start + passed
+        assert await sessions.authenticate(cookie) is not None
+    node.clock.now = start + LIFETIME - left
+    assert LIFETIME == 30 * DAY
+    assert len(await sessions.list_sessions(ada)) == living
+    assert (await sessions.authenticate(cookie, by_itself=by_itself) is not None) == living
+
+
+async def test_a_session_that_is_too_old_is_not_seen_any_more(node: "Node", sessions: ConsoleSessions) -> None:
+    """So the purge erases it twelve hours later, as an idle one, though its browser goes on asking."""
+    cookie, signed_in = await opened(sessions, await node.developer())
+    seen = node.clock.now + LIFETIME - MINUTE
+    await node.storage.touch_console_session(signed_in.session.id, seen)
+    node.clock.now += LIFETIME + HOUR
+    assert await sessions.authenticate(cookie) is None
+    kept = await node.storage.read_console_session(key_hash(cookie), node.clock.now, 0)
+    assert kept is not None
+    assert kept[0].last_seen_at == seen
+
+
+async def test_the_last_sight_is_written_once_a_minute_at_most(node: "Node", sessions: ConsoleSessions) -> None:
+    """However many pages are read."""
+    ada = await node.developer()
+    cookie, _ = await opened(sessions, ada)
+    start = node.clock.now
+    for passed, kept in ((59 * SECOND, 0), (MINUTE, MINUTE), (MINUTE + 59 * SECOND, MINUTE), (3 * MINUTE, 3 * MINUTE)):
+        node.clock.now = start + passed
+        await sessions.authenticate(cookie)
+        assert (await sessions.list_sessions(ada))[0].last_seen_at == start + kept
+
+
+async def test_a_store_that_cannot_be_written_still_shows_pages(
+    node: "Node", sessions: ConsoleSessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last-seen time is a note only."""
+
+    async def touch_console_session(session_id: str, now: int) -> None:
+        raise StoreUnavailable
+
+    cookie, _ = await opened(sessions, await node.developer())
+    monkeypatch.setattr(node.storage, "touch_console_session", touch_console_session)
+    node.clock.now += MINUTE
+    assert await sessions.authenticate(cookie) is not None
+
+
+async def test_it_ends_with_the_access_token_it_was_opened_with(node: "Node", sessions: ConsoleSessions) -> None:
+    """At once, when that is revoked; sessions that were opened otherwise stay."""
+    ada = await node.developer()
+    token = await node.developers.create_access_token(Actor(ada, "command_line"), "laptop")
+    by_token, _ = await opened(sessions, ada, token=token.token)
+    by_messenger, _ = await opened(sessions, ada)
+    await node.developers.delete_access_token(Actor(ada, "command_line"), token.token.id)
+    assert await sessions.authenticate(by_token) is None
+    assert await sessions.authenticate(by_messenger) is not None
+    assert len(await sessions.list_sessions(ada)) == 1
+
+
+async def test_it_ends_when_the_access_token_expires(node: "Node", sessions: ConsoleSessions) -> None:
+    """A token that is valid for an hour opens no session of twelve."""
+    ada = await node.developer()
+    made = await node.developers.create_access_token(Actor(ada, "command_line"), "CI", expires_at=node.clock.now + HOUR)
+    cookie, _ = await opened(sessions, ada, token=made.token)
+    node.clock.now += HOUR - 1
+    assert await sessions.authenticate(cookie) is not None
+    node.clock.now += 1
+    assert await sessions.authenticate(cookie) is None
+
+
+async def test_one_browser_ends_another(node: "Node", sessions: ConsoleSessions) -> None:
+    """At once; the log says that it was revoked, by which session and from where."""
+    ada = await node.developer()
+    cookie, lost = await opened(sessions, ada)
+    _, mine = await opened(sessions, ada)
+    await sessions.end_session(acting(mine), lost.session.id)
+    assert await sessions.authenticate(cookie) is None
+    assert [session.id for session in await sessions.list_sessions(ada)] == [mine.session.id]
+    (entry,) = [entry for entry in await log_of(node, ada) if entry.action != "console.signed_in"]
+    assert (entry.action, entry.subject) == ("console.session_revoked", lost.session.id)
+    assert (entry.via_id, entry.address) == (mine.session.id, "203.0.113.9")
+
+
+async def test_signing_out_is_told_apart(node: "Node", sessions: ConsoleSessions) -> None:
+    """Whoever reads the log knows an own sign-out from a revocation."""
+    ada = await node.developer()
+    _, mine = await opened(sessions, ada)
+    await sessions.end_session(acting(mine), mine.session.id, signed_out=True)
+    assert sorted(entry.action for entry in await log_of(node, ada)) == ["console.signed_in", "console.signed_out"]
+    with pytest.raises(ConsoleSessionNotFound):
+        await sessions.end_session(acting(mine), mine.session.id, signed_out=True)
+    assert len(await log_of(node, ada)) == 2
+
+
+async def test_sessions_of_others_are_out_of_reach(node: "Node", sessions: ConsoleSessions) -> None:
+    """Nobody lists or ends another developer's session, and nothing is logged for the try."""
+    ada, bob = await node.developer(), await node.developer()
+    cookie, of_ada = await opened(sessions, ada)
+    _, of_bob = await opened(sessions, bob)
+    for session_id in (of_ada.session.id, "cses_unknown", "", "\0", "\ud800", "x" * 100_000):
+        with pytest.raises(ConsoleSessionNotFound):
+            await sessions.end_session(acting(of_bob), session_id)
+    assert await sessions.end_all_sessions(acting(of_bob)) == 1
+    assert await sessions.authenticate(cookie) is not None
+    actions = sorted(entry.action for entry in await log_of(node, bob))
+    assert actions == ["console.signed_in", "console.signed_out_everywhere"]
+
+
+async def test_signing_out_everywhere(node: "Node", other_node: "Node", sessions: ConsoleSessions) -> None:
+    """All browsers at once, this one too, on every node."""
+    ada = await node.developer()
+    elsewhere = ConsoleSessions(other_node.storage, other_node.clock, system_entropy)
+    cookies = [(await opened(sessions, ada))[0] for _ in range(3)]
+    mine = await elsewhere.authenticate(cookies[0])
+    assert mine is not None
+    assert await sessions.end_all_sessions(acting(mine)) == 3
+    assert [await elsewhere.authenticate(cookie) for cookie in cookies] == [None, None, None]
+    assert await sessions.end_all_sessions(acting(mine)) == 0
+    actions = sorted(entry.action for entry in await log_of(node, ada))
+    assert actions == ["console.signed_in"] * 3 + ["console.signed_out_everywhere"]
+
+
+async def test_what_a_browser_calls_itself_is_kept_in_part(node: "Node", sessions: ConsoleSessions) -> None:
+    """Two hundred characters, and nothing that a store refuses."""
+    ada = await node.developer()
+    _, signed_in = await opened(sessions, ada, user_agent="a\0b\ud800" + "x" * 1_000)
+    assert signed_in.session.user_agent == "ab" + "x" * 198
+    assert json.loads((await log_of(node, ada))[0].details)["user_agent"] == signed_in.session.user_agent

@@ -1,0 +1,265 @@
+"""Signing in to the console: the service's own project, and who may read what came of it."""
+
+import asyncio
+import base64
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.databases import DRIVERS
+from tests.service.callers import LONG, never, open_callers, until
+from tests.service.conftest import acting
+from tests.tapping import tap_right
+
+from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.entropy import system_entropy
+from taproof.core.errors import (
+    InvalidSecretKey,
+    MessengerUnavailable,
+    ProjectNotFound,
+    PublicAccessDisabled,
+    SignInNotFound,
+)
+from taproof.core.identifiers import key_preview
+from taproof.core.model import Identity, ProjectChanges
+from taproof.core.session_state import SESSION_LIFETIME
+from taproof.service.console.sign_in import CONSOLE, INVITATION, TERMINAL, ConsoleSignIn, Purpose
+from taproof.service.console.try_sign_in import StartedSignIn
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Node
+
+pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
+
+ADA = Identity("1001", "Ada", "ada")
+
+
+def sign_in_of(node: "Node") -> ConsoleSignIn:
+    return ConsoleSignIn(node.storage, node.sealer, node.signin, node.clock, system_entropy)
+
+
+@pytest.fixture
+def sign_in(node: "Node") -> ConsoleSignIn:
+    return sign_in_of(node)
+
+
+def token_of(started: StartedSignIn) -> str:
+    """Return the session token, which everybody who sees the QR code can read."""
+    return started.deeplink.rpartition("?start=")[2]
+
+
+async def confirm(node: "Node", started: StartedSignIn, identity: Identity = ADA) -> None:
+    assert (await node.signin.open_session(token_of(started), identity.messenger_id)).outcome == "opened"
+    assert (await tap_right(node.signin, token_of(started), identity)).changed
+
+
+async def console_project(node: "Node") -> str:
+    mark = await node.storage.read_mark(CONSOLE.mark)
+    assert mark is not None
+    return mark.decode()
+
+
+async def test_from_the_link_to_the_identity(node: "Node", sign_in: ConsoleSignIn) -> None:
+    """Whoever started it reads pending, then confirmed as often as they like, and finishes it once."""
+    started = await sign_in.start(CONSOLE)
+    assert started.deeplink.startswith("https://t.me/Sign_In_Bot?start=")
+    assert started.expires_at == node.clock.now + SESSION_LIFETIME
+    seen = await sign_in.read(started.sealed, CONSOLE)
+    assert (seen.status, seen.deeplink, seen.expires_at) == ("pending", started.deeplink, started.expires_at)
+    assert await sign_in.finish(started.sealed, CONSOLE) is None
+    shown = await node.signin.open_session(token_of(started), "1001")
+    assert shown.project_name == CONSOLE.project_name
+    assert (await tap_right(node.signin, token_of(started), ADA)).changed
+    for _ in range(2):
+        assert (await sign_in.read(started.sealed, CONSOLE)).status == "confirmed"
+    assert await sign_in.finish(started.sealed, CONSOLE) == ADA
+    assert await sign_in.finish(started.sealed, CONSOLE) is None
+    assert (await sign_in.read(started.sealed, CONSOLE)).status == "used"
+
+
+@pytest.mark.parametrize("purpose", [CONSOLE, TERMINAL, INVITATION], ids=lambda purpose: purpose.mark)
+async def test_each_purpose_is_asked_for_and_opens_alone(
+    node: "Node", sign_in: ConsoleSignIn, purpose: Purpose
+) -> None:
+    """The messenger names what is given away, and no sign-in gives anything away under another purpose."""
+    started = await sign_in.start(purpose)
+    shown = await node.signin.open_session(token_of(started), "1001")
+    assert shown.project_name == purpose.project_name
+    assert (await tap_right(node.signin, token_of(started), ADA)).changed
+    others = {CONSOLE, TERMINAL, INVITATION} - {purpose}
+    assert len({each.project_name for each in others | {purpose}}) == 3
+    for other in others:
+        await sign_in.start(other)
+        for ask in (
+            sign_in.read(started.sealed, other),
+            sign_in.finish(started.sealed, other),
+            sign_in.wait(started.sealed, other, LONG, never),
+        ):
+            with pytest.raises(SignInNotFound):
+                await ask
+    assert await sign_in.finish(started.sealed, purpose) == ADA
+    marks = [await node.storage.read_mark(each.mark) for each in (CONSOLE, TERMINAL, INVITATION)]
+    assert len(set(marks)) == 3
+    assert len(await node.storage.list_projects("dev_console")) == 3
+
+
+async def test_of_many_who_finish_one_gets_the_identity(node: "Node", other_node: "Node") -> None:
+    """At once, on two nodes."""
+    one, other = sign_in_of(node), sign_in_of(other_node)
+    started = await one.start(CONSOLE)
+    await confirm(other_node, started)
+    found = await asyncio.gather(*(each.finish(started.sealed, CONSOLE) for each in [one, other] * 8))
+    assert sorted(found, key=lambda identity: identity is None) == [ADA] + [None] * 15
+
+
+async def test_cancelled_and_expired(node: "Node", sign_in: ConsoleSignIn) -> None:
+    """What ends without an identity says so, and finishing it gives none."""
+    cancelled, expired = await sign_in.start(CONSOLE), await sign_in.start(CONSOLE)
+    await node.signin.open_session(token_of(cancelled), "1001")
+    await node.signin.cancel_session(token_of(cancelled), "1001")
+    node.clock.now += SESSION_LIFETIME
+    for started, status in ((cancelled, "cancelled"), (expired, "expired")):
+        assert (await sign_in.read(started.sealed, CONSOLE)).status == status
+        assert await sign_in.finish(started.sealed, CONSOLE) is None
+
+
+async def test_nothing_but_the_seal_reads_it(node: "Node", sign_in: ConsoleSignIn) -> None:
+    """The link, altered or cut seals, those of another key or for another purpose: all of them are unknown."""
+    started = await sign_in.start(CONSOLE)
+    await confirm(node, started)
+    sealed = started.sealed
+    flipped = sealed[:-4] + ("A" if sealed[-4] != "A" else "B") + sealed[-3:]
+
+    def seal(sealer: Sealer, binding: str, text: str = started.deeplink) -> str:
+        return base64.urlsafe_b64encode(sealer.seal(text, binding, system_entropy)).rstrip(b"=").decode()
+
+    assert (await sign_in.read(seal(node.sealer, CONSOLE.binding), CONSOLE)).status == "confirmed"
+    unknown = [
+        "",
+        "x",
+        started.deeplink,
+        token_of(started),
+        flipped,
+        sealed[:-4],
+        sealed + "A",
+        sealed + "\n",
+        f"{sealed[:9]} {sealed[9:]}",
+        "\ud800",
+        "é",
+        "A" * 1_000_000,
+        seal(Sealer(new_master_key(system_entropy)), CONSOLE.binding),
+        seal(node.sealer, "webhook_secret:proj_1"),
+        seal(node.sealer, CONSOLE.binding, "https://t.me/Sign_In_Bot?start="),
+        seal(node.sealer, CONSOLE.binding, f"https://t.me/Sign_In_Bot?start={'A' * 43}"),
+    ]
+    for each in unknown:
+        for ask in (
+            sign_in.read(each, CONSOLE),
+            sign_in.finish(each, CONSOLE),
+            sign_in.wait(each, CONSOLE, LONG, never),
+        ):
+            with pytest.raises(SignInNotFound):
+                await ask
+    assert await sign_in.finish(sealed, CONSOLE) == ADA
+
+
+async def test_the_seal_shows_nothing(node: "Node", sign_in: ConsoleSignIn) -> None:
+    """Neither link nor token stands in what the browser keeps, and it fits a cookie."""
+    started = await sign_in.start(CONSOLE)
+    raw = base64.urlsafe_b64decode(started.sealed + "==")
+    assert token_of(started) not in started.sealed
+    assert token_of(started).encode() not in raw
+    assert len(started.sealed) < 1_000
+
+
+async def test_a_waiting_call_is_woken_by_the_tap(node: "Node", sign_in: ConsoleSignIn) -> None:
+    """It holds a place as a verify call does, gives it back, and consumes nothing."""
+    started = await sign_in.start(CONSOLE)
+    async with open_callers(node):
+        call = asyncio.create_task(sign_in.wait(started.sealed, CONSOLE, LONG, never))
+        await until(lambda: node.signin.waiting.count == 1)
+        await confirm(node, started)
+        assert await asyncio.wait_for(call, 10) == "over"
+    assert await sign_in.finish(started.sealed, CONSOLE) == ADA
+
+
+async def test_a_caller_who_leaves_is_told_apart(node: "Node", sign_in: ConsoleSignIn) -> None:
+    """Nobody should finish a sign-in for a browser that is gone."""
+    started = await sign_in.start(CONSOLE)
+    left = asyncio.Event()
+
+    async def until_left() -> None:
+        await left.wait()
+
+    async with open_callers(node):
+        call = asyncio.create_task(sign_in.wait(started.sealed, CONSOLE, LONG, until_left))
+        await until(lambda: node.signin.waiting.count == 1)
+        left.set()
+        assert await asyncio.wait_for(call, 10) == "gone"
+
+
+async def test_the_project_is_made_once(node: "Node", other_node: "Node") -> None:
+    """However many nodes start the first sign-in at once: all lead to one project, and no other is left."""
+    nodes = [node, other_node] * 4
+    started = await asyncio.gather(*(sign_in_of(each).start(CONSOLE) for each in nodes))
+    project_id = await console_project(node)
+    for each in started:
+        await confirm(other_node, each)
+    project = await node.storage.read_project(project_id)
+    assert project is not None
+    assert (project.sessions_count, project.confirmed_count) == (len(nodes), len(nodes))
+    assert [each.id for each in await node.storage.list_projects("dev_console")] == [project_id]
+    again = sign_in_of(node)
+    await again.start(CONSOLE)
+    assert await console_project(other_node) == project_id
+
+
+async def test_nobody_sees_the_project_or_its_sessions(node: "Node", sign_in: ConsoleSignIn) -> None:
+    """It is in no list, in nobody's figures, and cannot be read, changed, deleted or given other secrets."""
+    ada = await node.developer("business")
+    await confirm(node, await sign_in.start(CONSOLE))
+    project_id = await console_project(node)
+    assert await node.projects.list_projects(ada) == []
+    assert (await node.sessions.list_sessions(ada, project_id=None, status=None, limit=50, cursor=None)).sessions == []
+    figures = await node.analytics.read_analytics(ada, days=30, project_id=None)
+    assert (figures.totals["requested"], figures.unique_users, figures.projects) == (0, 0, [])
+    for act in (
+        node.projects.read_project(ada, project_id),
+        node.projects.read_webhook_secret(acting(ada), project_id),
+        node.projects.update_project(acting(ada), project_id, ProjectChanges(public_access=True)),
+        node.projects.regenerate_secrets(acting(ada), project_id),
+        node.projects.delete_project(acting(ada), project_id),
+        node.sessions.list_sessions(ada, project_id=project_id, status=None, limit=50, cursor=None),
+        node.analytics.read_analytics(ada, days=30, project_id=project_id),
+        node.deliveries.send_test(acting(ada), project_id),
+    ):
+        with pytest.raises(ProjectNotFound):
+            await act
+    assert "dev_console" not in {developer.id for developer in await node.developers.list_developers()}
+
+
+async def test_nobody_else_starts_or_reads_sessions_in_it(node: "Node", sign_in: ConsoleSignIn) -> None:
+    """Not publicly, even with the token from the QR code, and not with a secret key: nobody has one."""
+    started = await sign_in.start(CONSOLE)
+    await confirm(node, started)
+    project_id = await console_project(node)
+    with pytest.raises(PublicAccessDisabled):
+        await node.signin.create_session(project_id, public=True)
+    with pytest.raises(PublicAccessDisabled):
+        await node.signin.verify_session(project_id, token_of(started), public=True)
+    project = await node.storage.read_project(project_id)
+    assert project is not None
+    assert (project.is_active, project.public_access, project.webhook_url) == (True, False, "")
+    _, secrets = await node.project()
+    assert project.secret_key_preview != key_preview(secrets.secret_key)
+    with pytest.raises(InvalidSecretKey):
+        await node.projects.authenticate(project.secret_key_preview)
+    assert await sign_in.finish(started.sealed, CONSOLE) == ADA
+
+
+async def test_without_a_link_nothing_starts(node: "Node", sign_in: ConsoleSignIn) -> None:
+    """As long as the bot's name is not known the console says so, and goes on when it is."""
+    base, node.link.base = node.link.base, None
+    with pytest.raises(MessengerUnavailable):
+        await sign_in.start(CONSOLE)
+    node.link.base = base
+    await confirm(node, await sign_in.start(CONSOLE))

@@ -1,0 +1,37 @@
+"""What the tests of projects' bots share."""
+
+import json
+from typing import TYPE_CHECKING
+
+from tests.api.conftest import BotFather
+
+from taproof.core.accounts import Developer
+from taproof.core.entropy import system_entropy
+from taproof.core.model import Project
+from taproof.service.bots import Bots
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Node
+
+
+def bots_of(node: "Node", father: BotFather) -> Bots:
+    return Bots(
+        node.storage,
+        node.sealer,
+        node.clock,
+        system_entropy,
+        projects=node.projects,
+        ask=father.ask,
+        is_service_bot=father.is_service_bot,
+    )
+
+
+async def read(node: "Node", project: Project) -> Project:
+    found = await node.storage.read_project(project.id)
+    assert found is not None
+    return found
+
+
+async def bot_entries(node: "Node", developer: Developer) -> list[tuple[str, str, dict[str, object]]]:
+    entries = await node.storage.list_audit_entries(developer.id, None, 50)
+    return [(each.action, each.subject, json.loads(each.details)) for each in entries if each.action.startswith("bot.")]

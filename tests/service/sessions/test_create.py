@@ -1,0 +1,210 @@
+"""What a project's settings make of a new session: match code, origins, context, its own bot."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.service.conftest import acting
+
+from taproof.core.errors import BotBroken, OriginNotAllowed
+from taproof.core.identifiers import session_key
+from taproof.core.model import Identity, ProjectChanges, PromptDetails
+from taproof.core.request_context import NOTHING_KNOWN, RequestContext, Requester, load_context
+from taproof.service.sessions.decide import SeenSession
+from taproof.storage.sqlite.store import SqliteStorage
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Node
+
+BROWSER = "Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0.0.0"
+
+
+async def prompt_of(node: "Node", session_token: str) -> PromptDetails:
+    key = session_key(session_token)
+    assert key is not None
+    session = await node.storage.read_session(key)
+    assert session is not None
+    assert session.prompt is not None
+    return session.prompt
+
+
+async def test_no_match_code_unless_the_project_has_them(node: "Node") -> None:
+    """The answer has a code only where the page is prepared to show one."""
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    created = await node.signin.create_session(project.id, public=True)
+    assert created.match_code is None
+    assert await prompt_of(node, created.session_token) == PromptDetails()
+    await node.projects.update_project(acting(developer), project.id, ProjectChanges(match_code=True))
+    created = await node.signin.create_session(project.id, public=True)
+    details = await prompt_of(node, created.session_token)
+    assert created.match_code == details.match_code
+    choices = (details.match_choices or "").split()
+    assert len(set(choices)) == 3
+    assert created.match_code in choices
+    assert all(choice.isdecimal() and len(choice) == 2 for choice in choices)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://evil.example",
+        "https://shop.example:444",
+        "http://shop.example",
+        "null",
+        "",
+        "https://shop.example, https://shop.example",
+    ],
+)
+async def test_other_origins_start_nothing(node: "Node", origin: str) -> None:
+    """A page that is not listed is refused before anything is stored; so are two Origin headers, and an opaque one."""
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    changes = ProjectChanges(allowed_origins=("https://shop.example", "https://www.shop.example"))
+    await node.projects.update_project(acting(developer), project.id, changes)
+    with pytest.raises(OriginNotAllowed):
+        await node.signin.create_session(project.id, public=True, requester=Requester(origin))
+    assert await node.storage.read_daily_counts([project.id], 0) == []
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_named"),
+    [
+        ("http://localhost:3000", True),
+        ("https://shop.example:444", True),
+        ("https://xn--bcher-kva.example", True),
+        ("null", False),
+        ("https://shop.example, https://evil.example", False),
+        ("https://shop.example/?q=<script>", False),
+        ("https://evil.example\u202e", False),
+        ("HTTPS://EVIL.EXAMPLE", False),
+        ("https://" + 63 * "a" + ".example" + 300 * "x", False),
+    ],
+)
+async def test_a_refusal_names_the_origin_and_nothing_else(node: "Node", origin: str, is_named: bool) -> None:  # noqa: FBT001 — a parameter.
+    """A developer sees at once what to add; what no browser sends is never repeated."""
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    changes = ProjectChanges(allowed_origins=("https://shop.example",))
+    await node.projects.update_project(acting(developer), project.id, changes)
+    with pytest.raises(OriginNotAllowed) as refused:
+        await node.signin.create_session(project.id, public=True, requester=Requester(origin))
+    named = f"Pages of {origin} may not start sign-ins of this project. "
+    assert refused.value.sentence.startswith(named if is_named else "This project starts no sign-ins from pages of")
+    assert is_named or origin not in refused.value.sentence
+
+
+async def test_listed_origins_apps_and_servers_start_sign_ins(node: "Node") -> None:
+    """A mobile app sends no Origin, and the secret key stands for itself."""
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    changes = ProjectChanges(allowed_origins=("https://shop.example",))
+    await node.projects.update_project(acting(developer), project.id, changes)
+    assert await node.signin.create_session(project.id, public=True, requester=Requester("https://shop.example"))
+    assert await node.signin.create_session(project.id, public=True)
+    assert await node.signin.create_session(project.id, public=False)
+
+
+async def test_where_a_request_came_from_is_kept_for_the_prompt(node: "Node") -> None:
+    """Domain, browser and place, cut and storable; the address itself is stored nowhere."""
+    node.signin._find_place = {"203.0.113.9": "Berlin, Germany"}.__getitem__
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    requester = Requester("https://shop.example", f"{BROWSER}\0" + "x" * 1000, "203.0.113.9")
+    created = await node.signin.create_session(project.id, public=True, requester=requester)
+    context = load_context((await prompt_of(node, created.session_token)).context)
+    assert (context.domain, context.place) == ("shop.example", "Berlin, Germany")
+    assert context.user_agent.startswith(BROWSER)
+    assert len(context.user_agent) <= 300
+    assert "\0" not in context.user_agent
+    dump = "\n".join(repr(row) for row in node.storage._reader.execute("SELECT * FROM sessions"))
+    assert "203.0.113" not in dump
+    seen = await node.signin.open_session(created.session_token, "1001")
+    assert seen.context == context
+    decided = await node.signin.cancel_session(created.session_token, "1001")
+    assert decided.outcome == "cancelled"
+    assert (await prompt_of(node, created.session_token)).context is None
+
+
+async def test_a_project_may_keep_nothing(node: "Node") -> None:
+    """show_context off: nothing is stored, and nothing shown."""
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    await node.projects.update_project(acting(developer), project.id, ProjectChanges(show_context=False))
+    requester = Requester("https://shop.example", BROWSER, "203.0.113.9")
+    created = await node.signin.create_session(project.id, public=True, requester=requester)
+    assert (await prompt_of(node, created.session_token)).context is None
+    assert (await node.signin.open_session(created.session_token, "1001")).context == NOTHING_KNOWN
+
+
+@pytest.mark.parametrize(
+    ("origin", "domain"),
+    [
+        ("https://shop.example", "shop.example"),
+        ("https://shop.example:8443", "shop.example:8443"),
+        ("http://localhost:80", "localhost"),
+        ("https://[2001:db8::1]:444", "[2001:db8::1]:444"),
+        ("null", ""),
+        ("javascript:alert(1)", ""),
+        ("https://shop.example@evil.example", ""),
+        ("https://shop.example/path", ""),
+        ("https://sh\u043ep.example", ""),
+        ("https://" + "a" * 500, ""),
+        ("https://shop.example:99999", ""),
+        ("https://[::1", ""),
+    ],
+)
+async def test_only_a_whole_origin_is_a_domain(node: "Node", origin: str, domain: str) -> None:
+    """What is no origin shows nothing, rather than something that looks like one."""
+    project, _ = await node.project()
+    created = await node.signin.create_session(project.id, public=True, requester=Requester(origin))
+    stored = (await prompt_of(node, created.session_token)).context
+    assert load_context(stored) == RequestContext(domain, hides_page=not domain)
+
+
+async def with_own_bot(node: "Node", broken_at: int | None = None) -> str:
+    """Return a project with a bot of its own, set as the driver would."""
+    project, _ = await node.project()
+    assert isinstance(node.storage, SqliteStorage)
+    await node.storage._write(
+        "UPDATE projects SET bot_id = $1, bot_username = $2, bot_broken_at = $3 WHERE id = $4 RETURNING id",
+        (4242, "shop_bot", broken_at, project.id),
+    )
+    return project.id
+
+
+async def test_a_broken_bot_starts_nothing(node: "Node") -> None:
+    """Never another bot in its place, which would ask in a stranger's name."""
+    project_id = await with_own_bot(node, broken_at=node.clock.now)
+    for public in (True, False):
+        with pytest.raises(BotBroken):
+            await node.signin.create_session(project_id, public=public)
+    assert await node.storage.read_daily_counts([project_id], 0) == []
+
+
+async def test_a_session_belongs_to_the_bot_of_its_link(node: "Node") -> None:
+    """Whoever owns another bot reads what is sent to it: it shows nothing of this session and decides nothing."""
+    created = await node.signin.create_session(await with_own_bot(node), public=True)
+    token = created.session_token
+    assert created.deeplink == f"https://t.me/shop_bot?start={token}"
+    ada = Identity("1001", "Ada", "")
+    for other in (0, 4243):
+        assert (await node.signin.open_session(token, "1001", other)).outcome == "unknown"
+    assert (await node.signin.open_session(token, "1001", 4242)).outcome == "opened"
+    for other in (0, 4243):
+        for seen in (
+            await node.signin.confirm_session(token, ada, other),
+            await node.signin.cancel_session(token, "1001", other),
+            await node.signin.continue_without_phone(token, ada, other),
+        ):
+            assert seen == SeenSession("unknown")
+    assert (await node.signin.report_session(token, "1001", 4243)).outcome == "unknown"
+    assert (await node.signin.confirm_session(token, ada, 4242)).changed
+
+
+async def test_a_session_of_the_services_bot_is_not_for_own_bots(node: "Node") -> None:
+    """The reverse: the link of the service's own bot, opened in a project's bot, shows nothing."""
+    await with_own_bot(node)
+    project, _ = await node.project()
+    token = await node.pending(project)
+    assert (await node.signin.open_session(token, "1001", 4242)).outcome == "unknown"
+    assert (await node.signin.open_session(token, "1001")).outcome == "opened"

@@ -1,0 +1,149 @@
+"""A sign-in as the messenger sees it: who may decide, until when, and what is said of old prompts."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.databases import DRIVERS
+from tests.service.conftest import acting
+
+from taproof.core.model import Identity, ProjectChanges
+from taproof.service.sessions.decide import SeenSession
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Node
+
+pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
+
+UNKNOWN = SeenSession("unknown")
+FOREIGN = SeenSession("foreign")
+ADA = Identity("1001", "Ada", "ada")
+BOB = Identity("1002", "Bob", "")
+
+
+@pytest.mark.parametrize("token", ["", "x", "A" * 43, "A" * 42 + "B", "\ud800", "A" * 1_000])
+async def test_unknown_payloads_are_unknown(node: "Node", token: str) -> None:
+    """Whatever follows /start or lies in a button, the bot gets an answer to show."""
+    assert await node.signin.open_session(token, "1001") == UNKNOWN
+    assert await node.signin.confirm_session(token, ADA) == UNKNOWN
+    assert await node.signin.cancel_session(token, "1001") == UNKNOWN
+
+
+async def test_the_first_opener_owns_the_decision(node: "Node") -> None:
+    """Another account that opens the link or taps the buttons is told so, learns nothing and changes nothing."""
+    project, _ = await node.project()
+    token = await node.opened(project)
+    assert await node.signin.open_session(token, "1002") == FOREIGN
+    assert await node.signin.confirm_session(token, BOB) == FOREIGN
+    assert await node.signin.cancel_session(token, "1002") == FOREIGN
+    assert (await node.signin.confirm_session(token, ADA)).changed
+    assert await node.signin.open_session(token, "1002") == FOREIGN
+    answer = await node.signin.verify_session(project.id, token, public=True)
+    assert answer.identity == ADA
+
+
+async def test_two_accounts_that_open_at_once_have_one_owner(node: "Node", other_node: "Node") -> None:
+    """On two nodes at the same instant: one is asked, one is told that it is somebody else's."""
+    project, _ = await node.project()
+    for _ in range(5):
+        token = await node.pending(project)
+        seen = await asyncio.gather(
+            *((node, other_node)[number % 2].signin.open_session(token, f"{number}") for number in range(6))
+        )
+        assert sorted(each.outcome for each in seen) == ["foreign"] * 5 + ["opened"]
+
+
+async def test_opening_again_asks_again(node: "Node") -> None:
+    """The same account may open its link twice: nothing changes, also not the time of the first opening."""
+    project, _ = await node.project()
+    token = await node.opened(project)
+    created = node.clock.now
+    node.clock.now += 1_000
+    seen = await node.signin.open_session(token, "1001")
+    assert (seen.outcome, seen.project_name, seen.created_at) == ("opened", "Shop", created)
+    assert (await node.storage.read_daily_counts([project.id], 0))[0].opened == 1
+
+
+async def test_a_tap_without_opening_decides_nothing(node: "Node") -> None:
+    """A forged callback for a session that nobody opened is refused."""
+    project, _ = await node.project()
+    token = await node.pending(project)
+    for seen in (await node.signin.confirm_session(token, ADA), await node.signin.cancel_session(token, "1001")):
+        assert (seen.outcome, seen.changed) == ("unknown", False)
+    assert (await node.signin.verify_session(project.id, token, public=True)).status == "pending"
+
+
+@pytest.mark.parametrize(("offset", "counts"), [(599_999, True), (600_000, False), (600_001, False)])
+async def test_a_tap_counts_until_the_instant_of_expiry(node: "Node", offset: int, counts: bool) -> None:  # noqa: FBT001 — a table's column.
+    """A tap at or after that instant does not confirm, and does not cancel."""
+    project, _ = await node.project(webhook_url="https://example.com/")
+    to_confirm, to_cancel, to_open = await node.opened(project), await node.opened(project), await node.pending(project)
+    node.clock.now += offset
+    confirmed = await node.signin.confirm_session(to_confirm, ADA)
+    cancelled = await node.signin.cancel_session(to_cancel, "1001")
+    opened = await node.signin.open_session(to_open, "1001")
+    expected = ["confirmed", "cancelled", "opened"] if counts else ["expired"] * 3
+    assert [seen.outcome for seen in (confirmed, cancelled, opened)] == expected
+    assert confirmed.changed == cancelled.changed == counts
+    assert len(await node.webhooks.claim_deliveries(10)) == 2 * counts
+
+
+async def test_a_second_tap_says_what_became_of_it(node: "Node") -> None:
+    """Only the first decision counts; later taps on either button, and opening again, tell it with its time."""
+    project, _ = await node.project()
+    first, second = await node.opened(project), await node.opened(project)
+    node.clock.now += 5_000
+    decided = node.clock.now
+    await node.signin.confirm_session(first, ADA)
+    await node.signin.cancel_session(second, "1001")
+    for used in (False, True):
+        node.clock.now += 60_000 * 20
+        if used:
+            await node.signin.verify_session(project.id, first, public=True)
+        for token, outcome in ((first, "confirmed"), (second, "cancelled")):
+            for seen in (
+                await node.signin.confirm_session(token, ADA),
+                await node.signin.cancel_session(token, "1001"),
+                await node.signin.open_session(token, "1001"),
+            ):
+                assert (seen.outcome, seen.decided_at, seen.changed) == (outcome, decided, False)
+
+
+async def test_an_update_that_is_handled_twice_at_once_has_one_effect(node: "Node", other_node: "Node") -> None:
+    """Both calls may answer "confirmed", only one of them did it."""
+    project, _ = await node.project(webhook_url="https://example.com/")
+    token = await node.opened(project)
+    seen = await asyncio.gather(*(each.signin.confirm_session(token, ADA) for each in (node, other_node) * 3))
+    assert {each.outcome for each in seen} == {"confirmed"}
+    assert [each.changed for each in seen].count(True) == 1
+    assert len(await node.webhooks.claim_deliveries(10)) == 1
+
+
+async def test_a_deleted_project_has_no_sessions_for_the_bot(node: "Node") -> None:
+    """A prompt that is still in somebody's chat leads nowhere."""
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    token = await node.opened(project)
+    await node.projects.delete_project(acting(developer), project.id)
+    assert await node.signin.open_session(token, "1001") == UNKNOWN
+    assert await node.signin.confirm_session(token, ADA) == UNKNOWN
+    assert await node.signin.cancel_session(token, "1001") == UNKNOWN
+
+
+async def test_hostile_names_are_stored_without_what_no_store_bears(node: "Node") -> None:
+    """NUL and lone surrogates are dropped; all else of the name arrives at the application as it is."""
+    project, _ = await node.project(webhook_url="https://example.com/")
+    token = await node.opened(project)
+    hostile = Identity("1001", "A\0d\ud800a <b>'\"\\ \u202e👩\u200d💻", "a\0\udfffda")
+    assert (await node.signin.confirm_session(token, hostile)).changed
+    answer = await node.signin.verify_session(project.id, token, public=True)
+    assert answer.identity == Identity("1001", "Ada <b>'\"\\ \u202e👩\u200d💻", "ada")
+
+
+async def test_the_prompt_names_the_project_as_it_is_called_now(node: "Node") -> None:
+    """Renamed between creation and opening: the user is asked by the name that is true now."""
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    token = await node.pending(project)
+    await node.projects.update_project(acting(developer), project.id, ProjectChanges(name="New name"))
+    assert (await node.signin.open_session(token, "1001")).project_name == "New name"

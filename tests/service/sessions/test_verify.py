@@ -1,0 +1,232 @@
+"""A sign-in as the client sees it: creating and reading sessions (service-spec.md, Public session endpoints)."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import jwt
+import pytest
+from tests.service.conftest import acting
+
+from taproof.core.clock import DAY
+from taproof.core.errors import (
+    InvalidRequest,
+    MessengerUnavailable,
+    ProjectNotFound,
+    ProjectPaused,
+    PublicAccessDisabled,
+    SealBroken,
+    SessionNotFound,
+)
+from taproof.core.identifiers import session_key
+from taproof.core.model import Identity, ProjectChanges
+from taproof.service.sessions.create_and_verify import Verification
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Node
+
+UNKNOWN_PROJECT = "proj_" + "0" * 22
+UNKNOWN_TOKEN = "A" * 43
+NO_TIME = {"verify_exp": False, "verify_iat": False}
+
+
+def claims_of(proof: str | None, secret: str) -> dict[str, object]:
+    assert proof is not None
+    claims: dict[str, object] = jwt.decode(proof, secret, algorithms=["HS256"], options=NO_TIME)  # type: ignore[arg-type]
+    return claims
+
+
+async def test_a_new_session_has_a_link_and_ten_minutes(node: "Node") -> None:
+    """The deeplink fits the messenger's 64 characters of payload; the token itself is stored nowhere."""
+    project, _ = await node.project()
+    created = await node.signin.create_session(project.id, public=True)
+    assert created.deeplink == f"https://t.me/Sign_In_Bot?start={created.session_token}"
+    assert created.expires_at == node.clock.now + 600_000
+    assert len(created.session_token) <= 64
+    stored = node.storage._reader.execute("SELECT * FROM sessions").fetchall()
+    assert created.session_token not in repr(stored)
+
+
+async def test_nothing_is_created_while_the_messenger_is_unknown(node: "Node") -> None:
+    """A session that nobody could open would only count as abandoned."""
+    project, _ = await node.project()
+    node.link.base = None
+    with pytest.raises(MessengerUnavailable):
+        await node.signin.create_session(project.id, public=True)
+    assert await node.storage.read_daily_counts([project.id], 0) == []
+
+
+async def test_a_paused_project_starts_nothing_but_goes_on_with_what_it_has(node: "Node") -> None:
+    """contract.md: reads of existing sessions go on, and so does a decision."""
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    token = await node.opened(project)
+    await node.projects.update_project(acting(developer), project.id, ProjectChanges(is_active=False))
+    for public in (True, False):
+        with pytest.raises(ProjectPaused):
+            await node.signin.create_session(project.id, public=public)
+    assert (await node.signin.confirm_session(token, Identity("1001", "Ada", ""))).changed
+    assert (await node.signin.verify_session(project.id, token, public=True)).proof is not None
+
+
+async def test_public_access_off_is_for_public_callers_only(node: "Node") -> None:
+    """Creation and reading are refused to browsers and open to the secret key."""
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    token = await node.confirmed(project)
+    await node.projects.update_project(acting(developer), project.id, ProjectChanges(public_access=False))
+    with pytest.raises(PublicAccessDisabled):
+        await node.signin.create_session(project.id, public=True)
+    for unreadable in (token, UNKNOWN_TOKEN):
+        with pytest.raises(PublicAccessDisabled):
+            await node.signin.verify_session(project.id, unreadable, public=True)
+    assert (await node.signin.verify_session(project.id, token, public=False)).proof is not None
+    assert await node.signin.create_session(project.id, public=False)
+
+
+@pytest.mark.parametrize("project_id", ["", "proj_", "x", "sess_" + "0" * 22, "proj_" + "0" * 21 + "\0", "proj_\ud800"])
+async def test_malformed_project_ids_are_invalid_requests(node: "Node", project_id: str) -> None:
+    """400, not 404: the caller has a slip in its settings."""
+    with pytest.raises(InvalidRequest, match="project_id"):
+        await node.signin.create_session(project_id, public=True)
+    for token in (UNKNOWN_TOKEN, "malformed"):
+        with pytest.raises(InvalidRequest, match="project_id"):
+            await node.signin.verify_session(project_id, token, public=True)
+
+
+@pytest.mark.parametrize("token", ["", "x", "A" * 44, "A" * 42 + "B", "\ud800" * 43, "A" * 42 + "\0"])
+async def test_malformed_tokens_are_invalid_requests(node: "Node", token: str) -> None:
+    """The sentence names the field."""
+    project, _ = await node.project()
+    with pytest.raises(InvalidRequest, match="session_token"):
+        await node.signin.verify_session(project.id, token, public=True)
+
+
+async def test_unknown_and_foreign_sessions_are_not_found(node: "Node") -> None:
+    """A session of another project does not exist for this one, and is not used up by the attempt."""
+    project, _ = await node.project()
+    foreign, _ = await node.project()
+    token = await node.confirmed(foreign)
+    for public in (True, False):
+        with pytest.raises(SessionNotFound):
+            await node.signin.verify_session(project.id, UNKNOWN_TOKEN, public=public)
+        with pytest.raises(SessionNotFound):
+            await node.signin.verify_session(project.id, token, public=public)
+        with pytest.raises(ProjectNotFound):
+            await node.signin.verify_session(UNKNOWN_PROJECT, token, public=public)
+        with pytest.raises(ProjectNotFound):
+            await node.signin.create_session(UNKNOWN_PROJECT, public=public)
+    assert (await node.signin.verify_session(foreign.id, token, public=True)).proof is not None
+
+
+async def test_the_one_read_carries_everything_and_later_ones_nothing(node: "Node") -> None:
+    """Identity, confirmed_at and a proof of this very moment; then `used`, for ever."""
+    project, secrets = await node.project()
+    token = await node.opened(project)
+    assert await node.signin.verify_session(project.id, token, public=True) == Verification("pending")
+    node.clock.now += 1_234
+    confirmed_at = node.clock.now
+    identity = Identity("1001", "Ada", "")
+    await node.signin.confirm_session(token, identity)
+    node.clock.now += 30 * DAY
+    answer = await node.signin.verify_session(project.id, token, public=True)
+    assert (answer.status, answer.identity, answer.confirmed_at) == ("confirmed", identity, confirmed_at)
+    assert claims_of(answer.proof, secrets.webhook_secret) == {
+        "messenger_id": "1001",
+        "messenger_name": "Ada",
+        "messenger_username": "",
+        "project_id": project.id,
+        "session_token": token,
+        "iss": "taproof",
+        "iat": node.clock.now // 1000,
+        "exp": node.clock.now // 1000 + 300,
+    }
+    for public in (True, False):
+        assert await node.signin.verify_session(project.id, token, public=public) == Verification("used")
+
+
+async def test_a_pending_session_is_seen_to_expire_at_the_instant(node: "Node") -> None:
+    """Not a millisecond earlier or later, whether or not the sweep has been there."""
+    project, _ = await node.project()
+    token = await node.opened(project)
+    created = node.clock.now
+    for offset, status in ((599_999, "pending"), (600_000, "expired"), (600_001, "expired")):
+        node.clock.now = created + offset
+        assert (await node.signin.verify_session(project.id, token, public=True)).status == status
+    await node.housekeeping.sweep()
+    assert (await node.signin.verify_session(project.id, token, public=True)).status == "expired"
+
+
+async def test_secrets_regenerated_between_read_and_consume_sign_with_the_new_one(
+    node: "Node", other_node: "Node", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old secret is dead at once: not one proof is signed with it afterwards."""
+    developer = await node.developer()
+    project, old = await node.project(developer)
+    token = await node.confirmed(project)
+    consume = node.storage.consume_session
+    new = []
+
+    async def interrupted(*arguments: object) -> object:
+        new.append(await other_node.projects.regenerate_secrets(acting(developer), project.id))
+        return await consume(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(node.storage, "consume_session", interrupted)
+    answer = await node.signin.verify_session(project.id, token, public=True)
+    assert claims_of(answer.proof, new[0].webhook_secret)["session_token"] == token
+    with pytest.raises(jwt.InvalidSignatureError):
+        claims_of(answer.proof, old.webhook_secret)
+
+
+async def test_a_broken_seal_does_not_use_up_the_session(node: "Node") -> None:
+    """A proof that cannot be signed leaves the session confirmed: mended, it is read as if nothing had been."""
+    project, _ = await node.project()
+    token = await node.confirmed(project)
+    writer = node.storage._writer._connection
+    writer.execute("UPDATE projects SET sealed_webhook_secret = x'00'")
+    for _ in range(2):
+        with pytest.raises(SealBroken):
+            await node.signin.verify_session(project.id, token, public=True)
+    writer.execute("UPDATE projects SET sealed_webhook_secret = ?", (project.sealed_webhook_secret,))
+    assert (await node.signin.verify_session(project.id, token, public=True)).proof is not None
+
+
+async def test_a_project_deleted_between_read_and_consume_gives_no_proof(
+    node: "Node", other_node: "Node", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the answer says, it carries no identity of a project that is gone."""
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    token = await node.confirmed(project)
+    read_webhook_secrets = node.storage.read_webhook_secrets
+
+    async def interrupted(project_id: str) -> object:
+        found = await read_webhook_secrets(project_id)
+        await other_node.projects.delete_project(acting(developer), project_id)
+        return found
+
+    monkeypatch.setattr(node.storage, "read_webhook_secrets", interrupted)
+    answer = await node.signin.verify_session(project.id, token, public=True)
+    assert (answer.identity, answer.proof) == (None, None)
+    monkeypatch.undo()
+    with pytest.raises(ProjectNotFound):
+        await node.signin.verify_session(project.id, token, public=True)
+
+
+async def test_a_client_that_hangs_up_leaves_the_store_whole(node: "Node") -> None:
+    """Cancelled at any await, a read has either used the session up or left it as it was: never two proofs."""
+    project, _ = await node.project()
+    for steps in range(6):
+        token = await node.confirmed(project)
+        reading = asyncio.create_task(node.signin.verify_session(project.id, token, public=True))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        reading.cancel()
+        (first,) = await asyncio.gather(reading, return_exceptions=True)
+        later = await node.signin.verify_session(project.id, token, public=True)
+        key = session_key(token)
+        assert key is not None
+        session = await node.storage.read_session(key)
+        assert session is not None
+        assert session.status == "used"
+        if isinstance(first, Verification):
+            assert later == Verification("used")

@@ -1,0 +1,247 @@
+"""Waiting for a decision: woken by every way out of pending, and lost to none."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.service.callers import (
+    IDENTITY,
+    LONG,
+    USER,
+    Callers,
+    lose_every_signal,
+    never_look_again,
+    open_callers,
+    running,
+    until,
+)
+from tests.service.conftest import Node, acting
+
+from taproof.core.errors import StoreUnavailable
+from taproof.core.model import Identity, PolledSession, SessionKey
+from taproof.core.session_state import SESSION_LIFETIME
+from taproof.service.sessions import wait
+
+
+@pytest.fixture
+async def callers(node: Node) -> AsyncIterator[Callers]:
+    async with open_callers(node) as callers:
+        yield callers
+
+
+# ---- what wakes
+
+
+@pytest.mark.parametrize("confirmed", [True, False])
+async def test_a_decision_here_wakes_its_own_callers(node: Node, callers: Callers, *, confirmed: bool) -> None:
+    """A decision made in this process ends the wait for that session with nothing in between, and no other's."""
+    project, _ = await node.project()
+    token, other = await node.opened(project), await node.opened(project, "1002")
+    call, others = await callers.start(project, token), await callers.start(project, other)
+    if confirmed:
+        await node.signin.confirm_session(token, IDENTITY)
+    else:
+        await node.signin.cancel_session(token, USER)
+    assert await callers.end_of(call) == "over"
+    assert not others.done()
+    seen = await node.signin.verify_session(project.id, token, public=True)
+    assert seen.status == ("confirmed" if confirmed else "cancelled")
+
+
+async def test_a_tap_that_decides_nothing_wakes_nobody(node: Node, callers: Callers) -> None:
+    """Opening the link, and a stranger's tap, leave the session pending, so the client goes on waiting."""
+    project, _ = await node.project()
+    token = await node.pending(project)
+    call = await callers.start(project, token)
+    await node.signin.open_session(token, USER)
+    await node.signin.confirm_session(token, Identity("666", "Eve", "eve"))
+    await node.signin.cancel_session(token, "666")
+    await asyncio.sleep(0.02)
+    assert not call.done()
+
+
+async def test_a_decision_elsewhere_wakes(
+    node: Node, other_node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A decision made through another process is told by the store, without waiting for the next look."""
+    never_look_again(monkeypatch)
+    async with running(node):
+        project, _ = await node.project()
+        token = await node.opened(project)
+        call = await callers.start(project, token)
+        await asyncio.sleep(0.03)  # The store begins to listen.
+        await other_node.signin.confirm_session(token, IDENTITY)
+        assert await callers.end_of(call) == "over"
+
+
+async def test_a_lost_signal_loses_no_answer(
+    node: Node, other_node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the store never tells of a decision made elsewhere, the next look at the session finds it."""
+    lose_every_signal(node, monkeypatch)
+    async with running(node):
+        project, _ = await node.project()
+        token = await node.opened(project)
+        call, other = await callers.start(project, token), await callers.start(project, await node.pending(project))
+        await other_node.signin.confirm_session(token, IDENTITY)
+        assert await callers.end_of(call) == "over"
+        assert not other.done()
+
+
+async def test_every_session_is_looked_at_within_a_second(
+    node: Node, other_node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it waits already, a session is looked at again and again, never less than once a second."""
+    assert wait.LOOK_EVERY + wait._GATHER < 1
+    lose_every_signal(node, monkeypatch)
+    looks = 0
+    poll_session = node.storage.poll_session
+
+    async def counting(key: SessionKey) -> PolledSession | None:
+        nonlocal looks
+        looks += 1
+        return await poll_session(key)
+
+    monkeypatch.setattr(node.storage, "poll_session", counting)
+    monkeypatch.setattr(wait, "LOOK_EVERY", 0.01)
+    async with running(node):
+        project, _ = await node.project()
+        call = await callers.start(project, await node.pending(project))
+        await until(lambda: looks > 5)
+        assert not call.done()
+
+
+async def test_very_many_are_looked_at_in_small_chunks(
+    node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look at very many sessions lets others use the event loop in between; each session has its turn."""
+    lose_every_signal(node, monkeypatch)
+    monkeypatch.setattr(wait, "_CHUNK", 7)
+    monkeypatch.setattr(wait, "LOOK_EVERY", 0.001)
+    project, _ = await node.project()
+    tokens = await asyncio.gather(*(node.pending(project) for _ in range(40)))
+    for token in tokens:
+        await callers.start(project, token)
+    at_once, most, seen = 0, 0, set()
+    poll_session = node.storage.poll_session
+
+    async def slow(key: SessionKey) -> PolledSession | None:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(0)
+        at_once -= 1
+        seen.add(key)
+        return await poll_session(key)
+
+    monkeypatch.setattr(node.storage, "poll_session", slow)
+    async with running(node):
+        await until(lambda: len(seen) == len(tokens))
+    assert most == 7
+
+
+async def test_a_session_expires_while_it_is_waited_for(node: Node, callers: Callers) -> None:
+    """Expiry is a leaving of pending: the answer comes at that instant, not at the end of the wait."""
+    project, _ = await node.project()
+    token = await node.pending(project)
+    node.clock.now += SESSION_LIFETIME - 50
+    call = await callers.start(project, token)
+    assert not call.done()
+    node.clock.now += 50
+    assert await callers.end_of(call) == "over"
+    assert (await node.signin.verify_session(project.id, token, public=True)).status == "expired"
+
+
+async def test_a_clock_that_is_behind_ends_no_wait_early(node: Node, callers: Callers) -> None:
+    """Expiry goes by the wall clock: when that stands still meanwhile, the wait goes on for as long as was asked."""
+    project, _ = await node.project()
+    token = await node.pending(project)
+    node.clock.now += SESSION_LIFETIME - 5
+    call = await callers.start(project, token, 0.1)
+    await asyncio.sleep(0.03)
+    assert not call.done()
+    assert await callers.end_of(call) == "over"
+
+
+async def test_a_clock_that_is_set_forward_expires(
+    node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the wall clock jumps over the end of the ten minutes, the next look finds the session expired."""
+    lose_every_signal(node, monkeypatch)
+    async with running(node):
+        project, _ = await node.project()
+        call = await callers.start(project, await node.pending(project))
+        node.clock.now += SESSION_LIFETIME
+        assert await callers.end_of(call) == "over"
+
+
+async def test_a_deleted_project_ends_the_wait(node: Node, callers: Callers) -> None:
+    """What is gone for good is not waited for any longer."""
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    async with running(node):
+        call = await callers.start(project, await node.pending(project))
+        await node.projects.delete_project(acting(developer), project.id)
+        assert await callers.end_of(call) == "over"
+
+
+async def test_the_time_is_over(node: Node, callers: Callers) -> None:
+    """A wait lasts as long as was asked for, and not a moment less."""
+    project, _ = await node.project()
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    call = await callers.start(project, await node.pending(project), 0.05)
+    assert await callers.end_of(call) == "over"
+    assert loop.time() - begun >= 0.05
+
+
+async def test_a_decision_during_the_first_look(node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decision between the first look and the waiting is not missed: the place is taken before the look."""
+    project, _ = await node.project()
+    token = await node.opened(project)
+    poll_session = node.storage.poll_session
+
+    async def poll_then_confirm(key: SessionKey) -> PolledSession | None:
+        polled = await poll_session(key)
+        await node.signin.confirm_session(token, IDENTITY)
+        return polled
+
+    monkeypatch.setattr(node.storage, "poll_session", poll_then_confirm)
+    assert await callers.end_of(await callers.start(project, token)) == "over"
+
+
+# ---- what is not waited for
+
+
+async def test_what_would_not_be_pending_is_not_waited_for(node: Node, callers: Callers) -> None:
+    """Refused and decided reads are answered at once: waiting would only hold a place."""
+    project, _ = await node.project()
+    other, _ = await node.project()
+    private, _ = await node.project(public_access=False)
+    confirmed, token = await node.confirmed(project), await node.pending(project)
+    for of, each, seconds in [
+        (project, confirmed, LONG),
+        (other, token, LONG),
+        (project, "no token", LONG),
+        (project, token[:-3] + "AAA", LONG),
+        (private, await node.pending(private), LONG),
+        (project, token, 0),
+    ]:
+        assert await callers.end_of(await callers.start(of, each, seconds)) == "over"
+    call = await callers.start(private, await node.pending(private), public=False)
+    assert not call.done()
+
+
+async def test_the_store_is_away_at_the_first_look(
+    node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that cannot be read is told to the caller, and the place is free again."""
+
+    async def away(_: SessionKey) -> None:
+        raise StoreUnavailable
+
+    project, _ = await node.project()
+    token = await node.pending(project)
+    monkeypatch.setattr(node.storage, "poll_session", away)
+    with pytest.raises(StoreUnavailable):
+        await callers.end_of(await callers.start(project, token))

@@ -1,0 +1,176 @@
+"""The places of waiting calls: bounded, freed at once, and given up when the service stops."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from tests.service.callers import (
+    IDENTITY,
+    LONG,
+    PATIENCE,
+    USER,
+    Callers,
+    never,
+    open_callers,
+    running,
+    until,
+)
+from tests.service.conftest import Node
+
+from taproof.core.errors import StoreUnavailable
+from taproof.core.model import SessionKey
+from taproof.service.sessions import wait
+from taproof.service.sessions.wait import WaitEnd
+
+
+@pytest.fixture
+async def callers(node: Node) -> AsyncIterator[Callers]:
+    async with open_callers(node) as callers:
+        yield callers
+
+
+# ---- places
+
+
+async def test_a_caller_that_goes_away_frees_its_place_at_once(node: Node, callers: Callers) -> None:
+    """Nobody waits on behalf of a client that has gone; the others stay."""
+    project, _ = await node.project()
+    token = await node.pending(project)
+    gone = asyncio.Event()
+
+    async def until_gone() -> None:
+        await gone.wait()
+
+    leaving, staying = await callers.start(project, token, LONG, until_gone), await callers.start(project, token)
+    gone.set()
+    assert await callers.end_of(leaving) == "gone"
+    assert not staying.done()
+    assert callers.waiting.count == 1
+
+
+async def test_gone_and_decided_at_once_is_gone(node: Node, callers: Callers) -> None:
+    """A proof must not be consumed for a client of which it is known that it went away."""
+    project, _ = await node.project()
+    token = await node.opened(project)
+    gone = asyncio.Event()
+
+    async def until_gone() -> None:
+        await gone.wait()
+
+    call = await callers.start(project, token, LONG, until_gone)
+    await asyncio.sleep(0.01)
+    key = next(iter(callers.waiting._waited))
+    gone.set()
+    await asyncio.sleep(0)
+    callers.waiting.wake(key)
+    assert await callers.end_of(call) == "gone"
+
+
+@pytest.mark.parametrize(
+    ("limit", "same_project", "same_session"),
+    [("PROCESS_LIMIT", False, False), ("PROJECT_LIMIT", True, False), ("SESSION_LIMIT", True, True)],
+)
+async def test_bounds(
+    node: Node,
+    callers: Callers,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: str,
+    *,
+    same_project: bool,
+    same_session: bool,
+) -> None:
+    """Over each bound a call gets no place, nobody who waits is disturbed, and a place that is freed is given again."""
+    monkeypatch.setattr(wait, limit, 3)
+    project, _ = await node.project()
+    token = await node.pending(project)
+
+    async def one_more() -> asyncio.Task[WaitEnd]:
+        of = project if same_project else (await node.project())[0]
+        return await callers.start(of, token if same_session else await node.pending(of))
+
+    calls = [await one_more() for _ in range(3)]
+    assert await callers.end_of(await one_more()) == "no_place"
+    assert not any(call.done() for call in calls)
+    if limit != "PROCESS_LIMIT":
+        other, _ = await node.project()
+        assert not (await callers.start(other, await node.pending(other))).done()
+    calls[0].cancel()
+    await until(calls[0].done)
+    assert not (await one_more()).done()
+
+
+async def test_the_bounds_are_those_of_the_documents() -> None:
+    """docs/reference/long-poll.md states these numbers."""
+    assert (wait.PROCESS_LIMIT, wait.PROJECT_LIMIT, wait.SESSION_LIMIT) == (10_000, 5_000, 8)
+
+
+# ---- the life of the service
+
+
+async def test_stop_answers_all(node: Node, callers: Callers) -> None:
+    """When the service stops, all waiting calls end at once, and later ones do not wait: draining is quick."""
+    project, _ = await node.project()
+    stopping = asyncio.Event()
+    part = asyncio.create_task(node.signin.waiting.run_until(stopping))
+    calls = [await callers.start(project, await node.pending(project)) for _ in range(3)]
+    assert not part.done()
+    stopping.set()
+    assert [await callers.end_of(call) for call in calls] == ["over"] * 3
+    await asyncio.wait_for(part, PATIENCE)
+    assert await callers.end_of(await callers.start(project, await node.pending(project))) == "no_place"
+
+
+async def test_bugs_and_an_absent_store_are_survived(
+    node: Node, other_node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither a bug in the store's watching nor failing looks end the part: later decisions are answered."""
+    monkeypatch.setattr(wait, "_AFTER_A_BUG", 0.001)
+    monkeypatch.setattr(wait, "LOOK_EVERY", 0.001)
+    watch_decisions, poll_session = node.storage.watch_decisions, node.storage.poll_session
+    watched: list[Exception] = [RuntimeError("watch"), StoreUnavailable()]
+    polled: list[Exception] = [RuntimeError("poll"), StoreUnavailable()]
+
+    async def failing_watch(wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
+        if watched:
+            raise watched.pop()
+        await watch_decisions(wake, needed)
+
+    async def failing_poll(key: SessionKey) -> Any:
+        if polled:
+            raise polled.pop()
+        return await poll_session(key)
+
+    project, _ = await node.project()
+    token = await node.opened(project)
+    call = await callers.start(project, token)
+    monkeypatch.setattr(node.storage, "watch_decisions", failing_watch)
+    monkeypatch.setattr(node.storage, "poll_session", failing_poll)
+    async with running(node):
+        await until(lambda: not watched and not polled)
+        assert not call.done()
+        await other_node.signin.confirm_session(token, IDENTITY)
+        assert await callers.end_of(call) == "over"
+
+
+async def test_the_store_rests_while_nobody_waits(
+    node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`needed`, which the store goes by, is set exactly while somebody waits."""
+    asked: list[asyncio.Event] = []
+
+    async def watch_decisions(wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
+        asked.append(needed)
+        await never()
+
+    monkeypatch.setattr(node.storage, "watch_decisions", watch_decisions)
+    async with running(node):
+        await until(lambda: bool(asked))
+        project, _ = await node.project()
+        token = await node.opened(project)
+        assert not asked[0].is_set()
+        calls = [await callers.start(project, token) for _ in range(2)]
+        assert asked[0].is_set()
+        await node.signin.cancel_session(token, USER)
+        await asyncio.gather(*calls)
+        assert not asked[0].is_set()

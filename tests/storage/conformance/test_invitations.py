@@ -1,0 +1,348 @@
+"""Conformance: invitations, and what becomes of whoever takes them up."""
+
+import asyncio
+import itertools
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.databases import NOW
+from tests.storage.conformance.test_audit import run
+
+from taproof.core.accounts import Developer, Invitation, InvitationOutcome
+from taproof.storage.protocol import Storage
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+IDLE_SINCE = NOW - 1
+ROUNDS = 5
+"""Times that a race is run: either of two callers may be ahead."""
+
+
+def newcomer(seed: "Seed", email: str, messenger_id: str, *, is_owner: bool = False) -> Developer:
+    return Developer(seed.name("dev"), email, "pro", seed.now, is_owner, messenger_id, "Ada 🦋 L.")
+
+
+async def test_create_invitation_keeps_every_field(storage: Storage, seed: "Seed") -> None:
+    """For a new developer and for one who is there; a code leads to one invitation."""
+    ada = await seed.developer("Ada@Example.com")
+    for invitation, code_hash in (
+        await seed.invitation(),
+        await seed.invitation("Bob+ü@Example.com", is_owner=True),
+        await seed.invitation(developer=ada),
+    ):
+        assert await storage.read_invitation(code_hash, seed.now) == invitation
+        with pytest.raises(Exception, match=r"(?i)unique|constraint"):
+            await storage.create_invitation(replace(invitation, id="inv_other"), code_hash)
+
+
+async def test_read_invitation_ends_with_its_time(storage: Storage, seed: "Seed") -> None:
+    """To the millisecond; an unknown code finds nothing."""
+    invitation, code_hash = await seed.invitation("bob@example.com", expires_at=seed.now + 5)
+    assert await storage.read_invitation(code_hash, seed.now + 4) == invitation
+    assert await storage.read_invitation(code_hash, seed.now + 5) is None
+    assert await storage.read_invitation(b"?" * 32, seed.now) is None
+
+
+async def test_list_invitations_is_newest_first(storage: Storage, seed: "Seed") -> None:
+    """Equal times are told apart by id; those for the first developer and those that are outdated are not listed."""
+    ada = await seed.developer()
+    first, _ = await seed.invitation("a@example.com")
+    second, _ = await seed.invitation(developer=ada)
+    late, _ = await seed.invitation("b@example.com", created_at=seed.now + 1)
+    outdated, _ = await seed.invitation("c@example.com", created_at=seed.now + 2, expires_at=seed.now + 5)
+    await seed.invitation(created_at=seed.now + 3)
+    assert await storage.list_invitations(seed.now + 4) == [outdated, late, second, first]
+    assert await storage.list_invitations(seed.now + 5) == [late, second, first]
+
+
+async def test_delete_invitation_revokes_it(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """Nobody can take it up any more, through any node; twice it is revoked once."""
+    kept, kept_hash = await seed.invitation("a@example.com")
+    invitation, code_hash = await seed.invitation("b@example.com")
+    assert await storage.delete_invitation(invitation.id)
+    assert not await other_node.delete_invitation(invitation.id)
+    assert await other_node.read_invitation(code_hash, seed.now) is None
+    bob = newcomer(seed, "b@example.com", "7")
+    assert await other_node.accept_invitation(code_hash, bob, seed.now) == "gone"
+    assert await storage.list_developers() == []
+    assert await storage.read_invitation(kept_hash, seed.now) == kept
+
+
+# ---- no older link beside a newer one
+
+
+async def test_create_invitation_replaces_those_for_the_same_developer(storage: Storage, seed: "Seed") -> None:
+    """Of the links that bind an account to a developer the last one works; nobody else's is touched."""
+    ada, bob = await seed.developer("Ada@Example.com"), await seed.developer()
+    others = [await seed.invitation(developer=bob), await seed.invitation("eve@example.com"), await seed.invitation()]
+    _, old_hash = await seed.invitation(developer=ada)
+    new, new_hash = await seed.invitation(developer=ada)
+    assert await storage.read_invitation(old_hash, seed.now) is None
+    bound = replace(ada, messenger_id="1001")
+    assert await storage.accept_invitation(old_hash, bound, seed.now) == "gone"
+    assert await storage.read_invitation(new_hash, seed.now) == new
+    for invitation, code_hash in others:
+        assert await storage.read_invitation(code_hash, seed.now) == invitation
+
+
+async def test_create_invitation_replaces_those_for_the_same_address(storage: Storage, seed: "Seed") -> None:
+    """Compared without case; of links for a first developer each start of an installation prints another."""
+    _, old_hash = await seed.invitation("Bob@Example.com", is_owner=True)
+    new, _ = await seed.invitation("bOB@example.com")
+    assert await storage.read_invitation(old_hash, seed.now) is None
+    assert await storage.list_invitations(seed.now) == [new]
+    firsts = [await seed.invitation() for _ in range(2)]
+    assert [await storage.read_invitation(each, seed.now) for _, each in firsts] == [each for each, _ in firsts]
+    assert await storage.list_invitations(seed.now) == [new]
+
+
+async def test_create_invitation_at_once_leaves_one(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """Made on two nodes for one developer, each takes the place of the one before it."""
+    for _ in range(ROUNDS):
+        ada = await seed.developer()
+        made = [
+            Invitation(seed.name("inv"), ada.email, "free", False, ada.id, "", seed.now, seed.now + 1)  # noqa: FBT003
+            for _ in range(6)
+        ]
+        nodes = itertools.cycle((storage, other_node))
+        await asyncio.gather(*(next(nodes).create_invitation(each, each.id.encode()) for each in made))
+        left = [await storage.read_invitation(each.id.encode(), seed.now) for each in made]
+        assert len([each for each in left if each is not None]) == 1
+
+
+async def test_create_invitation_beside_one_that_is_taken_up(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """Whichever comes first, nothing waits in a circle, and the link that was taken up is gone."""
+    for turn in range(ROUNDS):
+        ada = await seed.developer()
+        _, code_hash = await seed.invitation(developer=ada)
+        new = Invitation(seed.name("inv"), ada.email, "free", False, ada.id, "", seed.now, seed.now + 1)  # noqa: FBT003
+        bound = replace(ada, messenger_id=f"{turn}")
+        async with asyncio.timeout(10):
+            outcome, _ = await asyncio.gather(
+                storage.accept_invitation(code_hash, bound, seed.now),
+                other_node.create_invitation(new, new.id.encode()),
+            )
+        assert outcome in {"accepted", "gone"}
+        assert await storage.read_invitation(code_hash, seed.now) is None
+
+
+async def imported(storage: Storage, *invitations: Invitation) -> None:
+    """Store invitations beside each other, as an import may bring them."""
+    for each in invitations:
+        await storage.create_invitation(replace(each, email=f"{each.id}@x", developer_id=None), each.id.encode())
+        developer = "NULL" if each.developer_id is None else f"'{each.developer_id}'"
+        await run(
+            storage,
+            f"UPDATE invitations SET email = '{each.email}', developer_id = {developer} "  # noqa: S608
+            f"WHERE id = '{each.id}'",
+        )
+
+
+async def test_accept_invitation_ends_all_others_for_the_same(storage: Storage, seed: "Seed") -> None:
+    """A second link for the developer, or the address, binds nothing later; nor do those for a first developer."""
+    bob, eve = await seed.developer(), await seed.developer()
+    until = seed.now + 9
+
+    def invitation(email: str, developer: Developer | None = None) -> Invitation:
+        developer_id = developer.id if developer else None
+        return Invitation(seed.name("inv"), email, "free", False, developer_id, "", seed.now, until)  # noqa: FBT003
+
+    to_bind = [invitation(bob.email, bob) for _ in range(3)]
+    new = [invitation("Ada@Example.com"), invitation("ada@example.COM")]
+    kept = [invitation(eve.email, eve), invitation("cleo@example.com")]
+    await imported(storage, *to_bind, *new, *kept)
+    _, first_hash = await seed.invitation()
+
+    async def left(*invitations: Invitation) -> list[Invitation | None]:
+        return [await storage.read_invitation(each.id.encode(), seed.now) for each in invitations]
+
+    bound = replace(bob, messenger_id="1001")
+    assert await storage.accept_invitation(to_bind[1].id.encode(), bound, seed.now) == "accepted"
+    assert await left(*to_bind) == [None] * 3
+    assert await left(*new, *kept) == [*new, *kept]
+    assert await storage.read_invitation(first_hash, seed.now) is None
+    ada = newcomer(seed, "ada@example.com", "1002")
+    assert await storage.accept_invitation(new[0].id.encode(), ada, seed.now) == "accepted"
+    assert await left(*new) == [None] * 2
+    assert await left(*kept) == kept
+
+
+# ---- taking one up
+
+
+async def test_accept_invitation_makes_the_first_developer(storage: Storage, seed: "Seed") -> None:
+    """With every field, found by address and messenger account; the code works once."""
+    _, code_hash = await seed.invitation(is_owner=True)
+    ada = newcomer(seed, "Ada@Example.com", "1001", is_owner=True)
+    assert await storage.accept_invitation(code_hash, ada, seed.now) == "accepted"
+    assert await storage.list_developers() == [ada]
+    assert await storage.read_developer("ADA@example.com") == ada
+    assert await storage.read_developer_by_messenger_id("1001") == ada
+    assert await storage.read_invitation(code_hash, seed.now) is None
+    bob = newcomer(seed, "bob@example.com", "1002")
+    assert await storage.accept_invitation(code_hash, bob, seed.now) == "gone"
+    assert await storage.list_developers() == [ada]
+
+
+async def test_accept_invitation_after_its_time_is_too_late(storage: Storage, seed: "Seed") -> None:
+    """To the millisecond, whether or not anybody has erased it; an unknown code is the same."""
+    _, code_hash = await seed.invitation("ada@example.com", expires_at=seed.now + 5)
+    ada = newcomer(seed, "ada@example.com", "1001")
+    assert await storage.accept_invitation(code_hash, ada, seed.now + 5) == "gone"
+    assert await storage.accept_invitation(b"?" * 32, ada, seed.now) == "gone"
+    assert await storage.list_developers() == []
+    assert await storage.accept_invitation(code_hash, ada, seed.now + 4) == "accepted"
+
+
+async def test_accept_invitation_that_cannot_be_taken_up_leaves_all_as_it_was(storage: Storage, seed: "Seed") -> None:
+    """A taken address or account, or one for the first developer who comes second: it can be tried again otherwise."""
+    bob = replace(await seed.developer("Bob@Example.com"), messenger_id="1001")
+    assert await storage.accept_invitation((await seed.invitation(developer=bob))[1], bob, seed.now) == "accepted"
+    before = await storage.list_developers()
+    first, first_hash = await seed.invitation()
+    other, other_hash = await seed.invitation("ada@example.com")
+
+    async def accept(code_hash: bytes, email: str, messenger_id: str) -> InvitationOutcome:
+        return await storage.accept_invitation(code_hash, newcomer(seed, email, messenger_id), seed.now)
+
+    assert await accept(first_hash, "ada@example.com", "1002") == "not_first"
+    assert await accept(other_hash, "bOB@example.com", "1002") == "email_taken"
+    assert await accept(other_hash, "ada@example.com", "1001") == "identity_taken"
+    assert await storage.list_developers() == before
+    assert await storage.read_invitation(first_hash, seed.now) == first
+    assert await storage.read_invitation(other_hash, seed.now) == other
+    assert await accept(other_hash, "ada@example.com", "1002") == "accepted"
+
+
+async def test_accept_invitation_binds_an_account_to_a_developer(storage: Storage, seed: "Seed") -> None:
+    """All else of the developer stays; the account before finds nobody, and its browsers are signed out."""
+    ada, bob = await seed.developer("Ada@Example.com", plan="business"), await seed.developer()
+    seen: list[object] = []
+    for messenger_id, messenger_name in (("1001", "Ada"), ("1002", "Ada L.")):
+        sessions = [await seed.console_session(each) for each in (ada, ada, bob)]
+        _, code_hash = await seed.invitation(developer=ada)
+        bound = replace(ada, messenger_id=messenger_id, messenger_name=messenger_name)
+        assert await storage.accept_invitation(code_hash, bound, seed.now) == "accepted"
+        assert await storage.read_developer("ada@example.com") == bound
+        assert await storage.read_developer_by_messenger_id(messenger_id) == bound
+        assert await storage.read_invitation(code_hash, seed.now) is None
+        sessions.append(await seed.console_session(ada))  # Whose sign-in had begun before, and ends only now.
+        seen = [await storage.read_console_session(each, seed.now, IDLE_SINCE) for _, each in sessions]
+        assert seen == [None, None, (sessions[2][0], bob), None]
+        assert await storage.list_console_sessions(ada.id, seed.now, IDLE_SINCE) == []
+        ada = bound
+    assert await storage.read_developer_by_messenger_id("1001") is None
+
+
+async def test_accept_invitation_with_the_account_that_is_bound_signs_nobody_out(
+    storage: Storage, seed: "Seed"
+) -> None:
+    """It is the same person: the name is as the messenger has it now."""
+    ada = await seed.developer()
+    for name in ("Ada", "Ada Lovelace"):
+        _, code_hash = await seed.invitation(developer=ada)
+        bound = replace(ada, messenger_id="1001", messenger_name=name)
+        assert await storage.accept_invitation(code_hash, bound, seed.now) == "accepted"
+        session, cookie_hash = await seed.console_session(bound)
+    _, code_hash = await seed.invitation(developer=ada)
+    assert await storage.accept_invitation(code_hash, bound, seed.now) == "accepted"
+    assert await storage.read_console_session(cookie_hash, seed.now, IDLE_SINCE) == (session, bound)
+
+
+async def test_accept_invitation_does_not_take_anothers_account(storage: Storage, seed: "Seed") -> None:
+    """Binding an account that signs in somebody else is refused, and signs nobody out."""
+    ada, bob = await seed.developer(), await seed.developer()
+    owner = replace(ada, messenger_id="1001")
+    assert await storage.accept_invitation((await seed.invitation(developer=ada))[1], owner, seed.now) == "accepted"
+    session, cookie_hash = await seed.console_session(bob)
+    invitation, code_hash = await seed.invitation(developer=bob)
+    taken = replace(bob, messenger_id="1001")
+    assert await storage.accept_invitation(code_hash, taken, seed.now) == "identity_taken"
+    assert await storage.read_developer_by_messenger_id("1001") == owner
+    assert await storage.read_console_session(cookie_hash, seed.now, IDLE_SINCE) == (session, bob)
+    assert await storage.read_invitation(code_hash, seed.now) == invitation
+
+
+# ---- at the same instant, on two nodes
+
+
+async def race(
+    nodes: tuple[Storage, Storage], seed: "Seed", attempts: list[tuple[bytes, Developer]]
+) -> list[InvitationOutcome]:
+    """Take up invitations at once on two nodes, each with an entry for the audit log of `dev_log`."""
+    return await asyncio.gather(
+        *(
+            node.accept_invitation(code_hash, developer, seed.now, entry=seed.entry("dev_log"))
+            for node, (code_hash, developer) in zip(itertools.cycle(nodes), attempts, strict=False)
+        )
+    )
+
+
+async def test_accept_invitation_is_for_one_of_all_who_have_the_code(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """Different people with one link at once: one becomes a developer, to the others the link is gone."""
+    for turn in range(ROUNDS):
+        _, code_hash = await seed.invitation(f"ada{turn}@example.com")
+        people = [newcomer(seed, f"p{turn}.{number}@example.com", f"{turn} {number}") for number in range(6)]
+        outcomes = await race((storage, other_node), seed, [(code_hash, each) for each in people])
+        assert sorted(outcomes) == ["accepted", *["gone"] * 5]
+        winner = people[outcomes.index("accepted")]
+        assert [await storage.read_developer(each.email) for each in people if each != winner] == [None] * 5
+        assert await storage.read_developer(winner.email) == winner
+        assert await storage.read_invitation(code_hash, seed.now) is None
+        assert len(await storage.list_audit_entries("dev_log", None, 99)) == turn + 1
+
+
+async def test_accept_invitation_has_one_first_developer(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """Each start of an empty installation prints a link: one makes the first developer, the others end with that."""
+    attempts = []
+    for number in range(8):
+        _, code_hash = await seed.invitation(is_owner=True)
+        attempts.append((code_hash, newcomer(seed, f"p{number}@example.com", f"{number}", is_owner=True)))
+    outcomes = await race((storage, other_node), seed, attempts)
+    assert sorted(outcomes) == ["accepted", *["gone"] * 7]
+    assert await storage.list_developers() == [attempts[outcomes.index("accepted")][1]]
+    assert [await storage.read_invitation(code_hash, seed.now) for code_hash, _ in attempts] == [None] * 8
+    assert len(await storage.list_audit_entries("dev_log", None, 99)) == 1
+
+
+async def test_accept_invitation_gives_an_account_to_one_developer(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """One messenger account takes up several links at once, for new developers and for one who is there."""
+    for turn in range(ROUNDS):
+        ada = await seed.developer()
+        attempts = [((await seed.invitation(developer=ada))[1], replace(ada, messenger_id=f"{turn}"))]
+        for number in range(5):
+            email = f"p{turn}.{number}@example.com"
+            attempts.append(((await seed.invitation(email))[1], newcomer(seed, email, f"{turn}")))
+        order = attempts[turn:] + attempts[:turn]
+        outcomes = await race((storage, other_node), seed, order)
+        assert sorted(outcomes) == ["accepted", *["identity_taken"] * 5]
+        winner = order[outcomes.index("accepted")][1]
+        assert await storage.read_developer_by_messenger_id(f"{turn}") == winner
+        others = [each.id for _, each in order if each.id not in {winner.id, ada.id}]
+        assert not {each.id for each in await storage.list_developers()}.intersection(others)
+        assert len(await storage.list_audit_entries("dev_log", None, 99)) == turn + 1
+
+
+async def test_accept_invitation_gives_an_address_to_one_developer(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """Several with the link for an address, and the operator who adds it on the command line, at once: one account."""
+    for turn in range(ROUNDS):
+        email = f"ada{turn}@example.com"
+        _, code_hash = await seed.invitation(email)
+        attempts = [(code_hash, newcomer(seed, email, f"{turn} {number}")) for number in range(4)]
+        added, outcomes = await asyncio.gather(
+            storage.create_developer(newcomer(seed, email.upper(), f"{turn} cli")),
+            race((other_node, storage), seed, attempts),
+        )
+        assert [added, *(outcome == "accepted" for outcome in outcomes)].count(True) == 1
+        assert set(outcomes) <= {"accepted", "email_taken", "gone"}
+        assert len(await storage.list_developers()) == turn + 1

@@ -1,0 +1,54 @@
+"""A storage method without a conformance test does not exist (design.md, Conventions 4)."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from taproof.storage.protocol import Storage
+
+METHODS = sorted(
+    {
+        name
+        for part in Storage.__mro__
+        if part.__module__.startswith("taproof.storage.")
+        for name, member in vars(part).items()
+        if callable(member) and not name.startswith("_")
+    }
+)
+
+
+def conformance_tests() -> list[ast.AsyncFunctionDef]:
+    """Return every asynchronous test of this folder."""
+    found = []
+    for file in Path(__file__).parent.glob("test_*.py"):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        found += [node for node in tree.body if isinstance(node, ast.AsyncFunctionDef) and node.name.startswith("test")]
+    return found
+
+
+def named_after(test: str) -> str:
+    """Return the method that a test is named after: of `read_project` and `read_project_by_secret_key` the longer."""
+    return max((method for method in METHODS if test.startswith(f"test_{method}_")), key=len, default="")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_each_method_has_a_test_that_is_named_after_it(method: str) -> None:
+    """`test_<method>_…` exists, and one of that name calls the method itself."""
+    named = [test for test in conformance_tests() if named_after(test.name) == method]
+    called = {node.attr for test in named for node in ast.walk(test) if isinstance(node, ast.Attribute)}
+    assert method in called
+
+
+def test_every_conformance_test_runs_on_every_driver() -> None:
+    """A conformance test takes its store from the fixture that knows all drivers, and skips none."""
+    for test in conformance_tests():
+        fixtures = {argument.arg for argument in test.args.args}
+        assert fixtures & {"storage", "open_store", "seed"}
+        assert not fixtures & {"sqlite", "sqlite_seed"}
+        assert "skip" not in ast.unparse(test)
+
+
+def test_the_protocol_is_not_empty() -> None:
+    """The tests above would pass on an empty list."""
+    assert len(METHODS) > 30

@@ -1,0 +1,288 @@
+"""An export and its import, between the two stores and back: nothing is lost, and it is all or nothing."""
+
+import asyncio
+import io
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+import asyncpg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.postgres_server import execute, fresh_database
+from tests.storage.export.places import (
+    WHEN,
+    Content,
+    Place,
+    content,
+    export,
+    fill,
+    import_,
+    postgres_place,
+    some_rows,
+    sqlite_place,
+)
+
+from taproof.core.errors import StoreUnavailable
+from taproof.storage.export import format as export_format
+from taproof.storage.export.format import TABLES, Column, NotEmpty, write_export
+from taproof.storage.export.postgres import open_postgres_source, open_postgres_target
+from taproof.storage.export.sqlite import open_sqlite_source
+from taproof.storage.postgres.pool import migrate_postgres
+from taproof.storage.sqlite.connection import migrate_file
+from taproof.storage.sqlite.store import SqliteStorage
+
+
+@pytest.fixture(params=["postgres", "sqlite"])
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
+    if request.param == "sqlite":
+        yield sqlite_place(tmp_path / "place.db")
+    else:
+        async with postgres_place() as (made, _):
+            yield made
+
+
+# ---- what is moved
+
+
+_SQLITE_COLUMNS: Final = """SELECT name, type, "notnull" = 0 AND pk = 0 FROM pragma_table_info(?)"""
+
+
+async def test_every_column_of_both_schemas_is_moved(tmp_path: Path) -> None:
+    """A column that a migration adds must be added to `TABLES` too, or it would be lost on the way."""
+    migrate_file(tmp_path / "taproof.db", 0)
+    connection = apsw.Connection(str(tmp_path / "taproof.db"))
+    sqlite: dict[str, list[tuple[str, str, bool]]] = {}
+    tables: list[tuple[Any, ...]] = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+    for (table,) in tables:
+        found: list[tuple[Any, ...]] = connection.execute(_SQLITE_COLUMNS, (table,)).fetchall()
+        sqlite[table] = [(name, kind, bool(may_be_null)) for name, kind, may_be_null in found]
+    connection.close()
+    of_one_store = {"leases", "decisions", "console_sessions", "schema_migrations"}
+    kinds = {"text": "TEXT", "bytes": "BLOB"}
+    expected = {
+        table: [(column.name, kinds.get(column.kind, "INTEGER"), column.may_be_null) for column in columns]
+        for table, columns in TABLES.items()
+    }
+    assert {table: columns for table, columns in sqlite.items() if table not in of_one_store} == expected
+    async with postgres_place() as (_, dsn):
+        postgres = await asyncpg.connect(dsn)
+        described = await postgres.fetch(
+            "SELECT c.relname, a.attname, format_type(a.atttypid, NULL), NOT a.attnotnull, a.atthasdef "
+            "FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 "
+            "WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = 'public'::REGNAMESPACE"
+        )
+        await postgres.close()
+    kinds = {"text": "text", "bytes": "bytea", "int": "bigint"}
+    for table, columns in TABLES.items():
+        wanted = {(column.name, kinds.get(column.kind, "integer"), column.may_be_null) for column in columns}
+        own = {tuple(row[1:4]) for row in described if row[0] == table}
+        assert wanted <= own
+        # What PostgreSQL has beside it fills itself.
+        assert all(row[4] for row in described if row[0] == table and tuple(row[1:4]) not in wanted)
+    assert {row[0] for row in described} - of_one_store == set(TABLES)
+
+
+_TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+_UNIQUE: Final = {"developers": (2, 6), "access_tokens": (4,), "invitations": (1,), "projects": (3,)}
+_KEYS: Final = {
+    "sessions": 2,
+    "daily_counts": 2,
+    "daily_users": 2,
+    "user_days": 4,
+    "audit_entries": 3,
+    "webhook_attempts": 2,
+    "bot_updates": 2,
+}
+
+
+def _values(column: Column) -> st.SearchStrategy[Any]:
+    values: dict[str, st.SearchStrategy[Any]] = {
+        "text": _TEXTS,
+        "bytes": st.binary(max_size=40),
+        "day": st.integers(20_000, 20_005),  # A partition of PostgreSQL is made for each.
+        "small": st.integers(-(1 << 31), (1 << 31) - 1),
+        "int": st.integers(-(1 << 63), (1 << 63) - 1),
+    }
+    return st.none() | values[column.kind] if column.may_be_null else values[column.kind]
+
+
+def _rows(table: str, columns: Sequence[Column]) -> st.SearchStrategy[list[tuple[Any, ...]]]:
+    key = _KEYS.get(table, 1)
+    places = [range(key), *([place] for place in _UNIQUE.get(table, ()))]
+    unique_by = tuple(partial(_picked, each) for each in places)
+    return st.lists(st.tuples(*map(_values, columns)), max_size=4, unique_by=unique_by)
+
+
+def _picked(places: Sequence[int], row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return what no two rows may have in common; nothing is like no other nothing."""
+    return tuple(object() if row[place] is None else row[place] for place in places)
+
+
+CONTENT = st.fixed_dictionaries({table: _rows(table, columns) for table, columns in TABLES.items()})
+
+
+def test_nothing_is_lost_between_the_stores_and_back(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """SQLite to PostgreSQL to SQLite: all tables are what they were, whatever is in them."""
+
+    async def carry(drawn: Content, middle: Place) -> None:
+        directory = tmp_path_factory.mktemp("transfer")
+        first, last = sqlite_place(directory / "first.db"), sqlite_place(directory / "last.db")
+        await fill(first, drawn)
+        before = await content(first)
+        assert before == {table: sorted(rows, key=repr) for table, rows in drawn.items()}
+        one = await export(first)
+        await import_(middle, one)
+        assert await content(middle) == before
+        await import_(last, await export(middle))
+        assert await content(last) == before
+        assert await export(last) == one
+
+    with fresh_database() as dsn:
+        asyncio.run(migrate_postgres(dsn, 0))
+        middle = Place(lambda: open_postgres_source(dsn), lambda: open_postgres_target(dsn), "")
+
+        @given(CONTENT)
+        def check(drawn: Content) -> None:
+            trigger = "ALTER TABLE audit_entries {} TRIGGER USER"  # It refuses to be emptied.
+            emptied = f"TRUNCATE {', '.join(TABLES)}"
+            execute(dsn, f"{trigger.format('DISABLE')}; {emptied}; {trigger.format('ENABLE')}")
+            asyncio.run(carry(drawn, middle))
+
+        check()
+
+
+async def test_the_file_is_streamed_in_chunks(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of several chunks, also of a number of rows that is a multiple of a chunk, arrive whole."""
+    for module in (
+        export_format,
+        sys.modules[open_sqlite_source.__module__],
+        sys.modules[open_postgres_source.__module__],
+    ):
+        monkeypatch.setattr(module, "CHUNK", 5)
+    rows = some_rows(sessions=20)
+    rows["user_days"] = [(f"{number}", "1", 20_000, "p") for number in range(13)]
+    await fill(place, rows)
+    chunks: list[int] = []
+    file = io.BytesIO()
+    async with place.source() as source:
+        assert await write_export(source, file.write, WHEN, chunks.append) == sum(map(len, rows.values()))
+    assert max(chunks) == 5
+    assert (await content(place)) == {table: sorted(each, key=repr) for table, each in rows.items()}
+
+
+async def test_an_export_shows_one_moment(tmp_path: Path) -> None:
+    """What is written while an export runs is in it wholly or not at all: here nothing of what came after its begin."""
+    path = tmp_path / "place.db"
+    async with postgres_place() as (other, dsn):
+        for place in (sqlite_place(path), other):
+            await fill(place, some_rows())
+            before = await content(place)
+            async with place.source() as source:
+                await source.count("marks")
+                if place is other:
+                    connection = await asyncpg.connect(dsn)
+                    await connection.execute("DELETE FROM sessions; DELETE FROM projects")
+                    await connection.close()
+                else:
+                    writer = apsw.Connection(str(path))
+                    writer.execute("DELETE FROM sessions; DELETE FROM projects").fetchall()
+                    writer.close()
+                during = {
+                    table: sorted([tuple(row) async for rows in source.read(table) for row in rows], key=repr)
+                    for table in TABLES
+                }
+            assert during == before
+            assert (await content(place))["sessions"] == []
+
+
+# ---- all or nothing
+
+
+async def test_only_an_empty_store_is_filled(place: Place) -> None:
+    """A second import, or one into a store that serves, changes nothing."""
+    file = await export(place)
+    await fill(place, some_rows())
+    before = await content(place)
+    with pytest.raises(NotEmpty):
+        await import_(place, file)
+    assert await content(place) == before
+
+
+PROGRAM = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from taproof.storage import transfer_postgres, transfer_sqlite
+from taproof.storage.export.format import ExportReader
+
+async def main():
+    reader = ExportReader(open(sys.argv[1], "rb"))
+    async with {target} as target:
+        insert, commit = target.insert, target.commit
+        async def insert_or_die(table, rows, lines):
+            if table == sys.argv[2]:
+                os.kill(os.getpid(), signal.SIGKILL)
+            await insert(table, rows, lines)
+        target.insert = insert_or_die
+        await reader.copy_to(target, lambda name, value: None, lambda: None)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_killed_import_leaves_an_empty_store(place: Place, tmp_path: Path) -> None:
+    """`kill -9` at any point before the commit: the store is empty, and the next import fills it."""
+    source = sqlite_place(tmp_path / "source.db")
+    await fill(source, some_rows(sessions=3_000))
+    file = tmp_path / "export.jsonl"
+    file.write_bytes(await export(source))
+    for table in ("marks", "sessions", "bot_updates", "none, but after the commit"):
+        command = [sys.executable, "-c", PROGRAM.format(target=place.program), str(file), table]
+        died = await asyncio.to_thread(subprocess.run, command, check=False, capture_output=True)
+        assert died.returncode == -9, died.stderr
+        if table.startswith("none"):
+            assert await content(place) == await content(source)
+        else:
+            assert not any((await content(place)).values())
+
+
+async def test_nobody_gets_in_while_a_sqlite_file_is_filled(tmp_path: Path) -> None:
+    """Who has the file open keeps the import from beginning, and nobody can so much as read it until it ends."""
+    path = tmp_path / "place.db"
+    place = sqlite_place(path)
+    store = SqliteStorage.open(path, 0)
+    with pytest.raises(StoreUnavailable, match="Another process has the database"):
+        await fill(place, some_rows())
+    await store.close()
+    other = apsw.Connection(str(path))
+    async with place.target() as target:
+        await target.insert("marks", [("mode", b"real")], [2])
+        with pytest.raises(apsw.BusyError):
+            other.execute("SELECT COUNT(*) FROM marks").fetchall()
+    other.close()
+    assert not any((await content(place)).values())
+    store = SqliteStorage.open(path, 0)
+    assert store._read("PRAGMA journal_mode", ()) == [("wal",)]
+    await store.close()
+
+
+async def test_who_writes_while_postgresql_is_filled_waits(tmp_path: Path) -> None:
+    """A node that starts meanwhile comes after the import, and so finds the mark of its mode and key."""
+    async with postgres_place() as (place, dsn):
+        other = await asyncpg.connect(dsn)
+        claim = "INSERT INTO marks (name, value) VALUES ('mode', 'sandbox') ON CONFLICT (name) DO NOTHING"
+        async with place.target() as target:
+            await target.insert("marks", [("mode", b"real")], [2])
+            claiming = asyncio.create_task(other.execute(claim))
+            await asyncio.sleep(0.2)
+            assert not claiming.done()
+            await target.commit({table: int(table == "marks") for table in TABLES})
+        assert await claiming == "INSERT 0 0"
+        await other.close()
+        assert (await content(place))["marks"] == [("mode", b"real")]

@@ -1,0 +1,163 @@
+"""Damaged and hostile files: an import refuses them in one sentence and changes nothing."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.storage.export.places import Place, content, export, fill, import_, postgres_place, some_rows, sqlite_place
+
+from taproof.storage.export.format import TABLES, ExportFileWrong
+
+
+@pytest.fixture
+async def lines(tmp_path: Path) -> list[bytes]:
+    """The lines of an export: the header, one row of each table but three sessions, the footer."""
+    source = sqlite_place(tmp_path / "source.db")
+    await fill(source, some_rows())
+    return (await export(source)).splitlines(keepends=True)
+
+
+def _of(table: str) -> int:
+    """Return where the first row of a table stands among the lines."""
+    return 1 + sum(3 if each == "sessions" else 1 for each in list(TABLES)[: list(TABLES).index(table)])
+
+
+def _changed(line: bytes, place: int, value: Any) -> bytes:
+    row = json.loads(line)
+    row[place] = value
+    return json.dumps(row).encode() + b"\n"
+
+
+def _headed(lines: list[bytes], change: Callable[[dict[str, Any]], object]) -> list[bytes]:
+    header = json.loads(lines[0])
+    change(header)
+    return [json.dumps(header).encode() + b"\n", *lines[1:]]
+
+
+SESSION: Final = _of("sessions")
+WRONG: Final[dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]]] = {
+    "empty": (lambda _: [], "Line 1 .*this is not an export of Taproof"),
+    "another file": (lambda _: [b"\x89PNG\r\n", b"..."], "Line 1 of the export: it is not JSON"),
+    "other JSON": (lambda _: [b'{"format": "other"}\n'], "Line 1 .*not an export of Taproof"),
+    "newer": (lambda lines: _headed(lines, lambda h: h.update(version=2)), "format version 2"),
+    "no version": (lambda lines: _headed(lines, lambda h: h.pop("version")), "format version None"),
+    "no tables": (lambda lines: _headed(lines, lambda h: h.update(tables=None)), "Line 1 .*tables are missing"),
+    "a missing table": (lambda lines: _headed(lines, lambda h: h["tables"].pop("marks")), "the table marks is missing"),
+    "an unknown table": (lambda lines: _headed(lines, lambda h: h["tables"].update(x=[])), "no table 'x'"),
+    "a missing column": (
+        lambda lines: _headed(lines, lambda h: h["tables"]["sessions"].remove("day")),
+        "the column sessions.day is missing",
+    ),
+    "an unknown column": (
+        lambda lines: _headed(lines, lambda h: h["tables"]["sessions"].append("x")),
+        "sessions has columns that this release does not know",
+    ),
+    "a row of nothing": (lambda lines: [*lines[:5], b"[]\n", *lines[5:]], "Line 6 .*no table ''"),
+    "a row of an unknown table": (lambda lines: [lines[0], b'["sqlite_schema", 1]\n'], "Line 2 .*no table"),
+    "a short row": (lambda lines: [lines[0], b'["marks", "mode"]\n'], "Line 2 .*has 2 values, not 1"),
+    "not JSON": (lambda lines: [*lines[:3], b"[1, \n", *lines[3:]], "Line 4 .*not JSON"),
+    "too deep": (lambda lines: [lines[0], b"[" * 100_000 + b"\n"], "Line 2 .*not JSON"),
+    "an endless number": (lambda lines: [lines[0], b'["marks", ' + b"9" * 5_000 + b"]\n"], "Line 2 .*not JSON"),
+    "an endless line": (lambda lines: [lines[0], b'["marks", "' + b"x" * (1 << 20) + b'"]\n'], "Line 2 .*longer"),
+    "neither row nor end": (lambda lines: [*lines[:4], b'{"x": 1}\n'], "Line 5 .*neither a row nor the end"),
+    "cut off": (lambda lines: lines[:-1], "it was cut off"),
+    "cut off in a line": (lambda lines: [*lines[:5], lines[5][:20]], "ends in line 6"),
+    "a row less": (lambda lines: [*lines[:SESSION], *lines[SESSION + 1 :]], "the file was changed"),
+    "a row changed": (
+        lambda lines: [*lines[:SESSION], _changed(lines[SESSION], 3, "x"), *lines[SESSION + 1 :]],
+        "the file was changed",
+    ),
+    "something behind": (lambda lines: [*lines, b"\n"], "something follows the end"),
+    "a row twice": (
+        lambda lines: [*lines[: SESSION + 1], lines[SESSION], *lines[SESSION + 1 :]],
+        f"(Line {SESSION + 2} .*this row of sessions cannot be added|the file was changed)",
+    ),
+}
+
+
+async def _refused(place: Place, file: bytes, why: str) -> None:
+    with pytest.raises(ExportFileWrong, match=f"(?s){why}") as error:
+        await import_(place, file)
+    assert "Nothing was imported" in error.value.sentence
+    assert "\n" not in error.value.sentence
+    assert len(error.value.sentence) < 500
+    assert not any((await content(place)).values())
+
+
+@pytest.mark.parametrize("case", WRONG)
+async def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, lines: list[bytes], case: str) -> None:
+    """One sentence says what is wrong, where, and what to do; the store stays empty."""
+    change, why = WRONG[case]
+    await _refused(sqlite_place(tmp_path / "place.db"), b"".join(change(lines)), why)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("marks", "name", None),
+        ("marks", "name", 1),
+        ("marks", "name", "a\0b"),
+        ("marks", "name", "\ud800"),
+        ("marks", "value", "no base64!"),
+        ("marks", "value", "YQ"),
+        ("sessions", "day", -1),
+        ("sessions", "day", 65_536),
+        ("sessions", "day", "20000"),
+        ("sessions", "created_at", 1.5),
+        ("sessions", "created_at", True),
+        ("sessions", "created_at", 1 << 63),
+        ("sessions", "messenger_name", ["x"]),
+        ("daily_counts", "requested", 1 << 31),
+        ("webhook_events", "finished_at", {}),
+    ],
+)
+async def test_a_wrong_value_is_refused_with_its_line(
+    tmp_path: Path, lines: list[bytes], table: str, column: str, value: object
+) -> None:
+    """Neither store gets a value that the other could not hold."""
+    place = [each.name for each in TABLES[table]].index(column) + 1
+    line = _of(table)
+    file = b"".join([*lines[:line], _changed(lines[line], place, value), *lines[line + 1 :]])
+    why = f"Line {line + 1} of the export: {table}.{column} cannot have this value"
+    await _refused(sqlite_place(tmp_path / "place.db"), file, why)
+
+
+@pytest.mark.parametrize("at", [0, 1_234, 2_999])
+async def test_a_row_that_is_there_twice_is_named(tmp_path: Path, at: int) -> None:
+    """Also far into a chunk, in both stores."""
+    rows = some_rows(sessions=3_000)["sessions"]
+    rows.append(rows[at])
+    async with postgres_place() as (postgres, _):
+        for place in (postgres, sqlite_place(tmp_path / "place.db")):
+            with pytest.raises(ExportFileWrong, match=r"Line 13000 .*sessions cannot be added"):
+                async with place.target() as target:
+                    await target.insert("sessions", rows, [*range(10_000, 13_000), 13_000])
+            assert not any((await content(place)).values())
+
+
+@given(st.data())
+def test_no_damage_goes_unnoticed(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Cut off anywhere, or with one byte changed, removed or added: refused, or the content is the same."""
+    directory = tmp_path_factory.mktemp("damage")
+
+    async def check() -> None:
+        source, place = sqlite_place(directory / "source.db"), sqlite_place(directory / "place.db")
+        await fill(source, some_rows())
+        file = await export(source)
+        at = data.draw(st.integers(0, len(file) - 1))
+        byte = bytes([data.draw(st.integers(0, 255))])
+        kind = data.draw(st.sampled_from(("cut", "change", "remove", "add")))
+        rest = {"cut": b"", "change": byte + file[at + 1 :], "remove": file[at + 1 :], "add": byte + file[at:]}[kind]
+        with contextlib.suppress(ExportFileWrong):
+            await import_(place, file[:at] + rest)
+            assert await content(place) == await content(source)
+            return
+        assert not any((await content(place)).values())
+
+    asyncio.run(check())

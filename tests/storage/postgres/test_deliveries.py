@@ -1,0 +1,254 @@
+"""What only PostgreSQL does with webhook events: batches, circles of locks, plans, late attempts."""
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+import pytest
+from tests.databases import NOW
+from tests.postgres_server import execute
+
+from taproof.core.clock import DAY, SECOND
+from taproof.core.deliveries import Delivery, DeliveryState, PassedOver
+from taproof.core.model import PageCursor, ProjectChanges
+from taproof.storage.postgres import deliveries, delivery_sql
+from taproof.storage.postgres.store import PostgresStorage
+from taproof.storage.protocol import Storage
+from taproof.storage.rows import attempt_values, columns, finish_values
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+LEASE = 30 * SECOND
+URL = "https://example.com/"
+DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+
+
+@pytest.fixture
+async def other_node(dsn: str, postgres: PostgresStorage) -> AsyncIterator[PostgresStorage]:
+    store = await PostgresStorage.open(dsn, NOW)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def connection(dsn: str, postgres: PostgresStorage) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(dsn, server_settings={"plan_cache_mode": "force_custom_plan"})
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture
+def seed(new_seed: "Callable[[Storage], Seed]", postgres: PostgresStorage) -> "Seed":
+    return new_seed(postgres)
+
+
+def finish_columns(*items: tuple[Delivery, DeliveryState], seed: "Seed") -> list[tuple[Any, ...]]:
+    """Return the values of `FINISH_ATTEMPTS`."""
+    return columns(
+        (*finish_values(each, attempt, state, NOW), *attempt_values(each.event.id, attempt)[1:], True)
+        for each, state in items
+        for attempt in [seed.attempt(each.attempt)]
+    )
+
+
+# ---- batches
+
+
+async def test_an_endpoint_that_works_once_in_a_batch_works(postgres: PostgresStorage, seed: "Seed") -> None:
+    """Of attempts that come together nobody knows which was last: a success is what counts."""
+    projects = [await seed.project(webhook_url=URL) for _ in range(2)]
+    for succeeding in (7, 3, 0, 9):
+        for number in range(10):
+            await seed.due_event(projects[number % 2], NOW - 10 + number)
+        held = await postgres.claim_deliveries(NOW, NOW + LEASE, 100)
+        states: list[DeliveryState] = ["delivered" if number == succeeding else "failed" for number in range(10)]
+        # The first call leaves at once, alone; the others wait for it, and leave together.
+        first = asyncio.create_task(seed.attempted(await seed.claimed(projects[0]), "failed"))
+        await asyncio.sleep(0)
+        assert all(await asyncio.gather(first, *map(seed.attempted, held, states)))
+        failing = [found.webhook_failing_since for each in projects if (found := await postgres.read_project(each.id))]
+        assert failing == [None if number == succeeding % 2 else NOW for number in range(2)]
+
+
+async def test_an_attempt_that_fits_no_column_harms_no_neighbour(postgres: PostgresStorage, seed: "Seed") -> None:
+    """It goes alone and fails; the others of its batch are written down, and its event is due when the lease ends."""
+    project = await seed.project(webhook_url=URL)
+    for _ in range(3):
+        await seed.due_event(project)
+    held = await postgres.claim_deliveries(NOW, NOW + LEASE, 10)
+    bad = replace(seed.attempt(), duration=2**70)
+    outcomes = await asyncio.gather(
+        *(
+            postgres.finish_attempt(each, bad if number == 1 else seed.attempt(), "delivered", NOW)
+            for number, each in enumerate(held)
+        ),
+        return_exceptions=True,
+    )
+    assert outcomes[::2] == [True, True]
+    assert isinstance(outcomes[1], asyncpg.DataError | ValueError)
+    (again,) = await postgres.claim_deliveries(NOW + LEASE, NOW + 2 * LEASE, 10)
+    assert again.event == held[1].event
+
+
+# ---- several nodes
+
+
+async def test_nodes_that_touch_the_same_events_never_wait_in_a_circle(
+    postgres: PostgresStorage,
+    other_node: PostgresStorage,
+    dsn: str,
+    seed: "Seed",
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Finishing, giving back, sending again, turning off, changing the URL and erasing: no deadlock is ever found."""
+    for module in ("postgres_projects", "postgres_deliveries"):
+        monkeypatch.setattr(f"taproof.storage.{module}.ENDED_AT_ONCE", 3)
+    chance = random.Random(4)  # noqa: S311 — an order of calls.
+    ada = await seed.developer()
+    projects = [await seed.project(ada, webhook_url=URL) for _ in range(4)]
+    stores = (postgres, other_node)
+    for turn in range(8):
+        await asyncio.gather(*(seed.due_event(projects[number % 4]) for number in range(60)))
+        held = await postgres.claim_deliveries(NOW, NOW + LEASE, 100)
+        steps: list[Coroutine[Any, Any, object]] = []
+        for delivery in chance.sample(held, len(held)):
+            state: DeliveryState = chance.choice(("delivered", "failed", "due"))
+            due_at = NOW + DAY
+            steps.append(chance.choice(stores).finish_attempt(delivery, seed.attempt(turn + 1), state, due_at))
+            # The late one of two workers: fenced, and it waits for the locks of the other.
+            steps.append(chance.choice(stores).finish_attempt(delivery, seed.attempt(turn + 1), "due", due_at))
+        for store in stores:
+            steps.append(store.release_deliveries(chance.sample(held, 20), NOW + DAY))
+            steps += [store.resend_delivery(ada.id, each.event.id, NOW + DAY) for each in chance.sample(held, 5)]
+            project = chance.choice(projects)
+            steps.append(store.turn_off_webhook(project.id, URL, "failing", NOW, NOW))
+            project = chance.choice(projects)
+            steps.append(store.turn_off_webhook(project.id, URL, "gone", NOW, None))
+            project = chance.choice(projects)
+            steps.append(store.update_project(ada.id, project.id, ProjectChanges(webhook_url=""), NOW))
+            project = chance.choice(projects)
+            steps.append(store.update_project(ada.id, project.id, ProjectChanges(webhook_url=URL), NOW))
+            steps += [store.end_deliveries(5) for _ in range(3)]
+            steps.append(store.purge_events(NOW + DAY, 20))
+            steps.append(store.claim_deliveries(NOW + DAY, NOW + DAY, 20))
+        if turn == 6:
+            steps.append(postgres.delete_project(ada.id, projects[3].id))
+            steps += [store.purge_deleted_projects(40) for store in stores]
+        chance.shuffle(steps)
+        await asyncio.gather(*steps)
+        if turn == 6:
+            projects[3] = projects[2]
+        for project in projects:
+            await postgres.update_project(ada.id, project.id, ProjectChanges(webhook_url=URL), NOW)
+    assert execute(dsn, DEADLOCKS).strip() == "0"
+    orphans = (
+        "SELECT COUNT(*) FROM webhook_attempts a WHERE NOT EXISTS (SELECT FROM webhook_events WHERE id = event_id)"
+    )
+    assert execute(dsn, orphans).strip() == "0"
+
+
+async def test_an_attempt_that_outlives_its_project_leaves_nothing(
+    postgres: PostgresStorage, connection: asyncpg.Connection, dsn: str, seed: "Seed"
+) -> None:
+    """It was being written down on another node while the project was erased: nothing of it is left."""
+    project = await seed.project(webhook_url=URL)
+    delivery = await seed.claimed(project)
+    async with connection.transaction():
+        values = finish_columns((delivery, "failed"), seed=seed)
+        assert len(await connection.fetch(delivery_sql.FINISH_ATTEMPTS, *values)) == 1
+        assert await postgres.delete_project(project.developer_id, project.id)
+        while await postgres.purge_deleted_projects(10):
+            pass
+    tables = ("webhook_events", "webhook_attempts", "webhook_endpoints", "deleted_projects")
+    counts = [f"SELECT COUNT(*) FROM {table}" for table in tables]  # noqa: S608 — constants.
+    assert execute(dsn, *counts).split() == ["1"] * 4
+    execute(dsn, "UPDATE deleted_projects SET deleted_at = deleted_at - INTERVAL '61 seconds'")
+    while await postgres.purge_deleted_projects(10):
+        pass
+    assert execute(dsn, *counts).split() == ["0"] * 4
+
+
+async def test_an_attempt_written_down_while_its_event_is_erased_goes_too(
+    postgres: PostgresStorage, connection: asyncpg.Connection, dsn: str, seed: "Seed"
+) -> None:
+    """A deletion that waited for the event does not see the attempt that came with it; the schema does."""
+    project = await seed.project(webhook_url=URL)
+    delivery = await seed.claimed(project)
+    finishing = connection.transaction()
+    await finishing.start()
+    await connection.fetch(delivery_sql.FINISH_ATTEMPTS, *finish_columns((delivery, "failed"), seed=seed))
+    erasing = asyncio.create_task(postgres._pool.fetch("DELETE FROM webhook_events"))
+    await asyncio.sleep(0.3)
+    assert not erasing.done()
+    await finishing.commit()
+    await erasing
+    assert execute(dsn, "SELECT COUNT(*) FROM webhook_attempts").strip() == "0"
+
+
+# ---- plans
+
+
+def rows_read(plan: dict[str, Any]) -> float:
+    """Return how many events the scans of a plan have looked at."""
+    read = sum(rows_read(each) for each in plan.get("Plans", ()))
+    if plan.get("Relation Name") == "webhook_events" and plan["Node Type"].endswith("Scan"):
+        read += (plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)) * plan["Actual Loops"]
+    return read
+
+
+@pytest.mark.parametrize("statistics", ["none", "of a quiet hour"])
+async def test_statements_read_the_events_that_they_need(
+    postgres: PostgresStorage, connection: asyncpg.Connection, seed: "Seed", statistics: str
+) -> None:
+    """However many are due, and however few the planner believes there are: all is found by an index, in its order."""
+    project = await seed.project(webhook_url=URL)
+    fill = """
+    INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, project_id)
+    SELECT 'evt_' || $2::TEXT || n, 'auth.confirmed', repeat('x', 400)::BYTEA, n, $2, n, $3, 0, $1
+    FROM generate_series(1, 20000) AS n"""
+    await connection.execute(fill, project.id, "delivered", 0)
+    if statistics != "none":
+        await connection.execute("ANALYZE")
+    await connection.execute(fill, project.id, "due", NOW + LEASE)
+    delivery = Delivery(
+        seed.event(project), project.developer_id, URL, project.webhook_secrets, 1, 0, NOW + LEASE, endpoint_fails=False
+    )
+    held = [replace(delivery, event=replace(delivery.event, id=f"evt_due{number}")) for number in range(1, 257)]
+    list_values = (project.id, ["due", "delivered"], ["auth.confirmed"], *PageCursor(NOW, ""), 256)
+    for statement, values in (
+        (delivery_sql.FINISH_ATTEMPTS, finish_columns(*((each, "due") for each in held), seed=seed)),
+        (delivery_sql.RELEASE_DELIVERIES, [*columns((each.event.id, NOW + LEASE) for each in held), NOW]),
+        (delivery_sql.LIST_DELIVERIES, list_values),
+        (delivery_sql.CLAIM_DELIVERIES, (NOW + 2 * LEASE, NOW + LEASE, 256, [], [], [])),
+        (delivery_sql.END_DELIVERIES, (NOW, project.id, 256)),
+    ):
+        undone = connection.transaction()
+        await undone.start()
+        if statement in {delivery_sql.CLAIM_DELIVERIES, delivery_sql.END_DELIVERIES}:
+            await connection.execute(deliveries._NO_SORT)
+        if statement == delivery_sql.END_DELIVERIES:
+            await connection.execute("UPDATE projects SET webhook_url = ''")
+        (explained,) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", *values)
+        await undone.rollback()
+        assert 256 <= rows_read(json.loads(explained[0])[0]["Plan"]) <= 4 * 256, statement
+
+
+# ---- values
+
+
+async def test_text_with_a_nul_finds_no_delivery(postgres: PostgresStorage, seed: "Seed") -> None:
+    """PostgreSQL refuses such text, SQLite looks for it in vain: a caller cannot tell the difference."""
+    project = await seed.project(webhook_url=URL)
+    event = await seed.due_event(project)
+    assert await postgres.list_deliveries(f"{project.id}\0", None, None, None, 5) == []
+    assert await postgres.list_deliveries(project.id, None, None, PageCursor(NOW, "\0"), 5) == []
+    assert await postgres.read_delivery(project.developer_id, f"{event.id}\0") is None
+    assert not await postgres.resend_delivery(project.developer_id, f"{event.id}\0", NOW)
+    assert not await postgres.rotate_webhook_secret(project.developer_id, f"{project.id}\0", b"\0", NOW, NOW + 1)
+    assert not await postgres.promote_webhook_secret(project.developer_id, f"{project.id}\0", NOW)
+    assert len(await postgres.claim_deliveries(NOW, NOW + LEASE, 5, PassedOver([f"{project.id}\0"]))) == 1

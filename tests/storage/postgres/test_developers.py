@@ -1,0 +1,59 @@
+"""What only PostgreSQL does with accounts: who waits for whom while an invitation is taken up, and text with a NUL."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import asyncpg
+from tests.databases import NOW
+
+from taproof.core.accounts import Developer
+from taproof.core.model import PageCursor
+from taproof.storage.postgres import developer_sql
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.storage.conftest import Seed
+
+    from taproof.storage.postgres.store import PostgresStorage
+    from taproof.storage.protocol import Storage
+
+
+async def test_whoever_takes_up_an_invitation_holds_up_nobody_else(
+    postgres: "PostgresStorage", dsn: str, new_seed: "Callable[[Storage], Seed]"
+) -> None:
+    """While one is under way all reads go on, and a guess at a code is answered; another true code comes after it."""
+    seed = new_seed(postgres)
+    ada = await seed.developer()
+    _, token_hash = await seed.access_token(ada)
+    _, cookie_hash = await seed.console_session(ada)
+    _, code_hash = await seed.invitation("bob@example.com")
+    bob = Developer("dev_bob", "bob@example.com", "free", NOW, messenger_id="1001")
+    other = await asyncpg.connect(dsn)
+    async with asyncio.timeout(10):
+        async with other.transaction():
+            await other.execute(developer_sql.HOLD_DEVELOPERS)
+            accepting = asyncio.create_task(postgres.accept_invitation(code_hash, bob, NOW))
+            assert await postgres.accept_invitation(b"?" * 32, bob, NOW) == "gone"
+            assert await postgres.read_access_token(token_hash) is not None
+            assert await postgres.read_console_session(cookie_hash, NOW, 0) is not None
+            assert await postgres.read_developer(ada.email) == ada
+            # What it judges by is what is there when its turn comes.
+            await other.execute("UPDATE developers SET messenger_id = '1001'")
+            assert not accepting.done()
+        assert await accepting == "identity_taken"
+    await other.close()
+
+
+async def test_text_with_a_nul_finds_nobody(postgres: "PostgresStorage", new_seed: "Callable[[Storage], Seed]") -> None:
+    """PostgreSQL refuses such text, SQLite looks for it in vain: a caller cannot tell the difference."""
+    seed = new_seed(postgres)
+    session, _ = await seed.console_session(await seed.developer())
+    assert await postgres.read_developer_by_messenger_id("1\0") is None
+    assert not await postgres.delete_invitation("inv_\0")
+    assert await postgres.list_console_sessions("dev_\0", NOW, 0) == []
+    assert not await postgres.delete_console_session(session.developer_id, f"{session.id}\0")
+    assert await postgres.delete_console_sessions("dev_\0") == 0
+    await postgres.touch_console_session(f"{session.id}\0", NOW)
+    assert await postgres.list_audit_entries("dev_\0", None, 9) == []
+    assert await postgres.list_audit_entries(session.developer_id, PageCursor(NOW, "\0"), 9) == []

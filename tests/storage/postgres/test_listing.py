@@ -1,0 +1,152 @@
+"""What only PostgreSQL does when sessions are looked up: days that are left out, and plans."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+import pytest
+from tests.databases import NOW
+
+from taproof.core.clock import DAY, MINUTE
+from taproof.core.model import PageCursor, Status
+from taproof.storage.postgres import delivery_sql, listing, pool, sql
+from taproof.storage.postgres.store import PostgresStorage
+from taproof.storage.protocol import Storage
+from taproof.storage.rows import columns
+from taproof.storage.session_walks import page_start, session_walks
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+TODAY = NOW // DAY
+LAST_DAY = 2**31 - 1
+STORED = 20_000
+# All but every hundredth are used, by one account; the others are of each other status in turn, by many accounts.
+FILL = """
+INSERT INTO sessions (day, token_hash, id, project_id, status, created_at, expires_at, messenger_id)
+SELECT $1, sha256(n::TEXT::BYTEA), 'sess_' || n, $2,
+  CASE WHEN n % 100 > 0 THEN 'used' ELSE (ARRAY['pending', 'confirmed', 'cancelled', 'expired'])[n / 100 % 4 + 1] END,
+  $3::BIGINT - n, $3::BIGINT + 600000 - n, CASE WHEN n % 100 > 0 THEN '1001' WHEN n / 100 % 4 = 1 THEN n::TEXT END
+FROM generate_series(1, $4) AS n"""
+
+
+@pytest.fixture
+async def connection(dsn: str, postgres: PostgresStorage) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(dsn, server_settings=pool._SETTINGS)
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture
+def seed(new_seed: "Callable[[Storage], Seed]", postgres: PostgresStorage) -> "Seed":
+    return new_seed(postgres)
+
+
+@pytest.mark.parametrize(
+    ("before", "oldest", "windows"),
+    [
+        (None, 0, [(TODAY, LAST_DAY), (TODAY - 7, TODAY - 1), (0, TODAY - 8)]),
+        (NOW - 30 * DAY, 0, [(TODAY - 30, TODAY - 30), (TODAY - 37, TODAY - 31), (0, TODAY - 38)]),
+        (NOW - 30 * DAY, TODAY - 33, [(TODAY - 30, TODAY - 30), (TODAY - 33, TODAY - 31)]),
+        (None, TODAY - 20, [(TODAY, LAST_DAY), (TODAY - 7, TODAY - 1), (TODAY - 20, TODAY - 8)]),
+        (None, TODAY, [(TODAY, LAST_DAY)]),
+        (None, TODAY + 1, [(TODAY + 1, LAST_DAY)]),
+        (NOW + 3 * DAY, TODAY, [(TODAY, TODAY + 3)]),
+        (NOW, TODAY + 1, []),
+        (-DAY, 0, []),
+    ],
+)
+def test_only_days_that_a_page_may_hold_are_read(
+    before: int | None, oldest: int, windows: list[tuple[int, int]]
+) -> None:
+    """None is later than the page begins or older than it goes back; each day is in one window."""
+    start = page_start(None if before is None else PageCursor(before, ""))
+    assert list(listing._windows(start.created_at, NOW, oldest)) == windows
+
+
+def rows_read(plan: dict[str, Any]) -> float:
+    """Return how many sessions or events the scans of a plan have looked at."""
+    read = sum(rows_read(each) for each in plan.get("Plans", ()))
+    if plan.get("Relation Name", "").startswith(("sessions_", "webhook_events")) and "Scan" in plan["Node Type"]:
+        read += (plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)) * plan["Actual Loops"]
+    return read
+
+
+@pytest.mark.parametrize("statistics", ["none", "of a quiet hour", "current"])
+async def test_a_page_reads_the_sessions_that_it_shows(
+    postgres: PostgresStorage, connection: asyncpg.Connection, seed: "Seed", statistics: str
+) -> None:
+    """Whatever is asked for together, however rare it is, and whatever the planner believes: no walk passes over more.
+
+    Pending ones that are overdue, and not swept yet, are none of the pending ones and all of the expired ones.
+    """
+    project = await seed.project()
+    await postgres.prepare_days(TODAY - 1, TODAY)
+    if statistics == "of a quiet hour":
+        await connection.execute(FILL, TODAY, project.id, NOW, 50)
+        await connection.execute("ANALYZE")
+        await connection.execute("DELETE FROM sessions")
+    else:
+        await connection.execute(f"ALTER TABLE sessions_{TODAY} SET (autovacuum_enabled = off)")
+    await connection.execute(FILL, TODAY, project.id, NOW, STORED)
+    if statistics == "current":
+        await connection.execute("ANALYZE")
+    statuses: tuple[Status | None, ...] = (None, "pending", "confirmed", "cancelled", "expired", "used")
+    for status in statuses:
+        for user in (None, "1001", "9900"):
+            for since in (0, NOW - STORED // 2):
+                for before in (None, PageCursor(NOW - STORED // 4, "")):
+                    walks = session_walks(status, page_start(before), since, NOW + 9 * MINUTE, user)
+                    if not walks:
+                        continue
+                    statement = sql.LIST_SESSIONS_OF_USER if user else sql.LIST_SESSIONS
+                    values = (TODAY - 1, TODAY, 10, *([user] if user else []))
+                    async with connection.transaction():
+                        await connection.execute(listing._ONE_SNAPSHOT_IN_ORDER)
+                        (explained,) = await connection.fetch(
+                            f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", [project.id], *columns(walks), *values
+                        )
+                    read = rows_read(json.loads(explained[0])[0]["Plan"])
+                    # Of each walk a page at most; a plan may look at one row past its end.
+                    assert read <= len(walks) * 11, (status, user, since, before)
+
+
+async def test_a_session_is_found_by_one_walk_for_each_project_and_status(
+    postgres: PostgresStorage, connection: asyncpg.Connection, seed: "Seed"
+) -> None:
+    """In its day only, and without reading what else was created then."""
+    project = await seed.project()
+    await postgres.prepare_days(TODAY - 1, TODAY)
+    await connection.execute(f"ALTER TABLE sessions_{TODAY} SET (autovacuum_enabled = off)")
+    await connection.execute(FILL, TODAY, project.id, NOW, STORED)
+    values = ([project.id, "proj_2"], ["pending", "used"], TODAY, NOW - 777, "sess_777")
+    (explained,) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql.FIND_SESSION}", *values)
+    assert rows_read(json.loads(explained[0])[0]["Plan"]) == 1
+    assert f"sessions_{TODAY - 1}" not in explained[0]
+    assert (await postgres.find_session([project.id], NOW - 777, "sess_777", NOW)) is not None
+
+
+@pytest.mark.parametrize("statistics", ["none", "current"])
+async def test_the_deliveries_of_a_session_are_found_among_those_of_its_instant(
+    postgres: PostgresStorage, connection: asyncpg.Connection, seed: "Seed", statistics: str
+) -> None:
+    """However many a project has: there is no index by session, and none is needed."""
+    project = await seed.project(webhook_url="https://example.com/")
+    await connection.execute("ALTER TABLE webhook_events SET (autovacuum_enabled = off)")
+    await connection.execute(
+        """
+        INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts,
+          project_id, session_id)
+        SELECT 'evt_' || n, 'auth.confirmed', repeat('x', 400)::BYTEA, n / 3, 'delivered', n, 0, 1, $1, 'sess_' || n
+        FROM generate_series(1, $2) AS n""",
+        project.id,
+        STORED,
+    )
+    if statistics == "current":
+        await connection.execute("ANALYZE")
+    values = (project.id, ["due", "delivered"], ["auth.confirmed", "auth.cancelled"], 3_000, "sess_9001")
+    (explained,) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {delivery_sql.FIND_DELIVERIES}", *values)
+    assert 1 <= rows_read(json.loads(explained[0])[0]["Plan"]) <= 3
+    (found,) = await postgres.find_deliveries(project.id, 3_000, "sess_9001")
+    assert found.event_id == "evt_9001"

@@ -1,0 +1,415 @@
+"""What only PostgreSQL does: schemas, addresses, lost connections, circles of locks, signals, late statements."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+import pytest
+from tests.databases import NOW
+from tests.postgres_server import PostgresServer, execute
+
+from taproof.core.clock import DAY
+from taproof.core.errors import StoreUnavailable
+from taproof.core.model import PageCursor, ProjectChanges, SessionKey
+from taproof.storage import migrate
+from taproof.storage.migrate import Migration, MigrationChanged, migrations
+from taproof.storage.postgres import pool, sql
+from taproof.storage.postgres.pool import PostgresTooOld
+from taproof.storage.postgres.store import PostgresStorage, migrate_postgres
+from taproof.storage.protocol import Storage
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+LATEST = len(migrations("postgres"))
+
+
+@pytest.fixture
+async def other_node(dsn: str, postgres: PostgresStorage) -> AsyncIterator[PostgresStorage]:
+    store = await PostgresStorage.open(dsn, NOW)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def seed(new_seed: "Callable[[Storage], Seed]", postgres: PostgresStorage) -> "Seed":
+    return new_seed(postgres)
+
+
+# ---- the schema
+
+
+async def test_nodes_that_start_at_once_migrate_once(dsn: str) -> None:
+    """Each step is made by one, the others wait and find it; the next start changes nothing."""
+    found = await asyncio.gather(*(migrate_postgres(dsn, NOW) for _ in range(5)))
+    assert [before for before, _ in found].count(0) == 1
+    assert {after for _, after in found} == {LATEST}
+    assert await migrate_postgres(dsn, NOW) == (LATEST, LATEST)
+
+
+async def test_a_changed_migration_is_refused(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another history than this release's: not even a step that is missing is applied, and a failed step is undone."""
+    first = Migration(1, "one", "CREATE TABLE one (x INTEGER)")
+
+    def with_migrations(*steps: Migration) -> None:
+        monkeypatch.setattr(migrate, "migrations", lambda _driver: list(steps))
+
+    with_migrations(first, Migration(2, "two", "CREATE TABLE two (x INTEGER); SELECT 1 / 0"))
+    with pytest.raises(asyncpg.DivisionByZeroError):
+        await migrate_postgres(dsn, NOW)
+    with_migrations(
+        replace(first, sql="CREATE TABLE one (y INTEGER)"), Migration(2, "two", "CREATE TABLE two (x TEXT)")
+    )
+    with pytest.raises(MigrationChanged):
+        await migrate_postgres(dsn, NOW)
+    with_migrations(first, Migration(2, "two", "CREATE TABLE two (x INTEGER)"))
+    assert await migrate_postgres(dsn, NOW + 5) == (1, 2)
+    assert execute(dsn, "SELECT version, applied_at FROM schema_migrations ORDER BY 1").split() == [
+        "1|2026-11-20T22:44:03.127Z",
+        "2|2026-11-20T22:44:03.132Z",
+    ]
+
+
+async def test_a_newer_schema_is_left_as_it_is(dsn: str) -> None:
+    """Old nodes run on the new schema during a rolling deploy."""
+    await migrate_postgres(dsn, NOW)
+    execute(dsn, "INSERT INTO schema_migrations VALUES (9000, 'later', 'checksum', '2030')")
+    assert await migrate_postgres(dsn, NOW) == (9000, 9000)
+    store = await PostgresStorage.open(dsn, NOW)
+    assert await store.claim_mark("works", b"yes") == b"yes"
+    await store.close()
+
+
+async def test_a_server_that_is_too_old_is_refused(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It could not drop a day without stopping everybody: better not to start, and to change nothing."""
+    monkeypatch.setattr(pool, "OLDEST_SERVER", 999)
+    with pytest.raises(PostgresTooOld, match="14 or newer"):
+        await PostgresStorage.open(dsn, NOW)
+    assert execute(dsn, "SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'public'").strip() == "0"
+
+
+# ---- addresses
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("postgresql://ada:s3cret@127.0.0.1:1/taproof", "Nobody listens"),
+        ("postgresql://ada:s3cret@nowhere.invalid/taproof", "not known"),
+        ("postgresql://ada:1/s3cret@127.0.0.1/taproof", "TAPROOF_DATABASE_URL"),
+        ("postgresql://ada:s3/cret@127.0.0.1/taproof", "cannot be read"),
+        ("postgresql://ada:s3cret@127.0.0.1:port/taproof", "cannot be read"),
+        ("mysql://ada:s3cret@127.0.0.1/taproof", "cannot be read"),
+        ("postgresql://ada:s3cret@127.0.0.1/taproof?sslmode=s3cret", "cannot be read"),
+        ("postgresql://ada:s3cret@127.0.0.1/taproof?sslmode=verify-full", "sslrootcert=FILE"),
+        ("postgresql://ada:s3cret@127.0.0.1/taproof?sslmode=verify-full&sslrootcert=system", "sslrootcert=FILE"),
+    ],
+)
+async def test_an_address_that_does_not_work_is_refused_with_a_sentence(
+    address: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sentence says what to check, and holds nothing of the password, however it was mistyped."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(StoreUnavailable, match=sentence) as caught:
+        await PostgresStorage.open(address, NOW)
+    assert "TAPROOF_DATABASE_URL" in caught.value.sentence
+    assert "cret" not in caught.value.sentence
+    with pytest.raises(StoreUnavailable):
+        await migrate_postgres(address, NOW)
+
+
+async def test_a_database_that_is_not_there_is_refused_with_a_sentence(dsn: str) -> None:
+    """The server answers, the database or the user is wrong: the sentence tells which."""
+    with pytest.raises(StoreUnavailable, match="no such database"):
+        await PostgresStorage.open(f"{dsn}_missing", NOW)
+    with pytest.raises(StoreUnavailable, match="refuses this user"):
+        await PostgresStorage.open(dsn.replace("postgres@", "nobody:s3cret@"), NOW)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "sentence"),
+    [
+        ("sslmode=require", "does not offer TLS"),
+        ("sslmod=s3cret", "does not know a parameter in TAPROOF_DATABASE_URL: sslmod"),
+        ("work_mem=s3cret", "does not take this value of work_mem"),
+    ],
+)
+async def test_a_parameter_that_does_not_work_is_named(dsn: str, parameter: str, sentence: str) -> None:
+    """Of a parameter in the address the name is told, and never the value."""
+    for attempt in (PostgresStorage.open, migrate_postgres):
+        with pytest.raises(StoreUnavailable, match=sentence) as caught:
+            await attempt(f"{dsn}?{parameter}", NOW)
+        assert "cret" not in caught.value.sentence
+
+
+async def test_a_user_who_may_not_make_tables_is_told_the_way_out(dsn: str) -> None:
+    """Without the right, and without a schema to make them in, the sentence has the statement that mends it."""
+    execute(dsn, "DROP SCHEMA public CASCADE")
+    with pytest.raises(StoreUnavailable, match="ALTER DATABASE <database> OWNER TO <user>"):
+        await migrate_postgres(dsn, NOW)
+
+
+# ---- lost connections
+
+
+async def test_a_connection_that_was_cut_is_replaced(
+    postgres: PostgresStorage, other_node: PostgresStorage, dsn: str, seed: "Seed"
+) -> None:
+    """Whoever was in flight is told that the store is away; the next call works."""
+    session = await seed.session(await seed.project())
+    for _ in range(3):
+        calls = [asyncio.create_task(postgres.read_session(session.key)) for _ in range(20)]
+        execute(dsn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'taproof'")
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert all(isinstance(each, StoreUnavailable) for each in outcomes if isinstance(each, BaseException))
+        with contextlib.suppress(StoreUnavailable):
+            await postgres.ping()
+        for store in (postgres, other_node):
+            for _ in range(20):
+                with contextlib.suppress(StoreUnavailable):
+                    await store.ping()
+            assert await store.poll_session(session.key) is not None
+
+
+async def test_a_server_that_stops_and_starts(new_seed: "Callable[[Storage], Seed]") -> None:
+    """Each call says at once that the store is away, none says anything else; then all works again by itself."""
+    server = PostgresServer()
+    try:
+        store = await PostgresStorage.open(server.dsn(), NOW)
+        seed = new_seed(store)
+        project = await seed.project()
+        session = await seed.opened(project)
+        await asyncio.to_thread(server.stop, "immediate")
+        for call in (
+            store.ping(),
+            store.poll_session(session.key),
+            store.read_session(session.key),
+            store.create_session(seed.new_session(project), public=True),
+            store.confirm_session(session.key, seed.identity("1001"), NOW, seed.event(project)),
+            store.consume_session(session.key, NOW),
+            store.list_sessions([project.id], None, None, 5, NOW),
+            store.expire_sessions(NOW, 5),
+            store.purge_sessions(0, 5),
+            store.claim_update(1, 1, NOW, 0),
+            store.hold_lease("lead", "me", NOW, NOW + 1),
+            store.update_project(project.developer_id, project.id, ProjectChanges(name="New"), NOW),
+        ):
+            with pytest.raises(StoreUnavailable) as caught:
+                await call
+            assert caught.value.__cause__ is not None
+        await asyncio.to_thread(server.start)
+        assert await store.confirm_session(session.key, seed.identity("1001"), NOW, seed.event(project))
+        await store.close()
+    finally:
+        server.close()
+
+
+async def test_a_standby_is_no_place_to_write(dsn: str, postgres: PostgresStorage, seed: "Seed") -> None:
+    """After a fail-over the old primary refuses writes: the store is away, and looks for the new one by itself."""
+    project = await seed.project()
+    database = dsn.rpartition("/")[2]
+    execute(dsn, f"ALTER DATABASE {database} SET default_transaction_read_only = on")
+    execute(dsn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'taproof'")
+    for _ in range(10):
+        with contextlib.suppress(StoreUnavailable):
+            await postgres.ping()
+    with pytest.raises(StoreUnavailable):
+        await postgres.create_session(seed.new_session(project), public=True)
+    with pytest.raises(StoreUnavailable, match="only be read"):
+        await PostgresStorage.open(dsn, NOW)
+    execute(dsn, "SET default_transaction_read_only = off", f"ALTER DATABASE {database} RESET ALL")
+    # One more may fail: a connection that was opened before the fail-over was over.
+    for _ in range(2):
+        with contextlib.suppress(StoreUnavailable):
+            await postgres.create_session(seed.new_session(project), public=True)
+    assert await postgres.create_session(seed.new_session(project), public=True)
+
+
+async def test_a_caller_that_goes_away_harms_nobody(postgres: PostgresStorage, seed: "Seed") -> None:
+    """Half of all callers are cancelled, at every moment: the others are answered, and no connection is lost."""
+    project = await seed.project()
+    session = await seed.session(project)
+    for turn in range(60):
+        reads = [postgres.read_session(session.key) if number % 4 < 2 else postgres.ping() for number in range(16)]
+        calls = [asyncio.ensure_future(read) for read in reads]
+        for _ in range(turn % 12):
+            await asyncio.sleep(0)
+        for call in calls[::2]:
+            call.cancel()
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert not [each for each in outcomes if isinstance(each, Exception)]
+        assert not [each for each in outcomes[1::2] if isinstance(each, BaseException)]
+    await asyncio.wait_for(asyncio.gather(*(postgres.ping() for _ in range(50))), 5)
+
+
+# ---- several nodes
+
+
+async def test_batches_of_two_nodes_never_wait_in_a_circle(
+    postgres: PostgresStorage, other_node: PostgresStorage, dsn: str, seed: "Seed"
+) -> None:
+    """The same sessions, people and counters in opposite orders, with sweeps between: no deadlock is ever found."""
+    ada = await seed.developer()
+    projects = [await seed.project(ada, webhook_url="https://example.com/") for _ in range(3)]
+    for turn in range(6):
+        new = [await seed.session(projects[number % 3], at=NOW - number % 2 * DAY) for number in range(24)]
+        both = [(postgres, each) for each in new] + [(other_node, each) for each in new[::-1]]
+        openers = [f"{number % 5}" for number in range(len(both))]
+        await asyncio.gather(
+            *(
+                store.open_session(each.key, opener, each.created_at)
+                for (store, each), opener in zip(both, openers, strict=True)
+            )
+        )
+        steps: list[Coroutine[Any, Any, object]] = []
+        for number, (store, each) in enumerate(both):
+            seen = await postgres.read_session(each.key)
+            assert seen is not None
+            assert seen.opener_id is not None
+            event = seed.event(replace(projects[0], id=each.project_id))
+            if (number + turn) % 3:
+                identity = seed.identity(seen.opener_id)
+                steps.append(store.confirm_session(each.key, identity, each.created_at, event))
+            else:
+                steps.append(store.cancel_session(each.key, seen.opener_id, each.created_at, event))
+        steps += [store.expire_sessions(NOW + DAY, 5) for store in (postgres, other_node)]
+        if turn == 4:
+            await postgres.delete_project(ada.id, projects[2].id)
+            steps += [store.purge_deleted_projects(40) for store in (postgres, other_node)]
+            projects[2] = projects[1]
+        await asyncio.gather(*steps)
+        await asyncio.gather(*(store.consume_session(each.key, NOW) for store, each in both))
+    assert execute(dsn, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").strip() == "0"
+
+
+async def test_two_nodes_count_a_person_once(
+    postgres: PostgresStorage, other_node: PostgresStorage, seed: "Seed"
+) -> None:
+    """One person confirms in many projects of a developer at the same instant on two nodes: one person."""
+    ada = await seed.developer()
+    opened = [await seed.opened(await seed.project(ada), user="7") for _ in range(10)]
+    project = await seed.project(ada)
+    opened += [await seed.opened(project, user="7") for _ in range(10)]
+    await asyncio.gather(
+        *(
+            (postgres, other_node)[number % 2].confirm_session(
+                each.key, seed.identity("7"), NOW, seed.event(replace(project, id=each.project_id))
+            )
+            for number, each in enumerate(opened)
+        )
+    )
+    assert [(row.unique_users, row.latest_users) for row in await postgres.read_daily_users(ada.id, 0)] == [(1, 1)]
+    (counts,) = await postgres.read_daily_counts([project.id], 0)
+    assert (counts.confirmed, counts.unique_users, counts.latest_users) == (10, 1, 1)
+
+
+async def test_decisions_are_heard_by_every_node(
+    postgres: PostgresStorage, other_node: PostgresStorage, dsn: str, seed: "Seed"
+) -> None:
+    """More than one signal holds, also after the listener's connection was cut; what is no signal is passed over."""
+    heard: asyncio.Queue[SessionKey] = asyncio.Queue()
+    needed = asyncio.Event()
+    needed.set()
+    watcher = asyncio.create_task(other_node.watch_decisions(heard.put_nowait, needed))
+    project = await seed.project()
+
+    async def decide(count: int) -> set[SessionKey]:
+        new = [await seed.opened(project) for _ in range(count)]
+        cancel = (postgres.cancel_session(each.key, "1001", NOW, seed.event(project)) for each in new)
+        assert all(await asyncio.gather(*cancel))
+        return {each.key for each in new}
+
+    async def until_heard() -> None:
+        """Decide something now and then until one of it is heard."""
+        async with asyncio.timeout(10):
+            while heard.empty():
+                with contextlib.suppress(StoreUnavailable):
+                    await decide(1)
+                await asyncio.sleep(0.05)
+            while not heard.empty():
+                heard.get_nowait()
+                await asyncio.sleep(0.05)
+
+    await until_heard()
+    notify = "SELECT pg_notify('taproof_decisions', text) FROM unnest(ARRAY['', 'x', '1:zz', ':00', '9:9']) AS text"
+    execute(dsn, notify)
+    decided = await decide(130)
+    async with asyncio.timeout(5):
+        assert {await heard.get() for _ in decided} == decided
+    needed.clear()
+    await decide(1)
+    needed.set()
+    cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'taproof'"
+    execute(dsn, cut)
+    await until_heard()
+    watcher.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await watcher
+
+
+async def test_a_creation_that_outlives_its_project_leaves_nothing(
+    postgres: PostgresStorage, dsn: str, seed: "Seed"
+) -> None:
+    """It was under way on another node when the project was deleted and purged: it is erased with the last pass."""
+    project = await seed.project(webhook_url="https://example.com/")
+    await postgres.prepare_days(NOW // DAY, NOW // DAY)
+    node = await asyncpg.connect(dsn)
+    async with node.transaction():
+        values = (
+            [NOW // DAY],
+            [b"h" * 32],
+            ["sess_late"],
+            [NOW],
+            [NOW + 1],
+            [None],
+            [0],
+            *([None],) * 3,
+            [project.id],
+            [1],
+        )
+        assert await node.fetch(sql.CREATE_SESSIONS, *values)
+        assert await postgres.delete_project(project.developer_id, project.id)
+        while await postgres.purge_deleted_projects(10):
+            pass
+    await node.close()
+    left = "SELECT COUNT(*) FROM {}"
+    tables = ("sessions", "daily_counts", "deleted_projects")
+    assert execute(dsn, *(left.format(table) for table in tables)).split() == ["1"] * 3
+    execute(dsn, "UPDATE deleted_projects SET deleted_at = deleted_at - INTERVAL '61 seconds'")
+    while await postgres.purge_deleted_projects(10):
+        pass
+    assert execute(dsn, *(left.format(table) for table in tables)).split() == ["0"] * 3
+
+
+# ---- values
+
+
+async def test_text_with_a_nul_finds_nothing(postgres: PostgresStorage, seed: "Seed") -> None:
+    """PostgreSQL refuses such text, SQLite looks for it in vain: a caller cannot tell the difference."""
+    project = await seed.project()
+    nul = f"{project.id}\0"
+    changes = ProjectChanges(name="New")
+    assert await postgres.read_project(nul) is None
+    assert await postgres.read_webhook_secrets(nul) is None
+    assert await postgres.read_developer("ada\0@example.com") is None
+    assert await postgres.update_project(project.developer_id, nul, changes, NOW) is None
+    assert not await postgres.replace_project_secrets(project.developer_id, nul, b"h", "p", b"s")
+    assert not await postgres.delete_project(project.developer_id, nul)
+    assert not await postgres.delete_access_token(project.developer_id, nul)
+    assert await postgres.list_sessions([nul, project.id], None, PageCursor(NOW, "\0"), 5, NOW) == []
+    assert await postgres.read_daily_counts([nul], 0) == []
+
+
+async def test_a_value_that_fits_no_column_is_a_bug_and_no_outage(postgres: PostgresStorage, seed: "Seed") -> None:
+    """It would be tried again for ever if it were called an outage; its neighbours in the batch are served."""
+    project = await seed.project()
+    good, bad = seed.new_session(project), replace(seed.new_session(project), expires_at=2**70)
+    outcomes = await asyncio.gather(
+        *(postgres.create_session(each, public=True) for each in (good, bad)), return_exceptions=True
+    )
+    assert outcomes[0] is True
+    assert isinstance(outcomes[1], asyncpg.DataError | ValueError)

@@ -1,0 +1,165 @@
+"""Rules for the statements that both stores share: placeholders that both understand, plans that use indexes."""
+
+import re
+
+import pytest
+
+from taproof.storage.queries import bots as bot_queries
+from taproof.storage.queries import deliveries as delivery_queries
+from taproof.storage.queries import developers as developer_queries
+from taproof.storage.queries import erasure as erasure_queries
+from taproof.storage.queries import plans as plan_queries
+from taproof.storage.queries import sessions as session_queries
+from taproof.storage.queries import users as user_queries
+from taproof.storage.sqlite.store import SqliteStorage
+
+STATEMENTS = {
+    name: text
+    for module in (
+        session_queries,
+        developer_queries,
+        bot_queries,
+        delivery_queries,
+        erasure_queries,
+        plan_queries,
+        user_queries,
+    )
+    for name, text in vars(module).items()
+    if name.isupper() and isinstance(text, str) and not name.startswith(("_", "POSTGRES_"))
+}
+PLACEHOLDER = re.compile(r"\$(\d+)")
+
+# Every statement must search by an index, but for these, each with its reason.
+SCANS = {
+    "LIST_DEVELOPERS",  # It lists them all, for the command line.
+    "REPLACE_INVITATIONS",  # There are as many as people were invited in a week.
+    "SETTLE_INVITATIONS",  # Of the same table.
+    "FIND_ACCESS_TOKENS_CREATED",  # It walks over what it has found.
+    "FIND_INVITED_DEVELOPERS",  # So does it.
+    "JUDGE_INVITATION",  # It asks whether there is any developer, and looks at the first.
+    "NEXT_DELETED_PROJECT",  # It takes the first row in the order of the primary key.
+    "NEXT_ENDED_WEBHOOK",  # So does it.
+    "FIND_DUE",  # It walks over the list of projects that it is given; the test below has its index.
+    "FIND_SESSION",  # So does it.
+    "FIND_NEWEST",  # So does it; the test below has its index.
+    "FIND_NEWEST_BY_EXPIRY",  # So does it.
+    "FIND_NEWEST_OF_USER",  # So does it.
+    "READ_PROJECTS",  # So does it.
+    "FIND_PERSON",  # It walks over the developers of all projects, for an operator who erases a user.
+    "LIST_PROJECTS_OF_USER",  # It walks over what it has found; the test below has its index.
+}
+
+
+def placeholders(statement: str) -> list[int]:
+    """Return the numbers of a statement's placeholders in the order of their first appearance."""
+    return list(dict.fromkeys(int(number) for number in PLACEHOLDER.findall(statement)))
+
+
+def plan_of(sqlite: SqliteStorage, statement: str) -> list[str]:
+    """Return the lines of SQLite's plan."""
+    values = (1,) * len(placeholders(statement))
+    return [row[3] for row in sqlite._reader.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+
+
+def test_there_are_statements() -> None:
+    """The tests below would pass on an empty list."""
+    assert len(STATEMENTS) > 120
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_placeholders_first_appear_in_ascending_order(name: str) -> None:
+    """SQLite numbers `$n` by first appearance, PostgreSQL by n: only so do both bind the same value."""
+    numbers = placeholders(STATEMENTS[name])
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert "?" not in STATEMENTS[name]
+    assert "{" not in STATEMENTS[name]
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+async def test_each_statement_fits_the_schema_and_searches_by_an_index(name: str, sqlite: SqliteStorage) -> None:
+    """Prepared against the real tables; none walks a whole table, so that a million sessions cost what ten do."""
+    plan = plan_of(sqlite, STATEMENTS[name])
+    # A constant row is no table: it stands for the values of an INSERT with a condition.
+    walks = [line for line in plan if line.startswith("SCAN") and line != "SCAN CONSTANT ROW"]
+    assert name in SCANS or not walks
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("POLL_SESSION", "PRIMARY KEY (day=? AND token_hash=?)"),
+        ("READ_SESSION", "PRIMARY KEY (day=? AND token_hash=?)"),
+        ("OPEN_SESSION", "PRIMARY KEY (day=? AND token_hash=?)"),
+        ("CONFIRM_SESSION", "PRIMARY KEY (day=? AND token_hash=?)"),
+        ("CANCEL_SESSION", "PRIMARY KEY (day=? AND token_hash=?)"),
+        ("CONSUME_SESSION", "PRIMARY KEY (day=? AND token_hash=?)"),
+        ("EXPIRE_SESSIONS", "COVERING INDEX sessions_pending (expires_at<?)"),
+        ("ANY_OVERDUE_SESSION", "COVERING INDEX sessions_pending (expires_at<?)"),
+        (
+            "LIST_SESSIONS",
+            "INDEX sessions_by_project (project_id=? AND status=? AND created_at>? AND (created_at,id)<(?,?))",
+        ),
+        (
+            "LIST_SESSIONS_OF_USER",
+            "sessions_by_messenger (messenger_id=? AND project_id=? AND status=? AND created_at>? AND (created_at,id)<",
+        ),
+        ("FIND_SESSION", "INDEX sessions_by_project (project_id=? AND status=? AND created_at=? AND id=?)"),
+        ("LIST_PROJECTS_OF_USER", "COVERING INDEX sessions_by_messenger (messenger_id=? AND project_id>?)"),
+        ("REPORT_SESSION", "PRIMARY KEY (day=? AND token_hash=?)"),
+        ("END_CONFIRMED_EVENT", "webhook_events_by_project (project_id=? AND state=? AND type=? AND created_at=?)"),
+        ("IS_BLOCKED", "PRIMARY KEY (messenger_id=? AND project_id=?)"),
+        ("ERASE_SESSIONS", "COVERING INDEX sessions_by_project (project_id=?)"),
+        ("FIND_DUE", "COVERING INDEX webhook_events_due (due_at<?)"),
+        ("READ_OLDEST_DUE", "COVERING INDEX webhook_events_due (due_at<?)"),
+        (
+            "LIST_DELIVERIES",
+            "INDEX webhook_events_by_project (project_id=? AND state=? AND type=? AND (created_at,id)<(?,?))",
+        ),
+        (
+            "FIND_DELIVERIES",
+            "INDEX webhook_events_by_project (project_id=? AND state=? AND type=? AND created_at=?)",
+        ),
+        ("END_DELIVERIES", "INDEX webhook_events_by_project (project_id=? AND state=?)"),
+        ("READ_ATTEMPTS", "PRIMARY KEY (event_id=?)"),
+        ("ERASE_ATTEMPTS", "PRIMARY KEY (event_id=? AND number<?)"),
+        ("PURGE_UPDATES", "COVERING INDEX bot_updates_by_age (claimed_at<?)"),
+        ("READ_ACCESS_TOKEN", "(token_hash=?)"),
+        ("READ_PROJECT_BY_SECRET_KEY", "(secret_key_hash=?)"),
+        ("READ_CONSOLE_SESSION", "(token_hash=?)"),
+        ("CREATE_ACCESS_TOKEN", "INDEX access_tokens_by_developer (developer_id=?)"),
+        ("CREATE_PROJECT", "COVERING INDEX projects_by_developer (developer_id=?)"),
+        ("LIST_CONSOLE_SESSIONS", "INDEX console_sessions_by_developer (developer_id=?)"),
+        ("PURGE_CONSOLE_SESSIONS", "INDEX console_sessions_by_age (last_seen_at<?)"),
+        ("READ_INVITATION", "(code_hash=?)"),
+        ("READ_DEVELOPER_BY_MESSENGER_ID", "(messenger_id=?)"),
+        ("SIGN_IN_IS_OF_DEVELOPER", "PRIMARY KEY (day=? AND token_hash=?)"),
+        ("LIST_AUDIT_ENTRIES", "PRIMARY KEY (developer_id=? AND created_at>? AND (created_at,id)<(?,?))"),
+    ],
+)
+async def test_hot_statements_use_the_index_that_was_made_for_them(
+    name: str, index: str, sqlite: SqliteStorage
+) -> None:
+    """Each is keyed as design.md says, and none sorts what it found."""
+    plan = plan_of(sqlite, STATEMENTS[name])
+    assert [line for line in plan if index in line]
+    assert not [line for line in plan if "TEMP B-TREE" in line]
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("FIND_NEWEST", "COVERING INDEX sessions_by_project (project_id=? AND status=? AND created_at>? AND"),
+        ("FIND_NEWEST_BY_EXPIRY", "INDEX sessions_by_project (project_id=? AND status=? AND created_at>? AND"),
+        ("FIND_NEWEST_OF_USER", "sessions_by_messenger (messenger_id=? AND project_id=? AND status=? AND created_at>?"),
+        ("NAME_PROJECTS", "COVERING INDEX projects_by_developer (developer_id=?)"),
+        ("COUNT_PROJECTS", "COVERING INDEX projects_by_developer (developer_id=?)"),
+        ("READ_DAILY_TOTALS", "PRIMARY KEY (project_id=? AND day>?)"),
+        ("READ_PROJECTS", "SEARCH p USING PRIMARY KEY (id=?)"),
+        ("FIND_OLD_ENTRIES", "INDEX audit_entries_by_age (created_at<?)"),
+    ],
+)
+async def test_statements_across_projects_use_the_index_that_was_made_for_them(
+    name: str, index: str, sqlite: SqliteStorage
+) -> None:
+    """What they sort at the end is a page, or a day each."""
+    assert [line for line in plan_of(sqlite, STATEMENTS[name]) if index in line]

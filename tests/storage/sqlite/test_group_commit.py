@@ -1,0 +1,343 @@
+"""Group commit: concurrent writes share a commit, and no write suffers for its neighbour."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from taproof.core.errors import StoreUnavailable
+from taproof.storage.sqlite import group_commit
+from taproof.storage.sqlite.group_commit import GROUP_LIMIT, GroupCommit, Write
+
+
+class Notebook:
+    """A database with one table of unique notes, written by a GroupCommit, with every transaction noted."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.connection = apsw.Connection(str(path))
+        self.connection.pragma("journal_mode", "wal")
+        self.connection.execute("CREATE TABLE notes (text TEXT PRIMARY KEY, times INTEGER NOT NULL DEFAULT 1)")
+        self.transactions: list[str] = []
+        self.connection.exec_trace = self._trace
+        self.writer = GroupCommit(self.connection)
+
+    def _trace(self, _cursor: apsw.Cursor, statement: str, _values: Any) -> bool:
+        verb = statement.split(maxsplit=1)[0]
+        if verb in {"BEGIN", "COMMIT", "ROLLBACK"}:
+            self.transactions.append(verb)
+        return True
+
+    @staticmethod
+    def note(text: str) -> Write:
+        return lambda connection: connection.execute("INSERT INTO notes (text) VALUES (?)", (text,)) and text
+
+    async def write(self, text: str) -> Any:
+        return await self.writer.run(self.note(text))
+
+    def read(self) -> set[str]:
+        """Read by a connection of its own: what it sees is committed."""
+        reader = apsw.Connection(str(self.path))
+        try:
+            return {text for (text,) in reader.execute("SELECT text FROM notes WHERE times = 1")}
+        finally:
+            reader.close()
+
+
+@pytest.fixture
+async def notebook(tmp_path: Path) -> AsyncIterator[Notebook]:
+    book = Notebook(tmp_path / "notes.db")
+    yield book
+    await book.writer.close()
+
+
+async def test_concurrent_writes_share_a_commit(notebook: Notebook) -> None:
+    """A hundred writes that wait together cost one wait for the disk or two, not a hundred."""
+    texts = {f"{number}" for number in range(100)}
+    assert set(await asyncio.gather(*map(notebook.write, texts))) == texts
+    assert notebook.transactions.count("COMMIT") <= 2
+    assert notebook.read() == texts
+
+
+async def test_a_group_is_bounded(notebook: Notebook) -> None:
+    """The event loop is never held for more than a group's statements."""
+    await asyncio.gather(*(notebook.write(f"{number}") for number in range(2 * GROUP_LIMIT + 1)))
+    assert notebook.transactions.count("COMMIT") >= 3
+    assert len(notebook.read()) == 2 * GROUP_LIMIT + 1
+
+
+async def test_a_write_is_durable_when_it_returns(notebook: Notebook) -> None:
+    """Another connection sees it at once."""
+    for number in range(5):
+        await notebook.write(f"{number}")
+        assert f"{number}" in notebook.read()
+
+
+async def test_a_failing_write_does_not_fail_its_neighbours(notebook: Notebook) -> None:
+    """A violated constraint or a bug in one write is told to its caller alone; the others are written once."""
+
+    def broken(_connection: apsw.Connection) -> None:
+        raise LookupError("a bug")
+
+    await notebook.write("taken")
+    results = await asyncio.gather(
+        notebook.write("a"),
+        notebook.write("taken"),
+        notebook.write("b"),
+        notebook.writer.run(broken),
+        notebook.writer.run(lambda connection: connection.execute("INSERT INTO no_such_table VALUES (1)")),
+        notebook.writer.run(lambda connection: connection.execute("INSERT INTO notes VALUES (?, 1)", (2**70,))),
+        notebook.writer.run(lambda connection: connection.execute("INSERT INTO notes VALUES (?, 1)", ("\ud800",))),
+        notebook.write("c"),
+        return_exceptions=True,
+    )
+    kinds = [result if isinstance(result, str) else type(result) for result in results]
+    assert kinds[:4] == ["a", apsw.ConstraintError, "b", LookupError]
+    assert kinds[4:] == [apsw.SQLError, OverflowError, UnicodeEncodeError, "c"]
+    assert notebook.read() == {"taken", "a", "b", "c"}
+    assert await notebook.write("after") == "after"
+
+
+async def test_a_failing_write_undoes_all_of_itself(notebook: Notebook) -> None:
+    """A write of several statements is whole or not at all, also alone in its group."""
+
+    def half(connection: apsw.Connection) -> None:
+        connection.execute("INSERT INTO notes (text) VALUES ('half')")
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        await notebook.writer.run(half)
+    assert notebook.read() == set()
+    assert not notebook.connection.in_transaction
+
+
+async def test_a_caller_that_leaves_before_the_start_writes_nothing(notebook: Notebook) -> None:
+    """Cancelled while it waited: not run; those before and behind it are."""
+    tasks = [asyncio.create_task(notebook.write(f"{number}")) for number in range(5)]
+    await asyncio.sleep(0)
+    tasks[2].cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert notebook.read() == {"0", "1", "3", "4"}
+
+
+async def test_a_group_of_which_all_callers_left_is_nothing(notebook: Notebook) -> None:
+    """The writer goes on with whoever comes next."""
+    tasks = [asyncio.create_task(notebook.write(f"{number}")) for number in range(3)]
+    await asyncio.sleep(0)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await notebook.write("next")
+    assert notebook.read() == {"next"}
+
+
+async def test_a_caller_that_leaves_during_the_commit_has_written(notebook: Notebook) -> None:
+    """Cancelling does not undo what has begun, and the neighbours get their answers."""
+    tasks: list[asyncio.Task[Any]] = []
+
+    def leave(connection: apsw.Connection) -> str:
+        tasks[0].cancel()
+        tasks[1].cancel()
+        connection.execute("INSERT INTO notes (text) VALUES ('leaver')")
+        return "leaver"
+
+    tasks.append(asyncio.create_task(notebook.write("before")))
+    tasks.append(asyncio.create_task(notebook.writer.run(leave)))
+    tasks.append(asyncio.create_task(notebook.write("behind")))
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(result) for result in results[:2]] == [asyncio.CancelledError] * 2
+    assert results[2] == "behind"
+    assert notebook.read() == {"before", "leaver", "behind"}
+
+
+async def test_the_event_loop_is_free_while_the_disk_is_waited_for(notebook: Notebook) -> None:
+    """Reads go on during COMMIT, and what waits meanwhile is written together afterwards."""
+    reached, released = threading.Event(), threading.Event()
+
+    def wait_for_disk() -> bool:
+        reached.set()
+        released.wait(30)
+        return False
+
+    notebook.connection.set_commit_hook(wait_for_disk)
+    first = asyncio.create_task(notebook.write("first"))
+    await asyncio.to_thread(reached.wait, 30)
+    assert notebook.read() == set()
+    later = [asyncio.create_task(notebook.write(f"{number}")) for number in range(20)]
+    await asyncio.sleep(0)
+    released.set()
+    await asyncio.gather(first, *later)
+    assert notebook.transactions.count("COMMIT") == 2
+    assert len(notebook.read()) == 21
+
+
+async def test_a_lock_that_is_let_go_in_time_is_waited_for(notebook: Notebook) -> None:
+    """A backup or the command line holds the lock for a moment: nobody is told of it."""
+    other = apsw.Connection(str(notebook.path))
+    other.execute("BEGIN IMMEDIATE")
+    waiting = asyncio.create_task(notebook.write("patient"))
+    await asyncio.sleep(0.02)
+    assert not waiting.done()
+    other.execute("COMMIT")
+    assert await waiting == "patient"
+    other.close()
+
+
+async def test_a_lock_that_stays_is_told_and_changes_nothing(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All who wait are told that the store is away; once the lock is gone, all works again."""
+    monkeypatch.setattr(group_commit, "_LOCK_PATIENCE", 0.02)
+    other = apsw.Connection(str(notebook.path))
+    other.execute("BEGIN IMMEDIATE")
+    results = await asyncio.gather(*(notebook.write(f"{number}") for number in range(3)), return_exceptions=True)
+    assert [type(result) for result in results] == [StoreUnavailable] * 3
+    other.execute("COMMIT")
+    other.close()
+    assert notebook.read() == set()
+    assert await notebook.write("again") == "again"
+
+
+async def test_a_full_disk_is_told_and_changes_nothing(notebook: Notebook) -> None:
+    """The group that did not fit is undone whole; once there is space, all works again."""
+    await notebook.write("before")
+    pages = notebook.connection.pragma("page_count")
+    notebook.connection.pragma("max_page_count", pages)
+    big = "x" * 100_000
+    results = await asyncio.gather(notebook.write("small"), notebook.write(big), return_exceptions=True)
+    assert [type(result) for result in results] == [StoreUnavailable] * 2
+    assert not notebook.connection.in_transaction
+    assert notebook.read() == {"before"}
+    notebook.connection.pragma("max_page_count", pages + 100)
+    assert list(await asyncio.gather(notebook.write("small"), notebook.write(big))) == ["small", big]
+
+
+async def test_a_read_only_database_is_told_and_changes_nothing(notebook: Notebook) -> None:
+    """A file system that was remounted read-only looks like this."""
+    notebook.connection.pragma("query_only", 1)
+    with pytest.raises(StoreUnavailable) as refusal:
+        await notebook.write("never")
+    assert isinstance(refusal.value.__cause__, apsw.ReadOnlyError)
+    notebook.connection.pragma("query_only", 0)
+    assert notebook.read() == set()
+    assert await notebook.write("again") == "again"
+
+
+async def test_a_commit_that_fails_is_undone_and_told(notebook: Notebook) -> None:
+    """The disk refuses at the very last step: nobody was told that it was written, and it was not."""
+    notebook.connection.set_commit_hook(lambda: True)
+    results = await asyncio.gather(notebook.write("a"), notebook.write("b"), return_exceptions=True)
+    assert all(isinstance(result, Exception) for result in results)
+    notebook.connection.set_commit_hook(None)
+    assert notebook.read() == set()
+    assert not notebook.connection.in_transaction
+    assert await notebook.write("again") == "again"
+
+
+async def test_closing_finishes_what_waits_and_refuses_the_rest(tmp_path: Path) -> None:
+    """A drained service loses no write, and a write after the end is told so; closing twice does no harm."""
+    book = Notebook(tmp_path / "notes.db")
+    tasks = [asyncio.create_task(book.write(f"{number}")) for number in range(3 * GROUP_LIMIT)]
+    await asyncio.sleep(0)
+    await book.writer.close()
+    with pytest.raises(StoreUnavailable):
+        await book.write("late")
+    assert len(await asyncio.gather(*tasks)) == 3 * GROUP_LIMIT
+    assert len(book.read()) == 3 * GROUP_LIMIT
+    await book.writer.close()
+
+
+async def test_a_lock_taken_while_each_goes_alone_is_told_to_the_rest_at_once(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a neighbour's failure a group goes one by one: its members do not wait for the lock one after the other."""
+    monkeypatch.setattr(group_commit, "_LOCK_PATIENCE", 0.2)
+    other = apsw.Connection(str(notebook.path))
+    runs = 0
+
+    def lock_then_fail(_connection: apsw.Connection) -> None:
+        nonlocal runs
+        runs += 1
+        if runs == 2:
+            notebook.connection.execute("ROLLBACK")
+            other.execute("BEGIN IMMEDIATE")
+        raise LookupError
+
+    started = asyncio.get_running_loop().time()
+    results = await asyncio.gather(
+        notebook.writer.run(lock_then_fail),
+        *(notebook.write(f"{number}") for number in range(10)),
+        return_exceptions=True,
+    )
+    assert [type(result) for result in results] == [LookupError] + [StoreUnavailable] * 10
+    assert asyncio.get_running_loop().time() - started < 1
+    other.execute("COMMIT")
+    other.close()
+    assert notebook.read() == set()
+    assert await notebook.write("again") == "again"
+
+
+async def test_a_caller_that_leaves_while_each_goes_alone_writes_nothing(notebook: Notebook) -> None:
+    """Undone with its group and not begun anew: nobody is left who wants it."""
+    tasks: list[asyncio.Task[Any]] = []
+
+    def leave_then_fail(_connection: apsw.Connection) -> None:
+        tasks[1].cancel()
+        raise LookupError
+
+    tasks.append(asyncio.create_task(notebook.writer.run(leave_then_fail)))
+    tasks += [asyncio.create_task(notebook.write(text)) for text in ("leaver", "behind")]
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert notebook.read() == {"behind"}
+
+
+async def test_giving_up_on_closing_loses_no_write(tmp_path: Path) -> None:
+    """Whoever waits for the end with a timeout must not cut off the group that is under way."""
+    book = Notebook(tmp_path / "notes.db")
+    reached, released = threading.Event(), threading.Event()
+
+    def wait_for_disk() -> bool:
+        reached.set()
+        released.wait(30)
+        return False
+
+    book.connection.set_commit_hook(wait_for_disk)
+    tasks = [asyncio.create_task(book.write("first"))]
+    await asyncio.to_thread(reached.wait, 30)
+    tasks.append(asyncio.create_task(book.write("second")))
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(book.writer.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    await asyncio.sleep(0)
+    released.set()
+    assert await asyncio.wait_for(asyncio.gather(*tasks), 10) == ["first", "second"]
+    await book.writer.close()
+
+
+async def test_writes_one_by_one_never_wait_for_company(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gathering is for many: with a pause of a minute twenty writes in a row would take twenty minutes."""
+    monkeypatch.setattr(group_commit, "_GATHER", 60)
+    async with asyncio.timeout(10):
+        for number in range(20):
+            await notebook.write(f"{number}")
+
+
+async def test_while_there_are_many_a_group_gathers_those_that_come_a_little_later(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a group of eight, three writes of different turns of the loop share one commit."""
+    monkeypatch.setattr(group_commit, "_RECENT", 60)
+    monkeypatch.setattr(group_commit, "_GATHER", 0.2)
+    await asyncio.gather(*(notebook.write(f"first {number}") for number in range(8)))
+    before = notebook.transactions.count("COMMIT")
+    later = []
+    for number in range(3):
+        later.append(asyncio.create_task(notebook.write(f"later {number}")))
+        await asyncio.sleep(0.01)
+    await asyncio.gather(*later)
+    assert notebook.transactions.count("COMMIT") == before + 1

@@ -1,0 +1,147 @@
+"""What is made of an answer: read through a cap and within the time, believed when it is whole, and never unpacked."""
+
+import asyncio
+import gzip
+import socket
+
+import pytest
+from structlog.testing import capture_logs
+from tests.webhooks.receiver import NAME, opened, receiving, signed
+
+
+def chunked(status: int, *chunks: bytes) -> bytes:
+    body = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
+    return b"HTTP/1.1 %d X\r\nTransfer-Encoding: chunked\r\n\r\n%b0\r\n\r\n" % (status, body)
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "body", "connections"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 16384\r\n\r\n" + b"x" * 16384, 200, b"x" * 1024, 1),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n" + b"x" * 60_000, 200, b"x" * 1024, 2),
+        (b"HTTP/1.1 500 No\r\nContent-Length: 999999999999\r\n\r\n" + b"x" * 70_000, 500, b"x" * 1024, 2),
+        (chunked(200, b"ab", b"c"), 200, b"abc", 1),
+        (chunked(200, *[b"y"] * 20_000), 200, b"y" * 1024, 2),
+        (b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", 200, b"ok", 2),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", 204, b"", 1),
+        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n", 202, b"", 1),
+        (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 100\r\n\r\n", 304, b"", 1),
+        (b"HTTP/1.1 410 Gone\r\nContent-Length: 3\r\n\r\n\xff\x00\n", 410, b"\xff\x00\n", 1),
+        (b"HTTP/1.1 299 Odd\r\nContent-Length: 0\r\n\r\n", 299, b"", 1),
+    ],
+)
+async def test_an_answer_is_read_through_a_cap(reply: bytes, status: int, body: bytes, connections: int) -> None:
+    """Whatever is longer counts by its status and costs the connection; the first kilobyte is kept."""
+    async with receiving(reply) as receiver, opened(receiver) as client:
+        for _ in range(2):
+            answer = await client.post(signed(f"http://{NAME}:{receiver.port}/"))
+            assert (answer.status, answer.error, answer.body) == (status, None, body)
+        assert receiver.connections == connections
+        if connections == 2:
+            await asyncio.wait_for(receiver.closed.wait(), 10)
+
+
+async def test_an_answer_without_end_is_left() -> None:
+    """The connection is closed as soon as the cap is reached."""
+
+    async def endless(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            writer.write(b"x" * 65_536)
+            await writer.drain()
+
+    async with receiving(endless) as receiver, opened(receiver) as client:
+        answer = await client.post(signed(f"http://{NAME}:{receiver.port}/"))
+        assert (answer.status, len(answer.body)) == (200, 1024)
+        await asyncio.wait_for(receiver.closed.wait(), 10)
+
+
+async def test_a_compressed_answer_stays_compressed() -> None:
+    """Ten kilobytes that would be ten megabytes are read as the ten kilobytes that they are."""
+    bomb = gzip.compress(b"0" * 10_000_000)
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(bomb)
+    async with receiving(head + bomb) as receiver, opened(receiver) as client:
+        answer = await client.post(signed(f"http://{NAME}:{receiver.port}/"))
+    assert (answer.status, answer.body) == (200, bomb[:1024])
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "invalid_answer"),
+        (b"\x16\x03\x01\x00\x00", "invalid_answer"),
+        (b"HTTP/1.1 abc OK\r\n\r\n", "invalid_answer"),
+        (b"HTTP/1.1 99999 OK\r\n\r\n", "invalid_answer"),
+        (b"HTTP/1.1 200 " + b"O" * 100_000 + b"\r\n\r\n", "invalid_answer"),
+        (b"HTTP/1.1 200 OK\r\n" + b"X-A: b\r\n" * 10_000 + b"\r\n", "invalid_answer"),
+        (b"HTTP/1.1 200 OK\r\nX-A: " + b"b" * 100_000 + b"\r\n\r\n", "invalid_answer"),
+        (b"HTTP/1.1 200 OK\r\n" + b"A" * 100_000 + b": b\r\n\r\n", "invalid_answer"),
+        (b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "invalid_answer"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: five\r\n\r\nhello", "invalid_answer"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "invalid_answer"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n", "invalid_answer"),
+    ],
+)
+async def test_what_is_not_http_is_an_invalid_answer(reply: bytes, error: str) -> None:
+    """Garbage, and floods of header lines, end the attempt at once and are nobody's bug."""
+    async with receiving(reply) as receiver, opened(receiver) as client:
+        with capture_logs() as entries:
+            answer = await client.post(signed(f"http://{NAME}:{receiver.port}/"))
+        assert (answer.status, answer.error, answer.body) == (None, error, b"")
+        assert entries == []
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"",
+        b"HTTP/1.1 200",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel",
+    ],
+)
+@pytest.mark.parametrize("reset", [False, True])
+async def test_an_answer_that_is_cut_off_is_no_answer(reply: bytes, reset: bool) -> None:  # noqa: FBT001 — a column.
+    """Also when its status was fine: the receiver may have failed in the middle."""
+
+    async def cut(writer: asyncio.StreamWriter) -> None:
+        writer.write(reply)
+        await writer.drain()
+        if reset:
+            await asyncio.sleep(0.05)
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            writer.transport.abort()
+        writer.close()
+
+    async with receiving(cut) as receiver, opened(receiver) as client:
+        answer = await client.post(signed(f"http://{NAME}:{receiver.port}/"))
+    assert (answer.status, answer.error) == (None, "connection_lost")
+
+
+@pytest.mark.parametrize(
+    ("first", "drip"),
+    [
+        (b"", b""),
+        (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n", b"x"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+    ],
+)
+async def test_time_runs_for_connecting_sending_and_reading_together(first: bytes, drip: bytes) -> None:
+    """A receiver that says a little now and then does not hold the sender longer than one that is silent."""
+
+    async def slow(writer: asyncio.StreamWriter) -> None:
+        writer.write(first)
+        while True:
+            writer.write(drip)
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+    async with receiving(slow) as receiver, opened(receiver, timeout=0.5) as client:
+        answer = await asyncio.wait_for(client.post(signed(f"http://{NAME}:{receiver.port}/")), 10)
+        assert (answer.status, answer.error) == (None, "timeout")
+        assert 500 <= answer.duration < 5_000
+        if drip:  # Who says nothing does not notice that nobody listens.
+            await asyncio.wait_for(receiver.closed.wait(), 10)

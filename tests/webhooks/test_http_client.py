@@ -1,0 +1,247 @@
+"""The client that posts webhooks, over real HTTP and TLS: what it sends, what it believes, how it names failures."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+from hypothesis import given
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+from tests.webhooks.name_server import open_name_server
+from tests.webhooks.receiver import NAME, OK, Authority, Names, RawReceiver, opened, receiving, signed
+
+from taproof.core.address_rules import AddressRules
+from taproof.core.webhook_url import webhook_url_problem
+from taproof.webhooks import http_client
+from taproof.webhooks.http_client import open_webhook_client
+
+Run = Callable[[Coroutine[Any, Any, None]], None]
+
+
+@pytest.fixture
+def authority(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Authority:
+    """An authority that this process trusts, in the way that an operator adds one."""
+    authority = Authority(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
+    return authority
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """Run a coroutine on the standard library's event loop, or on the service's own."""
+
+    def run(coroutine: Coroutine[Any, Any, None]) -> None:
+        with asyncio.Runner(loop_factory=request.param) as runner:
+            runner.run(coroutine)
+
+    return run
+
+
+async def test_what_is_sent() -> None:
+    """One POST with exactly the signed bytes and headers, no cookie, and no offer to decompress."""
+    async with receiving(OK) as receiver, opened(receiver) as client:
+        answer = await client.post(signed(f"http://{NAME}:{receiver.port}/hooks?a=1%20b"))
+        assert (answer.status, answer.error, answer.body) == (200, None, b"hello")
+        assert isinstance(answer.duration, int)
+        assert 0 <= answer.duration < 10_000
+    head, *headers = receiver.heads[0].strip().split("\r\n")
+    assert head == "POST /hooks?a=1%20b HTTP/1.1"
+    assert sorted(headers) == [
+        "Accept-Encoding: identity",
+        "Accept: */*",
+        "Content-Length: 15",
+        "Content-Type: application/json",
+        f"Host: {NAME}:{receiver.port}",
+        "User-Agent: Taproof/test",
+    ]
+    assert receiver.bodies == [b'{"id": "evt_1"}']
+
+
+async def test_connections_are_used_again() -> None:
+    """Posts to one host, one after the other, share a connection; a cookie that came is not sent back."""
+    cookie = b"HTTP/1.1 204 No Content\r\nSet-Cookie: a=b; Path=/\r\n\r\n"
+    async with receiving(cookie) as receiver, opened(receiver) as client:
+        for _ in range(3):
+            assert (await client.post(signed(f"http://{NAME}:{receiver.port}/"))).status == 204
+    assert receiver.connections == 1
+    assert len(receiver.heads) == 3
+    assert "cookie" not in "".join(receiver.heads).lower()
+
+
+async def test_many_hosts_hang_and_another_is_served() -> None:
+    """How many posts are under way is for the sender to bound: connections do not wait for each other."""
+    reached = asyncio.Semaphore(0)
+
+    async def hang(_writer: asyncio.StreamWriter) -> None:
+        reached.release()
+        await asyncio.Event().wait()
+
+    async with receiving(hang) as receiver, receiving(OK) as healthy, opened(receiver) as client:
+        posts = [
+            asyncio.create_task(client.post(signed(f"http://host{at}.test:{receiver.port}/"))) for at in range(150)
+        ]
+        for _ in posts:
+            await reached.acquire()
+        assert (await client.post(signed(f"http://127.0.0.1:{healthy.port}/"))).status == 200
+        for post in posts:
+            post.cancel()
+        results = await asyncio.gather(*posts, return_exceptions=True)
+    assert all(isinstance(result, asyncio.CancelledError) for result in results)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_an_answer(status: int) -> None:
+    """Wherever it leads, above all inside, nobody is asked there."""
+    async with receiving(OK, host="127.0.0.2") as inside:
+        to = f"http://127.0.0.2:{inside.port}/".encode()
+        reply = b"HTTP/1.1 %d Moved\r\nLocation: %b\r\nContent-Length: 0\r\n\r\n" % (status, to)
+        async with receiving(reply) as receiver, opened(receiver) as client:
+            assert (await client.post(signed(f"http://{NAME}:{receiver.port}/"))).status == status
+    assert len(receiver.heads) == 1
+    assert inside.connections == 0
+
+
+async def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch, authority: Authority) -> None:
+    """It would resolve the name itself, and connect to what it likes."""
+    async with receiving(OK) as proxy, receiving(OK) as plain, receiving(OK, authority.server(NAME)) as encrypted:
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "WS_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
+            monkeypatch.setenv(name.lower(), f"http://127.0.0.1:{proxy.port}")
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        async with opened(plain) as client:
+            assert (await client.post(signed(f"http://{NAME}:{plain.port}/"))).status == 200
+        async with opened(encrypted) as client:
+            assert (await client.post(signed(f"https://{NAME}:{encrypted.port}/"))).status == 200
+    assert proxy.connections == 0
+    assert plain.heads[0].startswith("POST / ")
+    assert encrypted.heads[0].startswith("POST / ")
+
+
+def test_tls_is_verified_for_the_name(run: Run, authority: Authority) -> None:
+    """The connection goes to the checked address, SNI and Host stay the name; no other certificate will do."""
+
+    async def posted(tls: Any) -> tuple[str | int | None, RawReceiver]:
+        async with receiving(OK, tls) as receiver, opened(receiver, allow_http=False) as client:
+            answer = await client.post(signed(f"https://{NAME}:{receiver.port}/"))
+            again = await client.post(signed(f"https://{NAME}:{receiver.port}/"))
+            assert (again.status, again.error) == (answer.status, answer.error)
+            return answer.status or answer.error, receiver
+
+    async def scenario() -> None:
+        result, receiver = await posted(authority.server(NAME))
+        assert result == 200
+        assert receiver.server_names == [NAME]
+        assert receiver.connections == 1
+        assert f"\r\nHost: {NAME}:{receiver.port}\r\n" in receiver.heads[0]
+        for wrong in (
+            authority.server("other.example.test"),
+            authority.server("*.test"),
+            authority.server(NAME, days=-1),
+            authority.server(NAME, self_signed=True),
+            authority.server("127.0.0.1"),
+        ):
+            result, receiver = await posted(wrong)
+            assert result == "tls_failed"
+            assert receiver.heads == []
+
+    run(scenario())
+
+
+def test_what_no_connection_comes_of(run: Run) -> None:
+    """Refused, not TLS, hung up in the handshake: each by its own name."""
+
+    async def scenario() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+        async with opened() as client:
+            assert (await client.post(signed(f"http://127.0.0.1:{port}/"))).error == "connection_refused"
+        for said, error in ((b"", "connection_lost"), (b"220 mail.example.test ESMTP\r\n", "tls_failed")):
+
+            async def meet(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter, said: bytes = said) -> None:
+                writer.write(said)
+                writer.close()
+
+            async with await asyncio.start_server(meet, "127.0.0.1", 0) as server, opened() as client:
+                port = server.sockets[0].getsockname()[1]
+                assert (await client.post(signed(f"https://127.0.0.1:{port}/"))).error == error
+
+    run(scenario())
+
+
+def test_names_that_lead_nowhere(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unknown names, names that are none, silent name servers: the developer is told that it is the name."""
+    monkeypatch.setattr(http_client, "_LOOKUP", 1.5)
+
+    async def scenario() -> None:
+        async with open_name_server() as (server, resolver), opened(resolver=resolver) as client:
+            for name in ("nobody.test", "a..b", "xn--a", "-", "_.test", "x" * 64 + ".test", "x." * 200 + "test"):
+                assert (await client.post(signed(f"https://{name}/"))).error == "dns_failed", name
+            server.silent = True
+            assert (await client.post(signed("https://silent.test/"))).error == "dns_failed"
+        async with opened(resolver=Names(delay=60)) as client:
+            answer = await client.post(signed("https://slow.test/"))
+        assert answer.error == "dns_failed"
+        assert 1_500 <= answer.duration < 9_000
+
+    run(scenario())
+
+
+async def test_a_port_that_is_not_allowed_is_not_even_looked_up() -> None:
+    """A name server would learn of it, and it might be slow. Plain HTTP is for the sandbox alone."""
+    names = Names()
+    async with opened(resolver=names, allow_http=False) as client:
+        for url in (f"https://{NAME}:22/", f"https://{NAME}:80/", f"http://{NAME}/", "https://127.0.0.1:6379/"):
+            assert (await client.post(signed(url))).error == "port_not_allowed", url
+        assert (await client.post(signed(f"http://{NAME}:443/"))).error == "tls_failed"
+    async with opened(resolver=names) as client:
+        assert (await client.post(signed(f"https://{NAME}:22/"))).error == "port_not_allowed"
+    assert names.asked == []
+
+
+async def test_the_sandbox_posts_to_any_port_of_this_machine() -> None:
+    """A developer's own server listens somewhere, on plain HTTP, and `localhost` is its name."""
+    async with receiving(OK) as receiver, opened(resolver=None) as client:
+        for host in ("localhost", "hooks.localhost", "127.0.0.1"):
+            assert (await client.post(signed(f"http://{host}:{receiver.port}/"))).status == 200, host
+
+
+async def test_a_bug_ends_one_attempt_and_is_logged_by_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sender goes on; what the error says may hold anything, so only its type is logged."""
+
+    async def broken(*_arguments: object) -> None:
+        raise LookupError("a secret")
+
+    async with opened() as client:
+        monkeypatch.setattr(client, "_exchange", broken)
+        with capture_logs() as entries:
+            answer = await client.post(signed(f"https://{NAME}/"))
+    assert answer.error == "connection_failed"
+    assert entries == [{"event": "webhooks.bug", "log_level": "error", "error": "LookupError"}]
+
+
+def test_every_url_that_can_be_stored_can_be_posted_to() -> None:
+    """What passes as a webhook URL ends in an answer or in a named error, never in a bug."""
+    with asyncio.Runner() as runner:
+        stack = contextlib.AsyncExitStack()
+        rules, ports = AddressRules(), frozenset({443, 8443})
+        _, resolver = runner.run(stack.enter_async_context(open_name_server()))
+        client = runner.run(stack.enter_async_context(open_webhook_client(rules, ports, resolver=resolver)))
+
+        @given(st.text(alphabet="az09.-_[]:%xn/?#&=+~!$'()*,;@|^`{}<>\"", max_size=30), st.sampled_from(["", ":8443"]))
+        def post(rest: str, port: str) -> None:
+            for url in (f"https://{rest}", f"https://{rest}{port}/{rest}", f"https://a.test{port}/{rest}"):
+                if webhook_url_problem(url, rules=rules, ports=ports, allow_loopback_http=False) is None:
+                    with capture_logs() as entries:
+                        assert runner.run(client.post(signed(url))).error == "dns_failed", url
+                    assert entries == [], url
+
+        try:
+            post()
+        finally:
+            runner.run(stack.aclose())

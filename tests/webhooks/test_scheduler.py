@@ -1,0 +1,345 @@
+"""Whose turn it is: places, their shares, slow start and circuit breaker."""
+
+from collections import Counter
+
+import pytest
+from tests.webhooks.conftest import Scene
+
+from taproof.webhooks import scheduler
+from taproof.webhooks.scheduler import FIRST_LIMIT, HIGHEST_LIMIT, POSTS, UNPROVEN_POSTS
+
+
+def test_an_unknown_endpoint_begins_with_two_posts(scene: Scene) -> None:
+    """Nobody's server is met with a burst before it has answered once."""
+    assert scene.at_once() == FIRST_LIMIT == 2
+
+
+def test_each_success_adds_one_up_to_the_limit(scene: Scene) -> None:
+    """Slow start: who takes events gets more of them at once, but nobody more than 32."""
+    for expected in range(3, 50):
+        scene.post(delivered=True)
+        assert scene.at_once() == min(expected, HIGHEST_LIMIT)
+
+
+def test_each_failure_halves_down_to_one(scene: Scene) -> None:
+    """A receiver that is overloaded is relieved at once, and never given up altogether."""
+    for _ in range(30):
+        scene.post(delivered=True)
+    for expected in (16, 8, 4, 2, 1, 1):
+        scene.post(delivered=False)
+        assert scene.at_once() == expected
+
+
+def test_an_event_that_was_not_sent_teaches_nothing(scene: Scene) -> None:
+    """What this service could not sign, or had no time for, is not the endpoint's failure."""
+    for _ in range(2 * scheduler.FAILURES_TO_OPEN):
+        scene.add()
+        (turn,) = scene.take()
+        scene.endpoints.finish(turn, delivered=None)
+    assert scene.at_once() == FIRST_LIMIT
+
+
+def test_another_url_of_a_project_is_another_endpoint(scene: Scene) -> None:
+    """A developer who mends the URL does not wait for what was known of the wrong one."""
+    for _ in range(scheduler.FAILURES_TO_OPEN):
+        scene.post(delivered=False)
+    assert scene.endpoints.add(scene.delivery(url="https://example.org/"))
+    assert [turn.post for turn in scene.take()] == [True]
+
+
+# ---- the circuit breaker
+
+
+def opened(scene: Scene) -> None:
+    for _ in range(scheduler.FAILURES_TO_OPEN):
+        scene.post(delivered=False)
+
+
+def test_ten_failures_in_a_row_open_the_circuit(scene: Scene) -> None:
+    """All that waits, or comes, is skipped at once; nine failures, or a success between, are not enough."""
+    for _ in range(3):
+        for _ in range(scheduler.FAILURES_TO_OPEN - 1):
+            scene.post(delivered=False)
+        scene.post(delivered=True)
+    opened(scene)
+    assert scene.add(count=100) == 100
+    assert [turn.post for turn in scene.take()] == [False] * 100
+    assert not scene.endpoints.full_projects()
+
+
+def test_what_waits_when_the_circuit_opens_is_skipped(scene: Scene) -> None:
+    """Nobody holds on to events of an endpoint that is not sent to."""
+    for _ in range(scheduler.FAILURES_TO_OPEN - 1):
+        scene.post(delivered=False)
+    scene.add(count=2)
+    (turn,) = scene.take()
+    scene.endpoints.finish(turn, delivered=False)
+    assert [turn.post for turn in scene.take()] == [False]
+
+
+def test_one_probe_at_a_time_and_twice_the_time_after_each_that_fails(scene: Scene) -> None:
+    """30 s, 60 s, 120 s, 240 s, then 300 s each; while a probe is under way the others are skipped."""
+    opened(scene)
+    for seconds in (30, 60, 120, 240, 300, 300):
+        scene.clock.now += seconds - 0.1
+        scene.add()
+        assert [turn.post for turn in scene.take()] == [False]
+        scene.clock.now += 0.1
+        scene.add(count=2)
+        probe, other = scene.take()
+        assert (probe.post, other.post) == (True, False)
+        scene.add()
+        assert [turn.post for turn in scene.take()] == [False]
+        scene.endpoints.finish(probe, delivered=False)
+
+
+@pytest.mark.parametrize("by_probe", [True, False])
+def test_a_success_closes_the_circuit(scene: Scene, *, by_probe: bool) -> None:
+    """Also one of a post that had begun before the circuit opened; the next ten failures open it for 30 s again."""
+    for _ in range(20):
+        scene.post(delivered=True)
+    scene.add(count=2 * scheduler.FAILURES_TO_OPEN)
+    turns = scene.take()
+    straggler = turns.pop()
+    for turn in turns:
+        scene.endpoints.finish(turn, delivered=False)
+    if by_probe:
+        scene.endpoints.finish(straggler, delivered=False)
+        scene.clock.now += scheduler.OPEN_SECONDS
+        scene.post(delivered=True)
+    else:
+        scene.endpoints.finish(straggler, delivered=True)
+    opened(scene)
+    scene.clock.now += scheduler.OPEN_SECONDS
+    assert scene.post(delivered=True).post
+
+
+def test_what_other_processes_know_closes_the_circuit(scene: Scene) -> None:
+    """One of them has got through, a developer's test has, or the URL was set anew: the next event is sent at once."""
+    opened(scene)
+    scene.endpoints.add(scene.delivery(fails=False))
+    (turn,) = scene.take()
+    assert turn.post
+    scene.endpoints.finish(turn, delivered=False)
+    for _ in range(scheduler.FAILURES_TO_OPEN - 1):
+        assert scene.post(delivered=False).post
+    scene.add()
+    assert [turn.post for turn in scene.take()] == [False]
+
+
+def test_an_event_that_is_sent_again_is_a_probe(scene: Scene) -> None:
+    """Its developer has just asked for it: it is posted, one at a time, and what it finds counts as of any probe."""
+    opened(scene)
+    scene.endpoints.add(scene.delivery(attempt=10))
+    (probe,) = scene.take()
+    assert probe.post
+    scene.endpoints.add(scene.delivery(attempt=10))
+    assert [turn.post for turn in scene.take()] == [False]
+    scene.endpoints.finish(probe, delivered=False)
+    scene.add()
+    assert [turn.post for turn in scene.take()] == [False]
+    scene.endpoints.add(scene.delivery(attempt=10))
+    (probe,) = scene.take()
+    scene.endpoints.finish(probe, delivered=True)
+    assert scene.post(delivered=True).post
+
+
+def test_a_probe_that_is_given_back_is_followed_by_another(scene: Scene) -> None:
+    """Nothing was learnt of the endpoint, so the next event may find out."""
+    opened(scene)
+    scene.clock.now += scheduler.OPEN_SECONDS
+    for _ in range(3):
+        scene.add()
+        (turn,) = scene.take()
+        assert turn.post
+        scene.endpoints.finish(turn, delivered=None)
+
+
+def test_posts_that_hang_beside_others_that_are_taken_open_no_circuit(scene: Scene) -> None:
+    """A receiver that hangs now and then is not cut off when its places have filled up with posts that hang."""
+    for _ in range(30):
+        scene.post(delivered=True)
+    scene.add(count=32)
+    *hanging, taken = scene.take()
+    scene.endpoints.finish(taken, delivered=True)
+    for turn in hanging:
+        scene.endpoints.finish(turn, delivered=False)
+    for _ in range(scheduler.FAILURES_TO_OPEN - 1):
+        assert scene.post(delivered=False).post
+    assert scene.post(delivered=True).post
+
+
+def test_failures_of_posts_begun_before_the_circuit_opened_do_not_prolong_it(scene: Scene) -> None:
+    """32 posts that hang together run out of time together: that is one finding, not several."""
+    for _ in range(30):
+        scene.post(delivered=True)
+    scene.add(count=32)
+    turns = scene.take()
+    for turn in turns[:-1]:
+        scene.endpoints.finish(turn, delivered=False)
+    scene.clock.now += scheduler.OPEN_SECONDS - 1
+    scene.endpoints.finish(turns[-1], delivered=False)
+    scene.clock.now += 1
+    assert scene.post(delivered=True).post
+
+
+# ---- room
+
+
+def test_a_backlog_of_an_unproven_endpoint_waits_in_the_store(scene: Scene) -> None:
+    """As many wait as may be under way; then no more of the project are claimed until one has ended."""
+    assert scene.add(count=100) == 2 * FIRST_LIMIT
+    assert scene.endpoints.full_projects() == {"one"}
+    turns = scene.take()
+    scene.endpoints.finish(turns[0], delivered=True)
+    assert not scene.endpoints.full_projects()
+
+
+def test_a_proven_endpoint_takes_a_whole_batch(scene: Scene) -> None:
+    """A receiver that keeps up with its backlog costs one claim per batch, not one for every few events."""
+    scene.post(delivered=True)
+    assert scene.add(count=100) == 100
+    assert scene.endpoints.full_projects() == {"one"}
+
+
+def test_endpoints_that_hang_leave_a_fifth_of_the_places(scene: Scene) -> None:
+    """A proven endpoint gets its places at once, however many others hang; a new one waits for one of theirs."""
+    for _ in range(30):
+        scene.post(delivered=True, project="proven")
+    for number in range(UNPROVEN_POSTS):
+        scene.add(f"hangs {number}", count=2)
+    hanging = scene.take()
+    assert len(hanging) == UNPROVEN_POSTS
+    scene.add("new")
+    assert scene.take() == []
+    scene.add("proven", count=100)
+    assert [turn.delivery.event.project_id for turn in scene.take()] == ["proven"] * HIGHEST_LIMIT
+    for turn in hanging:
+        scene.endpoints.finish(turn, delivered=None)
+    assert "new" in {turn.delivery.event.project_id for turn in scene.take()}
+
+
+def test_proven_endpoints_do_not_starve_new_ones(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When all places are taken, those that come free go to both kinds in turn."""
+    monkeypatch.setattr(scheduler, "POSTS", 40)
+    proven = [f"proven {number}" for number in range(40)]
+    for project in proven:
+        scene.post(delivered=True, project=project)
+    for project in proven:
+        scene.add(project, count=3)
+    turns = scene.take()
+    assert len(turns) == scheduler.POSTS
+    scene.add("new")
+    scene.add("another")
+    for turn in turns[:4]:
+        scene.endpoints.finish(turn, delivered=True)
+    assert {"new", "another"} <= {turn.delivery.event.project_id for turn in scene.take()}
+
+
+@pytest.mark.parametrize(("count", "each", "free"), [(40, 22, 100), (400, 2, 14)])
+def test_proven_endpoints_that_begin_to_hang_leave_places(scene: Scene, count: int, each: int, free: int) -> None:
+    """However many at the same moment: one that works, and a new one, still get several turns at once."""
+    hanging = [f"hangs {number}" for number in range(count)]
+    for project in ("works", *hanging):
+        for _ in range(30):
+            scene.post(delivered=True, project=project)
+    posts: Counter[str] = Counter()
+    for _ in range(20):
+        for project in hanging:
+            scene.add(project, count=8)
+        posts.update(turn.delivery.event.project_id for turn in scene.take())
+    assert set(posts) == set(hanging)
+    assert max(posts.values()) <= each + 1
+    assert min(posts.values()) >= each
+    assert POSTS - posts.total() >= free
+    for _ in range(2):
+        assert scene.add("works") == scene.add("new") == 1
+        assert {turn.delivery.event.project_id for turn in scene.take()} == {"works", "new"}
+
+
+# ---- developers
+
+
+def crowd(scene: Scene, *developers: str) -> Counter[str]:
+    """Let 3,000 new endpoints of these developers have events by turns, and hang; return the posts of each."""
+    posts: Counter[str] = Counter()
+    for _ in range(4):
+        for number in range(3_000):
+            developer = developers[number % len(developers)]
+            scene.add(f"{developer} {number}", developer=developer)
+            if number % 100 == 0:  # So many come with one claim.
+                posts.update(turn.delivery.developer_id for turn in scene.take())
+    return posts
+
+
+@pytest.mark.parametrize("developers", [1, 2, 20])
+def test_a_developer_whose_endpoints_hang_keeps_no_other_waiting(scene: Scene, developers: int) -> None:
+    """Thousands of projects get so many places and so much room that others' new endpoints are served at once."""
+    crowds = [f"crowd {number}" for number in range(developers)]
+    posts = crowd(scene, *crowds)
+    part = 3 / (3 * developers + 1)
+    assert set(posts) == set(crowds)
+    for count in posts.values():
+        assert count == pytest.approx(part * UNPROVEN_POSTS, abs=3)
+    assert scene.endpoints.waiting == pytest.approx(part * scheduler.UNPROVEN_WAITING * developers, abs=developers)
+    assert scene.endpoints.crowded_developers() == set(crowds)
+    assert scene.add("new", count=2) == 2
+    assert [turn.delivery.event.project_id for turn in scene.take()] == ["new"] * 2
+
+
+def test_a_crowded_developer_is_passed_over_until_half_of_its_room_is_free(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Events that would be refused are not claimed again and again; afterwards many of them find room together."""
+    monkeypatch.setattr(scheduler, "UNPROVEN_POSTS", 0)
+    crowd(scene, "crowd")
+    monkeypatch.undo()
+    assert scene.endpoints.waiting == 1_500
+    for _ in range(300):
+        assert scene.endpoints.crowded_developers() == {"crowd"}
+        assert scene.endpoints.take() is not None
+    assert scene.endpoints.waiting == 1_200 == 3 * (scheduler.UNPROVEN_WAITING - 1_200) // 2
+    assert not scene.endpoints.crowded_developers()
+    assert scene.add("crowd 1", developer="crowd") == 1
+    assert not scene.endpoints.crowded_developers()
+
+
+def test_a_crowded_developers_proven_endpoints_are_spared(scene: Scene) -> None:
+    """One that works does not suffer from all others of its developer; a new URL has not been seen to work."""
+    for project in ("works", "moves"):
+        assert scene.endpoints.add(scene.delivery(project, developer="crowd"))
+        (turn,) = scene.take()
+        scene.endpoints.finish(turn, delivered=True)
+    crowd(scene, "crowd")
+    assert scene.endpoints.crowded_developers() == {"crowd"}
+    assert scene.endpoints.spared_projects() == {"works", "moves"}
+    assert not scene.endpoints.add(scene.delivery("moves", "https://example.org/", developer="crowd"))
+    assert scene.endpoints.spared_projects() == {"works"}
+    assert scene.add("works", developer="crowd") == 1
+    assert [turn.delivery.event.project_id for turn in scene.take()] == ["works"]
+
+
+def test_so_many_that_hang_that_no_more_may_wait(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is bounded, and what cannot be kept is given back, so that a proven endpoint's events are found."""
+    monkeypatch.setattr(scheduler, "UNPROVEN_WAITING", 10)
+    scene.post(delivered=True, project="proven")
+    for number in range(20):
+        scene.add(f"hangs {number}")
+    assert scene.endpoints.waiting == 10
+    assert scene.add("hangs") == 0
+    assert scene.add("proven") == 1
+
+
+def test_what_is_idle_is_forgotten_in_time(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million endpoints in a year take no memory; the one in use is not forgotten."""
+    monkeypatch.setattr(scheduler, "IDLE_KEPT", 5)
+    scene.add("busy", count=4)
+    assert len(scene.take()) == 2
+    for number in range(20):
+        scene.add(f"idle {number}")
+        (turn,) = scene.take()
+        scene.endpoints.finish(turn, delivered=True)
+    assert len(scene.endpoints._idle) == 5
+    assert set(scene.endpoints._busy) == {("busy", "https://example.com/")}
+    assert scene.at_once("idle 19") == 3
+    assert scene.at_once("idle 0") == 2

@@ -1,0 +1,171 @@
+"""Whose turn it is: the rules of places and shares hold, and nobody is forgotten, in whatever order things happen."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
+from tests.webhooks.conftest import Scene
+
+from taproof.webhooks import scheduler
+from taproof.webhooks.scheduler import Turn
+
+DEVELOPERS = {"a": "first", "b": "first", "c": "first", "d": "second", "e": "third", "healthy": "fourth"}
+SMALL = {
+    "POSTS": 30,
+    "UNPROVEN_POSTS": 20,
+    "HIGHEST_LIMIT": 8,
+    "FAILURES_TO_OPEN": 3,
+    "WAITING": 60,
+    "UNPROVEN_WAITING": 16,
+}
+
+
+class AnyOrder(RuleBasedStateMachine):
+    """Small limits, so that all of them are met; 6 endpoints, of which the last is one that always works."""
+
+    turns = Bundle("turns")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patch = pytest.MonkeyPatch()
+        for name, value in SMALL.items():
+            self.patch.setattr(scheduler, name, value)
+        self.scene = Scene()
+        self.waiting: set[str] = set()
+        self.under_way: Counter[str] = Counter()
+        self.last: dict[str, bool] = {}
+        self.posting: dict[str, Turn] = {}
+
+    def teardown(self) -> None:
+        """Let every post end: every event that waits then has its turn, and no place is left over."""
+        while (turn := self.scene.endpoints.take()) is not None or self.posting:
+            if turn is None:
+                turn = self.posting.pop(next(iter(self.posting)))
+            else:
+                self.waiting.remove(turn.delivery.event.id)
+            self.scene.endpoints.finish(turn, delivered=None)
+        assert not self.waiting
+        for tally in (self.scene.endpoints._posts, self.scene.endpoints._waiting):
+            assert tally.of_kind == [0, 0]
+            assert not tally.of_developer
+        self.patch.undo()
+
+    def unproven_under_way(self, developer: str | None = None) -> int:
+        """Return how many posts to unproven endpoints are under way, of one developer if given."""
+        unproven = {project: count for project, count in self.under_way.items() if not self.last.get(project, False)}
+        return sum(count for project, count in unproven.items() if developer in {None, DEVELOPERS[project]})
+
+    def may_have_a_place(self, project: str, posts: int) -> bool:
+        """Say by the rules whether an endpoint with so many posts may have one more."""
+        free = SMALL["POSTS"] - self.under_way.total()
+        if self.last.get(project, False):
+            return free > 0 and posts < max(1, free // 5)
+        free = min(free, SMALL["UNPROVEN_POSTS"] - self.unproven_under_way())
+        return free > 0 and posts < max(1, free // 5) and self.unproven_under_way(DEVELOPERS[project]) < 3 * free
+
+    @rule(project=st.sampled_from("abcde"), count=st.integers(1, 8))
+    def claim(self, project: str, count: int) -> None:
+        """A batch arrives; what is not taken is given back to the store."""
+        for _ in range(count):
+            delivery = self.scene.delivery(project, developer=DEVELOPERS[project])
+            if self.scene.endpoints.add(delivery):
+                self.waiting.add(delivery.event.id)
+
+    @rule(target=turns)
+    def take(self) -> Turn | None:
+        """Take one turn; what is posted keeps to every limit."""
+        turn = self.scene.endpoints.take()
+        if turn is None:
+            return None
+        self.waiting.remove(turn.delivery.event.id)
+        if turn.post:
+            project = turn.delivery.event.project_id
+            assert self.may_have_a_place(project, self.under_way[project])
+            self.under_way[project] += 1
+            self.posting[turn.delivery.event.id] = turn
+            assert self.under_way[project] <= turn.endpoint.limit <= SMALL["HIGHEST_LIMIT"]
+            assert self.under_way.total() <= SMALL["POSTS"]
+        return turn
+
+    @rule(turn=consumes(turns), delivered=st.sampled_from([True, False, False, None]))
+    def finish(self, turn: Turn | None, *, delivered: bool | None) -> None:
+        """A post ends, well, badly or unsent; a turn that was skipped holds nothing."""
+        if turn is None:
+            return
+        self.scene.endpoints.finish(turn, delivered=delivered if turn.post else None)
+        if turn.post:
+            project = turn.delivery.event.project_id
+            self.under_way[project] -= 1
+            del self.posting[turn.delivery.event.id]
+            if delivered is not None:
+                self.last[project] = delivered
+
+    @rule(seconds=st.sampled_from([1.0, 29.0, 30.0, 60.0, 300.0]))
+    def wait(self, seconds: float) -> None:
+        """Time passes; a circuit may be due for a probe."""
+        self.scene.clock.now += seconds
+
+    @rule(modulus=st.integers(2, 4))
+    def lapse(self, modulus: int) -> None:
+        """Some have waited for too long."""
+        late = self.scene.endpoints.take_late(lambda each: int(each.event.id[4:]) % modulus == 0)
+        for each in late:
+            self.waiting.remove(each.event.id)
+
+    @precondition(lambda self: self.under_way.total() < SMALL["POSTS"])
+    @rule()
+    def a_healthy_endpoint_is_served(self) -> None:
+        """Below the total, nobody's hanging keeps an endpoint that works from its place."""
+        if not self.last.get("healthy"):
+            return
+        delivery = self.scene.delivery("healthy", developer=DEVELOPERS["healthy"])
+        assert self.scene.endpoints.add(delivery)
+        for _ in range(2 * len(self.waiting) + 2):
+            turn = self.scene.endpoints.take()
+            assert turn is not None
+            if turn.delivery is delivery:
+                self.scene.endpoints.finish(turn, delivered=True)
+                return
+            self.waiting.remove(turn.delivery.event.id)
+            self.scene.endpoints.finish(turn, delivered=None)
+        raise AssertionError
+
+    @precondition(lambda self: "healthy" not in self.last and self.may_have_a_place("healthy", 0))
+    @rule()
+    def an_endpoint_proves_healthy(self) -> None:
+        """It takes its first event."""
+        delivery = self.scene.delivery("healthy", developer=DEVELOPERS["healthy"])
+        if not self.scene.endpoints.add(delivery):
+            return
+        while (turn := self.scene.endpoints.take()) is not None:
+            self.waiting.discard(turn.delivery.event.id)
+            ours = turn.delivery is delivery
+            self.scene.endpoints.finish(turn, delivered=True if ours else None)
+            if ours:
+                self.last["healthy"] = True
+                return
+        raise AssertionError
+
+    @invariant()
+    def nothing_is_lost(self) -> None:
+        """What was taken waits, is under way, or has come out: the counts are those of the model."""
+        assert self.scene.endpoints.waiting == len(self.waiting)
+        unproven = self.unproven_under_way()
+        assert self.scene.endpoints._posts.of_kind == [unproven, self.under_way.total() - unproven]
+
+    @invariant()
+    def whoever_may_go_goes(self) -> None:
+        """No event waits for nothing: when it may be posted, its endpoint is in a line, and somebody's turn it is."""
+        for endpoint in self.scene.endpoints._busy.values():
+            assert endpoint.posts == self.under_way[endpoint.key[0]]
+            if not endpoint.waiting or endpoint.posts >= endpoint.limit:
+                continue
+            assert endpoint.line is not None
+            if endpoint.line is not self.scene.endpoints._skipping:
+                may = self.may_have_a_place(endpoint.key[0], endpoint.posts)
+                first = self.scene.endpoints._first_with_place(proven=endpoint.proven)
+                assert first is not None or not may
+
+
+TestAnyOrder = AnyOrder.TestCase

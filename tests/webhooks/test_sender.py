@@ -1,0 +1,424 @@
+"""Webhooks over real HTTP: what arrives, what counts as success, and who sends when several could."""
+
+import asyncio
+import hashlib
+import hmac
+import itertools
+import json
+from typing import TYPE_CHECKING, Any, get_args
+
+import pytest
+from prometheus_client import CollectorRegistry
+from standardwebhooks import Webhook
+from structlog.testing import capture_logs
+from tests.webhooks.conftest import until
+
+from taproof.api.metrics import Metrics
+from taproof.core.address_rules import AddressRules
+from taproof.core.deliveries import Delivery
+from taproof.core.errors import StoreUnavailable
+from taproof.core.model import ProjectChanges
+from taproof.jobs import loop as job_loop
+from taproof.service.webhooks import LEASE, Answer, Outcome, SignedRequest
+from taproof.webhooks import sender
+from taproof.webhooks.http_client import open_webhook_client
+from taproof.webhooks.sender import WebhookWatch
+
+if TYPE_CHECKING:
+    from tests.webhooks.conftest import HandClock, Post, Receiver, Shop
+
+
+async def test_what_arrives_verifies_both_ways(shop: "Shop", receiver: "Receiver", post: "Post") -> None:
+    """The raw body under both signatures; JSON, our User-Agent, and no header more that could tell of a user."""
+    project, secret = await shop.project(f"{receiver.base}/200")
+    token = await shop.sign_in(project)
+    assert await shop.send_due(post) == 1
+    ((_, headers, body),) = receiver.arrived
+    assert headers["X-Service-Signature"] == hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    assert Webhook(secret).verify(body, headers)["session_token"] == token
+    assert headers["Content-Type"] == "application/json"
+    assert headers["User-Agent"] == "Taproof/test"
+    assert json.loads(body)["messenger_name"] == "Зоя"
+    assert not {"Cookie", "Authorization"} & set(headers)
+    assert shop.states() == ["delivered"]
+    assert await shop.send_due(post) == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "state"),
+    [
+        ("200", "delivered"),
+        ("201", "delivered"),
+        ("204", "delivered"),
+        ("299", "delivered"),
+        ("redirect", "due"),
+        ("304", "due"),
+        ("400", "due"),
+        ("404", "due"),
+        ("410", "failed"),
+        ("429", "due"),
+        ("500", "due"),
+        ("503", "due"),
+        ("cut", "due"),
+    ],
+)
+async def test_any_2xx_counts_and_nothing_else(
+    shop: "Shop", receiver: "Receiver", post: "Post", answer: str, state: str
+) -> None:
+    """A redirect is never followed: exactly one request is made, to the URL that the developer set."""
+    project, _ = await shop.project(f"{receiver.base}/{answer}")
+    await shop.sign_in(project)
+    await shop.send_due(post)
+    assert [path for path, _, _ in receiver.arrived] == [f"/{answer}"]
+    assert shop.states() == [state]
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [("http://127.0.0.1:1/", "connection_refused"), ("https://no-such-host.invalid/", "dns_failed")],
+)
+async def test_a_receiver_that_cannot_be_reached_is_tried_again(
+    shop: "Shop", post: "Post", url: str, error: str
+) -> None:
+    """A refused connection, an unknown name: the reason is kept, and the schedule goes on."""
+    project, _ = await shop.project(url)
+    await shop.sign_in(project)
+    assert await shop.send_due(post) == 1
+    assert shop.states() == ["due"]
+    assert shop.errors() == [error]
+    assert shop.watch.outcomes == ["retried"]
+
+
+async def test_a_receiver_that_hangs_is_left_and_holds_up_nobody(shop: "Shop", receiver: "Receiver") -> None:
+    """Its time runs out; the events of the same batch for others are delivered meanwhile."""
+    for answer in ("hang", "200", "200"):
+        project, _ = await shop.project(f"{receiver.base}/{answer}")
+        await shop.sign_in(project)
+    rules = AddressRules(["loopback"])
+    async with open_webhook_client(rules, frozenset(), allow_http=True, timeout=1.5) as client:
+        await shop.send_due(client.post)
+    assert shop.states() == ["delivered", "delivered", "due"]
+    assert shop.watch.outcomes == ["delivered", "delivered", "retried"]
+    assert sorted(shop.errors(), key=str) == [None, None, "timeout"]
+
+
+async def test_an_answer_without_end_is_not_read_whole(shop: "Shop", receiver: "Receiver", post: "Post") -> None:
+    """The status is all that counts: a hostile receiver cannot fill memory or hold the sender."""
+    project, _ = await shop.project(f"{receiver.base}/endless")
+    await shop.sign_in(project)
+    await asyncio.wait_for(shop.send_due(post), 60)
+    assert shop.states() == ["delivered"]
+
+
+async def test_an_event_that_does_not_open_is_not_sent_and_holds_up_nobody(
+    shop: "Shop", receiver: "Receiver", post: "Post"
+) -> None:
+    """One altered row in the store must not stop all deliveries, and its endpoint is not to blame."""
+    project, _ = await shop.project(f"{receiver.base}/200")
+    for _ in range(12):
+        await shop.sign_in(project)
+    shop.storage._writer._connection.execute("UPDATE webhook_events SET sealed_body = x'00'")
+    await shop.sign_in(project)
+    async with shop.sending(post):
+        await until(lambda: len(shop.watch.outcomes) == 13)
+    assert shop.states() == ["delivered", *["due"] * 12]
+    assert shop.errors().count("not_signed") == 12
+    assert len(receiver.arrived) == 1
+
+
+async def test_an_emptied_url_ends_due_deliveries(shop: "Shop", receiver: "Receiver", post: "Post") -> None:
+    """Nothing arrives any more, also not after a URL is set again."""
+    project, _ = await shop.project(f"{receiver.base}/200")
+    await shop.sign_in(project)
+    for url in ("", f"{receiver.base}/200"):
+        await shop.projects.update_project(shop.actor, project.id, ProjectChanges(webhook_url=url))
+        assert await shop.send_due(post) == 0
+    assert shop.states() == ["ended"]
+    assert receiver.arrived == []
+
+
+async def test_an_attempt_under_way_when_its_project_is_deleted_is_lost(
+    shop: "Shop", receiver: "Receiver", post: "Post"
+) -> None:
+    """What was posted cannot be taken back, and there is nothing left to write its outcome to."""
+    project, _ = await shop.project(f"{receiver.base}/hang")
+    await shop.sign_in(project)
+    async with shop.sending(post):
+        await receiver.reached.wait()
+        await shop.projects.delete_project(shop.actor, project.id)
+        while await shop.housekeeping.sweep():
+            pass
+        receiver.released.set()
+    assert shop.watch.outcomes == ["lost"]
+    assert shop.states() == []
+    assert shop.errors() == []
+
+
+async def test_a_second_sender_leaves_alone_what_is_leased(
+    shop: "Shop", clock: "HandClock", receiver: "Receiver", post: "Post"
+) -> None:
+    """While one posts, another finds nothing; and what the first then writes down counts."""
+    project, _ = await shop.project(f"{receiver.base}/hang")
+    await shop.sign_in(project)
+    first = asyncio.create_task(shop.send_due(post))
+    await receiver.reached.wait()
+    clock.now += LEASE - 1
+    assert await shop.send_due(post) == 0
+    receiver.released.set()
+    assert await first == 1
+    assert shop.states() == ["delivered"]
+    assert len(receiver.arrived) == 1
+
+
+async def test_killed_between_answer_and_outcome_an_event_is_sent_again(
+    shop: "Shop", clock: "HandClock", receiver: "Receiver", post: "Post", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At least once: the lease lapses by itself, and the receiver knows the repetition by its id and its bytes."""
+    project, secret = await shop.project(f"{receiver.base}/200")
+    await shop.sign_in(project)
+    killed = asyncio.Event()
+
+    async def kill(*_arguments: object, **_more: object) -> bool:
+        killed.set()
+        return await asyncio.Future[bool]()
+
+    with monkeypatch.context() as crash:
+        crash.setattr(shop.storage, "finish_attempt", kill)
+        dying = asyncio.create_task(shop.send_due(post))
+        await killed.wait()
+        dying.cancel()
+        await asyncio.gather(dying, return_exceptions=True)
+    clock.now += LEASE - 1
+    assert await shop.send_due(post) == 0
+    clock.now += 1
+    assert await shop.send_due(post) == 1
+    assert shop.states() == ["delivered"]
+    one, two = ((headers["webhook-id"], body) for _, headers, body in receiver.arrived)
+    assert one == two
+    assert Webhook(secret).verify(receiver.arrived[0][2], receiver.arrived[0][1])
+    assert shop.query("SELECT interrupted, attempts FROM webhook_events") == [(1, 1)]
+
+
+async def test_the_loop_goes_on_when_the_store_was_away(
+    shop: "Shop", receiver: "Receiver", post: "Post", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A locked database, and even a bug, is survived; then what is due is sent."""
+    monkeypatch.setattr(job_loop, "_WHEN_STORE_IS_AWAY", 0.01)
+    project, _ = await shop.project(f"{receiver.base}/200")
+    await shop.sign_in(project)
+    claim = shop.storage.claim_deliveries
+    troubles: list[Exception] = [StoreUnavailable(), ValueError("a bug"), StoreUnavailable()]
+
+    async def away(*arguments: Any, **more: Any) -> list[Delivery]:
+        if troubles:
+            raise troubles.pop()
+        return await claim(*arguments, **more)
+
+    monkeypatch.setattr(shop.storage, "claim_deliveries", away)
+    async with shop.sending(post):
+        await shop.until_states("delivered")
+    assert troubles == []
+
+
+async def test_an_outcome_that_cannot_be_stored_is_written_again_rather_than_sent_again(
+    shop: "Shop", receiver: "Receiver", post: "Post", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that is away for a moment makes no duplicate: the receiver has answered, only the note of it is late."""
+    monkeypatch.setattr(sender, "_WRITE_AGAIN", (0.0, 0.0))
+    project, _ = await shop.project(f"{receiver.base}/200")
+    await shop.sign_in(project)
+    finish = shop.storage.finish_attempt
+    troubles = [StoreUnavailable(), StoreUnavailable()]
+
+    async def away(*arguments: Any, **more: Any) -> bool:
+        if troubles:
+            raise troubles.pop()
+        return await finish(*arguments, **more)
+
+    monkeypatch.setattr(shop.storage, "finish_attempt", away)
+    await shop.send_due(post)
+    assert shop.states() == ["delivered"]
+    assert len(receiver.arrived) == 1
+
+
+async def test_an_outcome_that_cannot_be_stored_at_all_is_tried_again_when_the_lease_lapses(
+    shop: "Shop", clock: "HandClock", receiver: "Receiver", post: "Post", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At least once: the lease lapses by itself, and the neighbours of the batch are not harmed."""
+    monkeypatch.setattr(sender, "_WRITE_AGAIN", (0.0, 0.0))
+    project, _ = await shop.project(f"{receiver.base}/200")
+    for _ in range(3):
+        await shop.sign_in(project)
+
+    async def away(*_arguments: object, **_more: object) -> bool:
+        raise StoreUnavailable
+
+    with monkeypatch.context() as trouble:
+        trouble.setattr(shop.storage, "finish_attempt", away)
+        assert await shop.send_due(post) == 3
+    assert shop.states() == ["due"] * 3
+    clock.now += LEASE
+    assert await shop.send_due(post) == 3
+    assert shop.states() == ["delivered"] * 3
+    assert len(receiver.arrived) == 6
+    assert len({headers["webhook-id"] for _, headers, _ in receiver.arrived}) == 3
+
+
+async def test_stopping_finishes_what_is_under_way_and_gives_back_the_rest(
+    shop: "Shop", receiver: "Receiver", post: "Post"
+) -> None:
+    """SIGTERM drains: posts that have begun are written down; what only waited is free for others at once."""
+    project, _ = await shop.project(f"{receiver.base}/hang")
+    for _ in range(4):
+        await shop.sign_in(project)
+    stopping = asyncio.Event()
+    loop = asyncio.create_task(shop.sender(post).run_until(stopping))
+    await until(lambda: len(receiver.arrived) == 2)
+    assert shop.query("SELECT count(*) FROM webhook_events WHERE leased_until > 0") == [(4,)]
+    stopping.set()
+    await shop.sign_in(project)
+    await until(lambda: shop.query("SELECT count(*) FROM webhook_events WHERE leased_until > 0") == [(2,)])
+    receiver.released.set()
+    await loop
+    assert shop.states() == ["delivered", "delivered", "due", "due", "due"]
+    assert len(receiver.arrived) == 2
+    assert shop.query("SELECT max(leased_until), max(interrupted) FROM webhook_events") == [(0, 0)]
+
+
+async def test_what_waited_too_long_for_its_turn_is_given_back(
+    shop: "Shop", clock: "HandClock", receiver: "Receiver", post: "Post"
+) -> None:
+    """An attempt must not outlive its lease, or two workers would be sending the same event."""
+    project, _ = await shop.project(f"{receiver.base}/hang")
+    for _ in range(3):
+        await shop.sign_in(project)
+    sending = asyncio.create_task(shop.send_due(post))
+    await until(lambda: len(receiver.arrived) == 2)
+    clock.now += LEASE - 9_000
+    receiver.released.set()
+    await sending
+    assert len(receiver.arrived) == 2
+    assert shop.states() == ["delivered", "delivered", "due"]
+    assert shop.query("SELECT leased_until FROM webhook_events WHERE state = 'due'") == [(0,)]
+
+
+async def test_a_decision_is_sent_at_once(
+    shop: "Shop", receiver: "Receiver", post: "Post", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sender is told of an event that this process records, and does not wait for its next look."""
+    monkeypatch.setattr(sender, "_EVERY", 3_600.0)
+    project, _ = await shop.project(f"{receiver.base}/200")
+    async with shop.sending(post):
+        for count in range(1, 4):
+            await shop.sign_in(project)
+            await shop.until_states(*["delivered"] * count)
+    assert not shop.recorded.is_set()
+
+
+async def test_a_backlog_is_worked_off_without_pauses_and_without_a_claim_per_event(
+    shop: "Shop", receiver: "Receiver", post: "Post", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batch after batch: the pause between looks is only for when there is nothing to do."""
+    monkeypatch.setattr(sender, "_EVERY", 3_600.0)
+    project, _ = await shop.project(f"{receiver.base}/200")
+    await asyncio.gather(*(shop.sign_in(project) for _ in range(400)))
+    claims = 0
+    claim = shop.storage.claim_deliveries
+
+    async def counting(*arguments: Any, **more: Any) -> list[Delivery]:
+        nonlocal claims
+        claims += 1
+        return await claim(*arguments, **more)
+
+    monkeypatch.setattr(shop.storage, "claim_deliveries", counting)
+    async with shop.sending(post):
+        await shop.until_states(*["delivered"] * 400)
+    assert len(receiver.arrived) == 400
+    assert claims < 40
+
+
+async def test_after_a_claim_that_took_long_the_sender_rests(
+    shop: "Shop", post: "Post", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has much to be passed over takes no more than a small part of the time of everything else here."""
+    time = asyncio.get_running_loop().time
+    claims: list[tuple[float, float]] = []
+
+    async def slow(*_arguments: object, **_more: object) -> list[Delivery]:
+        began = time()
+        await asyncio.sleep(0.02)
+        claims.append((began, time()))
+        shop.recorded.set()
+        return []
+
+    monkeypatch.setattr(shop.storage, "claim_deliveries", slow)
+    async with shop.sending(post):
+        await until(lambda: len(claims) == 4)
+    for (began, ended), (next_began, _) in itertools.pairwise(claims):
+        assert next_began - ended >= 9.9 * (ended - began)
+
+
+async def test_an_endpoint_that_fails_ten_times_in_a_row_is_left_alone(shop: "Shop") -> None:
+    """The rest is written down as not sent and follows its schedule; another project with that URL is not harmed."""
+    failing, _ = await shop.project("https://example.com/")
+    healthy, _ = await shop.project("https://example.com/")
+    sent = []
+
+    async def answer(request: SignedRequest) -> Answer:
+        sent.append(request.headers["webhook-id"])
+        return Answer(5, 200 if json.loads(request.body)["project_id"] == healthy.id else 500)
+
+    for _ in range(15):
+        await shop.sign_in(failing)
+    async with shop.sending(answer):
+        await until(lambda: len(shop.watch.outcomes) == 15)
+        await shop.sign_in(healthy)
+        await shop.until_states("delivered", *["due"] * 15)
+    skipped = shop.watch.outcomes.count("skipped")
+    assert shop.errors().count("circuit_open") == skipped
+    # One more may have begun before the tenth failed.
+    assert (len(sent), skipped) in {(11, 5), (12, 4)}
+    assert shop.query("SELECT count(*) FROM webhook_events WHERE state = 'due' AND attempts = 1") == [(15,)]
+
+
+async def test_the_age_of_the_oldest_due_event_is_shown(
+    shop: "Shop", clock: "HandClock", post: "Post", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The operator sees how far behind the sending is, also while nothing can be sent."""
+    project, _ = await shop.project("https://example.com/")
+    await shop.sign_in(project)
+    clock.now += 42_000
+
+    async def nothing(*_arguments: object, **_more: object) -> list[Delivery]:
+        return []
+
+    monkeypatch.setattr(shop.storage, "claim_deliveries", nothing)
+    async with shop.sending(post):
+        await until(lambda: bool(shop.watch.ages))
+    assert shop.watch.ages[0] == 42.0
+
+
+async def test_the_log_holds_no_token_and_no_secret(shop: "Shop", receiver: "Receiver", post: "Post") -> None:
+    """An attempt is logged with its event's id; neither the body nor the key nor the URL is."""
+    project, secret = await shop.project(f"{receiver.base}/500?key=of-the-application")
+    token = await shop.sign_in(project)
+    with capture_logs() as entries:
+        await shop.send_due(post)
+    assert [entry["event_id"] for entry in entries] == [receiver.arrived[0][1]["webhook-id"]]
+    for hidden in (token, secret, "of-the-application", "Зоя"):
+        assert hidden not in repr(entries)
+
+
+def test_every_outcome_has_its_counter_from_the_start() -> None:
+    """An alarm on dead letters needs the 0 before the first one; the age is that of the last look."""
+    registry = CollectorRegistry()
+    watch: WebhookWatch = Metrics(registry, "0.1.0")
+    for outcome in get_args(Outcome):
+        assert registry.get_sample_value("taproof_webhook_attempts_total", {"outcome": outcome}) == 0
+    assert registry.get_sample_value("taproof_webhook_dead_letters_total") == 0
+    watch.count_attempt("retried")
+    watch.count_attempt("dead")
+    watch.show_oldest_due(2.5)
+    assert registry.get_sample_value("taproof_webhook_attempts_total", {"outcome": "dead"}) == 1
+    assert registry.get_sample_value("taproof_webhook_dead_letters_total") == 1
+    assert registry.get_sample_value("taproof_webhook_oldest_due_seconds") == 2.5
