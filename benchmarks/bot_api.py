@@ -16,7 +16,7 @@ from granian.server.embed import Server
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.sandbox.hosts import OwnHosts
-from taproof.sandbox.telegram.bots import Bots
+from taproof.sandbox.telegram.bots import SandboxBots
 from taproof.sandbox.telegram.chats import Chat, Message
 from taproof.sandbox.telegram.faults import Faults
 from taproof.sandbox.telegram.messenger import Messenger
@@ -77,7 +77,7 @@ async def bot_api() -> AsyncIterator[tuple[str, str, Phones]]:
     """Serve the Bot API on loopback; yield its address, the bot's token, and the people."""
     token = f"1234567890:{secrets.token_hex(16)}abc"
     base_url = "http://127.0.0.1"
-    bots = Bots(People(), OwnHosts(base_url), system_clock, system_entropy, base_url)
+    bots = SandboxBots(People(), OwnHosts(base_url), system_clock, system_entropy, base_url)
     bot = bots.add("taproof_benchmark_bot", token=token)
     app = BotApi(bots, Faults())
     with socket.socket() as probe:

@@ -17,14 +17,14 @@ class Table:
 
 
 @dataclass(slots=True)
-class Outcome:
+class AttemptOutcome:
     """What was measured. `values` are named `part.figure`; `aims.py` says which aim each is held to."""
 
     values: dict[str, float] = field(default_factory=dict)
     tables: list[Table] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
 
-    def add(self, other: "Outcome") -> None:
+    def add(self, other: "AttemptOutcome") -> None:
         """Take in what another part measured."""
         self.values |= other.values
         self.tables += other.tables

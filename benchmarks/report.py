@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.aims import aim_rows
-from benchmarks.outcome import Outcome, Plan
+from benchmarks.outcome import AttemptOutcome, Plan
 
 _OURS: Final = "#2563eb"
 _FLOOR: Final = "#9ca3af"
@@ -27,20 +27,20 @@ def markdown(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
 
 
-def tables_text(outcome: Outcome) -> str:
+def tables_text(outcome: AttemptOutcome) -> str:
     """Return the tables with their notes."""
     return "\n\n".join(
         "\n\n".join(filter(None, (f"## {each.title}", markdown(each.rows), each.note))) for each in outcome.tables
     )
 
 
-def aims_text(outcome: Outcome) -> str:
+def aims_text(outcome: AttemptOutcome) -> str:
     """Return the aims with what was measured; empty when none of them was."""
     rows = aim_rows(outcome.values)
     return f"## Aims\n\n{markdown(rows)}" if len(rows) > 1 else ""
 
 
-def run_text(outcome: Outcome, plan: Plan, facts: dict[str, str]) -> str:
+def run_text(outcome: AttemptOutcome, plan: Plan, facts: dict[str, str]) -> str:
     """Return how it was measured, with what, and on what."""
     parts = "; ".join(f"{name} {value}" for name, value in (outcome.versions | facts).items())
     return (
@@ -49,7 +49,7 @@ def run_text(outcome: Outcome, plan: Plan, facts: dict[str, str]) -> str:
     )
 
 
-def bars(outcome: Outcome, figure: str) -> list[Bar]:
+def bars(outcome: AttemptOutcome, figure: str) -> list[Bar]:
     """Return the bars of a panel: a label, a value, a colour. Ours first, then peers and floors, each by value."""
     ours: list[Bar] = [
         (f"Taproof on {store}", outcome.values[f"{name}.{figure}"], _OURS)
@@ -71,7 +71,7 @@ def bars(outcome: Outcome, figure: str) -> list[Bar]:
     return ours + sorted(others, key=lambda bar: -bar[1])
 
 
-def plot(outcome: Outcome, path: Path) -> bool:
+def plot(outcome: AttemptOutcome, path: Path) -> bool:
     """Draw a panel of bars for each figure; False when there is nothing to draw."""
     import matplotlib as mpl  # noqa: PLC0415 — it takes a second, and memory that the load could use.
 

@@ -36,11 +36,11 @@ from taproof.config.logging import configure_logging
 from taproof.config.settings import Settings, load_settings
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import system_clock
-from taproof.core.model import Identity, Project, ProjectChanges
+from taproof.core.model import MessengerIdentity, Project, ProjectChanges
 from taproof.runtime.listener import raise_file_limit
 from taproof.runtime.services import Services, open_services
 from taproof.service.housekeeping import Housekeeping
-from taproof.service.webhooks import Answer, Outcome, SignedRequest
+from taproof.service.webhooks import AttemptOutcome, SignedRequest, WebhookResponse
 from taproof.webhooks.http_client import WebhookClient, open_webhook_client
 from taproof.webhooks.sender import WebhookSender
 
@@ -53,7 +53,7 @@ _USERS: Final = 100_000
 _PATIENCE: Final = 300.0
 """Seconds until deliveries are given up, and with them the run."""
 
-Post = Callable[[SignedRequest], Awaitable[Answer]]
+Post = Callable[[SignedRequest], Awaitable[WebhookResponse]]
 Token = tuple[str, str]
 """The token of a session that is open, and who opened it."""
 
@@ -64,9 +64,9 @@ class Countdown:
     def __init__(self, events: int) -> None:
         self.over = asyncio.Event()
         self._left = events
-        self._failed: Outcome | None = None
+        self._failed: AttemptOutcome | None = None
 
-    def count_attempt(self, outcome: Outcome) -> None:
+    def count_attempt(self, outcome: AttemptOutcome) -> None:
         """Count an attempt whose outcome is stored."""
         self._left -= 1
         if outcome != "delivered":
@@ -120,7 +120,7 @@ class Bench:
             if number % 2:
                 seen = await signin.cancel_session(token, user)
             else:
-                seen = await signin.confirm_session(token, Identity(user, f"User {user}", f"user{user}"))
+                seen = await signin.confirm_session(token, MessengerIdentity(user, f"User {user}", f"user{user}"))
             if not seen.changed:
                 fail(f"A decision did not count: the sign-in is {seen.outcome}.")
 
@@ -143,7 +143,7 @@ class Bench:
     async def deliver_and_keep(self, count: int) -> None:
         """Do the same, and keep what is sent, for the bare client to send."""
 
-        async def post(request: SignedRequest) -> Answer:
+        async def post(request: SignedRequest) -> WebhookResponse:
             self._sent.append(request)
             return await self._client.post(request)
 

@@ -35,7 +35,7 @@ from taproof.config.logging import configure_logging
 from taproof.config.settings import Settings, load_settings
 from taproof.core.clock import system_clock
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.jobs.housekeeping import sweep_until
 from taproof.runtime.app import build_app, build_console
 from taproof.runtime.listener import create_server, raise_file_limit, until_listening
@@ -90,7 +90,7 @@ class Decide:
             return False
         if not self._confirms:
             return True
-        seen = await self._signin.confirm_session(token, Identity(user, f"User {user}", f"user{user}"))
+        seen = await self._signin.confirm_session(token, MessengerIdentity(user, f"User {user}", f"user{user}"))
         return seen.outcome == "confirmed" and seen.changed
 
 

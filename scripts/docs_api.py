@@ -7,7 +7,7 @@ from typing import Any, Final
 from scripts.docs_markdown import cell, table
 
 from taproof.api.errors import STATUSES
-from taproof.api.openapi.reference_page import Endpoint, Field, Reader
+from taproof.api.openapi.reference_page import DocumentedRoute, Field, Reader
 
 API_INTRO: Final = """\
 # API
@@ -41,7 +41,7 @@ answer again within 60 seconds.
 def api_page(document: dict[str, Any]) -> str:
     """Return the page with every operation, field, answer and failure."""
     reader = Reader(document)
-    groups: dict[str, list[tuple[str, Endpoint]]] = {tag["name"]: [] for tag in document["tags"]}
+    groups: dict[str, list[tuple[str, DocumentedRoute]]] = {tag["name"]: [] for tag in document["tags"]}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             endpoint = reader.endpoint(method.upper(), path, operation)
@@ -63,7 +63,7 @@ def _slug(title: str) -> str:
     return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
 
 
-def _endpoint(title: str, endpoint: Endpoint) -> str:
+def _endpoint(title: str, endpoint: DocumentedRoute) -> str:
     parts = [
         f"### {title}",
         "",

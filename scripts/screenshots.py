@@ -26,9 +26,9 @@ import httpx
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.service.sessions.create_and_verify import SignIn
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -51,13 +51,13 @@ SIZE_LIMIT = 200_000
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 PROJECTS = ("Bramble Books", "Harbour Clinic", "Night Market")
 USERS = (
-    Identity("48210077", "Ada Lovelace", "ada"),
-    Identity("48210112", "Grace Hopper", "grace_h"),
-    Identity("48210390", "Søren Kjær", ""),
-    Identity("48211054", "Amina Diallo", "amina.d"),
-    Identity("48211907", "Mateo Fernández", "mateo"),
-    Identity("48212233", "Chen Xiao", "chenxiao"),
-    Identity("48212871", "Noor van Dijk", "noorvd"),
+    MessengerIdentity("48210077", "Ada Lovelace", "ada"),
+    MessengerIdentity("48210112", "Grace Hopper", "grace_h"),
+    MessengerIdentity("48210390", "Søren Kjær", ""),
+    MessengerIdentity("48211054", "Amina Diallo", "amina.d"),
+    MessengerIdentity("48211907", "Mateo Fernández", "mateo"),
+    MessengerIdentity("48212233", "Chen Xiao", "chenxiao"),
+    MessengerIdentity("48212871", "Noor van Dijk", "noorvd"),
 )
 
 
@@ -166,8 +166,8 @@ async def make_history(service: Service, project_ids: list[str]) -> None:
     """Let users sign in over the last four weeks: more on weekdays, most of them to the first project."""
     instant = 0
     storage = SqliteStorage.open(service.directory / "taproof.db", int(time.time() * 1000))
-    sealer = Sealer((service.directory / "taproof.db.key").read_text("ascii").strip())
-    signin = SignIn(storage, sealer, lambda: "https://t.me/sandbox_bot", lambda: instant, system_entropy)
+    encryptor = Encryptor((service.directory / "taproof.db.key").read_text("ascii").strip())
+    signin = SignIn(storage, encryptor, lambda: "https://t.me/sandbox_bot", lambda: instant, system_entropy)
     now = int(time.time() * 1000)
     count = 0
     for day in range(27, -1, -1):
@@ -179,7 +179,9 @@ async def make_history(service: Service, project_ids: list[str]) -> None:
             project_id = project_ids[0 if count % 7 < 4 else 1 if count % 7 < 6 else 2]
             session = await signin.create_session(project_id, public=True)
             user = USERS[count * 5 % len(USERS)]
-            user = Identity(str(int(user.messenger_id) + count % 90), user.messenger_name, user.messenger_username)
+            user = MessengerIdentity(
+                str(int(user.messenger_id) + count % 90), user.messenger_name, user.messenger_username
+            )
             instant += 8 * SECOND
             if count % 11 != 0:
                 await signin.open_session(session.session_token, user.messenger_id)

@@ -16,7 +16,7 @@ async def stored_sign_in(storage: Storage, now: int) -> DeveloperSignIn:
         developer_id=SERVICE_DEVELOPER,
         name="Taproof console",
         secret_key_preview="sk_aaaa…zzzz",
-        sealed_webhook_secret=b"sealed",
+        encrypted_webhook_secret=b"encrypted",
         webhook_url="",
         is_active=True,
         public_access=False,

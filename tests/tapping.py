@@ -1,12 +1,12 @@
 """Deciding a sign-in as a user does who sees the page: Confirm, or the match code where one is asked for."""
 
 from taproof.core.identifiers import session_key
-from taproof.core.model import Identity, PromptDetails
+from taproof.core.model import MessengerIdentity, PromptDetails
 from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.sessions.decide import SeenSession
 
 
-async def tap_right(signin: SignIn, session_token: str, identity: Identity) -> SeenSession:
+async def tap_right(signin: SignIn, session_token: str, identity: MessengerIdentity) -> SeenSession:
     """Confirm an opened sign-in; where it has match codes, with the one that its page shows."""
     key = session_key(session_token)
     session = None if key is None else await signin._storage.read_session(key)

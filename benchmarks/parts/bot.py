@@ -19,7 +19,7 @@ from benchmarks.bot_api import Phones, bot_api
 from benchmarks.client import check_confirmed, connect, create, verify
 from benchmarks.commands import Started, taproof_serve
 from benchmarks.machine import LOAD_CORE, busy_seconds, cpu_seconds, fail, percentile, say
-from benchmarks.outcome import Outcome, Plan, Table
+from benchmarks.outcome import AttemptOutcome, Plan, Table
 from benchmarks.profiles import profile_table, read_shares
 from benchmarks.stores import project_ids, sqlite_copy
 
@@ -93,9 +93,9 @@ async def _rounds(url: str, projects: list[str], updates: Updates, repeat: int, 
         return found
 
 
-def measure_bot(plan: Plan) -> Outcome:
+def measure_bot(plan: Plan) -> AttemptOutcome:
     """Measure with updates that are posted to the webhook and with updates that are polled, and profile both."""
-    outcome = Outcome()
+    outcome = AttemptOutcome()
     rows = [["updates by", "sign-ins/s", "p50 ms", "p99 ms", "server ms", "load ms", "server core", "load core"]]
     profiles: dict[str, dict[str, float]] = {}
     functions: dict[str, dict[str, float]] = {}

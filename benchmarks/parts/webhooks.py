@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.machine import ROOT, environment, fail, say
-from benchmarks.outcome import Outcome, Plan, Table
+from benchmarks.outcome import AttemptOutcome, Plan, Table
 from benchmarks.parts.speed import STORES, Store
 from benchmarks.profiles import profile_table, read_shares
 from benchmarks.sender import AT_ONCE, PROJECTS
@@ -57,7 +57,7 @@ class Setting:
         return f"{STORES[self.store]}, {self.scheme.upper()}"
 
 
-def measure_webhooks(plan: Plan, postgres: Postgres) -> Outcome:
+def measure_webhooks(plan: Plan, postgres: Postgres) -> AttemptOutcome:
     """Measure on both stores, with a receiver over HTTP and with one over HTTPS."""
     certificate, key = plan.directory / "receiver.pem", plan.directory / "receiver.key"
     command = [*_NEW_CERTIFICATE.split(" "), "-keyout", str(key), "-out", str(certificate)]
@@ -75,7 +75,7 @@ def measure_webhooks(plan: Plan, postgres: Postgres) -> Outcome:
                 pass
             profiles[setting.title] = read_shares(path)
             functions[setting.title] = read_shares(path, "functions")
-    outcome = Outcome()
+    outcome = AttemptOutcome()
     outcome.tables = [
         _deliveries(plan, outcome, found),
         profile_table("Where the time of deliveries goes", profiles),
@@ -85,7 +85,7 @@ def measure_webhooks(plan: Plan, postgres: Postgres) -> Outcome:
     return outcome
 
 
-def _deliveries(plan: Plan, outcome: Outcome, found: dict[Setting, Rounds]) -> Table:
+def _deliveries(plan: Plan, outcome: AttemptOutcome, found: dict[Setting, Rounds]) -> Table:
     head = ["store", "over", "deliveries/s", "sender µs", "sender core", "load core"]
     rows = [[*head, "bare/s", "bare µs", "rate against bare", "µs against bare"]]
     for setting, rounds in found.items():
@@ -104,7 +104,7 @@ def _deliveries(plan: Plan, outcome: Outcome, found: dict[Setting, Rounds]) -> T
     return Table("Webhook deliveries", rows, note)
 
 
-def _decisions(plan: Plan, outcome: Outcome, found: dict[Setting, Rounds]) -> Table:
+def _decisions(plan: Plan, outcome: AttemptOutcome, found: dict[Setting, Rounds]) -> Table:
     head = ["store", "webhook", "decisions/s", "server µs", "server core", "load core"]
     rows = [[*head, "rate against none", "µs against none"]]
     for store, title in STORES.items():

@@ -22,7 +22,7 @@ from taproof.api.metrics import Metrics
 from taproof.api.openapi.document import build_openapi
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import BotTokenRefused, MessengerUnavailable
 from taproof.service.analytics import AnalyticsReader
@@ -35,7 +35,7 @@ from taproof.service.plans import Plans
 from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.sessions.list import Sessions
-from taproof.service.webhooks import Answer, SignedRequest, Webhooks
+from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
 
 START = 1_795_000_000_000
@@ -58,11 +58,11 @@ class Receiver:
     """What a webhook leads to: it answers `answer`, and keeps what it was sent."""
 
     def __init__(self) -> None:
-        self.answer = Answer(5, 200, body=b"ok")
+        self.answer = WebhookResponse(5, 200, body=b"ok")
         self.sent: list[SignedRequest] = []
         self.times_recorded = 0
 
-    async def post(self, request: SignedRequest) -> Answer:
+    async def post(self, request: SignedRequest) -> WebhookResponse:
         self.sent.append(request)
         return self.answer
 
@@ -174,10 +174,10 @@ class Api:
         return response.json()
 
 
-def make_projects(storage: SqliteStorage, sealer: Sealer, clock: ManualClock) -> Projects:
+def make_projects(storage: SqliteStorage, encryptor: Encryptor, clock: ManualClock) -> Projects:
     return Projects(
         storage,
-        sealer,
+        encryptor,
         clock,
         system_entropy,
         address_rules=AddressRules(),
@@ -188,11 +188,11 @@ def make_projects(storage: SqliteStorage, sealer: Sealer, clock: ManualClock) ->
 
 
 def make_bots(
-    storage: SqliteStorage, sealer: Sealer, clock: ManualClock, projects: Projects, bot_father: BotFather
+    storage: SqliteStorage, encryptor: Encryptor, clock: ManualClock, projects: Projects, bot_father: BotFather
 ) -> Bots:
     return Bots(
         storage,
-        sealer,
+        encryptor,
         clock,
         system_entropy,
         projects=projects,
@@ -226,30 +226,30 @@ def documented() -> DocumentedAnswers:
 @pytest.fixture
 async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers) -> AsyncIterator[Api]:
     storage = SqliteStorage.open(tmp_path / "taproof.db", START)
-    sealer = Sealer(new_master_key(system_entropy))
+    encryptor = Encryptor(new_master_key(system_entropy))
     developers = Developers(storage, clock, system_entropy)
     metrics = Metrics(CollectorRegistry(), "0.1.0")
-    webhooks = Webhooks(storage, sealer, clock, system_entropy, "Taproof/test")
+    webhooks = Webhooks(storage, encryptor, clock, system_entropy, "Taproof/test")
     receiver = Receiver()
-    projects = make_projects(storage, sealer, clock)
+    projects = make_projects(storage, encryptor, clock)
     plans = Plans(storage, clock, system_entropy, projects=PROJECTS_BY_PLAN, sign_ins=SIGN_INS_BY_PLAN)
     bot_father = BotFather()
     limits = RateLimits(metrics, clock, generate_address=None, generate_project=None, local_only=True)
     app = build_developer_api(
         developers,
         projects,
-        Sessions(storage, sealer, clock),
+        Sessions(storage, encryptor, clock),
         AnalyticsReader(storage, clock),
-        Deliveries(storage, sealer, clock, system_entropy, webhooks, post=receiver.post, recorded=receiver.recorded),
+        Deliveries(storage, encryptor, clock, system_entropy, webhooks, post=receiver.post, recorded=receiver.recorded),
         audit=AuditLog(storage),
-        bots=make_bots(storage, sealer, clock, projects, bot_father),
+        bots=make_bots(storage, encryptor, clock, projects, bot_father),
         plans=plans,
         erasure=Erasure(storage, clock, system_entropy),
         metrics=metrics,
         limits=limits,
     )
     signin = SignIn(
-        storage, sealer, lambda: "https://t.me/test_bot", clock, system_entropy, require_room=plans.require_room
+        storage, encryptor, lambda: "https://t.me/test_bot", clock, system_entropy, require_room=plans.require_room
     )
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://taproof.test") as client:
         yield Api(

@@ -14,7 +14,7 @@ from tests.api.conftest import Api, assert_error, make_projects
 from taproof.api.router import Router
 from taproof.api.sessions import SessionApi
 from taproof.core.clock import MINUTE
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 
 USER = "1001"
 
@@ -45,13 +45,13 @@ class Client:
         assert created.status_code == 200, created.text
         token: str = created.json()["session_token"]
         await self.api.signin.open_session(token, USER)
-        await self.api.signin.confirm_session(token, Identity(USER, "Ada", "ada"))
+        await self.api.signin.confirm_session(token, MessengerIdentity(USER, "Ada", "ada"))
         return token
 
 
 @pytest.fixture(params=[True, False], ids=["public", "server-side"])
 async def client(api: Api, request: pytest.FixtureRequest) -> AsyncIterator[Client]:
-    projects = make_projects(api.storage, api.signin._sealer, api.clock)
+    projects = make_projects(api.storage, api.signin._encryptor, api.clock)
     router = Router(SessionApi(api.signin, projects, api.metrics, api.limits), api.app, api.app, {})
     _, token = await api.sign_up("ada@example.com")
     project = await api.post("/projects", token, {"name": "Shop"})
@@ -121,7 +121,7 @@ async def test_a_session_without_a_challenge_is_read_once_as_ever(client: Client
     """Whatever a client sends as its verifier is of no consequence, null for an absent one included."""
     token = (await client.call("generate")).json()["session_token"]
     await client.api.signin.open_session(token, USER)
-    await client.api.signin.confirm_session(token, Identity(USER, "Ada", "ada"))
+    await client.api.signin.confirm_session(token, MessengerIdentity(USER, "Ada", "ada"))
     first = await client.call("verify", session_token=token, code_verifier=client.verifier)
     assert first.json()["status"] == "confirmed"
     odd: list[object] = [client.verifier, None, "", 7, "é", {}]

@@ -8,8 +8,8 @@ from tests.api.conftest import START, Api, assert_error
 
 from taproof.core.attempt_errors import SENTENCES, ShownError
 from taproof.core.clock import DAY, SECOND, iso8601
-from taproof.core.model import Identity
-from taproof.service.webhooks import Answer
+from taproof.core.model import MessengerIdentity
+from taproof.service.webhooks import WebhookResponse
 
 URL = "https://example.com/hook"
 
@@ -25,11 +25,11 @@ async def decide(api: Api, project: Any) -> str:
     """Confirm a session of a project; return its token."""
     token = (await api.signin.create_session(project["id"], public=True)).session_token
     await api.signin.open_session(token, "42")
-    await api.signin.confirm_session(token, Identity("42", "Ada", "ada"))
+    await api.signin.confirm_session(token, MessengerIdentity("42", "Ada", "ada"))
     return token
 
 
-async def attempt(api: Api, answer: Answer) -> None:
+async def attempt(api: Api, answer: WebhookResponse) -> None:
     """Let a worker make the next attempt at what is due."""
     [delivery] = await api.webhooks.claim_deliveries(10)
     await api.webhooks.finish_attempt(delivery, answer)
@@ -74,7 +74,7 @@ async def test_a_delivery_shows_every_attempt(api: Api) -> None:
     [claimed] = await api.webhooks.claim_deliveries(10)
     assert await shown() == due | {"sending": True, "next_attempt_at": None}
     api.clock.now += 10
-    await api.webhooks.finish_attempt(claimed, Answer(10, 503, body=b"Service \xff Unavailable"))
+    await api.webhooks.finish_attempt(claimed, WebhookResponse(10, 503, body=b"Service \xff Unavailable"))
     first = {
         "number": 1,
         "started_at": iso8601(START),
@@ -88,7 +88,7 @@ async def test_a_delivery_shows_every_attempt(api: Api) -> None:
     assert found["next_attempt_at"] >= iso8601(START + 5 * SECOND)
     assert found == due | {"attempts": [first], "next_attempt_at": found["next_attempt_at"]}
     api.clock.now += 10 * SECOND
-    await attempt(api, Answer(0, error="timeout"))
+    await attempt(api, WebhookResponse(0, error="timeout"))
     second = {
         "number": 2,
         "started_at": iso8601(api.clock.now),
@@ -101,7 +101,7 @@ async def test_a_delivery_shows_every_attempt(api: Api) -> None:
     found = await shown()
     assert found["attempts"] == [first, second]
     api.clock.now += 600 * SECOND
-    await attempt(api, Answer(0, 200))
+    await attempt(api, WebhookResponse(0, 200))
     found = await shown()
     assert (found["status"], found["finished_at"]) == ("delivered", iso8601(api.clock.now))
     assert (found["next_attempt_at"], found["sending"], len(found["attempts"])) == (None, False, 3)
@@ -113,7 +113,7 @@ async def test_a_code_of_a_newer_release_is_no_code(api: Api) -> None:
     """Processes of two releases share a store: what one writes down must not break the other's documented answers."""
     token, path, project = await own_project(api)
     await decide(api, project)
-    await attempt(api, Answer(5, error="of_tomorrow"))  # type: ignore[arg-type]
+    await attempt(api, WebhookResponse(5, error="of_tomorrow"))  # type: ignore[arg-type]
     [found] = (await get(api, f"{path}/deliveries", token))["deliveries"]
     assert found["attempts"][0]["error_code"] is None
     assert "newer release" in found["attempts"][0]["error"]
@@ -203,7 +203,7 @@ async def test_a_delivery_is_sent_again(api: Api) -> None:
     """It is due at once and the sender is told; without a webhook URL the sentence says what is missing."""
     token, path, project = await own_project(api)
     await decide(api, project)
-    await attempt(api, Answer(5, 200, body=b"ok"))
+    await attempt(api, WebhookResponse(5, 200, body=b"ok"))
     [before] = (await get(api, f"{path}/deliveries", token))["deliveries"]
     api.clock.now += SECOND
     resent = await api.post(f"/deliveries/{before['id']}/resend", token, None)
@@ -224,13 +224,13 @@ async def test_a_test_answers_what_came_of_it(api: Api) -> None:
     """200 whatever the receiver did: the answer is the delivery, as the list shows it from then on."""
     token, path, project = await own_project(api)
     tests: list[Any] = []
-    cases: list[tuple[Answer, str, ShownError | None]] = [
-        (Answer(5, 200, body=b"ok"), "delivered", None),
-        (Answer(5, 500, body=b"broken"), "failed", "not_accepted"),
-        (Answer(5, 308), "failed", "redirected"),
-        (Answer(5, 410), "failed", "gone"),
-        (Answer(10_000, error="timeout"), "failed", "timeout"),
-        (Answer(1, error="connection_refused"), "failed", "connection_refused"),
+    cases: list[tuple[WebhookResponse, str, ShownError | None]] = [
+        (WebhookResponse(5, 200, body=b"ok"), "delivered", None),
+        (WebhookResponse(5, 500, body=b"broken"), "failed", "not_accepted"),
+        (WebhookResponse(5, 308), "failed", "redirected"),
+        (WebhookResponse(5, 410), "failed", "gone"),
+        (WebhookResponse(10_000, error="timeout"), "failed", "timeout"),
+        (WebhookResponse(1, error="connection_refused"), "failed", "connection_refused"),
     ]
     for answer, status, code in cases:
         api.receiver.answer = answer
@@ -266,20 +266,20 @@ async def test_a_project_tells_since_when_its_webhook_fails(api: Api) -> None:
     assert project["webhook_failing_since"] is None
     await decide(api, project)
     api.clock.now += 5
-    await attempt(api, Answer(5, 500))
-    api.receiver.answer = Answer(5, 500)
+    await attempt(api, WebhookResponse(5, 500))
+    api.receiver.answer = WebhookResponse(5, 500)
     await api.post(f"{path}/webhook-test", token, None)
     api.clock.now += 10 * SECOND
     assert (await get(api, path, token))["webhook_failing_since"] == iso8601(START)
-    await attempt(api, Answer(5, 500))
+    await attempt(api, WebhookResponse(5, 500))
     assert (await get(api, path, token))["webhook_failing_since"] == iso8601(START)
     api.clock.now += 600 * SECOND
-    await attempt(api, Answer(5, 200))
+    await attempt(api, WebhookResponse(5, 200))
     assert (await get(api, path, token))["webhook_failing_since"] is None
     await decide(api, project)
-    await attempt(api, Answer(5, 500))
+    await attempt(api, WebhookResponse(5, 500))
     assert (await get(api, path, token))["webhook_failing_since"] is not None
-    api.receiver.answer = Answer(5, 200)
+    api.receiver.answer = WebhookResponse(5, 200)
     await api.post(f"{path}/webhook-test", token, None)
     assert (await get(api, path, token))["webhook_failing_since"] is None
 
@@ -288,7 +288,7 @@ async def test_a_project_tells_why_its_webhook_was_turned_off(api: Api) -> None:
     """Where it led, why, when, and what to do; setting the webhook URL again, also the same, ends it."""
     token, path, project = await own_project(api)
     await decide(api, project)
-    await attempt(api, Answer(0, 410))
+    await attempt(api, WebhookResponse(0, 410))
     found = await get(api, path, token)
     assert found["webhook_url"] == ""
     explanation = found["webhook_turned_off"].pop("explanation")
@@ -305,11 +305,11 @@ async def test_five_days_of_failures_turn_a_webhook_off(api: Api) -> None:
     token, path, project = await own_project(api)
     await decide(api, project)
     [first] = (await get(api, f"{path}/deliveries", token))["deliveries"]
-    await attempt(api, Answer(0, 500))
+    await attempt(api, WebhookResponse(0, 500))
     api.clock.now += 6 * DAY
     await api.post(f"/deliveries/{first['id']}/resend", token, None)
     for _ in range(9):
-        await attempt(api, Answer(0, 500))
+        await attempt(api, WebhookResponse(0, 500))
         api.clock.now += DAY
     found = await get(api, path, token)
     assert found["webhook_url"] == ""

@@ -8,7 +8,7 @@ from tests.api.conftest import START, Api, assert_error
 
 from taproof.core.clock import DAY, MINUTE, iso8601
 from taproof.core.identifiers import is_key, is_project_id
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 
 PROJECT_FIELDS = [
     "id",
@@ -183,7 +183,7 @@ async def test_a_session_shows_nine_fields_at_every_stage(api: Api) -> None:
     }
     await api.signin.open_session(created.session_token, "42")
     api.clock.now += 1500
-    await api.signin.confirm_session(created.session_token, Identity("42", "Ada 🌍", ""))
+    await api.signin.confirm_session(created.session_token, MessengerIdentity("42", "Ada 🌍", ""))
     identity = {
         "messenger_id": "42",
         "messenger_name": "Ada 🌍",
@@ -303,7 +303,7 @@ async def test_analytics_have_every_day_of_the_window(api: Api, days: int) -> No
     for user in (1, 1, 2):
         session = await api.signin.create_session(project["id"], public=True)
         await api.signin.open_session(session.session_token, str(user))
-        await api.signin.confirm_session(session.session_token, Identity(str(user), "A", ""))
+        await api.signin.confirm_session(session.session_token, MessengerIdentity(str(user), "A", ""))
     await api.signin.create_session(project["id"], public=True)
     api.clock.now = START
     await api.signin.create_session(other["id"], public=True)

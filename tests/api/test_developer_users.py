@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.api.conftest import Api, assert_error
 
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 
 PHONE = "+4915123456789"
 
@@ -14,7 +14,7 @@ PHONE = "+4915123456789"
 async def sign_in(api: Api, project_id: str, user: str = "1001", phone: str | None = None) -> None:
     """Confirm a new session as a user does, with a contact where one is asked for."""
     created = await api.signin.create_session(project_id, public=True)
-    identity = Identity(user, "Ada 🌍", "ada")
+    identity = MessengerIdentity(user, "Ada 🌍", "ada")
     await api.signin.open_session(created.session_token, user)
     await api.signin.confirm_session(created.session_token, identity)
     if phone is not None:
@@ -93,10 +93,10 @@ async def test_a_phone_number_that_was_moved_is_refused(api: Api, capfd: pytest.
     project = (await api.post("/projects", token, {"name": "One", "collect_phone": True}))["id"]
     await sign_in(api, project, phone=PHONE)
     await sign_in(api, project, "2002", phone="+4915123456700")
-    rows = api.storage._read("SELECT id, sealed_phone FROM sessions", ())
-    for (session_id, _), (_, sealed) in zip(rows, rows[::-1], strict=True):
-        write = "UPDATE sessions SET sealed_phone = ? WHERE id = ?"
-        api.storage._writer._connection.execute(write, (sealed, session_id))
+    rows = api.storage._read("SELECT id, encrypted_phone FROM sessions", ())
+    for (session_id, _), (_, encrypted) in zip(rows, rows[::-1], strict=True):
+        write = "UPDATE sessions SET encrypted_phone = ? WHERE id = ?"
+        api.storage._writer._connection.execute(write, (encrypted, session_id))
     found = await sessions(api, token)
     assert [each.get("messenger_phone") for each in found] == [None, None]
     printed = "".join(capfd.readouterr())
@@ -122,7 +122,7 @@ async def test_a_downgrade_ends_collecting_at_once(api: Api) -> None:
     developer, token = await api.sign_up("ada@example.com", "business")
     project = (await api.post("/projects", token, {"name": "One", "collect_phone": True}))["id"]
     created = await api.signin.create_session(project, public=True)
-    identity = Identity("1001", "Ada", "")
+    identity = MessengerIdentity("1001", "Ada", "")
     await api.signin.open_session(created.session_token, "1001")
     assert (await api.signin.confirm_session(created.session_token, identity)).outcome == "phone"
     assert await api.storage.update_plan(developer.id, "free")

@@ -18,7 +18,7 @@ from taproof.core.clock import DAY, iso8601
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import is_key, session_key
-from taproof.core.model import Identity, PolledSession, SessionKey
+from taproof.core.model import MessengerIdentity, PolledSession, SessionKey
 from taproof.core.request_context import RequestContext
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.service.console.sign_in import CONSOLE, INVITATION, TERMINAL, ConsoleSignIn
@@ -56,7 +56,7 @@ class Login:
         token = self.started["verification_uri_complete"].rpartition("?start=")[2]
         await self.api.signin.open_session(token, user)
         if button == "Confirm":
-            await tap_right(self.api.signin, token, Identity(user, "Ada", "ada"))
+            await tap_right(self.api.signin, token, MessengerIdentity(user, "Ada", "ada"))
         else:
             await self.api.signin.cancel_session(token, user)
 
@@ -66,7 +66,7 @@ class Login:
 
 @pytest.fixture
 async def login(api: Api) -> AsyncIterator[Login]:
-    console_sign_in = ConsoleSignIn(api.storage, api.signin._sealer, api.signin, api.clock, system_entropy)
+    console_sign_in = ConsoleSignIn(api.storage, api.signin._encryptor, api.signin, api.clock, system_entropy)
     endpoints = LoginApi(console_sign_in, api.developers, api.metrics, api.limits, api.clock)
     apps = dict(zip(PATHS, (endpoints.start, endpoints.create_token), strict=True))
 
@@ -87,7 +87,9 @@ async def ada(api: Api) -> Developer:
     invitations = Invitations(api.storage, api.clock, system_entropy)
     code = await invitations.invite_first()
     assert code is not None
-    return await invitations.accept_invitation(code, Identity(USER, "Ada", "ada"), email="ada@example.com", address="")
+    return await invitations.accept_invitation(
+        code, MessengerIdentity(USER, "Ada", "ada"), email="ada@example.com", address=""
+    )
 
 
 async def until(condition: Any) -> None:
@@ -141,7 +143,7 @@ async def test_a_blind_tap_gives_no_token(login: Login, ada: Developer) -> None:
     """Confirm without the number cancels the sign-in, and a new one has to be started."""
     token = login.started["verification_uri_complete"].rpartition("?start=")[2]
     await login.api.signin.open_session(token, USER)
-    seen = await login.api.signin.confirm_session(token, Identity(USER, "Ada", "ada"))
+    seen = await login.api.signin.confirm_session(token, MessengerIdentity(USER, "Ada", "ada"))
     assert seen.outcome == "mismatched"
     assert_error(await login.ask(), 400, "access_denied")
     assert await login.api.developers.list_access_tokens(ada.id) == []
@@ -183,7 +185,7 @@ async def test_only_what_was_asked_as_a_login_gives_a_token(login: Login, ada: D
     assert (await login.api.signin.open_session(started, USER)).project_name == TERMINAL.project_name
     for purpose in (CONSOLE, INVITATION):
         sign_in = await login.endpoints._console_sign_in.start(purpose)
-        login.started = {"device_code": sign_in.sealed, "verification_uri_complete": sign_in.deeplink}
+        login.started = {"device_code": sign_in.encrypted, "verification_uri_complete": sign_in.deeplink}
         await login.tap()
         assert_error(await login.ask(), 404, "sign_in_not_found")
     assert await login.api.developers.list_access_tokens(ada.id) == []
@@ -380,7 +382,7 @@ async def test_a_developer_who_got_another_account(login: Login, ada: Developer)
     """The account that was bound before signs in nobody any more."""
     invitations = Invitations(login.api.storage, login.api.clock, system_entropy)
     made = await invitations.invite_again(acting(ada), ada)
-    await invitations.accept_invitation(made.code, Identity("1002", "Ada", "ada"), address="")
+    await invitations.accept_invitation(made.code, MessengerIdentity("1002", "Ada", "ada"), address="")
     await login.tap()
     assert_error(await login.ask(), 400, "access_denied")
     await login.start()

@@ -18,7 +18,7 @@ from taproof.api.sessions import SessionApi
 @pytest.fixture
 async def client(api: Api) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the whole API, as it is put together in the application."""
-    projects = make_projects(api.storage, api.signin._sealer, api.clock)
+    projects = make_projects(api.storage, api.signin._encryptor, api.clock)
     unused: Any = None
     router = Router(
         SessionApi(api.signin, projects, api.metrics, api.limits),

@@ -6,7 +6,7 @@ import pytest
 from tests.api.conftest import START, Api, assert_error
 
 from taproof.core.clock import MINUTE, SECOND, iso8601
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 
 
 async def get(api: Api, path: str, token: str) -> Any:
@@ -20,7 +20,7 @@ async def sign_in(api: Api, project: Any, user: str) -> None:
     api.clock.now += MINUTE
     session_token = (await api.signin.create_session(project["id"], public=True)).session_token
     await api.signin.open_session(session_token, user)
-    await api.signin.confirm_session(session_token, Identity(user, "Ada", "ada"))
+    await api.signin.confirm_session(session_token, MessengerIdentity(user, "Ada", "ada"))
 
 
 async def test_one_session_shows_what_the_list_shows(api: Api) -> None:
@@ -32,7 +32,7 @@ async def test_one_session_shows_what_the_list_shows(api: Api) -> None:
     for status in ("pending", "confirmed", "used"):
         if status == "confirmed":
             await api.signin.open_session(created.session_token, "42")
-            await api.signin.confirm_session(created.session_token, Identity("42", "Ada", ""))
+            await api.signin.confirm_session(created.session_token, MessengerIdentity("42", "Ada", ""))
         if status == "used":
             await api.signin.verify_session(project["id"], created.session_token, public=True)
         response = await api.call("GET", f"/sessions/{listed['id']}", token)

@@ -12,7 +12,7 @@ from tests.api.conftest import Api, assert_error, make_projects
 
 from taproof.api.router import Router
 from taproof.api.sessions import WAIT_LIMIT, SessionApi
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.service.sessions import wait
 from taproof.service.sessions.wait import Waiting
@@ -58,7 +58,7 @@ class Verifier:
     async def tap(self, button: str) -> None:
         await self.api.signin.open_session(self.session_token, USER)
         if button == "Confirm":
-            await self.api.signin.confirm_session(self.session_token, Identity(USER, "Ada", "ada"))
+            await self.api.signin.confirm_session(self.session_token, MessengerIdentity(USER, "Ada", "ada"))
         else:
             await self.api.signin.cancel_session(self.session_token, USER)
 
@@ -79,8 +79,8 @@ async def until(condition: Callable[[], bool]) -> None:
 @pytest.fixture(params=["verify/public", "verify"])
 async def verifier(api: Api, request: pytest.FixtureRequest) -> AsyncIterator[Verifier]:
     """The public and the server-side endpoint in turn, with a pending session."""
-    sealer = api.signin._sealer
-    projects = make_projects(api.storage, sealer, api.clock)
+    encryptor = api.signin._encryptor
+    projects = make_projects(api.storage, encryptor, api.clock)
     router = Router(SessionApi(api.signin, projects, api.metrics, api.limits), api.app, api.app, {})
     _, token = await api.sign_up("ada@example.com")
     project = await api.post("/projects", token, {"name": "Shop"})
@@ -259,8 +259,8 @@ async def test_a_client_that_goes_away_consumes_nothing(verifier: Verifier) -> N
     # As Granian has it: the end of the body is a message of its own, which is not read with the body.
     messages.put_nowait({"type": "http.request", "body": content, "more_body": True})
     messages.put_nowait({"type": "http.request", "body": b"", "more_body": False})
-    sealer = verifier.api.signin._sealer
-    projects = make_projects(verifier.api.storage, sealer, verifier.api.clock)
+    encryptor = verifier.api.signin._encryptor
+    projects = make_projects(verifier.api.storage, encryptor, verifier.api.clock)
     session_api = SessionApi(verifier.api.signin, projects, verifier.api.metrics, verifier.api.limits)
     app = session_api.verify if verifier.endpoint == "verify" else session_api.verify_public
     call = asyncio.create_task(app(scope, messages.get, send))

@@ -33,7 +33,7 @@ SIGN_IN: Final = "/console/sign-in"
 
 
 @dataclass(frozen=True)
-class Answer:
+class WebhookResponse:
     """What came back."""
 
     status: int
@@ -62,7 +62,7 @@ class Running:
         headers: dict[str, str] | None = None,
         body: bytes = b"",
         address: str | None = None,
-    ) -> Answer:
+    ) -> WebhookResponse:
         """Make one call as a client that was never here."""
         path, _, query = path.partition("?")
         sent = {"host": "taproof.example", "content-length": str(len(body)), **(headers or {})}
@@ -94,7 +94,7 @@ class Running:
 
         await self.app(scope, receive, send)
         answered = {name.decode(): value.decode() for name, value in started["headers"]}
-        return Answer(started["status"], answered, b"".join(chunks))
+        return WebhookResponse(started["status"], answered, b"".join(chunks))
 
     async def waiting_cookie(self) -> str:
         """Start a sign-in to the console; return the cookie of the browser that waits for it."""

@@ -16,9 +16,9 @@ from tests.postgres_server import fresh_database
 from typer.testing import Result
 
 from taproof.core.clock import system_clock
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.runtime.store import open_storage
 from taproof.service.sessions.create_and_verify import SignIn
 
@@ -31,7 +31,7 @@ NEW = ("--database", "sqlite:///new.db")
 
 @pytest.fixture
 def project_id(run_json: RunJson) -> str:
-    """A project in taproof.db, whose secrets are sealed under the key in taproof.db.key."""
+    """A project in taproof.db, whose secrets are encrypted under the key in taproof.db.key."""
     run_json("developers", "add", "ada@example.com")
     found: str = run_json("projects", "create", "ada@example.com", "Shop 🛒")["id"]
     return found
@@ -40,7 +40,7 @@ def project_id(run_json: RunJson) -> str:
 async def with_signin(database_url: str, key: str, work: Callable[[SignIn], Any]) -> Any:
     storage = await open_storage(database_url)
     try:
-        return await work(SignIn(storage, Sealer(key), lambda: "https://t.me/b", system_clock, system_entropy))
+        return await work(SignIn(storage, Encryptor(key), lambda: "https://t.me/b", system_clock, system_entropy))
     finally:
         await storage.close()
 
@@ -61,7 +61,7 @@ def finish(database_url: str, project_id: str, key: str, token: str) -> tuple[st
     """Confirm and read a sign-in twice; return the proof of the first answer and the status of the second."""
 
     async def work(signin: SignIn) -> tuple[str | None, str]:
-        assert (await signin.confirm_session(token, Identity("1001", "Zoë", ""))).changed
+        assert (await signin.confirm_session(token, MessengerIdentity("1001", "Zoë", ""))).changed
         first = await signin.verify_session(project_id, token, public=True)
         return first.proof, (await signin.verify_session(project_id, token, public=True)).status
 
@@ -111,7 +111,7 @@ def test_an_export_is_its_owners_alone_and_whole(run: Run, project_id: str) -> N
 
 
 def test_no_secret_is_in_the_file_in_the_clear(run: Run, run_json: RunJson) -> None:
-    """Hashes and sealed values only, so that the master key has to be carried over by itself."""
+    """Hashes and encrypted values only, so that the master key has to be carried over by itself."""
     token = run_json("developers", "add", "ada@example.com")["access_token"]
     created = run_json("projects", "create", "ada@example.com", "Shop")
     assert run("export", "all.jsonl", *OLD).exit_code == 0

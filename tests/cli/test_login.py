@@ -20,7 +20,7 @@ from tests.e2e.conftest import Phone, Service, launch, make_phone
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import is_key
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.service.invitations import Invitations
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -48,7 +48,7 @@ def accept(service: Service, code: str, phone: Phone) -> None:
 
     async def work() -> None:
         storage = SqliteStorage.open(service.database, system_clock())
-        identity = Identity(phone.messenger_id, "Ada", "")
+        identity = MessengerIdentity(phone.messenger_id, "Ada", "")
         await Invitations(storage, system_clock, system_entropy).accept_invitation(code, identity, address="")
         await storage.close()
 

@@ -12,13 +12,13 @@ from tests.docs.blocks import block_of
 from tests.postgres_server import fresh_database
 from typer.testing import Result
 
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.runtime import key_rotation
 from taproof.runtime.key_file import held_key_file, read_master_keys, write_master_keys
 from taproof.service import reencryption
-from taproof.service.associated_data import webhook_secret_binding
-from taproof.storage.sealed_protocol import SealedKind
+from taproof.service.associated_data import webhook_secret_associated_data
+from taproof.storage.encrypted_value_protocol import EncryptedKind
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -34,27 +34,27 @@ def _no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def project(run_json: RunJson) -> Any:
-    """A project in taproof.db, whose secret is sealed under the key in taproof.db.key."""
+    """A project in taproof.db, whose secret is encrypted under the key in taproof.db.key."""
     run_json("developers", "add", "ada@example.com")
     return run_json("projects", "create", "ada@example.com", "Shop")
 
 
-def sealed_secret(project: Any, database: str = "taproof.db") -> bytes:
+def encrypted_secret(project: Any, database: str = "taproof.db") -> bytes:
     connection = apsw.Connection(database)
     try:
-        found = connection.execute("SELECT sealed_webhook_secret FROM projects WHERE id = ?", (project["id"],))
-        sealed: Any = found.fetchall()[0][0]
-        return bytes(sealed)
+        found = connection.execute("SELECT encrypted_webhook_secret FROM projects WHERE id = ?", (project["id"],))
+        encrypted: Any = found.fetchall()[0][0]
+        return bytes(encrypted)
     finally:
         connection.close()
 
 
 def opens(key: str, project: Any) -> bool:
-    sealer = Sealer(key)
-    sealed = sealed_secret(project)
+    encryptor = Encryptor(key)
+    encrypted = encrypted_secret(project)
     return (
-        sealer.knows(sealed)
-        and sealer.unseal(sealed, webhook_secret_binding(project["id"])) == (project["webhook_secret"])
+        encryptor.knows(encrypted)
+        and encryptor.decrypt(encrypted, webhook_secret_associated_data(project["id"])) == (project["webhook_secret"])
     )
 
 
@@ -88,7 +88,7 @@ def test_rotate_puts_a_new_key_in_the_place_of_the_old_one(run: Run, project: An
 
 
 def test_rotate_as_json(run_json: RunJson, project: Any) -> None:
-    """A program gets how many values were sealed anew: the secret and the check of the key."""
+    """A program gets how many values were encrypted anew: the secret and the check of the key."""
     answer = run_json("master-key", "rotate")
     assert answer == {
         "key_file": str(KEY_FILE.absolute()),
@@ -118,35 +118,35 @@ def test_rotate_tells_of_what_does_not_open(run: Run, run_json: RunJson, project
     """Two swapped secrets stay what they were: dead. They are named, and the rotation comes to its end."""
     other = run_json("projects", "create", "ada@example.com", "Other")
     connection = apsw.Connection("taproof.db")
-    first, second = sealed_secret(project), sealed_secret(other)
-    for project_id, sealed in ((project["id"], second), (other["id"], first)):
-        connection.execute("UPDATE projects SET sealed_webhook_secret = ? WHERE id = ?", (sealed, project_id))
+    first, second = encrypted_secret(project), encrypted_secret(other)
+    for project_id, encrypted in ((project["id"], second), (other["id"], first)):
+        connection.execute("UPDATE projects SET encrypted_webhook_secret = ? WHERE id = ?", (encrypted, project_id))
     connection.close()
     result = run("master-key", "rotate")
     assert result.exit_code == 0, result.output
     assert "2 values do not open" in result.stdout
     for each in (project, other):
         assert f"webhook_secret of {each['id']}" in result.stdout
-    assert sealed_secret(project) == second
+    assert encrypted_secret(project) == second
     assert len(read_master_keys(KEY_FILE)) == 1
 
 
-def test_rotate_keeps_the_old_key_while_something_seals_under_it(
+def test_rotate_keeps_the_old_key_while_something_encrypts_under_it(
     run: Run, project: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process of an older release, for example, which does not look at the file: nothing of its is stranded."""
     (old,) = read_master_keys(KEY_FILE)
-    sealed = sealed_secret(project)
-    walk = reencryption.Resealer._walk
+    encrypted = encrypted_secret(project)
+    walk = reencryption.Reencryptor._walk
 
-    async def beside(self: reencryption.Resealer, kind: SealedKind) -> None:
+    async def beside(self: reencryption.Reencryptor, kind: EncryptedKind) -> None:
         """Walk, and put the old value back as soon as it was replaced."""
         await walk(self, kind)
         connection = apsw.Connection("taproof.db")
-        connection.execute("UPDATE projects SET sealed_webhook_secret = ?", (sealed,))
+        connection.execute("UPDATE projects SET encrypted_webhook_secret = ?", (encrypted,))
         connection.close()
 
-    monkeypatch.setattr(reencryption.Resealer, "_walk", beside)
+    monkeypatch.setattr(reencryption.Reencryptor, "_walk", beside)
     result = run("master-key", "rotate")
     assert result.exit_code == 1
     assert "of this release" in result.stderr
@@ -238,7 +238,7 @@ def test_the_steps_of_a_rotation_with_the_environment(run: Run, database: str) -
 def test_reseal_says_when_an_older_key_is_still_needed(
     run: Run, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A node that seals on under it: exit code 1, keep that key. What that node sealed is not stranded."""
+    """A node that encrypts on under it: exit code 1, keep that key. What that node encrypted is not stranded."""
     with_key(run, database, OLD, "developers", "add", "ada@example.com")
     with_key(run, database, OLD, "projects", "create", "ada@example.com", "Shop")
     monkeypatch.setattr(reencryption, "PASSES", 1)
@@ -281,7 +281,7 @@ def test_the_commands_of_the_page(part: str, environment: dict[str, str], run: R
     (command,) = [line.removeprefix("$ ") for line in block_of(PAGE, "console", part).text.splitlines()]
     if not command.startswith("taproof "):
         made = subprocess.run(command.split(), capture_output=True, check=True, text=True).stdout
-        assert Sealer(made).key_count == 1
+        assert Encryptor(made).key_count == 1
         return
     assert run("developers", "add", "ada@example.com", **environment).exit_code == 0
     assert run("projects", "create", "ada@example.com", "Shop", **environment).exit_code == 0

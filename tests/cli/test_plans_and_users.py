@@ -10,9 +10,9 @@ from typer.testing import CliRunner, Result
 
 from taproof.cli.main import commands
 from taproof.core.clock import system_clock
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.service.sessions.create_and_verify import SignIn
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -72,12 +72,12 @@ def test_a_plan_s_projects_are_counted_on_the_command_line_too(run: Run) -> None
 
 async def _sign_in(database: Path, project_id: str, user: str) -> None:
     storage = SqliteStorage.open(database, system_clock())
-    sealer = Sealer(new_master_key(system_entropy))
-    signin = SignIn(storage, sealer, lambda: "https://t.me/b", system_clock, system_entropy)
+    encryptor = Encryptor(new_master_key(system_entropy))
+    signin = SignIn(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
     for _ in range(2):
         token = (await signin.create_session(project_id, public=True)).session_token
         await signin.open_session(token, user)
-        await signin.confirm_session(token, Identity(user, "Grace", ""))
+        await signin.confirm_session(token, MessengerIdentity(user, "Grace", ""))
     await signin.open_session((await signin.create_session(project_id, public=True)).session_token, user)
     await storage.close()
 

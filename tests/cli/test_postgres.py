@@ -21,7 +21,7 @@ from taproof.config.settings import load_settings
 from taproof.core.clock import system_clock
 from taproof.runtime import database_probe
 from taproof.runtime.database_probe import DatabaseServer
-from taproof.runtime.store import open_sealer, open_storage
+from taproof.runtime.store import open_encryptor, open_storage
 
 BOT_TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
 KEY = base64.b64encode(bytes(range(32))).decode()
@@ -161,7 +161,7 @@ async def test_the_key_is_held_to_the_database(database: str) -> None:
     """No key is a problem, and so is one that the stored secrets are not encrypted with."""
     settings = load_settings({"database_url": database, "master_key": KEY})
     storage = await open_storage(database)
-    await open_sealer(settings, storage)
+    await open_encryptor(settings, storage)
     await storage.close()
     assert (await look("store", database_url=database)).status == "ok"
     assert "fits" in (await look("master key", database_url=database)).detail

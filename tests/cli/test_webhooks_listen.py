@@ -20,11 +20,11 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_webhook_secret
 from taproof.core.signature import signature_headers
-from taproof.service.associated_data import webhook_secret_binding
+from taproof.service.associated_data import webhook_secret_associated_data
 from taproof.storage.sqlite.store import SqliteStorage
 
 Run = Callable[..., Result]
@@ -339,12 +339,12 @@ def test_a_projects_secrets_are_followed_through_a_rotation(tmp_path: Path, run_
     assert listener.post(body, signed(body, following))[0] == 401
 
     storage = SqliteStorage.open(tmp_path / "taproof-sandbox.db", milliseconds())
-    sealer = Sealer((tmp_path / "taproof-sandbox.db.key").read_text())
-    sealed = sealer.seal(following, webhook_secret_binding(project["id"]), system_entropy)
+    encryptor = Encryptor((tmp_path / "taproof-sandbox.db.key").read_text())
+    encrypted = encryptor.encrypt(following, webhook_secret_associated_data(project["id"]), system_entropy)
 
     async def rotate() -> bool:
         now = milliseconds()
-        return await storage.rotate_webhook_secret(developer, project["id"], sealed, now, now + 3_600_000)
+        return await storage.rotate_webhook_secret(developer, project["id"], encrypted, now, now + 3_600_000)
 
     async def promote() -> bool:
         return await storage.promote_webhook_secret(developer, project["id"], milliseconds())

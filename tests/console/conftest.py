@@ -27,15 +27,15 @@ from taproof.api.limits.rates import RateLimits
 from taproof.api.metrics import Metrics
 from taproof.console.app import Console, ConsoleServices
 from taproof.core.accounts import Actor, Developer, Plan
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
-from taproof.core.model import Identity, Project
+from taproof.core.model import MessengerIdentity, Project
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
 from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.console.sign_in import ConsoleSignIn
-from taproof.service.console.try_sign_in import SealedSignIn
+from taproof.service.console.try_sign_in import TrySignIn
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
@@ -50,8 +50,8 @@ from taproof.storage.sqlite.store import SqliteStorage
 
 BASE_URL = "https://console.example"
 SESSION_COOKIE = "__Host-taproof_session"
-ADA = Identity("1001", "Ada Lovelace", "ada")
-GRACE = Identity("1002", "Grace", "")
+ADA = MessengerIdentity("1001", "Ada Lovelace", "ada")
+GRACE = MessengerIdentity("1002", "Grace", "")
 
 
 @dataclass
@@ -63,14 +63,14 @@ class Messenger:
     async def open(self, deeplink: str, opener_id: str = ADA.messenger_id) -> SeenSession:
         return await self.signin.open_session(_token(deeplink), opener_id)
 
-    async def confirm(self, deeplink: str, identity: Identity = ADA) -> SeenSession:
+    async def confirm(self, deeplink: str, identity: MessengerIdentity = ADA) -> SeenSession:
         """Open the link and confirm."""
         await self.open(deeplink, identity.messenger_id)
         seen = await tap_right(self.signin, _token(deeplink), identity)
         assert seen.outcome == "confirmed", seen
         return seen
 
-    async def report(self, deeplink: str, identity: Identity = ADA) -> SeenSession:
+    async def report(self, deeplink: str, identity: MessengerIdentity = ADA) -> SeenSession:
         """Say of a sign-in that was confirmed that it was not them."""
         key = session_key(_token(deeplink))
         assert key is not None
@@ -159,38 +159,38 @@ def in_sandbox() -> bool:
 @pytest.fixture
 async def console(tmp_path: Path, clock: ManualClock, *, in_sandbox: bool) -> AsyncIterator[Installation]:
     storage = SqliteStorage.open(tmp_path / "taproof.db", START)
-    sealer = Sealer(new_master_key(system_entropy))
+    encryptor = Encryptor(new_master_key(system_entropy))
     receiver = Receiver()
-    webhooks = Webhooks(storage, sealer, clock, system_entropy, "Taproof/test")
+    webhooks = Webhooks(storage, encryptor, clock, system_entropy, "Taproof/test")
     plans = Plans(storage, clock, system_entropy, projects=PROJECTS_BY_PLAN, sign_ins=SIGN_INS_BY_PLAN)
     signin = SignIn(
-        storage, sealer, lambda: "https://t.me/test_bot", clock, system_entropy, require_room=plans.require_room
+        storage, encryptor, lambda: "https://t.me/test_bot", clock, system_entropy, require_room=plans.require_room
     )
-    projects = make_projects(storage, sealer, clock)
+    projects = make_projects(storage, encryptor, clock)
     bot_father = BotFather()
     services = ConsoleServices(
         developers=Developers(storage, clock, system_entropy),
         projects=projects,
-        sessions=Sessions(storage, sealer, clock),
+        sessions=Sessions(storage, encryptor, clock),
         analytics=AnalyticsReader(storage, clock),
         deliveries=Deliveries(
-            storage, sealer, clock, system_entropy, webhooks, post=receiver.post, recorded=receiver.recorded
+            storage, encryptor, clock, system_entropy, webhooks, post=receiver.post, recorded=receiver.recorded
         ),
         audit=AuditLog(storage),
-        bots=make_bots(storage, sealer, clock, projects, bot_father),
+        bots=make_bots(storage, encryptor, clock, projects, bot_father),
         plans=plans,
         erasure=Erasure(storage, clock, system_entropy),
         console_sessions=ConsoleSessions(storage, clock, system_entropy),
         invitations=Invitations(storage, clock, system_entropy),
-        console_sign_in=ConsoleSignIn(storage, sealer, signin, clock, system_entropy),
-        sealed_sign_in=SealedSignIn(storage, sealer, signin, clock, system_entropy),
+        console_sign_in=ConsoleSignIn(storage, encryptor, signin, clock, system_entropy),
+        try_sign_in=TrySignIn(storage, encryptor, signin, clock, system_entropy),
     )
     limits = RateLimits(
         Metrics(CollectorRegistry(), "0.1.0"), clock, generate_address=None, generate_project=None, local_only=True
     )
     app = Console(
         services,
-        sealer,
+        encryptor,
         clock,
         system_entropy,
         base_url=BASE_URL,

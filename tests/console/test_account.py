@@ -8,7 +8,7 @@ from tests.sign_ins import stored_sign_in
 from taproof.console.account import browser_in_words
 from taproof.core.accounts import AccessToken
 from taproof.core.clock import MINUTE
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 
 ACCOUNT = "/console/account"
 
@@ -45,7 +45,7 @@ async def test_facts(console: Installation, visitor: Visitor, stranger: Visitor)
         assert fact in shown.text
     assert "Owner" not in (await stranger.get(ACCOUNT)).text
     invited = await console.services.invitations.invite_again(visitor.actor, visitor.developer)
-    hostile = Identity("1001", "<script>\u202eAda", "")
+    hostile = MessengerIdentity("1001", "<script>\u202eAda", "")
     developer = await console.services.invitations.accept_invitation(invited.code, hostile, address="192.0.2.9")
     bound = await (await console.sign_in(developer)).get(ACCOUNT)
     assert "<script>Ada, id 1001" in bound.text

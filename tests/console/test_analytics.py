@@ -20,7 +20,7 @@ from taproof.console.analytics import as_csv
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_id
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.service.housekeeping import Housekeeping
 
 PATHS = ["/console/analytics", "/console/analytics.csv"]
@@ -61,7 +61,7 @@ async def live_through(console: Installation, visitor: Visitor, chance: random.R
         for _ in range(chance.randrange(6)):
             project_id = chance.choice(projects)
             started = await visitor.start_session(project_id)
-            user = Identity(str(chance.randrange(1, 5)), "Somebody", "")
+            user = MessengerIdentity(str(chance.randrange(1, 5)), "Somebody", "")
             match chance.randrange(5):
                 case 0:
                     pass
@@ -165,7 +165,7 @@ async def test_a_spreadsheet_finds_no_formula(console: Installation, visitor: Vi
     """Cells are dates and numbers, whatever projects and users call themselves."""
     project, _ = await visitor.create_project("=HYPERLINK(1)")
     started = await visitor.start_session(project.id)
-    await console.messenger.confirm(started.deeplink, Identity("1", "@SUM(1)", "cmd"))
+    await console.messenger.confirm(started.deeplink, MessengerIdentity("1", "@SUM(1)", "cmd"))
     analytics = await console.services.analytics.read_analytics(visitor.developer, days=7, project_id=None)
     cells = [cell for row in list(csv.reader(io.StringIO(as_csv(analytics), newline="")))[1:] for cell in row]
     assert {cell for cell in cells if not re.fullmatch(r"[0-9]+|\d{4}-\d{2}-\d{2}", cell)} == set()

@@ -10,7 +10,7 @@ from tests.console.conftest import ADA, GRACE, SESSION_COOKIE, Installation, Vis
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.errors import MessengerUnavailable
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 
 INVITE = "/console/invite"
 ACCEPT = "/console/invite/accept"
@@ -40,7 +40,9 @@ async def open_invitation(browser: Browsing, code: str) -> Shown:
     return await browser.follow(shown)
 
 
-async def take_up(console: Installation, browser: Browsing, code: str, identity: Identity = ADA, **typed: str) -> Shown:
+async def take_up(
+    console: Installation, browser: Browsing, code: str, identity: MessengerIdentity = ADA, **typed: str
+) -> Shown:
     """Go the whole way and return what answers the "Yes" of one who was shown that `identity` has confirmed."""
     await open_invitation(browser, code)
     waiting = await browser.follow(await browser.submit(ACCEPT, ACCEPT, **typed))
@@ -159,7 +161,7 @@ async def test_nothing_is_bound_before_the_browser_says_yes(console: Installatio
     code = await first(console)
     await open_invitation(anonymous, code)
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
-    mallory = Identity("66", "<b>Ada</b>\u202e", "mallory")
+    mallory = MessengerIdentity("66", "<b>Ada</b>\u202e", "mallory")
     await console.messenger.confirm(deeplink(waiting), mallory)
     for _ in range(2):
         shown = await anonymous.get(WAITING)
@@ -221,7 +223,7 @@ async def test_no_start_again(console: Installation, anonymous: Browsing) -> Non
     """After a stranger was quicker the invitation is there as before, and the stranger's confirmation is forgotten."""
     await open_invitation(anonymous, await first(console))
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
-    await console.messenger.confirm(deeplink(waiting), Identity("66", "Mallory", ""))
+    await console.messenger.confirm(deeplink(waiting), MessengerIdentity("66", "Mallory", ""))
     shown = await anonymous.get(WAITING)
     [again] = [link.get("href", "") for link in shown.all(".//main//a")]
     page = await anonymous.get(again)
@@ -275,7 +277,7 @@ async def test_the_cookie_stays_small(console: Installation, anonymous: Browsing
     assert len(anonymous.client.cookies["__Host-taproof_signin"]) < 500
     email = f"{'a' * 64}@{'b' * 185}.com"
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email=email))
-    await console.messenger.confirm(deeplink(waiting), Identity("9" * 20, "\U0001f600" * 129, "u" * 32))
+    await console.messenger.confirm(deeplink(waiting), MessengerIdentity("9" * 20, "\U0001f600" * 129, "u" * 32))
     await anonymous.get(WAITING)
     assert len(anonymous.client.cookies["__Host-taproof_signin"]) < 4_000
     await anonymous.submit(WAITING, CONFIRM)

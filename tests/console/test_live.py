@@ -18,7 +18,7 @@ from taproof.console.guard import SECURITY_HEADERS
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import new_id
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 
 PATH = "/console/sessions/live"
 PATIENCE = 20.0
@@ -226,7 +226,7 @@ async def test_who_comes_back_gets_only_news(
 async def test_no_name_can_make_an_event(visitor: Visitor, console: Installation, streams: Streams) -> None:
     """A line break in a name begins no field, and a tag in it is only text."""
     shop, _ = await visitor.create_project("<script>1</script>\u202e")
-    evil = Identity("1", "x\n\nevent: signed-out\ndata: {}\n\n\r\u2028\u2029<b>", "\revent: signed-out")
+    evil = MessengerIdentity("1", "x\n\nevent: signed-out\ndata: {}\n\n\r\u2028\u2029<b>", "\revent: signed-out")
     await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink, evil)
     client = await streams.open(visitor)
     message = await client.news()

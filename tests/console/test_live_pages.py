@@ -14,7 +14,7 @@ from tests.e2e.conftest import free_port
 
 from taproof.console import live
 from taproof.core.clock import MINUTE
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 
 pytestmark = pytest.mark.browser
 PATIENCE = 20.0
@@ -80,7 +80,7 @@ async def test_a_session_arrives_and_is_marked(page: Page, visitor: Visitor, con
     await expect(page.locator("#session-rows tr")).to_have_count(3)
     await expect(page.locator("#live-news")).to_have_text(re.compile(r"^[12] new sessions?\.$"))
     await expect(page.locator("#session-rows tr").first.locator(".badge.new")).to_have_text("new")
-    await console.messenger.confirm(first.deeplink, Identity("7", "<b>Eve</b>", ""))
+    await console.messenger.confirm(first.deeplink, MessengerIdentity("7", "<b>Eve</b>", ""))
     await expect(page.locator("#session-rows tr").nth(2)).to_contain_text("<b>Eve</b>")
     # Opened and confirmed in one go, it is said once.
     await expect(page.locator("#live-news")).to_have_text(re.compile(r"(^|, )1 session changed\.$"))
@@ -216,7 +216,7 @@ async def test_on_a_phone_nothing_is_cut_off(page: Page, visitor: Visitor, conso
     """At 320 px every cell of a row can be seen below its column's name; the charts have the width that there is."""
     shop, _ = await visitor.create_project("W" * 100)
     await console.messenger.confirm(
-        (await visitor.start_session(shop.id)).deeplink, Identity("9" * 20, "W" * 200, "w" * 60)
+        (await visitor.start_session(shop.id)).deeplink, MessengerIdentity("9" * 20, "W" * 200, "w" * 60)
     )
     await page.set_viewport_size({"width": 320, "height": 640})
     await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")

@@ -5,7 +5,7 @@ from tests.console.conftest import Installation, Visitor
 from tests.console.test_projects import LIST
 
 from taproof.core.clock import DAY
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 
 
 async def test_what_is_used_up_is_told_where_projects_are(
@@ -29,7 +29,7 @@ async def test_what_is_used_up_is_told_where_projects_are(
             assert bool(shown.all(".//main//a[@href='/console/account']")) == (used >= 4)
         if used < 5:
             created = await ada.start_session(project.id)
-            await console.messenger.confirm(created.deeplink, Identity(str(used + 1), "User", ""))
+            await console.messenger.confirm(created.deeplink, MessengerIdentity(str(used + 1), "User", ""))
         console.clock.now += 11_000  # Past what a process remembers of the count.
     assert "are used" not in (await visitor.get(LIST)).text
     console.clock.now += 31 * DAY

@@ -52,7 +52,7 @@ def snippet(service: Service, project: OwnProject, name: str) -> str:
         developer_id="",
         name="Shop",
         secret_key_preview="",
-        sealed_webhook_secret=b"",
+        encrypted_webhook_secret=b"",
         webhook_url="",
         is_active=True,
         public_access=project.created["public_access"],

@@ -8,7 +8,7 @@ from tests.console.browsing import Browsing
 from tests.console.conftest import Installation
 from tests.console.test_sign_in import SIGN_IN, WAITING, bind, new_token, start
 
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 
 INVITE = "/console/invite"
 WITH_TOKEN = f"{SIGN_IN}/token"
@@ -38,7 +38,7 @@ async def test_what_is_typed(anonymous: Browsing, page: str, action: str, kind: 
 
 async def test_a_messenger_account_of_nobody(console: Installation, anonymous: Browsing) -> None:
     """It confirmed and has no developer: the line tells nothing of who it is."""
-    await console.messenger.confirm(await start(anonymous), Identity("77123", "Eve", "evelyn"))
+    await console.messenger.confirm(await start(anonymous), MessengerIdentity("77123", "Eve", "evelyn"))
     with capture_logs() as logs:
         assert (await anonymous.get(WAITING)).status == 403
     [line] = lines(logs)

@@ -14,8 +14,8 @@ from taproof.console.sessions import SessionFilters, duration
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_id, new_session_id, new_session_token
-from taproof.core.model import Identity, ProjectChanges
-from taproof.service.webhooks import Answer
+from taproof.core.model import MessengerIdentity, ProjectChanges
+from taproof.service.webhooks import WebhookResponse
 
 LIST = "/console/sessions"
 HOOK = "https://example.com/hook"
@@ -330,7 +330,7 @@ async def test_others_see_nothing(
 async def test_hostile_names_are_only_text(visitor: Visitor, console: Installation) -> None:
     """Names that people choose are shown on one line, isolated, without marks that turn the text around them."""
     shop, _ = await visitor.create_project("<script>1</script>\u202eohs")
-    hostile = Identity("1001", "<img src=x>\n\u202edrow\u2066", "a\u2028<b>")
+    hostile = MessengerIdentity("1001", "<img src=x>\n\u202edrow\u2066", "a\u2028<b>")
     await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink, hostile)
     for shown in (await visitor.get(LIST), await newest(visitor, console)):
         assert not re.search("[\u202a-\u202e\u2066-\u2069]", shown.html)
@@ -463,10 +463,10 @@ async def test_the_webhook_attempts_of_a_session(visitor: Visitor, console: Inst
     # The session is at its end, its webhook is not.
     assert "Stop updating" in (await newest(visitor, console)).html
     assert not shown.all(".//table[@id='attempts']")
-    console.receiver.answer = Answer(5, 500, body=b"oh no")
+    console.receiver.answer = WebhookResponse(5, 500, body=b"oh no")
     await send_due(console)
     console.clock.now += MINUTE
-    console.receiver.answer = Answer(5, 204)
+    console.receiver.answer = WebhookResponse(5, 204)
     await send_due(console)
     shown = await newest(visitor, console)
     failed, taken = shown.rows(".//table[@id='attempts']")

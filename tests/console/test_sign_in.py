@@ -11,7 +11,7 @@ from taproof.console.access import safe_next
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import MINUTE
 from taproof.core.errors import MessengerUnavailable
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 
 SIGN_IN = "/console/sign-in"
 WAITING = "/console/sign-in/waiting"
@@ -19,7 +19,7 @@ STATE = "/console/sign-in/state"
 SIGN_IN_COOKIE = "__Host-taproof_signin"
 
 
-async def bind(console: Installation, developer: Developer, identity: Identity = ADA) -> None:
+async def bind(console: Installation, developer: Developer, identity: MessengerIdentity = ADA) -> None:
     """Let a messenger account sign a developer in, as the operator's link does."""
     invited = await console.services.invitations.invite_again(Actor(developer, "command_line"), developer)
     await console.services.invitations.accept_invitation(invited.code, identity, address="192.0.2.9")
@@ -105,7 +105,7 @@ async def test_waiting_is_bounded(anonymous: Browsing, wait: str) -> None:
 async def test_nobody_has_the_account(console: Installation, anonymous: Browsing) -> None:
     """A messenger account that signs in nobody is told whom to ask, by its name as text, and is not signed in."""
     await bind(console, await console.add_developer("ada@example.com"))
-    await console.messenger.confirm(await start(anonymous), Identity("77", "<b>Eve</b>\u202e", ""))
+    await console.messenger.confirm(await start(anonymous), MessengerIdentity("77", "<b>Eve</b>\u202e", ""))
     shown = await anonymous.get(WAITING)
     assert shown.status == 403
     assert "\u2068<b>Eve</b>\u2069" in shown.text
@@ -209,7 +209,7 @@ async def test_only_the_browser_that_started_it(console: Installation, anonymous
 
 
 async def test_altered_cookie(console: Installation, visitor: Visitor, anonymous: Browsing) -> None:
-    """A sealed cookie that was altered anywhere, or is another cookie of the console's, does not open."""
+    """An encrypted cookie that was altered anywhere, or is another cookie of the console's, does not open."""
     await visitor.post("/console/sign-out")
     await bind(console, visitor.developer)
     await console.messenger.confirm(await start(anonymous))

@@ -6,7 +6,7 @@ import pytest
 from tests.console.conftest import ADA, GRACE, Installation, Visitor
 from tests.console.test_try_it import link_in, page_of, start
 
-from taproof.core.model import Identity, Project, ProjectChanges
+from taproof.core.model import MessengerIdentity, Project, ProjectChanges
 
 LIST = "/console/projects"
 PHONE = "+4915123456789"
@@ -90,7 +90,9 @@ async def test_a_plan_without_room_says_so(console: Installation, visitor: Visit
     assert refused.status == 400
     assert "The pro plan has room for 2 projects" in refused.text
     for user in ("1", "2", "3"):
-        await console.messenger.confirm((await pro.start_session(project.id)).deeplink, Identity(user, "User", ""))
+        await console.messenger.confirm(
+            (await pro.start_session(project.id)).deeplink, MessengerIdentity(user, "User", "")
+        )
     facts = (await pro.get("/console/account")).texts(".//dl/div")
     assert "Projects2 of 2 No room left" in facts
     assert any(fact.startswith("Sign-ins this month3 of 3 No room left") for fact in facts)
@@ -103,7 +105,9 @@ async def test_a_full_month_is_told_where_one_tries_it(console: Installation) ->
     pro = await console.sign_in(await console.add_developer("pro@example.com", "pro"))
     project, _ = await pro.create_project("Shop")
     for user in ("1", "2", "3"):
-        await console.messenger.confirm((await pro.start_session(project.id)).deeplink, Identity(user, "User", ""))
+        await console.messenger.confirm(
+            (await pro.start_session(project.id)).deeplink, MessengerIdentity(user, "User", "")
+        )
     console.clock.now += 60_000
     shown = await pro.submit(page_of(project), page_of(project))
     assert shown.status == 400

@@ -6,7 +6,7 @@ from tests.console.conftest import GRACE, Installation, Visitor
 
 from taproof.core.accounts import Actor
 from taproof.core.clock import DAY
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 
 TEAM = "/console/team"
 INVITATIONS = "/console/team/invitations"
@@ -61,7 +61,7 @@ async def test_inviting(console: Installation, visitor: Visitor, anonymous: Brow
 
 
 async def test_the_link_is_in_no_address(visitor: Visitor) -> None:
-    """The code of a link is in no header of the answers but sealed, and in no address."""
+    """The code of a link is in no header of the answers but encrypted, and in no address."""
     sent = await visitor.submit(TEAM, INVITATIONS, email="grace@example.com")
     shown = await visitor.follow(sent)
     code = link(shown).partition("#")[2]
@@ -133,7 +133,7 @@ async def test_revoking(console: Installation, visitor: Visitor, anonymous: Brow
 async def test_names_are_text(console: Installation, visitor: Visitor) -> None:
     """What a person in the messenger is called does not get to run on an owner's page."""
     code = link(await invited(visitor, email="grace@example.com")).partition("#")[2]
-    hostile = Identity("66", "<img src=x onerror=alert(1)>", "")
+    hostile = MessengerIdentity("66", "<img src=x onerror=alert(1)>", "")
     await console.services.invitations.accept_invitation(code, hostile, address="")
     shown = await visitor.get(TEAM)
     assert shown.status == 200

@@ -10,7 +10,7 @@ from tests.service.callers import until
 
 from taproof.core.clock import MINUTE
 from taproof.core.errors import MessengerUnavailable
-from taproof.core.model import Identity, Project, ProjectChanges
+from taproof.core.model import MessengerIdentity, Project, ProjectChanges
 from taproof.sdk import verify_proof
 from taproof.service.projects import Rotation
 
@@ -105,7 +105,7 @@ async def test_a_name_that_turns_text_around_is_shown_as_what_it_is(visitor: Vis
     """Whoever confirms may be called anything: it is text, and what shows nothing is escaped in the JSON."""
     project, _ = await visitor.create_project("Shop")
     name = "<script>alert(1)</script>\u202e\U000e0041"
-    await console.messenger.confirm(link_in(await start(visitor, project)), Identity("77", name, ""))
+    await console.messenger.confirm(link_in(await start(visitor, project)), MessengerIdentity("77", name, ""))
     shown = await visitor.get(page_of(project))
     assert shown.texts(".//h2")[0] == "Signed in: <script>alert(1)</script>"
     assert "<script>alert" not in shown.html
@@ -196,11 +196,11 @@ async def test_a_try_is_for_the_one_who_started_it(visitor: Visitor, stranger: V
     theirs, _ = await stranger.create_project("Theirs")
     link = link_in(await start(visitor, project))
     await console.messenger.confirm(link, GRACE)
-    sealed = visitor.client.cookies[COOKIE]
-    assert link.partition("?start=")[2] not in sealed
+    encrypted = visitor.client.cookies[COOKIE]
+    assert link.partition("?start=")[2] not in encrypted
     other_browser = await console.sign_in(visitor.developer)
-    stranger.client.cookies.set(COOKIE, sealed)
-    other_browser.client.cookies.set(COOKIE, sealed)
+    stranger.client.cookies.set(COOKIE, encrypted)
+    other_browser.client.cookies.set(COOKIE, encrypted)
     for someone, page in ((stranger, theirs), (stranger, project), (other_browser, project), (visitor, blog)):
         shown = await someone.get(page_of(page))
         assert shown.status == (404 if (someone, page) == (stranger, project) else 200)
@@ -211,11 +211,11 @@ async def test_a_try_is_for_the_one_who_started_it(visitor: Visitor, stranger: V
     assert (await visitor.get(page_of(project))).texts(".//h2")[0] == f"Signed in: {GRACE.messenger_name}"
 
 
-@pytest.mark.parametrize("sealed", ["", "x", "AAAA", "é", "A" * 3000])
-async def test_a_broken_cookie_is_no_try(visitor: Visitor, sealed: str) -> None:
+@pytest.mark.parametrize("encrypted", ["", "x", "AAAA", "é", "A" * 3000])
+async def test_a_broken_cookie_is_no_try(visitor: Visitor, encrypted: str) -> None:
     """Whatever a browser sends in place of what it was given leads to the beginning."""
     project, _ = await visitor.create_project("Shop")
-    cookie = f"{SESSION_COOKIE}={visitor.client.cookies[SESSION_COOKIE]}; {COOKIE}={sealed}"
+    cookie = f"{SESSION_COOKIE}={visitor.client.cookies[SESSION_COOKIE]}; {COOKIE}={encrypted}"
     response = await visitor.client.get(page_of(project), headers={b"Cookie": cookie.encode()})
     assert response.status_code == 200
     assert "Start a sign-in" in response.text

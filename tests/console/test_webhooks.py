@@ -12,7 +12,7 @@ from taproof.core.attempt_errors import SENTENCES
 from taproof.core.clock import DAY, HOUR
 from taproof.core.errors import NoRotation
 from taproof.core.model import Project, ProjectChanges
-from taproof.service.webhooks import FAILING_LIMIT, Answer
+from taproof.service.webhooks import FAILING_LIMIT, WebhookResponse
 
 URL = "https://shop.example/hooks"
 SECRET = re.compile(r"\bwhsec_[A-Za-z0-9+/=]{20,}")
@@ -32,7 +32,7 @@ async def decided(visitor: Visitor, console: Installation, project: Project, act
     await (console.messenger.confirm(link) if act == "confirm" else console.messenger.cancel(link))
 
 
-async def send(console: Installation, answer: Answer) -> int:
+async def send(console: Installation, answer: WebhookResponse) -> int:
     """Send what is due, as the worker does, to a receiver that answers so; return how many events that were."""
     deliveries = await console.webhooks.claim_deliveries(100)
     for delivery in deliveries:
@@ -69,13 +69,13 @@ async def test_the_state_of_the_endpoint_in_plain_words(visitor: Visitor, consol
 
     assert "Not tried yet Events will be sent to shop.example. Send a test to see" in await endpoint()
     await decided(visitor, console, project)
-    await send(console, Answer(0, 500))
+    await send(console, WebhookResponse(0, 500))
     assert f"Failing No attempt to {URL} has succeeded since 2026-11-18 11:06:40 UTC" in await endpoint()
     console.clock.now += HOUR
-    await send(console, Answer(0, 200))
+    await send(console, WebhookResponse(0, 200))
     assert f"Works Events are sent to {URL}" in await endpoint()
     await decided(visitor, console, project)
-    await send(console, Answer(0, 410))
+    await send(console, WebhookResponse(0, 410))
     assert f"Turned off Nothing is sent to {URL} since 2026-11-18 12:06:40 UTC." in await endpoint()
     assert "The receiver answered 410 Gone" in await endpoint()
     await set_url(visitor, console, project, URL)
@@ -85,7 +85,7 @@ async def test_the_state_of_the_endpoint_in_plain_words(visitor: Visitor, consol
 async def test_a_failed_test_alone_is_no_working_endpoint(visitor: Visitor, console: Installation) -> None:
     """A test does not count as a failure of the endpoint, yet the page must not say that it works or was not tried."""
     project, _ = await visitor.create_project(webhook_url=URL)
-    console.receiver.answer = Answer(5, 500)
+    console.receiver.answer = WebhookResponse(5, 500)
     await console.services.deliveries.send_test(visitor.actor, project.id)
     shown = await visitor.get(page_of(project))
     assert shown.texts(".//section[@aria-labelledby='endpoint']//span") == ["Nothing taken yet"]
@@ -97,10 +97,10 @@ async def test_an_endpoint_that_failed_for_days_is_told_why_it_is_off(visitor: V
     """After five days of failures alone the page says so, and what to do."""
     project, _ = await visitor.create_project(webhook_url=URL)
     await decided(visitor, console, project)
-    await send(console, Answer(5, 500))
+    await send(console, WebhookResponse(5, 500))
     console.clock.now += FAILING_LIMIT + DAY
     for _ in range(20):
-        await send(console, Answer(5, 500))
+        await send(console, WebhookResponse(5, 500))
         console.clock.now += DAY
     visitor = await console.sign_in(visitor.developer)
     text = (await visitor.get(page_of(project))).text
@@ -211,11 +211,11 @@ async def test_a_test_leads_to_what_came_of_it(visitor: Visitor, console: Instal
     assert "Delivered" in shown.text
     status = console.receiver.answer.status
     assert shown.texts(".//p[@role='status']") == [f"The receiver took the test: HTTP {status}."]
-    console.receiver.answer = Answer(5, 500)
+    console.receiver.answer = WebhookResponse(5, 500)
     refused = await visitor.follow(await visitor.submit(page, f"{page}/test"))
     assert refused.texts(".//p[@role='alert']") == ["The test failed: the receiver answered HTTP 500."]
     assert not refused.all(".//p[@role='status']")
-    console.receiver.answer = Answer(10_000, error="timeout")
+    console.receiver.answer = WebhookResponse(10_000, error="timeout")
     failed = await visitor.follow(await visitor.submit(page, f"{page}/test"))
     assert failed.texts(".//p[@role='alert']") == ["The test failed: no answer came."]
     assert "Attempt 1: no answer" in failed.text
@@ -239,9 +239,9 @@ async def test_the_list_shows_state_attempts_and_the_last_answer(visitor: Visito
     """Each delivery says what it is of, what became of it, how often it was tried and what was answered last."""
     project, _ = await visitor.create_project(webhook_url=URL)
     await decided(visitor, console, project)
-    await send(console, Answer(5, 500))
+    await send(console, WebhookResponse(5, 500))
     console.clock.now += HOUR
-    await send(console, Answer(5, 204))
+    await send(console, WebhookResponse(5, 204))
     console.clock.now += 1
     await decided(visitor, console, project, "cancel")
     shown = await visitor.get(page_of(project))
@@ -287,7 +287,7 @@ async def test_a_delivery_shows_every_attempt(visitor: Visitor, console: Install
     """Time, duration, status, the reason and the answer of each attempt are there, and the way to the session."""
     project, _ = await visitor.create_project(webhook_url=URL)
     await decided(visitor, console, project)
-    await send(console, Answer(7, 503, body=b"<script>alert(1)</script> busy"))
+    await send(console, WebhookResponse(7, 503, body=b"<script>alert(1)</script> busy"))
     shown = await only_delivery(visitor, project)
     assert "Waiting" in shown.text
     assert "Next attempt" in shown.text
@@ -302,7 +302,7 @@ async def test_a_delivery_shows_every_attempt(visitor: Visitor, console: Install
     ).sessions
     assert shown.texts(f".//a[@href='/console/sessions/{session.id}']") == [session.id]
     console.clock.now += HOUR
-    await send(console, Answer(3, error="connection_refused"))
+    await send(console, WebhookResponse(3, error="connection_refused"))
     shown = await only_delivery(visitor, project)
     assert shown.texts(".//li/h3") == ["Attempt 2: no answer", "Attempt 1: HTTP 503"]
     assert SENTENCES["connection_refused"] in shown.text
@@ -312,8 +312,8 @@ async def test_sending_again(visitor: Visitor, console: Installation) -> None:
     """A button makes the event due at once, and the log says who pressed it."""
     project, _ = await visitor.create_project(webhook_url=URL)
     await decided(visitor, console, project)
-    await send(console, Answer(5, 200))
-    assert await send(console, Answer(5, 200)) == 0
+    await send(console, WebhookResponse(5, 200))
+    assert await send(console, WebhookResponse(5, 200)) == 0
     path = (await only_delivery(visitor, project)).response.url.path
     console.clock.now += 1
     shown = await visitor.follow(await visitor.submit(path, f"{path}/resend"))
@@ -324,7 +324,7 @@ async def test_sending_again(visitor: Visitor, console: Installation) -> None:
     assert shown.all(".//*[@data-moving]")
     assert shown.texts(".//a[@aria-current]") == ["Projects"]
     assert console.receiver.times_recorded == 1
-    assert await send(console, Answer(5, 200)) == 1
+    assert await send(console, WebhookResponse(5, 200)) == 1
     over = await visitor.get(path)
     assert "Delivered The receiver has taken it." in over.text
     assert not over.all(".//meta[@http-equiv='refresh']"), "nothing more is to come"
@@ -343,7 +343,7 @@ async def test_sending_again_without_a_url_is_told(visitor: Visitor, console: In
     refused = await visitor.post(f"{shown.response.url.path}/resend")
     assert refused.status == 400
     assert "no webhook URL" in refused.texts(".//p[@role='alert']")[0]
-    assert await send(console, Answer(5, 200)) == 0
+    assert await send(console, WebhookResponse(5, 200)) == 0
 
 
 @pytest.mark.parametrize("event_id", ["evt_0000000000000000000000", "x", "evt_%00", "..%2f"])

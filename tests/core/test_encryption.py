@@ -7,62 +7,64 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.errors import SealBroken
+from taproof.core.errors import DecryptionFailed
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 GOOD = base64.b64encode(bytes(range(32))).decode()
-SEALER = Sealer(GOOD)
+ENCRYPTOR = Encryptor(GOOD)
 
 
 @given(st.text(st.characters(codec="utf-8")), st.text(st.characters(codec="utf-8"), max_size=60))
-def test_what_was_sealed_is_opened_again(plaintext: str, binding: str) -> None:
+def test_what_was_encrypted_is_opened_again(plaintext: str, associated_data: str) -> None:
     """Any text, any place."""
-    assert SEALER.unseal(SEALER.seal(plaintext, binding, system_entropy), binding) == plaintext
+    assert (
+        ENCRYPTOR.decrypt(ENCRYPTOR.encrypt(plaintext, associated_data, system_entropy), associated_data) == plaintext
+    )
 
 
-def test_the_plaintext_is_not_in_the_sealed_value_and_no_two_are_alike() -> None:
+def test_the_plaintext_is_not_in_the_encrypted_value_and_no_two_are_alike() -> None:
     """A dump of the store shows neither a secret nor which rows hold the same one."""
-    first, second = (SEALER.seal(SECRET, "row:1", system_entropy) for _ in range(2))
+    first, second = (ENCRYPTOR.encrypt(SECRET, "row:1", system_entropy) for _ in range(2))
     assert first != second
     assert b"whsec" not in first
 
 
 def test_another_master_key_does_not_open_it() -> None:
     """The store alone, without the key file, is worth nothing."""
-    sealed = SEALER.seal(SECRET, "row:1", system_entropy)
-    with pytest.raises(SealBroken):
-        Sealer(new_master_key(system_entropy)).unseal(sealed, "row:1")
+    encrypted = ENCRYPTOR.encrypt(SECRET, "row:1", system_entropy)
+    with pytest.raises(DecryptionFailed):
+        Encryptor(new_master_key(system_entropy)).decrypt(encrypted, "row:1")
 
 
 def test_a_value_moved_to_another_row_does_not_open() -> None:
     """Swapping two rows in the store must not swap two projects' secrets."""
-    sealed = SEALER.seal(SECRET, "webhook_secret:proj_1", system_entropy)
-    for binding in ("webhook_secret:proj_2", "event_body:proj_1", "", "webhook_secret:proj_1 "):
-        with pytest.raises(SealBroken):
-            SEALER.unseal(sealed, binding)
+    encrypted = ENCRYPTOR.encrypt(SECRET, "webhook_secret:proj_1", system_entropy)
+    for associated_data in ("webhook_secret:proj_2", "event_body:proj_1", "", "webhook_secret:proj_1 "):
+        with pytest.raises(DecryptionFailed):
+            ENCRYPTOR.decrypt(encrypted, associated_data)
 
 
 def test_every_flipped_bit_is_noticed() -> None:
     """Version, key id, nonce, ciphertext and tag: one flipped bit anywhere breaks the seal."""
-    sealed = SEALER.seal("short", "row:1", system_entropy)
-    for place in range(len(sealed)):
+    encrypted = ENCRYPTOR.encrypt("short", "row:1", system_entropy)
+    for place in range(len(encrypted)):
         for bit in range(8):
-            altered = bytearray(sealed)
+            altered = bytearray(encrypted)
             altered[place] ^= 1 << bit
-            with pytest.raises(SealBroken):
-                SEALER.unseal(bytes(altered), "row:1")
+            with pytest.raises(DecryptionFailed):
+                ENCRYPTOR.decrypt(bytes(altered), "row:1")
 
 
 def test_every_shortened_value_is_noticed() -> None:
     """A value cut off at any length, or with a tail, breaks the seal and nothing else breaks."""
-    sealed = SEALER.seal(SECRET, "row:1", system_entropy)
-    for length in range(len(sealed)):
-        with pytest.raises(SealBroken):
-            SEALER.unseal(sealed[:length], "row:1")
-    with pytest.raises(SealBroken):
-        SEALER.unseal(sealed + b"\0", "row:1")
+    encrypted = ENCRYPTOR.encrypt(SECRET, "row:1", system_entropy)
+    for length in range(len(encrypted)):
+        with pytest.raises(DecryptionFailed):
+            ENCRYPTOR.decrypt(encrypted[:length], "row:1")
+    with pytest.raises(DecryptionFailed):
+        ENCRYPTOR.decrypt(encrypted + b"\0", "row:1")
 
 
 def keys(count: int) -> list[str]:
@@ -73,25 +75,25 @@ def keys(count: int) -> list[str]:
 def test_of_several_keys_the_first_seals_and_all_open(between: str) -> None:
     """With commas as in the environment or line ends as in the file; the key id in the value tells which one it is."""
     old, new, other = keys(3)
-    both = Sealer(f"{new}{between}{old}\n")
-    for sealer in (Sealer(old), Sealer(new)):
-        assert both.unseal(sealer.seal(SECRET, "row:1", system_entropy), "row:1") == SECRET
-    sealed = both.seal(SECRET, "row:1", system_entropy)
-    assert Sealer(new).unseal(sealed, "row:1") == SECRET
-    for sealer in (Sealer(old), Sealer(other)):
-        with pytest.raises(SealBroken):
-            sealer.unseal(sealed, "row:1")
-    with pytest.raises(SealBroken):
-        both.unseal(Sealer(other).seal(SECRET, "row:1", system_entropy), "row:1")
-    with pytest.raises(SealBroken):
-        both.unseal(sealed, "row:2")
+    both = Encryptor(f"{new}{between}{old}\n")
+    for encryptor in (Encryptor(old), Encryptor(new)):
+        assert both.decrypt(encryptor.encrypt(SECRET, "row:1", system_entropy), "row:1") == SECRET
+    encrypted = both.encrypt(SECRET, "row:1", system_entropy)
+    assert Encryptor(new).decrypt(encrypted, "row:1") == SECRET
+    for encryptor in (Encryptor(old), Encryptor(other)):
+        with pytest.raises(DecryptionFailed):
+            encryptor.decrypt(encrypted, "row:1")
+    with pytest.raises(DecryptionFailed):
+        both.decrypt(Encryptor(other).encrypt(SECRET, "row:1", system_entropy), "row:1")
+    with pytest.raises(DecryptionFailed):
+        both.decrypt(encrypted, "row:2")
 
 
-def test_a_value_tells_which_key_it_is_sealed_under() -> None:
+def test_a_value_tells_which_key_it_is_encrypted_under() -> None:
     """A rotation passes over what is under the first key, and takes what another one of them opens."""
     old, new, other = keys(3)
-    both = Sealer(f"{new},{old}")
-    by_new, by_old, by_other = (Sealer(key).seal(SECRET, "row:1", system_entropy) for key in (new, old, other))
+    both = Encryptor(f"{new},{old}")
+    by_new, by_old, by_other = (Encryptor(key).encrypt(SECRET, "row:1", system_entropy) for key in (new, old, other))
     assert [both.is_current(each) for each in (by_new, by_old, by_other, b"", b"real")] == [True, *[False] * 4]
     assert [both.knows(each) for each in (by_new, by_old, by_other, b"", b"real")] == [True, True, *[False] * 3]
     assert both.key_count == 2
@@ -100,36 +102,36 @@ def test_a_value_tells_which_key_it_is_sealed_under() -> None:
 def test_one_key_twice_is_one() -> None:
     """In either alphabet: it is the same key."""
     raw = bytes([0xFB, 0xFF] * 16)
-    twice = Sealer(f"{base64.urlsafe_b64encode(raw).decode()},{base64.b64encode(raw).decode()}")
+    twice = Encryptor(f"{base64.urlsafe_b64encode(raw).decode()},{base64.b64encode(raw).decode()}")
     assert twice.key_count == 1
 
 
 def test_keys_that_change_while_serving_hold_from_the_next_use_on() -> None:
-    """A sealer that follows its keys seals under the new first one, and no longer opens what the removed one sealed."""
+    """A change of keys holds from the next use: the new first key encrypts, and a removed key decrypts nothing."""
     old, new = keys(2)
     changes: list[str | None] = []
-    sealer = Sealer(old, lambda: changes.pop(0) if changes else None)
-    by_old = sealer.seal(SECRET, "row:1", system_entropy)
+    encryptor = Encryptor(old, lambda: changes.pop(0) if changes else None)
+    by_old = encryptor.encrypt(SECRET, "row:1", system_entropy)
     changes.append(f"{new}\n{old}")
-    by_new = sealer.seal(SECRET, "row:1", system_entropy)
-    assert Sealer(new).unseal(by_new, "row:1") == SECRET
-    assert sealer.unseal(by_old, "row:1") == SECRET
+    by_new = encryptor.encrypt(SECRET, "row:1", system_entropy)
+    assert Encryptor(new).decrypt(by_new, "row:1") == SECRET
+    assert encryptor.decrypt(by_old, "row:1") == SECRET
     changes.append(new)
-    with pytest.raises(SealBroken):
-        sealer.unseal(by_old, "row:1")
+    with pytest.raises(DecryptionFailed):
+        encryptor.decrypt(by_old, "row:1")
     changes.append(f"{new}\n{old}")
-    assert sealer.is_current(by_new)
-    assert sealer.derive_all("x") == [Sealer(new).derive("x"), Sealer(old).derive("x")]
+    assert encryptor.is_current(by_new)
+    assert encryptor.derive_all("x") == [Encryptor(new).derive("x"), Encryptor(old).derive("x")]
 
 
 def test_derived_secrets_of_all_keys_are_accepted_and_the_first_is_given_out() -> None:
     """Nodes that have the same keys in another order accept what each other gives out."""
     old, new = keys(2)
-    before, after = Sealer(f"{old},{new}"), Sealer(f"{new},{old}")
-    for sealer in (before, after):
-        assert sealer.derive("x") == sealer.derive_all("x")[0]
-        assert set(sealer.derive_all("x")) == {before.derive("x"), after.derive("x")}
-    assert before.derive("x") == Sealer(old).derive("x")
+    before, after = Encryptor(f"{old},{new}"), Encryptor(f"{new},{old}")
+    for encryptor in (before, after):
+        assert encryptor.derive("x") == encryptor.derive_all("x")[0]
+        assert set(encryptor.derive_all("x")) == {before.derive("x"), after.derive("x")}
+    assert before.derive("x") == Encryptor(old).derive("x")
 
 
 @pytest.mark.parametrize(
@@ -141,28 +143,28 @@ def test_derived_secrets_of_all_keys_are_accepted_and_the_first_is_given_out() -
 def test_a_key_of_another_form_is_refused_with_a_sentence(key: str) -> None:
     """Anything but the base64 of 32 bytes is refused at once, without repeating the key."""
     with pytest.raises(ValueError, match="base64 of exactly 32 bytes") as refusal:
-        Sealer(key)
+        Encryptor(key)
     assert not key or key not in str(refusal.value)
 
 
 def test_both_base64_alphabets_and_a_final_newline_are_accepted() -> None:
     """A key made by `openssl rand -base64 32` works as well as our own, read from a file or not."""
     raw = bytes([0xFB, 0xFF] * 16)
-    sealed = Sealer(base64.urlsafe_b64encode(raw).decode()).seal(SECRET, "row:1", system_entropy)
-    assert Sealer(base64.b64encode(raw).decode() + "\n").unseal(sealed, "row:1") == SECRET
+    encrypted = Encryptor(base64.urlsafe_b64encode(raw).decode()).encrypt(SECRET, "row:1", system_entropy)
+    assert Encryptor(base64.b64encode(raw).decode() + "\n").decrypt(encrypted, "row:1") == SECRET
 
 
 def test_derived_secrets_differ_by_purpose_and_by_key_and_are_the_same_on_every_node() -> None:
     """Two nodes with one master key derive the same secret; nothing else does."""
-    twin = Sealer(base64.b64encode(bytes(range(32))).decode())
-    assert SEALER.derive("telegram webhook") == twin.derive("telegram webhook")
-    assert SEALER.derive("telegram webhook") != SEALER.derive("another")
-    assert SEALER.derive("x") != Sealer(new_master_key(system_entropy)).derive("x")
-    assert len(SEALER.derive("x")) == 64
+    twin = Encryptor(base64.b64encode(bytes(range(32))).decode())
+    assert ENCRYPTOR.derive("telegram webhook") == twin.derive("telegram webhook")
+    assert ENCRYPTOR.derive("telegram webhook") != ENCRYPTOR.derive("another")
+    assert ENCRYPTOR.derive("x") != Encryptor(new_master_key(system_entropy)).derive("x")
+    assert len(ENCRYPTOR.derive("x")) == 64
 
 
-def test_a_sealer_does_not_show_its_key(caplog: pytest.LogCaptureFixture) -> None:
-    """A sealer that lands in a log line or a traceback gives nothing away."""
-    logging.getLogger().warning("%r %s", SEALER, SEALER)
+def test_a_encryptor_does_not_show_its_key(caplog: pytest.LogCaptureFixture) -> None:
+    """An encryptor that lands in a log line or a traceback gives nothing away."""
+    logging.getLogger().warning("%r %s", ENCRYPTOR, ENCRYPTOR)
     assert base64.b64encode(bytes(range(32))).decode() not in caplog.text
     assert repr(bytes(range(32))) not in caplog.text

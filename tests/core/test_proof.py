@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_webhook_secret
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.core.proof import sign_proof
 
 NOW = 1_795_214_643_999
 SECRET = "whsec_" + "A" * 43 + "="
-ADA = Identity("1001", "Ada Lovelace", "ada")
+ADA = MessengerIdentity("1001", "Ada Lovelace", "ada")
 
 
 def claims_of(proof: str, key: str) -> dict[str, object]:
@@ -52,14 +52,14 @@ def test_the_key_is_the_whole_secret_with_its_prefix() -> None:
 
 def test_a_proof_of_a_user_without_a_handle_has_an_empty_string() -> None:
     """contract.md: "" in the proof, null in the verify answer only."""
-    proof = sign_proof(Identity("1", "N", ""), "p", "t", SECRET, NOW)
+    proof = sign_proof(MessengerIdentity("1", "N", ""), "p", "t", SECRET, NOW)
     assert claims_of(proof, SECRET)["messenger_username"] == ""
 
 
 @given(st.text(st.characters(codec="utf-8")), st.integers(0, 2**43))
 def test_any_name_and_any_instant_survive(name: str, now: int) -> None:
     """Right-to-left names, emoji, quotes and control characters come out as they went in; seconds are rounded down."""
-    claims = claims_of(sign_proof(Identity("1", name, ""), "p", "t", SECRET, now), SECRET)
+    claims = claims_of(sign_proof(MessengerIdentity("1", name, ""), "p", "t", SECRET, now), SECRET)
     assert claims["messenger_name"] == name
     assert claims["iat"] == now // 1000
     assert claims["exp"] == now // 1000 + 300

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from taproof.core.clock import MINUTE, SECOND
-from taproof.core.model import Identity, PromptDetails, Session, SessionKey
+from taproof.core.model import MessengerIdentity, PromptDetails, Session, SessionKey
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.core.timeline import Step, StepName, outcome_sentence, timeline
 
@@ -17,7 +17,7 @@ PENDING = Session(KEY, "sess_1", "proj_1", "Shop", "pending", START, EDGE, promp
 OPENED = replace(PENDING, opened_at=START + 5 * SECOND, opener_id="1001")
 CANCELLED = replace(OPENED, status="cancelled", cancelled_at=START + 9 * SECOND)
 CONFIRMED = replace(
-    OPENED, status="confirmed", confirmed_at=START + 9 * SECOND, identity=Identity("1001", "Ada", "ada")
+    OPENED, status="confirmed", confirmed_at=START + 9 * SECOND, identity=MessengerIdentity("1001", "Ada", "ada")
 )
 USED = replace(CONFIRMED, status="used", used_at=START + 11 * SECOND)
 
@@ -152,7 +152,7 @@ BOTH = MATCH._replace(collect_phone=True)
         (CONFIRMED, PromptDetails(), "The user tapped Confirm."),
         (CONFIRMED, PHONE, "The user tapped Confirm."),
         (CONFIRMED, MATCH, "The user chose the number that your page showed."),
-        (replace(CONFIRMED, sealed_phone=b"s"), PHONE, "The user tapped Confirm, and shared their phone number."),
+        (replace(CONFIRMED, encrypted_phone=b"s"), PHONE, "The user tapped Confirm, and shared their phone number."),
         (CONFIRMED, None, "The user confirmed."),
         (OPENED, MATCH, "The user has not confirmed yet."),
         (OPENED, PHONE, "The user has not confirmed yet, or not shared their phone number yet."),

@@ -20,7 +20,7 @@ from taproof.cli.main import commands
 from taproof.config.options import OPTIONS, variable
 from taproof.core.model import Status
 from taproof.core.session_state import TRANSITIONS
-from taproof.service.webhooks import Outcome
+from taproof.service.webhooks import AttemptOutcome
 
 SDK = DOCS.parent / "sdk/js"
 
@@ -133,7 +133,7 @@ def test_every_metric_is_told_of() -> None:
         told = set(re.findall(r"`(\w+)`", rows[name]))
         # A metric with labels that was never counted has no sample yet, so its labels are not seen here.
         assert labels <= told, name
-    assert all(f"`{outcome}`" in text for outcome in get_args(Outcome))
+    assert all(f"`{outcome}`" in text for outcome in get_args(AttemptOutcome))
 
 
 def test_every_state_is_told_of_and_drawn() -> None:

@@ -17,7 +17,7 @@ def user(walker: Walker, name: str) -> Phone:
     return make_phone(walker.client, "Somebody", phone=PHONES[name])
 
 
-def phones_and_own_bot(walker: Walker, webhook_url: str) -> OwnProject:
+def phones_and_project_bot(walker: Walker, webhook_url: str) -> OwnProject:
     """A number that must be given, to a project's own bot, with a match code and a verifier; the bot breaks later."""
     bot = walker.messenger("bots", {"username": "canary_own_bot"})
     walker.note("bot token", bot["token"])
@@ -191,7 +191,7 @@ def walk_through(walk: Walk) -> None:
         echoing_receiver(walk, 200) as well,
     ):
         walker = Walker(client, walk)
-        project = phones_and_own_bot(walker, failing)
+        project = phones_and_project_bot(walker, failing)
         optional = optional_phones(walker, well)
         unreachable = walker.make_project("Unreachable", webhook_url=f"http://127.0.0.1:{free_port()}/hook")
         failing_messenger(walker, unreachable)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.conftest import free_port
 
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.service.installation import check_master_key, check_mode
 from taproof.storage.sqlite.store import SqliteStorage
@@ -47,7 +47,7 @@ async def make_database(directory: Path, *, sandbox: bool) -> None:
     key = new_master_key(system_entropy)
     (directory / "taproof.db.key").write_text(f"{key}\n")
     await check_mode(storage, sandbox=sandbox)
-    await check_master_key(storage, Sealer(key), system_entropy)
+    await check_master_key(storage, Encryptor(key), system_entropy)
     await storage.close()
 
 

@@ -110,7 +110,7 @@ def test_a_link_opened_in_another_bot_opens_nothing(
     assert "Shop" in answer["messages"][-1]["text"]
 
 
-def test_an_own_bots_updates_by_webhook(start_service: StartService) -> None:
+def test_an_project_bots_updates_by_webhook(start_service: StartService) -> None:
     """With webhooks each bot's updates are posted to its own address, and a sign-in in it comes to its end."""
     service = start_service("--bot-updates", "webhook")
     with httpx.Client(base_url=service.base_url, timeout=30, verify=TRUST) as client:

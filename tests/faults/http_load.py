@@ -12,7 +12,7 @@ from tests.faults.load import PATIENCE, Ledger
 from tests.faults.place import Place
 
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.sessions.decide import SeenSession
 
@@ -77,7 +77,7 @@ class HttpLoad:
 
     async def confirm(self, token: str) -> None:
         if (
-            await self._insist_on_store(lambda: self._signin.confirm_session(token, Identity(USER, "Ada", "")))
+            await self._insist_on_store(lambda: self._signin.confirm_session(token, MessengerIdentity(USER, "Ada", "")))
         ).changed:
             self.ledger.note("confirmed", token)
 

@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from taproof.core.clock import system_clock
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.runtime.store import open_storage
 from taproof.service.sessions.create_and_verify import SignIn, Verification
 from taproof.service.sessions.decide import SeenSession
@@ -81,7 +81,7 @@ class Program:
     async def decide(self, token: str, user: str) -> SeenSession:
         if self.cancels and token[-1] in "AE":
             return await self.signin.cancel_session(token, user)
-        return await self.signin.confirm_session(token, Identity(user, "Name", ""))
+        return await self.signin.confirm_session(token, MessengerIdentity(user, "Name", ""))
 
     async def verify(self, token: str) -> None:
         def read() -> Awaitable[Verification]:
@@ -96,7 +96,7 @@ async def main() -> None:
     logging.getLogger("asyncpg.pool").setLevel(logging.ERROR)
     url, project_id, master_key, name = sys.argv[1:]
     storage = await open_storage(url)
-    signin = SignIn(storage, Sealer(master_key), lambda: "https://t.me/b", system_clock, system_entropy)
+    signin = SignIn(storage, Encryptor(master_key), lambda: "https://t.me/b", system_clock, system_entropy)
     program = Program(signin, project_id, cancels=name == "cancels")
     lines = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)

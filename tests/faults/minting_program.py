@@ -14,7 +14,7 @@ from taproof.core.accounts import AccessToken, Actor, Developer
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import InvalidAccessToken, InvitationNotFound, OwnerOnly, SignedOut, TooManyAccessTokens
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.core.rights import Grant
 from taproof.runtime.store import open_storage
 from taproof.service.console.sessions import ConsoleSessions
@@ -58,7 +58,7 @@ class Minter:
                 number = system_entropy(8).hex()
                 made = await self.invitations.invite_developer(console, f"{number}@example.com", is_owner=True)
                 self.created += 1
-                identity = Identity(str(int(number, 16)), "Mallory", "")
+                identity = MessengerIdentity(str(int(number, 16)), "Mallory", "")
                 await self.invitations.accept_invitation(made.code, identity, address="198.51.100.66")
                 self.created += 1
         except (SignedOut, OwnerOnly, InvitationNotFound):

@@ -14,7 +14,7 @@ import asyncpg
 from taproof.core.accounts import Actor
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.runtime.store import open_storage
 from taproof.service.developers import Developers
@@ -58,7 +58,7 @@ class Place:
         if self.is_quick and isinstance(storage, SqliteStorage):
             storage._writer._connection.pragma("synchronous", 0)
         try:
-            yield SignIn(storage, Sealer(self.master_key), lambda: "https://t.me/b", system_clock, system_entropy)
+            yield SignIn(storage, Encryptor(self.master_key), lambda: "https://t.me/b", system_clock, system_entropy)
         finally:
             await storage.close()
 
@@ -94,7 +94,7 @@ async def add_project(place: Place, name: str, webhook_url: str) -> tuple[str, s
 def _projects(storage: Storage, master_key: str) -> Projects:
     return Projects(
         storage,
-        Sealer(master_key),
+        Encryptor(master_key),
         system_clock,
         system_entropy,
         address_rules=AddressRules(["loopback"]),

@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 
 from taproof.core.clock import system_clock
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.runtime.store import open_storage
 from taproof.service.sessions.create_and_verify import SignIn
@@ -19,7 +19,7 @@ from taproof.service.sessions.create_and_verify import SignIn
 async def main() -> None:
     url, project_id, master_key, readers = sys.argv[1:]
     storage = await open_storage(url)
-    signin = SignIn(storage, Sealer(master_key), lambda: "https://t.me/b", system_clock, system_entropy)
+    signin = SignIn(storage, Encryptor(master_key), lambda: "https://t.me/b", system_clock, system_entropy)
     await storage.ping()
     print("ready", flush=True)  # noqa: T201 — how it talks to the test.
     while line := await asyncio.to_thread(sys.stdin.readline):

@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from taproof.core.clock import system_clock
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.runtime.key_file import KeyFile
 from taproof.runtime.key_rotation import rotate_key_file
@@ -49,9 +49,9 @@ async def main() -> None:
     # Synchronously like the service itself, but for the database, which is not what is at stake here.
     storage._writer._connection.pragma("synchronous", 0)
     os.fsync, Path.replace = synced, replaced  # type: ignore[assignment,method-assign]
-    sealer = Sealer(path.read_text("ascii"), KeyFile(path).newer)
+    encryptor = Encryptor(path.read_text("ascii"), KeyFile(path).newer)
     await rotate_key_file(
-        path, storage, sealer, system_entropy, settle_seconds=seconds, told=lambda step, _number: at(step)
+        path, storage, encryptor, system_entropy, settle_seconds=seconds, told=lambda step, _number: at(step)
     )
     await storage.close()
 

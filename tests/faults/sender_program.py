@@ -19,11 +19,11 @@ import uvloop
 from taproof.config.logging import configure_logging
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import SECOND, system_clock
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.runtime.store import open_storage
 from taproof.service import webhooks as service
-from taproof.service.webhooks import Outcome, Webhooks
+from taproof.service.webhooks import AttemptOutcome, Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
 from taproof.webhooks.http_client import open_webhook_client
 from taproof.webhooks.sender import WebhookSender
@@ -45,7 +45,7 @@ async def keep_setting(recorded: asyncio.Event) -> None:
 class Unwatched:
     """Counts nothing."""
 
-    def count_attempt(self, outcome: Outcome) -> None: ...
+    def count_attempt(self, outcome: AttemptOutcome) -> None: ...
 
     def show_oldest_due(self, seconds: float) -> None: ...
 
@@ -57,7 +57,7 @@ async def send(url: str, master_key: str, stop: int, *, quick: bool) -> None:
         storage._writer._connection.pragma("synchronous", 0)
     webhooks = Webhooks(
         storage,
-        Sealer(master_key),
+        Encryptor(master_key),
         system_clock,
         system_entropy,
         f"Taproof/{os.getpid()}",

@@ -20,7 +20,7 @@ from taproof.api.limits.rates import RateLimits
 from taproof.api.metrics import Metrics
 from taproof.api.sessions import SessionApi
 from taproof.core.clock import MINUTE
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.rate_limit import Rate
 from taproof.service.sessions.create_and_verify import SignIn
@@ -98,7 +98,7 @@ async def simulation(tmp_path: Path) -> Any:
     def clock() -> int:
         return simulation.now
 
-    signin = SignIn(storage, Sealer(place.master_key), lambda: "https://t.me/b", clock, system_entropy)
+    signin = SignIn(storage, Encryptor(place.master_key), lambda: "https://t.me/b", clock, system_entropy)
     limits = RateLimits(
         metrics, clock, generate_address=Rate(60, MINUTE), generate_project=Rate(6_000, MINUTE), local_only=True
     )

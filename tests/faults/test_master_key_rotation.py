@@ -16,21 +16,21 @@ import pytest
 from tests.databases import postgres_database
 from tests.e2e.conftest import Service, launch
 from tests.faults.conftest import Figure
-from tests.faults.sealed_values import SealedValues, check, fill, open_quick
+from tests.faults.encrypted_values import EncryptedValues, check, fill, open_quick
 
 from taproof import verify_proof
 from taproof.core.accounts import Actor
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.runtime.key_file import KeyFile, read_master_keys, read_or_make_master_key
 from taproof.runtime.key_rotation import rotate_key_file
-from taproof.service.associated_data import webhook_secret_binding
+from taproof.service.associated_data import webhook_secret_associated_data
 from taproof.service.developers import Developers
 from taproof.service.projects import Projects
-from taproof.service.reencryption import Resealer
+from taproof.service.reencryption import Reencryptor
 from taproof.service.sessions.create_and_verify import SignIn
 from taproof.storage.protocol import Storage
 
@@ -54,12 +54,12 @@ class Use:
     """What users and applications do with a service, all of it checked. Any failure ends the test.
 
     Args:
-        values: what is sealed in its store.
+        values: what is encrypted in its store.
         bot: the sign-in of another process, which takes the users' decisions.
         ask: sends a request; returns its answer, which must be a good one.
     """
 
-    def __init__(self, values: SealedValues, bot: SignIn, ask: Callable[..., Awaitable[Any]]) -> None:
+    def __init__(self, values: EncryptedValues, bot: SignIn, ask: Callable[..., Awaitable[Any]]) -> None:
         self._values = values
         self._bot = bot
         self._ask = ask
@@ -70,7 +70,7 @@ class Use:
         self._tasks: list[asyncio.Task[None]] = []
 
     def secret_of(self, project_id: str) -> str:
-        return self._values.plain[webhook_secret_binding(project_id)]
+        return self._values.plain[webhook_secret_associated_data(project_id)]
 
     async def sign_in(self, projects: list[str]) -> None:
         for project_id in itertools.cycle(projects):
@@ -79,7 +79,7 @@ class Use:
             created = await self._ask("POST", "/generate/public", {"project_id": project_id})
             token = created["session_token"]
             assert (await self._bot.open_session(token, USER)).outcome == "opened"
-            assert (await self._bot.confirm_session(token, Identity(USER, "Ada", ""))).changed
+            assert (await self._bot.confirm_session(token, MessengerIdentity(USER, "Ada", ""))).changed
             body = {"project_id": project_id, "session_token": token}
             answer = await self._ask("POST", "/verify/public", body)
             proof = verify_proof(answer["proof"], [self.secret_of(project_id)], project_id=project_id)
@@ -103,7 +103,7 @@ class Use:
             assert rotated["webhook_secret"] == self.secret_of(project_id)
             promoted = await self._ask("POST", f"{path}/promote")
             assert promoted["webhook_secret"] == rotated["next_webhook_secret"]
-            self._values.plain[webhook_secret_binding(project_id)] = promoted["webhook_secret"]
+            self._values.plain[webhook_secret_associated_data(project_id)] = promoted["webhook_secret"]
             self.rotations += 1
 
     @contextlib.asynccontextmanager
@@ -185,15 +185,15 @@ async def test_nobody_notices_a_rotation(tmp_path: Path, figure: Figure, *, soak
     path = tmp_path / "taproof.db.key"
     first = read_or_make_master_key(path, system_entropy, may_make=True)
     storage = open_quick(database)
-    sealer = Sealer(first, KeyFile(path).newer)
-    values = await fill(storage, sealer, projects=SECRETS - 5 * 300, others=300)
+    encryptor = Encryptor(first, KeyFile(path).newer)
+    values = await fill(storage, encryptor, projects=SECRETS - 5 * 300, others=300)
     assert values.count >= SECRETS
     token = (
         await Developers(storage, system_clock, system_entropy).create_access_token(
             Actor(values.developer, "command_line"), "test", expires_at=None
         )
     ).plaintext
-    bot = SignIn(storage, sealer, lambda: "https://t.me/shop_bot", system_clock, system_entropy)
+    bot = SignIn(storage, encryptor, lambda: "https://t.me/shop_bot", system_clock, system_entropy)
     with running(tmp_path) as service:
         async with httpx.AsyncClient(base_url=service.base_url, timeout=30) as client:
             use = Use(values, bot, asking(client, token))
@@ -206,7 +206,7 @@ async def test_nobody_notices_a_rotation(tmp_path: Path, figure: Figure, *, soak
                 await use.until_more()
         (last,) = read_master_keys(path)
         assert last != first
-        opened = await check(storage, values, Sealer(last), old=Sealer(first))
+        opened = await check(storage, values, Encryptor(last), old=Encryptor(first))
         assert "error" not in service.log()
     await storage.close()
     figure("values", opened)
@@ -249,8 +249,8 @@ async def test_a_killed_rotation_is_taken_up(tmp_path: Path, figure: Figure) -> 
     database = tmp_path / "taproof.db"
     path = tmp_path / "taproof.db.key"
     storage = open_quick(database)
-    sealer = Sealer(read_or_make_master_key(path, system_entropy, may_make=True), KeyFile(path).newer)
-    values = await fill(storage, sealer, projects=350, others=30)
+    encryptor = Encryptor(read_or_make_master_key(path, system_entropy, may_make=True), KeyFile(path).newer)
+    values = await fill(storage, encryptor, projects=350, others=30)
     keys_left = []
     for place, times in PLACES:
         before = read_master_keys(path)
@@ -258,13 +258,13 @@ async def test_a_killed_rotation_is_taken_up(tmp_path: Path, figure: Figure) -> 
         left = read_master_keys(path)
         assert set(left) & set(before) or (place, times) in PLACES[-2:]
         # Whoever starts now opens everything, and so does who has run all the time.
-        await check(storage, values, Sealer(path.read_text("ascii")))
-        await check(storage, values, sealer)
-        done = await rotate_key_file(path, storage, sealer, system_entropy, settle_seconds=0)
+        await check(storage, values, Encryptor(path.read_text("ascii")))
+        await check(storage, values, encryptor)
+        done = await rotate_key_file(path, storage, encryptor, system_entropy, settle_seconds=0)
         assert done.taken_up == (len(left) == 2)
         (key,) = read_master_keys(path)
         assert key not in before
-        await check(storage, values, Sealer(key), old=Sealer(before[0]))
+        await check(storage, values, Encryptor(key), old=Encryptor(before[0]))
         assert [each for each in os.listdir(tmp_path) if "key" in each] == ["taproof.db.key"]  # noqa: PTH208 — not blocking.
         keys_left.append(len(left))
     await storage.close()
@@ -278,14 +278,14 @@ async def test_a_killed_rotation_is_taken_up(tmp_path: Path, figure: Figure) -> 
 class InProcess:
     """A node of a service, called without HTTP: what `Use` asks is asked of its use cases."""
 
-    def __init__(self, storage: Storage, keys: str, values: SealedValues) -> None:
-        sealer = Sealer(keys)
+    def __init__(self, storage: Storage, keys: str, values: EncryptedValues) -> None:
+        encryptor = Encryptor(keys)
         self.storage = storage
-        self.sealer = sealer
-        self.signin = SignIn(storage, sealer, lambda: "https://t.me/b", system_clock, system_entropy)
+        self.encryptor = encryptor
+        self.signin = SignIn(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
         self._projects = Projects(
             storage,
-            sealer,
+            encryptor,
             system_clock,
             system_entropy,
             address_rules=AddressRules(),
@@ -313,15 +313,15 @@ class InProcess:
 
 
 @pytest.mark.parametrize("secrets", [1_500])
-async def test_resealing_on_postgres_while_two_nodes_serve(secrets: int, figure: Figure, *, soak: bool) -> None:
+async def test_reencryption_on_postgres_while_two_nodes_serve(secrets: int, figure: Figure, *, soak: bool) -> None:
     """One node has the old key first, the other, which was restarted, the new one: no error on either.
 
-    The old one is then restarted too, and what it had sealed meanwhile gets under the new key.
+    The old one is then restarted too, and what it had encrypted meanwhile gets under the new key.
     """
     old, new = (new_master_key(system_entropy) for _ in range(2))
     with postgres_database(quick=True) as open_store:
         stores = [await open_store() for _ in range(2)]
-        values = await fill(stores[0], Sealer(old), projects=SECRETS if soak else secrets, others=100)
+        values = await fill(stores[0], Encryptor(old), projects=SECRETS if soak else secrets, others=100)
         before, after = (
             InProcess(store, keys, values) for store, keys in zip(stores, (f"{old},{new}", f"{new},{old}"), strict=True)
         )
@@ -333,14 +333,14 @@ async def test_resealing_on_postgres_while_two_nodes_serve(secrets: int, figure:
 
         async with use.going_on():
             await use.until_more()
-            done = await Resealer(stores[1], after.sealer, system_entropy).reseal(settle)
+            done = await Reencryptor(stores[1], after.encryptor, system_entropy).reencrypt(settle)
             assert done.unreadable == []
-            assert done.resealed > secrets
+            assert done.reencrypted > secrets
             turns = itertools.cycle((after,))
             await use.until_more()
-            done = await Resealer(stores[1], after.sealer, system_entropy).reseal(settle)
+            done = await Reencryptor(stores[1], after.encryptor, system_entropy).reencrypt(settle)
             assert (done.left, done.unreadable) == (0, [])
-        figure("values", await check(stores[1], values, Sealer(new), old=Sealer(old)))
+        figure("values", await check(stores[1], values, Encryptor(new), old=Encryptor(old)))
         figure("proofs", use.proofs)
         for each in stores:
             await each.close()

@@ -12,7 +12,7 @@ import jwt
 from tests.faults.conftest import Figure
 from tests.faults.place import Place, assert_counters_fit, rows
 
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.service.sessions.create_and_verify import SignIn
 
 PROGRAM = Path(__file__).with_name("reader_program.py")
@@ -23,7 +23,7 @@ AT_ONCE = 50
 async def confirmed(signin: SignIn, project_id: str, user: str) -> str:
     token = (await signin.create_session(project_id, public=True)).session_token
     await signin.open_session(token, user)
-    assert (await signin.confirm_session(token, Identity(user, f"User {user}", ""))).changed
+    assert (await signin.confirm_session(token, MessengerIdentity(user, f"User {user}", ""))).changed
     return token
 
 

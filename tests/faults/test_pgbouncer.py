@@ -16,14 +16,14 @@ from tests.postgres_server import fresh_database
 
 from taproof.core.clock import DAY, day_number, system_clock
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.runtime.store import migrate, open_storage
 from taproof.service.sessions.create_and_verify import SignIn
 from taproof.storage.migrate import migrations
 
 USER = "1001"
 POLLERS = 64
-ADA = Identity(USER, "Ada", "ada")
+ADA = MessengerIdentity(USER, "Ada", "ada")
 
 
 @pytest.fixture

@@ -21,13 +21,13 @@ from tests.messengers.telegram.bots_server import BotsServer, ServedBot, tagged
 
 from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_id, new_key
 from taproof.core.model import Project, ProjectBot
 from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.runtime.store import open_storage
-from taproof.service.associated_data import bot_token_binding
+from taproof.service.associated_data import bot_token_associated_data
 from taproof.service.developers import Developers
 from taproof.storage.protocol import Storage
 
@@ -48,22 +48,22 @@ async def until(condition: Callable[[], object], what: str) -> None:
 
 async def add_projects(place: Place, bots: Sequence[ServedBot]) -> list[str]:
     """Give each bot a project of the place's developer; return their ids."""
-    storage, sealer = await open_storage(place.url), Sealer(place.master_key)
+    storage, encryptor = await open_storage(place.url), Encryptor(place.master_key)
     try:
         (developer,) = await storage.list_developers()
-        return [await _add_project(storage, sealer, developer.id, bot) for bot in bots]
+        return [await _add_project(storage, encryptor, developer.id, bot) for bot in bots]
     finally:
         await storage.close()
 
 
-async def _add_project(storage: Storage, sealer: Sealer, developer_id: str, bot: ServedBot) -> str:
+async def _add_project(storage: Storage, encryptor: Encryptor, developer_id: str, bot: ServedBot) -> str:
     project_id = new_id("proj", system_entropy)
     project = Project(
         id=project_id,
         developer_id=developer_id,
         name=f"Shop of {bot.username}",
         secret_key_preview="sk_a…b",
-        sealed_webhook_secret=b"not used",
+        encrypted_webhook_secret=b"not used",
         webhook_url="https://example.com/",
         is_active=True,
         public_access=True,
@@ -71,8 +71,8 @@ async def _add_project(storage: Storage, sealer: Sealer, developer_id: str, bot:
         created_at=system_clock(),
     )
     assert await storage.create_project(project, new_key("sk", system_entropy).encode())
-    sealed = sealer.seal(bot.token, bot_token_binding(project_id), system_entropy)
-    given = ProjectBot(project_id, bot.id, bot.username, sealed)
+    encrypted = encryptor.encrypt(bot.token, bot_token_associated_data(project_id), system_entropy)
+    given = ProjectBot(project_id, bot.id, bot.username, encrypted)
     assert await give_bot(storage, developer_id, project_id, given) == "set"
     return project_id
 
@@ -260,7 +260,7 @@ async def test_a_killed_process_loses_no_update_and_does_none_twice(
         server.add("Sign_In_Bot")
         bots = [server.add() for _ in range(10)]
         projects = await add_projects(place, bots)
-        signer = ButtonSigner(functools.partial(Sealer(place.master_key).derive_all, PURPOSE))
+        signer = ButtonSigner(functools.partial(Encryptor(place.master_key).derive_all, PURPOSE))
         people = range(101, 107)
         tokens = {(bot.id, user): "" for bot in bots for user in people}
         for user in people:

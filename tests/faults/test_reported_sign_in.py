@@ -14,7 +14,7 @@ from tests.sign_ins import stored_sign_in
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.developers import Developers
 from taproof.service.invitations import Invitations
@@ -23,7 +23,7 @@ from taproof.storage.protocol import Storage
 
 PROGRAM = Path(__file__).with_name("minting_program.py")
 PROCESSES = 3
-ADA = Identity("1001", "Ada", "ada")
+ADA = MessengerIdentity("1001", "Ada", "ada")
 EMAIL = "owner@example.com"
 SURVIVORS = """
 SELECT (SELECT COUNT(*) FROM access_tokens WHERE id <> '{mine}'), (SELECT COUNT(*) FROM console_sessions),

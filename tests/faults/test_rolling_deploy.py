@@ -10,12 +10,12 @@ from tests.faults.load import loaded
 from tests.faults.place import Place, assert_counters_fit, rows
 
 from taproof.core.clock import DAY, MINUTE, system_clock
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_id, new_session_token, new_webhook_secret, session_key
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.runtime.store import migrate
-from taproof.service.associated_data import webhook_secret_binding
+from taproof.service.associated_data import webhook_secret_associated_data
 from taproof.storage import migrate as migrating
 from taproof.storage.migrate import Migration, migrations
 
@@ -91,7 +91,7 @@ async def test_every_kind_of_call_goes_on_when_the_schema_changes(
             assert project is not None
             token = (await signin.create_session(project.id, public=True)).session_token
             await signin.open_session(token, user)
-            assert (await signin.confirm_session(token, Identity(user, "Ada", ""))).changed
+            assert (await signin.confirm_session(token, MessengerIdentity(user, "Ada", ""))).changed
             assert (await signin.verify_session(project.id, token, public=True)).proof
             assert len(await storage.list_sessions([project.id], None, None, 10, 0)) > 0
             assert await storage.list_projects(project.developer_id)
@@ -139,12 +139,14 @@ async def make_place_of_release_0_1_0(path: Path) -> Place:
     url, master_key, project_id = f"sqlite:///{path}", new_master_key(system_entropy), new_id("proj", system_entropy)
     webhook_secret = new_webhook_secret(system_entropy)
     await migrate(url)
-    sealed = Sealer(master_key).seal(webhook_secret, webhook_secret_binding(project_id), system_entropy)
+    encrypted = Encryptor(master_key).encrypt(
+        webhook_secret, webhook_secret_associated_data(project_id), system_entropy
+    )
     connection = apsw.Connection(str(path))
     connection.execute("INSERT INTO developers VALUES ('dev_1', 'ada@example.com', 'ada@example.com', 'free', 1)")
     connection.execute(
         "INSERT INTO projects VALUES (?, 'dev_1', 'Shop', x'00', 'sk_…', ?, 'https://example.com/', 1, 1, 0, 1)",
-        (project_id, sealed),
+        (project_id, encrypted),
     )
     connection.close()
     return Place(url, master_key, project_id, webhook_secret)
@@ -196,7 +198,7 @@ async def test_a_database_of_release_0_1_0_is_taken_up(tmp_path: Path, monkeypat
         for token in (opened, confirmed):
             answer = await signin.verify_session(place.project_id, token, public=True)
             statuses.append((answer.status, answer.proof is not None))
-            again = await signin.confirm_session(token, Identity(USER, "Ada", ""))
+            again = await signin.confirm_session(token, MessengerIdentity(USER, "Ada", ""))
             statuses.append((again.outcome, again.changed))
         assert sorted(statuses) == [
             ("confirmed", False),
@@ -205,7 +207,7 @@ async def test_a_database_of_release_0_1_0_is_taken_up(tmp_path: Path, monkeypat
             ("pending", False),
         ]
         await signin.open_session(pending, "7")
-        assert (await signin.confirm_session(pending, Identity("7", "Bob", ""))).changed
+        assert (await signin.confirm_session(pending, MessengerIdentity("7", "Bob", ""))).changed
         assert (await signin.verify_session(place.project_id, pending, public=True)).proof
     latest = len(migrations("sqlite"))
     assert await rows(place.url, "SELECT MAX(version) FROM schema_migrations") == [(latest,)]

@@ -13,28 +13,28 @@ import apsw
 import httpx
 import pytest
 from tests.e2e.conftest import Service, launch
-from tests.faults.sealed_values import open_quick
+from tests.faults.encrypted_values import open_quick
 from tests.giving_bots import give_bot
 
 from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import MINUTE, system_clock
 from taproof.core.deliveries import Delivery
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
-from taproof.core.errors import MasterKeyWrong, SealBroken
+from taproof.core.errors import DecryptionFailed, MasterKeyWrong
 from taproof.core.identifiers import session_key
-from taproof.core.model import Identity, Project, ProjectBot
-from taproof.messengers.telegram.project_bot_webhooks import OwnWebhooks
+from taproof.core.model import MessengerIdentity, Project, ProjectBot
+from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks
 from taproof.runtime.key_file import read_or_make_master_key
-from taproof.service.associated_data import bot_token_binding
+from taproof.service.associated_data import bot_token_associated_data
 from taproof.service.bots import BotAccount, Bots
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.installation import KEY_MARK, MODE_MARK, check_master_key
 from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import SignIn
-from taproof.service.webhooks import Answer, SignedRequest, Webhooks
+from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
 
 INTERNAL = {"error": "Internal error."}
@@ -43,27 +43,29 @@ INTERNAL = {"error": "Internal error."}
 class Place:
     """One process on the database, and calls to the service that runs on it too."""
 
-    def __init__(self, storage: SqliteStorage, sealer: Sealer, service: Service, client: httpx.AsyncClient) -> None:
+    def __init__(
+        self, storage: SqliteStorage, encryptor: Encryptor, service: Service, client: httpx.AsyncClient
+    ) -> None:
         self.storage = storage
-        self.sealer = sealer
+        self.encryptor = encryptor
         self.service = service
-        self.signin = SignIn(storage, sealer, lambda: "https://t.me/b", system_clock, system_entropy)
+        self.signin = SignIn(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
         self.projects = Projects(
             storage,
-            sealer,
+            encryptor,
             system_clock,
             system_entropy,
             address_rules=AddressRules(),
             webhook_ports=frozenset({443}),
             allow_loopback_http=False,
         )
-        self.webhooks = Webhooks(storage, sealer, system_clock, system_entropy, "Taproof/test")
+        self.webhooks = Webhooks(storage, encryptor, system_clock, system_entropy, "Taproof/test")
         self.deliveries = Deliveries(
-            storage, sealer, system_clock, system_entropy, self.webhooks, post=self.post, recorded=lambda: None
+            storage, encryptor, system_clock, system_entropy, self.webhooks, post=self.post, recorded=lambda: None
         )
         self.bots = Bots(
             storage,
-            sealer,
+            encryptor,
             system_clock,
             system_entropy,
             projects=self.projects,
@@ -75,9 +77,9 @@ class Place:
         self.token = ""
         self._client = client
 
-    async def post(self, request: SignedRequest) -> Answer:
+    async def post(self, request: SignedRequest) -> WebhookResponse:
         self.sent.append(request)
-        return Answer(5, 200, body=f"answer to {len(self.sent)}".encode())
+        return WebhookResponse(5, 200, body=f"answer to {len(self.sent)}".encode())
 
     @property
     def actor(self) -> Actor:
@@ -111,7 +113,10 @@ class Place:
         """Return the token of a session that a user has confirmed."""
         token = (await self.signin.create_session(project.id, public=True)).session_token
         assert (await self.signin.open_session(token, user)).outcome == "opened"
-        assert (await self.signin.confirm_session(token, Identity(user, "Ada", ""))).outcome in {"confirmed", "phone"}
+        assert (await self.signin.confirm_session(token, MessengerIdentity(user, "Ada", ""))).outcome in {
+            "confirmed",
+            "phone",
+        }
         return token
 
     async def claimed(self, projects: list[Project]) -> list[Delivery]:
@@ -151,7 +156,7 @@ class Place:
         assert answer.headers["x-error-code"] == "internal_error"
         told = self.service.log()[before:]
         assert "internal_error" in told
-        assert "SealBroken" in told
+        assert "DecryptionFailed" in told
         for secret in ("whsec_", "+4915", "sk_", self.token):
             assert secret not in told
 
@@ -178,10 +183,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 @pytest.fixture
 async def place(service: Service) -> AsyncIterator[Place]:
     key_file = service.directory / "taproof.db.key"
-    sealer = Sealer(read_or_make_master_key(key_file, system_entropy, may_make=False))
+    encryptor = Encryptor(read_or_make_master_key(key_file, system_entropy, may_make=False))
     storage = open_quick(service.database)
     async with httpx.AsyncClient(base_url=service.base_url, timeout=30) as client:
-        found = Place(storage, sealer, service, client)
+        found = Place(storage, encryptor, service, client)
         await found.enter(len(await storage.list_developers()))
         yield found
     await storage.close()
@@ -195,7 +200,7 @@ async def webhook_secrets(place: Place) -> None:
     projects = await place.two_projects()
     tokens = [await place.confirmed(project, "1001") for project in projects]
     ids = ", ".join(f"'{each.id}'" for each in projects)
-    place.swap("projects", "sealed_webhook_secret", f"id IN ({ids})")
+    place.swap("projects", "encrypted_webhook_secret", f"id IN ({ids})")
     for project, token in zip(projects, tokens, strict=True):
         body = {"project_id": project.id, "session_token": token}
         for _ in range(2):
@@ -209,7 +214,7 @@ async def webhook_secrets(place: Place) -> None:
         await place.refused("GET", path)
         await place.refused("POST", f"{path}/rotate", {})
     for delivery in await place.claimed(projects):
-        with pytest.raises(SealBroken):
+        with pytest.raises(DecryptionFailed):
             place.webhooks.sign_delivery(delivery)
     tested = await place.deliveries.send_test(place.actor, projects[0].id)
     assert [each.error for each in tested.record.attempts] == ["not_signed"]
@@ -223,7 +228,7 @@ async def next_webhook_secrets(place: Place) -> None:
         await place.projects.rotate_webhook_secret(place.actor, project.id, 24)
         await place.confirmed(project, "1001")
     ids = ", ".join(f"'{each.id}'" for each in projects)
-    place.swap("projects", "sealed_next_webhook_secret", f"id IN ({ids})")
+    place.swap("projects", "encrypted_next_webhook_secret", f"id IN ({ids})")
     for project in projects:
         path = f"/dev/projects/{project.id}/webhook-secret"
         await place.refused("GET", path)
@@ -231,7 +236,7 @@ async def next_webhook_secrets(place: Place) -> None:
         # Promoted all the same, it is the current one, and still does not open.
         await place.refused("GET", path)
     for delivery in await place.claimed(projects):
-        with pytest.raises(SealBroken):
+        with pytest.raises(DecryptionFailed):
             place.webhooks.sign_delivery(delivery)
 
 
@@ -239,18 +244,20 @@ async def bot_tokens(place: Place) -> None:
     """No bot is run, called or answered for with another project's token."""
     projects = await place.two_projects()
     for number, project in enumerate(projects):
-        token = place.sealer.seal(f"{100 + number}:AAtoken", bot_token_binding(project.id), system_entropy)
+        token = place.encryptor.encrypt(
+            f"{100 + number}:AAtoken", bot_token_associated_data(project.id), system_entropy
+        )
         bot = ProjectBot(project.id, 100 + number, f"shop_{number}_bot", token)
         assert await give_bot(place.storage, place.developer.id, project.id, bot) == "set"
     ids = ", ".join(f"'{each.id}'" for each in projects)
-    place.swap("projects", "sealed_bot_token", f"id IN ({ids})")
+    place.swap("projects", "encrypted_bot_token", f"id IN ({ids})")
     bots = [each for each in await place.bots.list_bots() if each.project_id in {project.id for project in projects}]
     assert len(bots) == 2
-    own = OwnWebhooks(place.bots, lambda _token: pytest.fail("A token was used."), lambda _bot_id: ["secret"])
+    own = ProjectBotWebhooks(place.bots, lambda _token: pytest.fail("A token was used."), lambda _bot_id: ["secret"])
     for bot in bots:
-        with pytest.raises(SealBroken):
+        with pytest.raises(DecryptionFailed):
             place.bots.open_token(bot)
-        with pytest.raises(SealBroken):
+        with pytest.raises(DecryptionFailed):
             await own.find_intake(bot.bot_id)
 
 
@@ -260,9 +267,9 @@ async def event_bodies(place: Place) -> None:
     for project in projects:
         await place.confirmed(project, "1001")
     ids = ", ".join(f"'{each.id}'" for each in projects)
-    place.swap("webhook_events", "sealed_body", f"project_id IN ({ids})")
+    place.swap("webhook_events", "encrypted_body", f"project_id IN ({ids})")
     for delivery in await place.claimed(projects):
-        with pytest.raises(SealBroken):
+        with pytest.raises(DecryptionFailed):
             place.webhooks.sign_delivery(delivery)
 
 
@@ -275,7 +282,7 @@ async def webhook_answers(place: Place) -> None:
     ids = ", ".join(f"'{each.id}'" for each in projects)
     place.swap(
         "webhook_attempts",
-        "sealed_answer",
+        "encrypted_answer",
         f"event_id IN (SELECT id FROM webhook_events WHERE project_id IN ({ids}))",
     )
     for project in projects:
@@ -293,10 +300,10 @@ async def phones(place: Place) -> None:
     for number, project in enumerate(projects):
         user = f"{2_000 + number}"
         tokens.append(await place.confirmed(project, user))
-        given = await place.signin.give_phone(Identity(user, "Ada", ""), user, f"+491512345678{number}")
+        given = await place.signin.give_phone(MessengerIdentity(user, "Ada", ""), user, f"+491512345678{number}")
         assert given.outcome == "confirmed"
     ids = ", ".join(f"'{each.id}'" for each in projects)
-    place.swap("sessions", "sealed_phone", f"project_id IN ({ids})")
+    place.swap("sessions", "encrypted_phone", f"project_id IN ({ids})")
     for project, token in zip(projects, tokens, strict=True):
         await place.refused("POST", "/verify/public", {"project_id": project.id, "session_token": token})
         listed = await place.call("GET", f"/dev/sessions?project_id={project.id}")
@@ -310,11 +317,11 @@ async def phone_requests(place: Place) -> None:
     """A contact confirms no other session than the one that it was asked for."""
     projects = await place.two_projects(collect_phone=True)
     tokens = [await place.confirmed(project, f"{3_000 + number}") for number, project in enumerate(projects)]
-    place.swap("phone_requests", "sealed_token", "messenger_id IN ('3000', '3001')")
+    place.swap("phone_requests", "encrypted_token", "messenger_id IN ('3000', '3001')")
     for number, (project, token) in enumerate(zip(projects, tokens, strict=True)):
         user = f"{3_000 + number}"
-        with pytest.raises(SealBroken):
-            await place.signin.give_phone(Identity(user, "Ada", ""), user, f"+491512345678{number}")
+        with pytest.raises(DecryptionFailed):
+            await place.signin.give_phone(MessengerIdentity(user, "Ada", ""), user, f"+491512345678{number}")
         body = {"project_id": project.id, "session_token": token}
         assert (await place.call("POST", "/verify/public", body)).json() == {"status": "pending"}
 
@@ -327,7 +334,7 @@ async def the_check_of_the_key(place: Place) -> None:
         put = {KEY_MARK: marks[MODE_MARK], MODE_MARK: marks[KEY_MARK]}
         connection.executemany("UPDATE marks SET value = ? WHERE name = ?", [(put[name], name) for name in put])
         with pytest.raises(MasterKeyWrong):
-            await check_master_key(place.storage, place.sealer, system_entropy)
+            await check_master_key(place.storage, place.encryptor, system_entropy)
         done = place.service.command("projects", "create", place.developer.email, "Shop")
         assert done.returncode == 1
         assert marks[KEY_MARK].hex() not in done.stdout + done.stderr
@@ -337,13 +344,13 @@ async def the_check_of_the_key(place: Place) -> None:
 
 
 CASES: dict[tuple[str, str], Callable[[Place], Awaitable[None]]] = {
-    ("projects", "sealed_webhook_secret"): webhook_secrets,
-    ("projects", "sealed_next_webhook_secret"): next_webhook_secrets,
-    ("projects", "sealed_bot_token"): bot_tokens,
-    ("webhook_events", "sealed_body"): event_bodies,
-    ("webhook_attempts", "sealed_answer"): webhook_answers,
-    ("sessions", "sealed_phone"): phones,
-    ("phone_requests", "sealed_token"): phone_requests,
+    ("projects", "encrypted_webhook_secret"): webhook_secrets,
+    ("projects", "encrypted_next_webhook_secret"): next_webhook_secrets,
+    ("projects", "encrypted_bot_token"): bot_tokens,
+    ("webhook_events", "encrypted_body"): event_bodies,
+    ("webhook_attempts", "encrypted_answer"): webhook_answers,
+    ("sessions", "encrypted_phone"): phones,
+    ("phone_requests", "encrypted_token"): phone_requests,
     ("marks", "value"): the_check_of_the_key,
 }
 
@@ -354,13 +361,13 @@ async def test_swapped_values_are_refused(column: tuple[str, str], place: Place)
     await CASES[column](place)
 
 
-def test_every_sealed_column_has_a_case(service: Service) -> None:
+def test_every_encrypted_column_has_a_case(service: Service) -> None:
     """A column that is added brings its case along."""
     connection = apsw.Connection(str(service.database))
     try:
         found: list[Any] = connection.execute(
             "SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c "
-            "WHERE m.type = 'table' AND c.name LIKE 'sealed\\_%' ESCAPE '\\'"
+            "WHERE m.type = 'table' AND c.name LIKE 'encrypted\\_%' ESCAPE '\\'"
         ).fetchall()
     finally:
         connection.close()

@@ -22,9 +22,9 @@ from tests.faults.webhook_load import (
     running_senders,
 )
 
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.service.sessions.create_and_verify import SignIn
-from taproof.service.webhooks import answer_binding
+from taproof.service.webhooks import answer_associated_data
 
 EVENTS = 10_000
 FAILING = 0.3
@@ -92,10 +92,14 @@ class Stored:
 async def read_stored(place: Place) -> dict[str, Stored]:
     events = await rows(place.url, "SELECT id, state, attempts, interrupted FROM webhook_events")
     stored = {event_id: Stored(state, count, interrupted, []) for event_id, state, count, interrupted in events}
-    sealer = Sealer(place.master_key)
-    statement = "SELECT event_id, number, status, error, sealed_answer FROM webhook_attempts ORDER BY event_id, number"
-    for event_id, number, status, error, sealed in await rows(place.url, statement):
-        answer = None if sealed is None else sealer.unseal(bytes(sealed), answer_binding(event_id, number))
+    encryptor = Encryptor(place.master_key)
+    statement = (
+        "SELECT event_id, number, status, error, encrypted_answer FROM webhook_attempts ORDER BY event_id, number"
+    )
+    for event_id, number, status, error, encrypted in await rows(place.url, statement):
+        answer = (
+            None if encrypted is None else encryptor.decrypt(bytes(encrypted), answer_associated_data(event_id, number))
+        )
         stored[event_id].attempts.append((number, status, error, answer))
     return stored
 

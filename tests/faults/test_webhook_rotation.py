@@ -15,11 +15,11 @@ from tests.faults.webhook_nodes import Application, Came, Node, running_applicat
 
 from taproof import verify_proof, verify_webhook
 from taproof.core.clock import SECOND, system_clock
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_webhook_secret
 from taproof.runtime.store import open_storage
-from taproof.service.associated_data import webhook_secret_binding
+from taproof.service.associated_data import webhook_secret_associated_data
 
 USERS = 6
 LEAST = 20
@@ -71,10 +71,10 @@ async def rotate_for_moments(node: Node, project_id: str, seconds: float) -> tup
     storage = await open_storage(node.url)
     project = await storage.read_project(project_id)
     assert project is not None
-    sealed = Sealer(node.master_key).seal(secret, webhook_secret_binding(project_id), system_entropy)
+    encrypted = Encryptor(node.master_key).encrypt(secret, webhook_secret_associated_data(project_id), system_entropy)
     now = system_clock()
     until = now + round(seconds * SECOND)
-    assert await storage.rotate_webhook_secret(project.developer_id, project_id, sealed, now, until)
+    assert await storage.rotate_webhook_secret(project.developer_id, project_id, encrypted, now, until)
     await storage.close()
     return secret, until
 

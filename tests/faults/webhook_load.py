@@ -15,7 +15,7 @@ import aiohttp
 from tests.faults.place import Place
 
 from taproof.core.clock import SECOND
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.webhooks import LEASE, SEND_TIMEOUT
 
@@ -36,7 +36,7 @@ async def decide(signin: SignIn, token: str, user: str) -> None:
     if user.endswith("9"):
         assert (await signin.cancel_session(token, user)).changed
     else:
-        assert (await signin.confirm_session(token, Identity(user, f"Zoë {user}", ""))).changed
+        assert (await signin.confirm_session(token, MessengerIdentity(user, f"Zoë {user}", ""))).changed
 
 
 class Pace(NamedTuple):

@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 import pytest
 
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.core.proof import sign_proof
 
 SITES = Path(__file__).parent / "sites"
@@ -48,7 +48,7 @@ def make_proof(
     messenger_phone: str | None = None,
 ) -> str:
     """Sign a proof as the service does, `age` seconds ago."""
-    identity = Identity(messenger_id, "Ada <b>Lovelace</b> 🦊", "ada", messenger_phone)
+    identity = MessengerIdentity(messenger_id, "Ada <b>Lovelace</b> 🦊", "ada", messenger_phone)
     issued_at = int((time.time() - age) * 1000)
     return sign_proof(identity, project_id, session_token or token_urlsafe(32), SECRET, issued_at)
 

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.integrations.conftest import PROJECT, SECRET, SETTINGS, make_proof
 
-from taproof.integrations.endpoint import Asked, Endpoint, SettingsError, SignedIn, TaproofSettings, own_path
+from taproof.integrations.endpoint import (
+    EndpointRequest,
+    SettingsError,
+    SignedIn,
+    SignInEndpoint,
+    TaproofSettings,
+    own_path,
+)
 from taproof.sdk.guard import MemoryGuard
 
 SITE = "https://shop.example.com"
@@ -109,8 +116,8 @@ def test_whatever_is_asked_for_the_browser_stays(rest: str) -> None:
         assert f"{again.scheme}://{again.netloc}" == SITE
 
 
-def endpoint() -> Endpoint:
-    return Endpoint(TaproofSettings.from_mapping(SETTINGS), MemoryGuard())
+def endpoint() -> SignInEndpoint:
+    return SignInEndpoint(TaproofSettings.from_mapping(SETTINGS), MemoryGuard())
 
 
 @pytest.mark.parametrize(
@@ -133,14 +140,14 @@ def endpoint() -> Endpoint:
 )
 def test_an_origin_is_the_applications_own_or_not(origin: str | None, scheme: str, host: str, *, is_own: bool) -> None:
     """Scheme, host and port must all be the public address's, as browsers write it."""
-    asked = Asked(content_type="application/json", fetch_site=None, origin=origin, scheme=scheme, host=host)
+    asked = EndpointRequest(content_type="application/json", fetch_site=None, origin=origin, scheme=scheme, host=host)
     assert endpoint().sign_out(asked).status == (200 if is_own else 403)
 
 
 def test_the_clock_decides_and_is_kept() -> None:
     """A proof is judged by the clock that the endpoint was given, and the session says when that was."""
     proof = make_proof(age=1_000)
-    asked = Asked(
+    asked = EndpointRequest(
         content_type="application/json; charset=utf-8",
         fetch_site="same-origin",
         origin=None,
@@ -151,13 +158,13 @@ def test_the_clock_decides_and_is_kept() -> None:
     assert endpoint().sign_in(asked).status == 401
     settings = TaproofSettings.from_mapping(SETTINGS)
     now = 0.0
-    behind = Endpoint(settings, MemoryGuard(), clock=lambda: now)
+    behind = SignInEndpoint(settings, MemoryGuard(), clock=lambda: now)
     assert "in the future" in behind.sign_in(asked).content["error"]
 
 
-def held_after(proof: str) -> tuple[Endpoint, Asked, dict[str, str | int]]:
+def held_after(proof: str) -> tuple[SignInEndpoint, EndpointRequest, dict[str, str | int]]:
     """Sign in with a proof: the endpoint, what was asked, and what the session holds then."""
-    asked = Asked(
+    asked = EndpointRequest(
         content_type="application/json",
         fetch_site="same-origin",
         origin=None,
@@ -209,7 +216,7 @@ def test_a_session_does_not_make_a_bad_proof_good() -> None:
     """The mark counts for a proof that holds in all else: one that has ended since stays refused."""
     now = time.time()
     settings = TaproofSettings.from_mapping(SETTINGS)
-    at = Endpoint(settings, MemoryGuard(), clock=lambda: now)
+    at = SignInEndpoint(settings, MemoryGuard(), clock=lambda: now)
     _, asked, held = held_after(make_proof())
     at.sign_in(asked)
     now += 1_000
@@ -229,7 +236,7 @@ def test_a_session_does_not_make_a_bad_proof_good() -> None:
 )
 def test_a_header_that_came_twice_is_refused(header: str, value: str) -> None:
     """Nobody knows which of the two somebody on the way went by."""
-    asked = Asked(
+    asked = EndpointRequest(
         content_type="application/json",
         fetch_site=None if header == "origin" else "same-origin",
         origin=SITE,

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from taproof.core.errors import StoreUnavailable
 from taproof.jobs import leader
-from taproof.jobs.leader import GRACE_SECONDS, LEASE_SECONDS, LOSE_SECONDS, TRY_SECONDS, Lead
+from taproof.jobs.leader import GRACE_SECONDS, LEASE_SECONDS, LOSE_SECONDS, TRY_SECONDS, LeaderElection
 
 if TYPE_CHECKING:
     from tests.webhooks.conftest import HandClock, Shop
@@ -36,7 +36,7 @@ class Node:
         self.stubborn = False
         self.failure: Exception | None = None
         self.stopping = asyncio.Event()
-        self.lead = Lead(shop.storage, shop.clock, holder, "bot", self.work)
+        self.lead = LeaderElection(shop.storage, shop.clock, holder, "bot", self.work)
         self.task = asyncio.create_task(self.lead.run_until(self.stopping))
 
     async def work(self, since: int) -> None:

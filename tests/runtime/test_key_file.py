@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import structlog
 
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.errors import SealBroken
+from taproof.core.errors import DecryptionFailed
 from taproof.runtime.key_file import (
     KeyFile,
     KeyRotationUnderWay,
@@ -36,36 +36,38 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def sealer(path: Path) -> Sealer:
-    """The sealer of a process that runs on the file."""
-    return Sealer(read_or_make_master_key(path, system_entropy, may_make=False), KeyFile(path).newer)
+def encryptor(path: Path) -> Encryptor:
+    """The encryptor of a process that runs on the file."""
+    return Encryptor(read_or_make_master_key(path, system_entropy, may_make=False), KeyFile(path).newer)
 
 
-def test_a_running_process_follows_the_file(path: Path, sealer: Sealer) -> None:
-    """From the instant that it is replaced, without a restart: the first key seals, and only those in it open."""
-    by_old = sealer.seal("secret", "row", system_entropy)
-    assert Sealer(OLD).unseal(by_old, "row") == "secret"
+def test_a_running_process_follows_the_file(path: Path, encryptor: Encryptor) -> None:
+    """From the instant that it is replaced, without a restart: the first key encrypts, and only those in it open."""
+    by_old = encryptor.encrypt("secret", "row", system_entropy)
+    assert Encryptor(OLD).decrypt(by_old, "row") == "secret"
     write_master_keys(path, [NEW, OLD])
-    by_new = sealer.seal("secret", "row", system_entropy)
-    assert Sealer(NEW).unseal(by_new, "row") == "secret"
-    assert sealer.unseal(by_old, "row") == "secret"
+    by_new = encryptor.encrypt("secret", "row", system_entropy)
+    assert Encryptor(NEW).decrypt(by_new, "row") == "secret"
+    assert encryptor.decrypt(by_old, "row") == "secret"
     write_master_keys(path, [NEW])
-    assert sealer.unseal(by_new, "row") == "secret"
-    with pytest.raises(SealBroken):
-        sealer.unseal(by_old, "row")
+    assert encryptor.decrypt(by_new, "row") == "secret"
+    with pytest.raises(DecryptionFailed):
+        encryptor.decrypt(by_old, "row")
 
 
-def test_what_another_process_sealed_under_a_new_key_opens_at_once(path: Path, sealer: Sealer) -> None:
-    """Nobody meets a key that it does not know: it is in the file before anything is sealed under it."""
-    other = Sealer(OLD, KeyFile(path).newer)
+def test_what_another_process_encrypted_under_a_new_key_opens_at_once(path: Path, encryptor: Encryptor) -> None:
+    """Nobody meets a key that it does not know: it is in the file before anything is encrypted under it."""
+    other = Encryptor(OLD, KeyFile(path).newer)
     write_master_keys(path, [NEW, OLD])
-    assert sealer.unseal(other.seal("secret", "row", system_entropy), "row") == "secret"
+    assert encryptor.decrypt(other.encrypt("secret", "row", system_entropy), "row") == "secret"
 
 
 @pytest.mark.parametrize("trouble", ["missing", "empty", "half", "binary", "directory"])
-def test_a_file_that_cannot_be_used_changes_nothing_for_who_runs(path: Path, sealer: Sealer, trouble: str) -> None:
+def test_a_file_that_cannot_be_used_changes_nothing_for_who_runs(
+    path: Path, encryptor: Encryptor, trouble: str
+) -> None:
     """The keys read before are used on, it is logged once and without the text; the right file is taken up again."""
-    by_old = sealer.seal("secret", "row", system_entropy)
+    by_old = encryptor.encrypt("secret", "row", system_entropy)
     path.unlink()
     if trouble == "directory":
         path.mkdir()
@@ -73,26 +75,26 @@ def test_a_file_that_cannot_be_used_changes_nothing_for_who_runs(path: Path, sea
         path.write_bytes({"empty": b"", "half": NEW[:20].encode(), "binary": b"\xff\0"}[trouble])
     with structlog.testing.capture_logs() as logs:
         for _ in range(3):
-            assert sealer.unseal(by_old, "row") == "secret"
-            assert sealer.is_current(sealer.seal("secret", "row", system_entropy))
+            assert encryptor.decrypt(by_old, "row") == "secret"
+            assert encryptor.is_current(encryptor.encrypt("secret", "row", system_entropy))
     assert [each["event"] for each in logs] == ["master_key_file_unusable"]
     assert NEW[:20] not in str(logs)
     if trouble == "directory":
         path.rmdir()
     path.write_text(f"{NEW}\n{OLD}\n", "ascii")
-    assert Sealer(NEW).unseal(sealer.seal("secret", "row", system_entropy), "row") == "secret"
-    assert sealer.unseal(by_old, "row") == "secret"
+    assert Encryptor(NEW).decrypt(encryptor.encrypt("secret", "row", system_entropy), "row") == "secret"
+    assert encryptor.decrypt(by_old, "row") == "secret"
 
 
-def test_an_unchanged_file_is_not_read_again(path: Path, sealer: Sealer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stranger may send what is sealed under no key as often as they like: each costs a look, and no reading."""
-    sealer.seal("secret", "row", system_entropy)
-    stranger = Sealer(NEW).seal("secret", "row", system_entropy)
+def test_an_unchanged_file_is_not_read_again(path: Path, encryptor: Encryptor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger may send what is encrypted under no key as often as they like: each costs a look, and no reading."""
+    encryptor.encrypt("secret", "row", system_entropy)
+    stranger = Encryptor(NEW).encrypt("secret", "row", system_entropy)
     reads: list[Any] = []
     monkeypatch.setattr(Path, "open", lambda *arguments, **_: reads.append(arguments))
     for _ in range(5):
-        with pytest.raises(SealBroken):
-            sealer.unseal(stranger, "row")
+        with pytest.raises(DecryptionFailed):
+            encryptor.decrypt(stranger, "row")
     assert reads == []
 
 
@@ -123,12 +125,12 @@ def test_a_link_to_the_file_stays_a_link(path: Path, tmp_path: Path) -> None:
     link = tmp_path / "link" / "other.key"
     link.parent.mkdir()
     link.symlink_to(path)
-    sealer = Sealer(OLD, KeyFile(link).newer)
+    encryptor = Encryptor(OLD, KeyFile(link).newer)
     with held_key_file(link) as real:
         write_master_keys(real, [NEW, OLD])
     assert link.is_symlink()
     assert read_master_keys(path) == [NEW, OLD]
-    assert Sealer(NEW).unseal(sealer.seal("secret", "row", system_entropy), "row") == "secret"
+    assert Encryptor(NEW).decrypt(encryptor.encrypt("secret", "row", system_entropy), "row") == "secret"
 
 
 def test_what_a_killed_rotation_left_is_replaced(path: Path) -> None:
@@ -188,10 +190,10 @@ def test_a_file_that_cannot_be_replaced_is_told_of(path: Path, monkeypatch: pyte
 
 
 def test_a_new_first_key_is_durable_before_it_is_used(
-    path: Path, sealer: Sealer, monkeypatch: pytest.MonkeyPatch
+    path: Path, encryptor: Encryptor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever reads two keys makes sure of the file's name first: by power failure it would be the old file again."""
-    sealer.seal("secret", "row", system_entropy)
+    encryptor.encrypt("secret", "row", system_entropy)
     write_master_keys(path, [NEW, OLD])
     synced: list[str] = []
     fsync = os.fsync
@@ -201,7 +203,7 @@ def test_a_new_first_key_is_durable_before_it_is_used(
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", noting)
-    sealer.seal("secret", "row", system_entropy)
+    encryptor.encrypt("secret", "row", system_entropy)
     assert synced == [str(path.parent)]
     read_or_make_master_key(path, system_entropy, may_make=False)
     assert synced == [str(path.parent)] * 2

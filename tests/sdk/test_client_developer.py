@@ -12,7 +12,7 @@ from tests.e2e.test_webhooks import Receiver, receiver
 from tests.sdk.either_client import KINDS, EitherClient
 
 from taproof import AsyncClient, AuthenticationFailed, Client, InvalidRequest, NotFound, verify_webhook
-from taproof.sdk.exchange import Outcome, Request
+from taproof.sdk.exchange import CallResult, Request
 
 __all__ = ["receiver"]  # The fixture.
 
@@ -188,7 +188,7 @@ def test_pages_are_read_as_they_are_needed(service: Service) -> None:
         asked: list[str] = []
         send = client._send
 
-        def noting_send(request: Request) -> Outcome:
+        def noting_send(request: Request) -> CallResult:
             asked.append(request.path)
             return send(request)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.sdk.either_client import reply, scripted_server
 
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.core.proof import sign_proof
 
 ROOT = Path(__file__).parent.parent.parent
@@ -53,7 +53,7 @@ def test_at_most_two_packages_come_along(python: Path) -> None:
 
 def test_a_proof_is_checked(python: Path) -> None:
     """A proof of the service holds, once, with PyJWT alone: without any package for cryptography."""
-    proof = sign_proof(Identity("1001", "Ada", ""), "proj_1", "T" * 43, SECRET, int(time.time() * 1000))
+    proof = sign_proof(MessengerIdentity("1001", "Ada", ""), "proj_1", "T" * 43, SECRET, int(time.time() * 1000))
     program = """
 import sys, taproof
 guard = taproof.SqliteGuard("used.db")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from phonenumbers import COUNTRY_CODE_TO_REGION_CODE as CODES
 
 import taproof
-from taproof.core.model import Identity as Confirmed
+from taproof.core.model import MessengerIdentity as Confirmed
 from taproof.core.proof import sign_proof
 from taproof.sdk import (
     Identity,

@@ -13,14 +13,14 @@ import jwt
 import pytest
 
 import taproof.sdk
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.core.proof import sign_proof
 
 PAGE = (Path(__file__).parent.parent.parent / "docs/reference/proof.md").read_text(encoding="utf-8")
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw3Rk0vWq7n1c="
 OTHER_SECRET = "whsec_AAAQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw3Rk0vWq7n1c="
 PROJECT = "proj_0123456789abcdefABCDEF"
-IDENTITY = Identity("123456789", "Ada Lovelace", "")
+IDENTITY = MessengerIdentity("123456789", "Ada Lovelace", "")
 AGAIN = {"python": 'check_proof(os.environ["PROOF"])', "js": "checkProof(PROOF);"}
 
 

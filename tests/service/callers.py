@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 from tests.service.conftest import Node
 
-from taproof.core.model import Identity, Project, SessionKey
+from taproof.core.model import MessengerIdentity, Project, SessionKey
 from taproof.service.sessions import wait
 from taproof.service.sessions.wait import UntilGone, WaitEnd, Waiting
 
@@ -17,7 +17,7 @@ LONG: Final = 30.0
 """Longer than any test may take: what ends sooner was woken."""
 PATIENCE: Final = 10.0
 USER: Final = "1001"
-IDENTITY: Final = Identity(USER, "Ada", "ada")
+IDENTITY: Final = MessengerIdentity(USER, "Ada", "ada")
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -14,10 +14,10 @@ from tests.databases import DRIVERS, OpenStore
 
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import MessengerUnavailable
-from taproof.core.model import Identity, Project
+from taproof.core.model import MessengerIdentity, Project
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
 from taproof.service.deliveries import Deliveries
@@ -26,7 +26,7 @@ from taproof.service.housekeeping import Housekeeping
 from taproof.service.projects import Projects, ProjectSecrets
 from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.sessions.list import Sessions
-from taproof.service.webhooks import Answer, SignedRequest, Webhooks
+from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -64,13 +64,13 @@ class Receiver:
     """What a webhook leads to: it answers `answer`, and keeps what it was sent. While `open` is clear it hangs."""
 
     def __init__(self) -> None:
-        self.answer = Answer(5, 200, body=b"ok")
+        self.answer = WebhookResponse(5, 200, body=b"ok")
         self.sent: list[SignedRequest] = []
         self.open = asyncio.Event()
         self.open.set()
         self.times_recorded = 0
 
-    async def post(self, request: SignedRequest) -> Answer:
+    async def post(self, request: SignedRequest) -> WebhookResponse:
         self.sent.append(request)
         await self.open.wait()
         return self.answer
@@ -82,16 +82,16 @@ class Receiver:
 class Node:
     """All use cases of one process, and the few steps that every scenario begins with."""
 
-    def __init__(self, storage: Storage, sealer: Sealer, clock: HandClock) -> None:
+    def __init__(self, storage: Storage, encryptor: Encryptor, clock: HandClock) -> None:
         # A test that keeps to SQLite may look into the driver by hand.
         self.storage = cast("SqliteStorage", storage)
-        self.sealer = sealer
+        self.encryptor = encryptor
         self.clock = clock
         self.link = Link()
-        self.signin = SignIn(storage, sealer, self.link, clock, system_entropy)
+        self.signin = SignIn(storage, encryptor, self.link, clock, system_entropy)
         self.projects = Projects(
             storage,
-            sealer,
+            encryptor,
             clock,
             system_entropy,
             address_rules=AddressRules(),
@@ -99,13 +99,13 @@ class Node:
             allow_loopback_http=False,
         )
         self.developers = Developers(storage, clock, system_entropy)
-        self.sessions = Sessions(storage, sealer, clock)
+        self.sessions = Sessions(storage, encryptor, clock)
         self.analytics = AnalyticsReader(storage, clock)
-        self.webhooks = Webhooks(storage, sealer, clock, system_entropy, "Taproof/test")
+        self.webhooks = Webhooks(storage, encryptor, clock, system_entropy, "Taproof/test")
         self.receiver = Receiver()
         self.deliveries = Deliveries(
             storage,
-            sealer,
+            encryptor,
             clock,
             system_entropy,
             self.webhooks,
@@ -140,7 +140,7 @@ class Node:
 
     async def confirmed(self, project: Project, user: str = "1001") -> str:
         token = await self.opened(project, user)
-        assert (await self.signin.confirm_session(token, Identity(user, f"User {user}", "handle"))).changed
+        assert (await self.signin.confirm_session(token, MessengerIdentity(user, f"User {user}", "handle"))).changed
         return token
 
 
@@ -150,8 +150,8 @@ def clock() -> HandClock:
 
 
 @pytest.fixture
-def sealer() -> Sealer:
-    return Sealer(new_master_key(system_entropy))
+def encryptor() -> Encryptor:
+    return Encryptor(new_master_key(system_entropy))
 
 
 @pytest.fixture
@@ -167,15 +167,15 @@ def open_store(driver: str) -> Iterator[OpenStore]:
 
 
 @pytest.fixture
-async def node(open_store: OpenStore, sealer: Sealer, clock: HandClock) -> AsyncIterator[Node]:
+async def node(open_store: OpenStore, encryptor: Encryptor, clock: HandClock) -> AsyncIterator[Node]:
     store = await open_store()
-    yield Node(store, sealer, clock)
+    yield Node(store, encryptor, clock)
     await store.close()
 
 
 @pytest.fixture
-async def other_node(node: Node, open_store: OpenStore, sealer: Sealer, clock: HandClock) -> AsyncIterator[Node]:
+async def other_node(node: Node, open_store: OpenStore, encryptor: Encryptor, clock: HandClock) -> AsyncIterator[Node]:
     """A second process on the database of `node`."""
     store = await open_store()
-    yield Node(store, sealer, clock)
+    yield Node(store, encryptor, clock)
     await store.close()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def bots_of(node: "Node", father: BotFather) -> Bots:
     return Bots(
         node.storage,
-        node.sealer,
+        node.encryptor,
         node.clock,
         system_entropy,
         projects=node.projects,

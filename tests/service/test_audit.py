@@ -15,7 +15,7 @@ from taproof.core.model import ProjectChanges
 from taproof.core.rights import SCOPES
 from taproof.service.audit import DETAILS_LIMIT, audit_entry, url_origin
 from taproof.service.paging import write_cursor
-from taproof.service.webhooks import Answer
+from taproof.service.webhooks import WebhookResponse
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
@@ -127,7 +127,7 @@ async def test_a_delivery_that_is_sent_again_is_told(node: "Node") -> None:
     assert (await log.only_new()).action == "project.created"
     await node.confirmed(project)
     (delivery,) = await node.webhooks.claim_deliveries(10)
-    await node.webhooks.finish_attempt(delivery, Answer(1, 200))
+    await node.webhooks.finish_attempt(delivery, WebhookResponse(1, 200))
     await node.deliveries.send_test(actor, project.id)
     await node.deliveries.resend_delivery(actor, delivery.event.id)
     assert await log.told() == ("delivery.resent", delivery.event.id, {})
@@ -140,7 +140,7 @@ async def test_a_webhook_that_was_turned_off_is_told_as_the_services_doing(node:
     assert (await log.only_new()).action == "project.created"
     await node.confirmed(project)
     (delivery,) = await node.webhooks.claim_deliveries(10)
-    assert await node.webhooks.finish_attempt(delivery, Answer(1, 410)) == "turned_off"
+    assert await node.webhooks.finish_attempt(delivery, WebhookResponse(1, 410)) == "turned_off"
     entry = await log.only_new()
     assert (entry.action, entry.subject) == ("webhook.turned_off", project.id)
     assert json.loads(entry.details) == {"reason": "gone", "host": "hooks.example.com"}
@@ -232,7 +232,7 @@ async def test_a_webhook_that_stays_on_leaves_no_entry(node: "Node") -> None:
     (delivery,) = await node.webhooks.claim_deliveries(10)
     await node.projects.update_project(actor, project.id, ProjectChanges(webhook_url="https://example.org/"))
     before = await log.everything()
-    assert await node.webhooks.finish_attempt(delivery, Answer(1, 410)) == "dead"
+    assert await node.webhooks.finish_attempt(delivery, WebhookResponse(1, 410)) == "dead"
     assert await log.everything() == before
 
 
@@ -270,7 +270,7 @@ async def test_no_secret_is_in_any_entry(node: "Node") -> None:
     session_token = await node.confirmed(project)
     (delivery,) = await node.webhooks.claim_deliveries(10)
     await node.deliveries.resend_delivery(actor, delivery.event.id)
-    await node.webhooks.finish_attempt(delivery, Answer(1, 410, body=session_token.encode()))
+    await node.webhooks.finish_attempt(delivery, WebhookResponse(1, 410, body=session_token.encode()))
     await node.developers.delete_access_token(actor, token.token.id)
     await node.projects.delete_project(actor, project.id)
     entries = await log.everything()

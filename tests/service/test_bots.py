@@ -11,17 +11,17 @@ from tests.databases import DRIVERS
 from tests.service.conftest import acting
 from tests.service.project_bots import bot_entries, bots_of, read
 
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import (
     BotBroken,
     BotTaken,
     BotTokenRefused,
+    DecryptionFailed,
     InvalidRequest,
     MessengerUnavailable,
     ProjectNotFound,
     RateLimited,
-    SealBroken,
     TaproofError,
 )
 from taproof.core.model import BotChange, Project, ProjectBot, ProjectChanges
@@ -44,7 +44,7 @@ def bots(node: "Node", father: BotFather) -> Bots:
     return bots_of(node, father)
 
 
-async def test_a_bot_is_given_with_its_token_sealed(node: "Node", bots: Bots, father: BotFather) -> None:
+async def test_a_bot_is_given_with_its_token_encrypted(node: "Node", bots: Bots, father: BotFather) -> None:
     """Links lead to it from then on; the token is in no row and no log, and opens for this project alone."""
     developer = await node.developer()
     project, _ = await node.project(developer)
@@ -55,10 +55,10 @@ async def test_a_bot_is_given_with_its_token_sealed(node: "Node", bots: Bots, fa
     created = await node.signin.create_session(project.id, public=True)
     assert created.deeplink == f"https://t.me/Shop_Bot?start={created.session_token}"
     (bot,) = await bots.list_bots()
-    assert token.encode() not in bot.sealed_token
+    assert token.encode() not in bot.encrypted_token
     assert bots.open_token(bot) == token
-    moved = ProjectBot("proj_0000000000000000000009", bot.bot_id, bot.username, bot.sealed_token)
-    with pytest.raises(SealBroken):
+    moved = ProjectBot("proj_0000000000000000000009", bot.bot_id, bot.username, bot.encrypted_token)
+    with pytest.raises(DecryptionFailed):
         bots.open_token(moved)
     details = {"bot_id": 7_000_000_001, "bot_username": "Shop_Bot"}
     assert await bot_entries(node, developer) == [("bot.set", project.id, details)]
@@ -300,8 +300,8 @@ async def test_a_token_under_a_lost_master_key_cannot_be_opened(node: "Node", bo
     project, _ = await node.project(developer)
     await bots.set_bot(acting(developer), project.id, father.make_bot("Shop_Bot"))
     (bot,) = await bots.list_bots()
-    node.sealer = Sealer(new_master_key(system_entropy))
-    with pytest.raises(SealBroken):
+    node.encryptor = Encryptor(new_master_key(system_entropy))
+    with pytest.raises(DecryptionFailed):
         bots_of(node, father).open_token(bot)
 
 

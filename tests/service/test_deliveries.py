@@ -10,13 +10,13 @@ from tests.service.conftest import acting
 from taproof.core.accounts import Developer
 from taproof.core.clock import MINUTE, SECOND
 from taproof.core.deliveries import DeliveryState, EventType
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DeliveryNotFound, InvalidRequest, ProjectNotFound, SignInReported, WebhookNotSet
 from taproof.core.model import Project, ProjectChanges
 from taproof.service import deliveries
 from taproof.service.deliveries import DeliveryPage, SeenDelivery
-from taproof.service.webhooks import ANSWER_KEPT, LEASE, Answer
+from taproof.service.webhooks import ANSWER_KEPT, LEASE, WebhookResponse
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
@@ -51,7 +51,7 @@ async def only(node: "Node", developer: Developer, project: Project) -> SeenDeli
     return found
 
 
-async def attempt(node: "Node", answer: Answer) -> None:
+async def attempt(node: "Node", answer: WebhookResponse) -> None:
     """Let a worker make the next attempt at whatever is due."""
     (delivery,) = await node.webhooks.claim_deliveries(10)
     node.clock.now += answer.duration
@@ -68,14 +68,14 @@ async def test_every_attempt_is_shown(node: "Node") -> None:
     await node.confirmed(project)
     found = await only(node, developer, project)
     assert (found.record.state, found.record.due_at, found.sending, found.answers) == ("due", start, False, ())
-    await attempt(node, Answer(7, 503, body=b"Service Unavailable"))
+    await attempt(node, WebhookResponse(7, 503, body=b"Service Unavailable"))
     found = await only(node, developer, project)
     assert found.record.state == "due"
     assert start + 5 * SECOND <= found.record.due_at <= start + 7 * SECOND
     node.clock.now += 10 * SECOND
-    await attempt(node, Answer(9, error="connection_refused"))
+    await attempt(node, WebhookResponse(9, error="connection_refused"))
     node.clock.now += 2 * MINUTE
-    await attempt(node, Answer(1, 204))
+    await attempt(node, WebhookResponse(1, 204))
     found = await only(node, developer, project)
     assert (found.record.state, found.record.finished_at) == ("delivered", node.clock.now)
     shown = [(each.number, each.duration, each.status, each.error) for each in found.record.attempts]
@@ -99,7 +99,7 @@ async def test_an_event_in_a_workers_hand_is_being_sent(node: "Node") -> None:
     assert (await only(node, developer, project)).sending
     node.clock.now += 1
     assert not (await only(node, developer, project)).sending
-    await attempt(node, Answer(5, 200))
+    await attempt(node, WebhookResponse(5, 200))
     found = await only(node, developer, project)
     assert (found.record.interrupted, len(found.record.attempts)) == (1, 1)
 
@@ -152,7 +152,7 @@ async def test_a_page_ends_before_its_attempts_are_too_many(node: "Node", monkey
         made.append(event_id)
         for _ in range(resent):
             await node.deliveries.resend_delivery(acting(developer), event_id)
-            await attempt(node, Answer(1, 200, body=b"x"))
+            await attempt(node, WebhookResponse(1, 200, body=b"x"))
     for limit in (1, 2, 5, 200):
         pages: list[list[SeenDelivery]] = []
         cursor = None
@@ -185,7 +185,7 @@ async def test_nothing_that_was_sent_is_shown(node: "Node") -> None:
         ahead = b"Got: "
         if cut:
             ahead = b"." * (ANSWER_KEPT - body.index(token.encode()) - cut)
-        await node.webhooks.finish_attempt(delivery, Answer(5, 500, body=ahead + body))
+        await node.webhooks.finish_attempt(delivery, WebhookResponse(5, 500, body=ahead + body))
         (found,) = (await page(node, developer, project, limit=1)).deliveries
         (answer,) = found.answers
         assert answer is not None
@@ -208,7 +208,7 @@ async def test_an_ordinary_answer_is_shown_as_it_came(node: "Node") -> None:
         (b"", None),
     ):
         node.clock.now += 1
-        node.receiver.answer = Answer(5, 400, body=body)
+        node.receiver.answer = WebhookResponse(5, 400, body=body)
         assert (await node.deliveries.send_test(acting(developer), project.id)).answers == (shown,)
 
 
@@ -216,7 +216,7 @@ async def test_an_answer_that_cannot_be_opened_is_left_out(node: "Node", monkeyp
     """The rest of the attempt is shown all the same."""
     developer, project = await own_project(node)
     await node.deliveries.send_test(acting(developer), project.id)
-    monkeypatch.setattr(node.deliveries, "_sealer", Sealer(new_master_key(system_entropy)))
+    monkeypatch.setattr(node.deliveries, "_sealer", Encryptor(new_master_key(system_entropy)))
     found = await only(node, developer, project)
     assert (found.answers, found.record.attempts[0].status) == ((None,), 200)
 
@@ -229,7 +229,7 @@ async def test_another_developers_deliveries_do_not_exist(node: "Node") -> None:
     owner, project = await own_project(node)
     stranger, _ = await own_project(node)
     await node.confirmed(project)
-    await attempt(node, Answer(5, 410))
+    await attempt(node, WebhookResponse(5, 410))
     before = await page(node, owner, project)
     (event_id,) = (each.record.event_id for each in before.deliveries)
     with pytest.raises(ProjectNotFound):
@@ -284,8 +284,8 @@ async def test_malformed_ids_do_not_reach_the_store(node: "Node", monkeypatch: p
 # ---- sending again
 
 
-@pytest.mark.parametrize("answer", [Answer(5, 200), Answer(5, 500)])
-async def test_an_event_is_sent_again_with_the_same_id_and_body(node: "Node", answer: Answer) -> None:
+@pytest.mark.parametrize("answer", [WebhookResponse(5, 200), WebhookResponse(5, 500)])
+async def test_an_event_is_sent_again_with_the_same_id_and_body(node: "Node", answer: WebhookResponse) -> None:
     """Whatever became of it; it is due at once, the sender is told, and the attempts are counted on."""
     developer, project = await own_project(node)
     await node.confirmed(project)
@@ -310,7 +310,7 @@ async def test_a_dead_letter_has_all_retries_again(node: "Node") -> None:
     for _ in range(2):
         while (await only(node, developer, project)).record.state == "due":
             node.clock.now = max(node.clock.now, (await only(node, developer, project)).record.due_at)
-            await attempt(node, Answer(5, 500))
+            await attempt(node, WebhookResponse(5, 500))
         counts.append(len((await only(node, developer, project)).record.attempts))
         found = await only(node, developer, project)
         assert found.record.state == "failed"
@@ -325,7 +325,7 @@ async def test_an_event_that_is_being_sent_is_left_to_its_worker(node: "Node") -
     (delivery,) = await node.webhooks.claim_deliveries(10)
     assert (await node.deliveries.resend_delivery(acting(developer), delivery.event.id)).sending
     assert await node.webhooks.claim_deliveries(10) == []
-    assert await node.webhooks.finish_attempt(delivery, Answer(5, 200)) == "delivered"
+    assert await node.webhooks.finish_attempt(delivery, WebhookResponse(5, 200)) == "delivered"
     assert (await only(node, developer, project)).record.state == "delivered"
 
 
@@ -333,7 +333,7 @@ async def test_resent_by_many_at_once_it_is_due_once(node: "Node", other_node: "
     """However many ask, on however many nodes, and workers claim meanwhile: one worker has it, one attempt is made."""
     developer, project = await own_project(node)
     await node.confirmed(project)
-    await attempt(node, Answer(5, 500))
+    await attempt(node, WebhookResponse(5, 500))
     event_id = (await only(node, developer, project)).record.event_id
     for turn in range(1, 4):
         claimed = await asyncio.gather(
@@ -343,13 +343,13 @@ async def test_resent_by_many_at_once_it_is_due_once(node: "Node", other_node: "
         hands = [delivery for each in claimed if isinstance(each, list) for delivery in each]
         hands += await node.webhooks.claim_deliveries(10)
         assert len(hands) == 1
-        await node.webhooks.finish_attempt(hands[0], Answer(5, 200))
+        await node.webhooks.finish_attempt(hands[0], WebhookResponse(5, 200))
         assert len((await only(node, developer, project)).record.attempts) == turn + 1
         assert await node.webhooks.claim_deliveries(10) == []
 
 
-@pytest.mark.parametrize("answer", [Answer(5, 200), Answer(5, 500), None])
-async def test_a_reported_sign_in_is_not_sent_again(node: "Node", answer: Answer | None) -> None:
+@pytest.mark.parametrize("answer", [WebhookResponse(5, 200), WebhookResponse(5, 500), None])
+async def test_a_reported_sign_in_is_not_sent_again(node: "Node", answer: WebhookResponse | None) -> None:
     """Whether it arrived or not; the reporter is told that somebody may know if it was sent at all."""
     developer, project = await own_project(node)
     token = await node.confirmed(project)

@@ -10,8 +10,8 @@ from tests.service.conftest import acting
 from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.entropy import system_entropy
-from taproof.core.errors import InvalidRequest, SealBroken
-from taproof.core.model import Identity, Project, ProjectChanges, Session
+from taproof.core.errors import DecryptionFailed, InvalidRequest
+from taproof.core.model import MessengerIdentity, Project, ProjectChanges, Session
 from taproof.service import erasure as erasure_service
 from taproof.service.erasure import Erasure
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 BOTH = pytest.mark.parametrize("driver", ["sqlite", "postgres"])
 PHONE = "+4915123456789"
-ADA = Identity("1001", "Ada Lovelace", "ada_l")
+ADA = MessengerIdentity("1001", "Ada Lovelace", "ada_l")
 
 
 def erasure_of(node: "Node") -> Erasure:
@@ -147,7 +147,7 @@ async def test_a_phone_number_is_opened_for_its_developer(node: "Node") -> None:
     assert pending.identity is None
     assert confirmed.identity == replace(ADA, messenger_phone=PHONE)
     assert (await node.sessions.read_session(developer, confirmed.id)).identity == confirmed.identity
-    stored = node.storage._read("SELECT sealed_phone FROM sessions WHERE sealed_phone IS NOT NULL", ())
+    stored = node.storage._read("SELECT encrypted_phone FROM sessions WHERE encrypted_phone IS NOT NULL", ())
     assert PHONE.encode() not in stored[0][0]
 
 
@@ -156,14 +156,14 @@ async def test_a_phone_number_of_another_session_is_refused(node: "Node", capfd:
     developer = await node.developer("business")
     project = await collecting(node, developer)
     tokens = [await give_phone(node, project) for _ in range(2)]
-    rows = node.storage._read("SELECT id, sealed_phone FROM sessions", ())
-    for (session_id, _), (_, sealed) in zip(rows, rows[::-1], strict=True):
-        write = "UPDATE sessions SET sealed_phone = ? WHERE id = ?"
-        node.storage._writer._connection.execute(write, (sealed, session_id))
+    rows = node.storage._read("SELECT id, encrypted_phone FROM sessions", ())
+    for (session_id, _), (_, encrypted) in zip(rows, rows[::-1], strict=True):
+        write = "UPDATE sessions SET encrypted_phone = ? WHERE id = ?"
+        node.storage._writer._connection.execute(write, (encrypted, session_id))
     assert [session.identity for session in await sessions_of(node, developer)] == [ADA, ADA]
     printed = "".join(capfd.readouterr())
     assert printed.count("phone_unreadable") == 2
     assert PHONE[1:] not in printed
-    with pytest.raises(SealBroken) as refused:
+    with pytest.raises(DecryptionFailed) as refused:
         await node.signin.verify_session(project.id, tokens[0], public=True)
     assert PHONE[1:] not in str(refused.value)

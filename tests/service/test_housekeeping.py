@@ -16,11 +16,11 @@ from taproof.core.clock import DAY, HOUR, MINUTE
 from taproof.core.deliveries import Event
 from taproof.core.errors import SessionNotFound, StoreUnavailable
 from taproof.core.identifiers import session_key
-from taproof.core.model import Identity, NewSession, PhoneRequest, Project, ProjectChanges, SessionKey
+from taproof.core.model import MessengerIdentity, NewSession, PhoneRequest, Project, ProjectChanges, SessionKey
 from taproof.service import housekeeping
 from taproof.service.analytics import AnalyticsReader, Window
 from taproof.service.housekeeping import Housekeeping
-from taproof.service.webhooks import Answer
+from taproof.service.webhooks import WebhookResponse
 from taproof.storage.sqlite import deliveries
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -71,7 +71,7 @@ class Twin:
                 developer_id=DEVELOPER.id,
                 name="Shop",
                 secret_key_preview="sk_aaaa…zzzz",
-                sealed_webhook_secret=b"sealed",
+                encrypted_webhook_secret=b"encrypted",
                 webhook_url="https://example.com/",
                 is_active=True,
                 public_access=True,
@@ -108,11 +108,11 @@ class Twin:
             return
         user = f"{step.user}"
         await self.storage.open_session(key, user, self.now)
-        event = Event(f"evt_{number}", "auth.confirmed", project.id, b"sealed", self.now)
+        event = Event(f"evt_{number}", "auth.confirmed", project.id, b"encrypted", self.now)
         if step.kind == "cancelled":
             await self.storage.cancel_session(key, user, self.now, event)
         elif step.kind in {"confirmed", "used"}:
-            await self.storage.confirm_session(key, Identity(user, "Name", ""), self.now, event)
+            await self.storage.confirm_session(key, MessengerIdentity(user, "Name", ""), self.now, event)
             if step.kind == "used":
                 await self.storage.consume_session(key, self.now)
 
@@ -217,7 +217,7 @@ async def test_finished_webhook_events_go_and_due_ones_stay(node: "Node") -> Non
     project, _ = await node.project(webhook_url="https://example.com/")
     await node.confirmed(project, "1001")
     (finished,) = await node.webhooks.claim_deliveries(1)
-    await node.webhooks.finish_attempt(finished, Answer(5, 204))
+    await node.webhooks.finish_attempt(finished, WebhookResponse(5, 204))
     await node.confirmed(project, "1002")
     events = "SELECT state FROM webhook_events"
     node.clock.now += 2 * DAY
@@ -292,7 +292,7 @@ async def test_requests_for_a_phone_number_go_after_their_session(node: "Node") 
         session = await node.storage.read_session(session_key(token) or SessionKey(0, b""))
         assert session is not None
         request = PhoneRequest(
-            session.key, session.id, f"{number}", 0, b"sealed", session.created_at, session.expires_at
+            session.key, session.id, f"{number}", 0, b"encrypted", session.created_at, session.expires_at
         )
         await node.storage.ask_for_phone(request)
     node.clock.now += 20 * MINUTE - 1

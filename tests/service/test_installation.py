@@ -7,7 +7,7 @@ import pytest
 from tests.service.conftest import acting
 
 from taproof.core.clock import DAY
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import MasterKeyWrong
 from taproof.service.housekeeping import BATCH
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from tests.service.conftest import Node
 
 
-async def test_a_database_is_bound_to_its_first_master_key(node: "Node", sealer: Sealer) -> None:
+async def test_a_database_is_bound_to_its_first_master_key(node: "Node", encryptor: Encryptor) -> None:
     """Another key is refused with a sentence that names the setting, and the right one still works."""
     assert not await has_master_key(node.storage)
-    await check_master_key(node.storage, sealer, system_entropy)
+    await check_master_key(node.storage, encryptor, system_entropy)
     assert await has_master_key(node.storage)
     with pytest.raises(MasterKeyWrong, match="TAPROOF_MASTER_KEY"):
-        await check_master_key(node.storage, Sealer(new_master_key(system_entropy)), system_entropy)
-    await check_master_key(node.storage, sealer, system_entropy)
+        await check_master_key(node.storage, Encryptor(new_master_key(system_entropy)), system_entropy)
+    await check_master_key(node.storage, encryptor, system_entropy)
 
 
 async def test_of_two_keys_at_once_one_wins(node: "Node", other_node: "Node") -> None:
     """Two nodes that start on a new database with different keys: one is refused, on both stores alike."""
-    keys = [Sealer(new_master_key(system_entropy)) for _ in range(2)]
+    keys = [Encryptor(new_master_key(system_entropy)) for _ in range(2)]
     results = await asyncio.gather(
         *(
             check_master_key(each.storage, key, system_entropy)

@@ -22,7 +22,7 @@ from taproof.core.errors import (
     TaproofError,
 )
 from taproof.core.identifiers import is_key, key_hash
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.invitations import FIRST_LIFETIME, LIFETIME, Invitations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
 
-ADA = Identity("1001", "Ada Lovelace", "ada")
-BOB = Identity("1002", "Боб", "")
+ADA = MessengerIdentity("1001", "Ada Lovelace", "ada")
+BOB = MessengerIdentity("1002", "Боб", "")
 FROM = "203.0.113.7"
 
 
@@ -45,7 +45,9 @@ def invitations(node: "Node") -> Invitations:
     return invitations_of(node)
 
 
-async def first(invitations: Invitations, email: str = "ada@example.com", identity: Identity = ADA) -> Developer:
+async def first(
+    invitations: Invitations, email: str = "ada@example.com", identity: MessengerIdentity = ADA
+) -> Developer:
     """Let the first developer come in."""
     code = await invitations.invite_first()
     assert code is not None
@@ -110,7 +112,7 @@ async def test_of_many_who_come_first_one_does(node: "Node", other_node: "Node",
         codes = [codes[0]] * len(codes)
 
     async def accept(number: int) -> Developer | TaproofError:
-        identity = Identity(str(number), "Somebody", "")
+        identity = MessengerIdentity(str(number), "Somebody", "")
         try:
             return await invitations_of(nodes[number]).accept_invitation(
                 codes[number] or "", identity, email=f"dev{number}@example.com", address=FROM
@@ -301,18 +303,18 @@ async def test_an_older_link_binds_nobody(node: "Node", invitations: Invitations
     operator = Actor(ada, "command_line")
     old, new = await invitations.invite_again(operator, ada), await invitations.invite_again(operator, ada)
     with pytest.raises(InvitationNotFound):
-        await invitations.accept_invitation(old.code, Identity("6666", "Mallory", ""), address=FROM)
+        await invitations.accept_invitation(old.code, MessengerIdentity("6666", "Mallory", ""), address=FROM)
     bound = await invitations.accept_invitation(new.code, BOB, address=FROM)
     with pytest.raises(InvitationNotFound):
-        await invitations.accept_invitation(old.code, Identity("6666", "Mallory", ""), address=FROM)
+        await invitations.accept_invitation(old.code, MessengerIdentity("6666", "Mallory", ""), address=FROM)
     assert await node.developers.list_developers() == [bound]
 
 
 async def test_a_name_that_no_store_takes(invitations: Invitations) -> None:
     """The messenger's texts are kept without NUL and lone surrogates."""
-    ada = await first(invitations, identity=Identity("1001", "A\0d\ud800a", ""))
+    ada = await first(invitations, identity=MessengerIdentity("1001", "A\0d\ud800a", ""))
     assert ada.messenger_name == "Ada"
 
 
-async def _accept(invitations: Invitations, code: str, identity: Identity) -> Developer:
+async def _accept(invitations: Invitations, code: str, identity: MessengerIdentity) -> Developer:
     return await invitations.accept_invitation(code, identity, address=FROM)

@@ -15,7 +15,7 @@ from taproof.core.address_rules import AddressRules
 from taproof.core.clock import DAY, MINUTE, month_of
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import InvalidRequest, PlanLimitReached, ProjectNotFound, StoreUnavailable, TooManyProjects
-from taproof.core.model import SERVICE_DEVELOPER, Identity, ProjectChanges
+from taproof.core.model import SERVICE_DEVELOPER, MessengerIdentity, ProjectChanges
 from taproof.service import projects as project_service
 from taproof.service.console.sign_in import CONSOLE, ConsoleSignIn
 from taproof.service.plans import FRESH, Plans
@@ -35,7 +35,7 @@ def plans_of(node: "Node", projects: dict[Plan, int] | None = None, sign_ins: di
 def projects_of(node: "Node", limits: dict[Plan, int]) -> Projects:
     return Projects(
         node.storage,
-        node.sealer,
+        node.encryptor,
         node.clock,
         system_entropy,
         address_rules=AddressRules(),
@@ -46,7 +46,7 @@ def projects_of(node: "Node", limits: dict[Plan, int]) -> Projects:
 
 
 def signin_of(node: "Node", plans: Plans) -> SignIn:
-    return SignIn(node.storage, node.sealer, node.link, node.clock, system_entropy, require_room=plans.require_room)
+    return SignIn(node.storage, node.encryptor, node.link, node.clock, system_entropy, require_room=plans.require_room)
 
 
 # ---- the month
@@ -94,7 +94,7 @@ async def test_one_user_takes_at_most_one_sign_in_a_day(node: "Node") -> None:
         for _ in range(5):
             token = (await signin.create_session(project.id, public=True)).session_token
             await signin.open_session(token, "666")
-            assert (await signin.confirm_session(token, Identity("666", "Mallory", ""))).changed
+            assert (await signin.confirm_session(token, MessengerIdentity("666", "Mallory", ""))).changed
             node.clock.now += FRESH
     assert (await node.storage.read_used(developer.id, first_day)).sign_ins == len(month_of(node.clock.now)) <= 31
     assert await signin.create_session(other.id, public=True)
@@ -121,7 +121,7 @@ async def test_the_next_month_has_room_at_its_first_instant(node: "Node") -> Non
     token = await node.opened(project)
     await plans.require_room(developer.id, "free")
     node.clock.now += 1
-    await node.signin.confirm_session(token, Identity("1001", "Ada", ""))
+    await node.signin.confirm_session(token, MessengerIdentity("1001", "Ada", ""))
     await plans.require_room(developer.id, "free")
     assert (await plans.read_usage(developer)).sign_ins_this_month == 0
 
@@ -159,14 +159,14 @@ async def test_generate_is_refused_and_what_is_under_way_goes_on(node: "Node") -
     assert stored.sessions_count == 4
     for token in under_way:
         await signin.open_session(token, "7")
-        assert (await signin.confirm_session(token, Identity("7", "Ada", ""))).outcome == "confirmed"
+        assert (await signin.confirm_session(token, MessengerIdentity("7", "Ada", ""))).outcome == "confirmed"
         assert (await signin.verify_session(project.id, token, public=True)).proof
 
 
 async def test_signing_in_to_the_service_itself_has_no_limit(node: "Node") -> None:
     """Whatever the limits are: else nobody could come in to the console to change anything."""
     signin = signin_of(node, plans_of(node, sign_ins={"free": 0, "pro": 0, "business": 0}))
-    console = ConsoleSignIn(node.storage, node.sealer, signin, node.clock, system_entropy)
+    console = ConsoleSignIn(node.storage, node.encryptor, signin, node.clock, system_entropy)
     assert (await console.start(CONSOLE)).deeplink
     assert await node.storage.list_projects(SERVICE_DEVELOPER)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 async def test_a_new_project_gives_its_secrets_once(node: "Node") -> None:
-    """The secret key is in the answer and nowhere else: the store holds a hash, a preview and a sealed secret."""
+    """The secret key is in the answer and nowhere else: the store holds a hash, a preview and an encrypted secret."""
     developer = await node.developer()
     project, secrets = await node.project(developer)
     assert is_project_id(project.id)
@@ -30,7 +30,7 @@ async def test_a_new_project_gives_its_secrets_once(node: "Node") -> None:
     stored = repr(node.storage._reader.execute("SELECT * FROM projects").fetchall())
     assert secrets.secret_key not in stored
     assert secrets.webhook_secret not in stored
-    assert secrets.webhook_secret.encode() not in project.sealed_webhook_secret
+    assert secrets.webhook_secret.encode() not in project.encrypted_webhook_secret
     assert await node.projects.list_projects(developer) == [project]
     assert await node.projects.read_project(developer, project.id) == project
     assert await node.projects.read_webhook_secret(acting(developer), project.id) == Rotation(

@@ -1,4 +1,4 @@
-"""Everything that is sealed gets under the first master key, in the place where it is, and nothing else changes."""
+"""Everything that is encrypted gets under the first master key, in the place where it is, and nothing else changes."""
 
 import asyncio
 import base64
@@ -11,15 +11,15 @@ from tests.service.conftest import HandClock, Node, acting
 
 from taproof.core.accounts import Actor
 from taproof.core.deliveries import Delivery
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.errors import MasterKeyWrong, SealBroken
-from taproof.core.model import Identity
+from taproof.core.errors import DecryptionFailed, MasterKeyWrong
+from taproof.core.model import MessengerIdentity
 from taproof.service import reencryption
-from taproof.service.associated_data import webhook_secret_binding
+from taproof.service.associated_data import webhook_secret_associated_data
 from taproof.service.installation import KEY_MARK, check_master_key, is_under_first_key
-from taproof.service.reencryption import PASSES, Resealer
-from taproof.storage.sealed_protocol import Replacement
+from taproof.service.reencryption import PASSES, Reencryptor
+from taproof.storage.encrypted_value_protocol import Replacement
 
 pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
 URL = "https://example.com/"
@@ -31,21 +31,21 @@ async def at_once() -> None:
 
 
 @pytest.fixture
-def sealer() -> Sealer:
+def encryptor() -> Encryptor:
     """The nodes that are not restarted yet: both keys, the old one first."""
-    return Sealer(f"{OLD},{NEW}")
+    return Encryptor(f"{OLD},{NEW}")
 
 
 @pytest.fixture
 async def restarted(node: Node, open_store: OpenStore, clock: HandClock) -> AsyncIterator[Node]:
-    """A node on the same database that seals under the new key."""
+    """A node on the same database that encrypts under the new key."""
     store = await open_store()
-    yield Node(store, Sealer(f"{NEW},{OLD}"), clock)
+    yield Node(store, Encryptor(f"{NEW},{OLD}"), clock)
     await store.close()
 
 
-def resealer(node: Node) -> Resealer:
-    return Resealer(node.storage, node.sealer, system_entropy)
+def reencryptor(node: Node) -> Reencryptor:
+    return Reencryptor(node.storage, node.encryptor, system_entropy)
 
 
 async def delivery_of(node: Node) -> Delivery:
@@ -55,7 +55,7 @@ async def delivery_of(node: Node) -> Delivery:
 
 async def test_afterwards_the_new_key_alone_does(node: Node, restarted: Node, clock: HandClock) -> None:
     """Secrets, a rotation of one under way, events and answers: all that the service reads opens as before."""
-    await check_master_key(node.storage, node.sealer, system_entropy)
+    await check_master_key(node.storage, node.encryptor, system_entropy)
     developer = await node.developer()
     project, secrets = await node.project(developer, webhook_url=URL)
     plain = await node.projects.read_webhook_secret(acting(developer), project.id)
@@ -63,15 +63,15 @@ async def test_afterwards_the_new_key_alone_does(node: Node, restarted: Node, cl
     rotation = await node.projects.rotate_webhook_secret(acting(developer), project.id, 24)
     await node.deliveries.send_test(acting(developer), project.id)
     token = await node.confirmed(project)
-    assert not await is_under_first_key(restarted.storage, restarted.sealer)
+    assert not await is_under_first_key(restarted.storage, restarted.encryptor)
 
-    done = await resealer(restarted).reseal(at_once)
+    done = await reencryptor(restarted).reencrypt(at_once)
 
     # The check, two secrets, two events, an answer.
-    assert (done.resealed, done.left, done.unreadable) == (6, 0, [])
-    assert await is_under_first_key(restarted.storage, restarted.sealer)
-    alone = Node(restarted.storage, Sealer(NEW), clock)
-    await check_master_key(alone.storage, alone.sealer, system_entropy)
+    assert (done.reencrypted, done.left, done.unreadable) == (6, 0, [])
+    assert await is_under_first_key(restarted.storage, restarted.encryptor)
+    alone = Node(restarted.storage, Encryptor(NEW), clock)
+    await check_master_key(alone.storage, alone.encryptor, system_entropy)
     assert await alone.projects.read_webhook_secret(acting(developer), project.id) == rotation
     signed = alone.webhooks.sign_delivery(await delivery_of(alone))
     assert token.encode() in signed.body
@@ -82,13 +82,13 @@ async def test_afterwards_the_new_key_alone_does(node: Node, restarted: Node, cl
     assert (await alone.signin.verify_session(project.id, token, public=True)).proof
     # Nothing is left for the old key.
     with pytest.raises(MasterKeyWrong):
-        await check_master_key(node.storage, Sealer(OLD), system_entropy)
-    with pytest.raises(SealBroken):
-        await Node(node.storage, Sealer(OLD), clock).projects.read_webhook_secret(
+        await check_master_key(node.storage, Encryptor(OLD), system_entropy)
+    with pytest.raises(DecryptionFailed):
+        await Node(node.storage, Encryptor(OLD), clock).projects.read_webhook_secret(
             Actor(developer, "command_line"), project.id
         )
     # A second time there is nothing to do.
-    assert (await resealer(restarted).reseal(at_once)).resealed == 0
+    assert (await reencryptor(restarted).reencrypt(at_once)).reencrypted == 0
 
 
 async def test_more_than_a_page_and_a_batch(node: Node, restarted: Node, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,36 +100,40 @@ async def test_more_than_a_page_and_a_batch(node: Node, restarted: Node, monkeyp
     for _ in range(23):
         await node.project(developer)
     told: list[int] = []
-    done = await Resealer(restarted.storage, restarted.sealer, system_entropy, told=told.append).reseal(at_once)
-    assert (done.resealed, told[-1], len(told)) == (23, 23, 10)
+    done = await Reencryptor(restarted.storage, restarted.encryptor, system_entropy, told=told.append).reencrypt(
+        at_once
+    )
+    assert (done.reencrypted, told[-1], len(told)) == (23, 23, 10)
     for project in await restarted.storage.list_projects(developer.id):
-        assert restarted.sealer.is_current(project.sealed_webhook_secret)
+        assert restarted.encryptor.is_current(project.encrypted_webhook_secret)
 
 
 async def test_what_does_not_open_is_told_of_and_left(node: Node, restarted: Node) -> None:
-    """A swapped value is not sealed for the place that it was moved to: it would open there from then on."""
+    """A swapped value is not encrypted for the place that it was moved to: it would open there from then on."""
     projects = [(await node.project())[0] for _ in range(4)]
     moved, other, strange, sound = projects
-    strangers = Sealer(new_master_key(system_entropy)).seal("x", webhook_secret_binding(strange.id), system_entropy)
-    put = {moved.id: other.sealed_webhook_secret, other.id: moved.sealed_webhook_secret, strange.id: strangers}
+    strangers = Encryptor(new_master_key(system_entropy)).encrypt(
+        "x", webhook_secret_associated_data(strange.id), system_entropy
+    )
+    put = {moved.id: other.encrypted_webhook_secret, other.id: moved.encrypted_webhook_secret, strange.id: strangers}
     for each in (moved, other, strange):
-        replacement = Replacement((each.id,), each.sealed_webhook_secret, put[each.id])
-        assert await node.storage.replace_sealed("webhook_secret", [replacement]) == 1
-    done = await resealer(restarted).reseal(at_once)
+        replacement = Replacement((each.id,), each.encrypted_webhook_secret, put[each.id])
+        assert await node.storage.replace_encrypted_values("webhook_secret", [replacement]) == 1
+    done = await reencryptor(restarted).reencrypt(at_once)
     assert sorted(done.unreadable) == sorted(("webhook_secret", each) for each in put)
-    assert (done.resealed, done.left) == (1, 0)
-    for project_id, sealed in put.items():
+    assert (done.reencrypted, done.left) == (1, 0)
+    for project_id, encrypted in put.items():
         secrets = await node.storage.read_webhook_secrets(project_id)
         assert secrets is not None
-        assert secrets.current == sealed
-        with pytest.raises(SealBroken):
-            restarted.sealer.unseal(sealed, webhook_secret_binding(project_id))
+        assert secrets.current == encrypted
+        with pytest.raises(DecryptionFailed):
+            restarted.encryptor.decrypt(encrypted, webhook_secret_associated_data(project_id))
     secrets = await node.storage.read_webhook_secrets(sound.id)
     assert secrets is not None
-    assert restarted.sealer.is_current(secrets.current)
+    assert restarted.encryptor.is_current(secrets.current)
 
 
-async def test_what_is_sealed_meanwhile_is_found_by_the_next_walk(node: Node, restarted: Node) -> None:
+async def test_what_is_encrypted_meanwhile_is_found_by_the_next_walk(node: Node, restarted: Node) -> None:
     """Of a node that is not restarted yet, and of one that rotates a webhook secret between read and replacement."""
     developer = await node.developer()
     project, _ = await node.project(developer)
@@ -142,10 +146,10 @@ async def test_what_is_sealed_meanwhile_is_found_by_the_next_walk(node: Node, re
             await node.project(developer)
             await node.projects.regenerate_secrets(acting(developer), project.id)
 
-    done = await resealer(restarted).reseal(others)
+    done = await reencryptor(restarted).reencrypt(others)
     assert (rounds, done.left) == (3, 0)
     for each in await node.storage.list_projects(developer.id):
-        assert restarted.sealer.is_current(each.sealed_webhook_secret)
+        assert restarted.encryptor.is_current(each.encrypted_webhook_secret)
 
 
 async def test_a_node_that_seals_on_under_the_old_key_is_told_of(node: Node, restarted: Node) -> None:
@@ -154,12 +158,12 @@ async def test_a_node_that_seals_on_under_the_old_key_is_told_of(node: Node, res
     async def another() -> None:
         await node.project()
 
-    done = await resealer(restarted).reseal(another)
+    done = await reencryptor(restarted).reencrypt(another)
     assert done.left == 1
-    assert done.resealed == PASSES - 1
+    assert done.reencrypted == PASSES - 1
 
 
-async def test_resealing_beside_rotations_and_promotions(node: Node, restarted: Node, clock: HandClock) -> None:
+async def test_reencryption_beside_rotations_and_promotions(node: Node, restarted: Node, clock: HandClock) -> None:
     """Whatever order they come in, the secrets that developers were shown are the ones that are there at the end."""
     developer = await node.developer("business")
     shown = {}
@@ -173,24 +177,24 @@ async def test_resealing_beside_rotations_and_promotions(node: Node, restarted: 
             await asyncio.sleep(0.001)
             shown[project_id] = await node.projects.promote_webhook_secret(acting(developer), project_id)
 
-    await asyncio.gather(*(rotate_and_promote(each) for each in shown), resealer(restarted).reseal(at_once))
-    done = await resealer(restarted).reseal(at_once)
+    await asyncio.gather(*(rotate_and_promote(each) for each in shown), reencryptor(restarted).reencrypt(at_once))
+    done = await reencryptor(restarted).reencrypt(at_once)
     assert done.left == 0
-    alone = Node(restarted.storage, Sealer(NEW), clock)
+    alone = Node(restarted.storage, Encryptor(NEW), clock)
     for project_id, secret in shown.items():
         assert (await alone.projects.read_webhook_secret(acting(developer), project_id)).webhook_secret == secret
 
 
-async def test_a_proof_can_be_made_again_after_its_secret_was_sealed_anew(node: Node, restarted: Node) -> None:
+async def test_a_proof_can_be_made_again_after_its_secret_was_encrypted_anew(node: Node, restarted: Node) -> None:
     """The secret is the same one (RFC 7636 sign-ins, read again within a minute)."""
     project, _ = await node.project()
     verifier = "v" * 43
     challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
     created = await node.signin.create_session(project.id, public=True, code_challenge=challenge)
     await node.signin.open_session(created.session_token, "1001")
-    await node.signin.confirm_session(created.session_token, Identity("1001", "Ada", ""))
+    await node.signin.confirm_session(created.session_token, MessengerIdentity("1001", "Ada", ""))
     first = await node.signin.verify_session(project.id, created.session_token, public=True, code_verifier=verifier)
-    assert (await resealer(restarted).reseal(at_once)).resealed >= 1
+    assert (await reencryptor(restarted).reencrypt(at_once)).reencrypted >= 1
     again = await restarted.signin.verify_session(
         project.id, created.session_token, public=True, code_verifier=verifier
     )
@@ -200,7 +204,7 @@ async def test_a_proof_can_be_made_again_after_its_secret_was_sealed_anew(node: 
 
 async def test_the_check_of_the_key_comes_last(node: Node, restarted: Node) -> None:
     """Killed before its end a walk leaves it under the old key, by which the doctor tells."""
-    await check_master_key(node.storage, node.sealer, system_entropy)
+    await check_master_key(node.storage, node.encryptor, system_entropy)
     await node.project()
 
     class Killed(Exception):
@@ -210,7 +214,7 @@ async def test_the_check_of_the_key_comes_last(node: Node, restarted: Node) -> N
         raise Killed(so_far)
 
     with pytest.raises(Killed):
-        await Resealer(restarted.storage, restarted.sealer, system_entropy, told=kill).reseal(at_once)
-    assert not await is_under_first_key(restarted.storage, restarted.sealer)
-    assert list(reencryption.BINDINGS)[-1] == "mark"
-    assert node.sealer.unseal(await node.storage.claim_mark(KEY_MARK, b""), KEY_MARK) == KEY_MARK
+        await Reencryptor(restarted.storage, restarted.encryptor, system_entropy, told=kill).reencrypt(at_once)
+    assert not await is_under_first_key(restarted.storage, restarted.encryptor)
+    assert list(reencryption.ASSOCIATED_DATA)[-1] == "mark"
+    assert node.encryptor.decrypt(await node.storage.claim_mark(KEY_MARK, b""), KEY_MARK) == KEY_MARK

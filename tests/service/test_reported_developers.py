@@ -14,7 +14,7 @@ from taproof.core.clock import HOUR
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import AccessDenied, InvalidAccessToken, StoreUnavailable
 from taproof.core.identifiers import session_key
-from taproof.core.model import Identity, Session
+from taproof.core.model import MessengerIdentity, Session
 from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.console.sign_in import CONSOLE, TERMINAL, ConsoleSignIn, Purpose
 from taproof.service.console.try_sign_in import StartedSignIn
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from tests.service.conftest import Node
 
 pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
-ADA = Identity("1001", "Ada", "ada")
-BOB = Identity("2002", "Bob", "")
+ADA = MessengerIdentity("1001", "Ada", "ada")
+BOB = MessengerIdentity("2002", "Bob", "")
 ROUNDS = 20
 
 
@@ -37,31 +37,31 @@ class Door:
 
     def __init__(self, node: "Node") -> None:
         self.node = node
-        self.sign_ins = ConsoleSignIn(node.storage, node.sealer, node.signin, node.clock, system_entropy)
+        self.sign_ins = ConsoleSignIn(node.storage, node.encryptor, node.signin, node.clock, system_entropy)
         self.sessions = ConsoleSessions(node.storage, node.clock, system_entropy)
         self.control = UserControl(node.storage, node.signin, node.clock)
 
-    async def developer(self, identity: Identity = ADA) -> Developer:
+    async def developer(self, identity: MessengerIdentity = ADA) -> Developer:
         """Make a developer whom a messenger account signs in."""
         invitations = Invitations(self.node.storage, self.node.clock, system_entropy)
         made = await invitations.invite_developer(None, f"{identity.messenger_id}@example.com")
         return await invitations.accept_invitation(made.code, identity, address="203.0.113.7")
 
-    async def confirmed(self, purpose: Purpose, identity: Identity = ADA) -> StartedSignIn:
+    async def confirmed(self, purpose: Purpose, identity: MessengerIdentity = ADA) -> StartedSignIn:
         """Return a sign-in that an account was talked into confirming, and that was read; a block is undone."""
         started = await self.sign_ins.start(purpose)
         project_id = (await self.stored(started)).project_id
         await self.control.unblock_project(identity.messenger_id, project_id)
         await self.node.signin.open_session(token_of(started), identity.messenger_id)
         assert (await tap_right(self.node.signin, token_of(started), identity)).changed
-        assert await self.sign_ins.finish(started.sealed, purpose) == identity
+        assert await self.sign_ins.finish(started.encrypted, purpose) == identity
         return started
 
     async def browser(self, developer: Developer, started: StartedSignIn) -> str:
         """Turn a sign-in that was read into a session of the console, and return its cookie."""
         return await self.sessions.open_session(
             developer,
-            opened_with=await self.sign_ins.source(started.sealed, CONSOLE),
+            opened_with=await self.sign_ins.source(started.encrypted, CONSOLE),
             address="198.51.100.66",
             user_agent="Firefox",
         )
@@ -70,7 +70,7 @@ class Door:
         return await self.node.developers.create_access_token(
             Actor(developer, "login"),
             "taproof login",
-            sign_in=await self.sign_ins.source(started.sealed, TERMINAL),
+            sign_in=await self.sign_ins.source(started.encrypted, TERMINAL),
         )
 
     async def token(

@@ -18,7 +18,7 @@ from taproof.core.errors import (
     MessengerOnly,
     SignedOut,
 )
-from taproof.core.model import Identity, ProjectChanges
+from taproof.core.model import MessengerIdentity, ProjectChanges
 from taproof.core.rights import SCOPES, Grant
 from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.invitations import Invitations
@@ -164,7 +164,7 @@ async def test_an_access_token_invites_nobody(node: "Node") -> None:
     """Neither directly nor by a console session that was opened with it."""
     invitations = Invitations(node.storage, node.clock, system_entropy)
     made = await invitations.invite_developer(None, "ada@example.com", is_owner=True)
-    ada = await invitations.accept_invitation(made.code, Identity("1001", "Ada", ""), address="")
+    ada = await invitations.accept_invitation(made.code, MessengerIdentity("1001", "Ada", ""), address="")
     token = (await node.developers.create_access_token(Actor(ada, OPERATOR), "leaked")).token
     with pytest.raises(MessengerOnly):
         await invitations.invite_developer(acting(ada, token), "eve@example.com", is_owner=True)
@@ -174,19 +174,19 @@ async def test_a_report_ends_what_its_invitations_led_to(node: "Node", sessions:
     """Invitations that wait, and developers who came by one, or by one of theirs; not those of before."""
     invitations = Invitations(node.storage, node.clock, system_entropy)
     made = await invitations.invite_developer(None, "ada@example.com", is_owner=True)
-    ada = await invitations.accept_invitation(made.code, Identity("1001", "Ada", ""), address="")
+    ada = await invitations.accept_invitation(made.code, MessengerIdentity("1001", "Ada", ""), address="")
     before = await console_of(node, sessions, ada)
     colleague = await invitations.invite_developer(before, "bob@example.com", is_owner=True)
-    bob = await invitations.accept_invitation(colleague.code, Identity("2002", "Bob", ""), address="")
+    bob = await invitations.accept_invitation(colleague.code, MessengerIdentity("2002", "Bob", ""), address="")
     node.clock.now += HOUR
     stolen = await console_of(node, sessions, ada)
     waiting = await invitations.invite_developer(stolen, "waiting@example.com")
     taken = await invitations.invite_developer(stolen, "eve@example.com", is_owner=True)
-    eve = await invitations.accept_invitation(taken.code, Identity("3003", "Eve", ""), address="")
+    eve = await invitations.accept_invitation(taken.code, MessengerIdentity("3003", "Eve", ""), address="")
     eves_token = await node.developers.create_access_token(Actor(eve, OPERATOR), "eve's")
     eves_console = await console_of(node, sessions, eve)
     further = await invitations.invite_developer(eves_console, "mallory@example.com", is_owner=True)
-    mallory = await invitations.accept_invitation(further.code, Identity("4004", "Mallory", ""), address="")
+    mallory = await invitations.accept_invitation(further.code, MessengerIdentity("4004", "Mallory", ""), address="")
     left = await invitations.invite_developer(await console_of(node, sessions, mallory), "left@example.com")
     sign_in = stolen.grant.sign_in
     assert sign_in is not None
@@ -203,7 +203,7 @@ async def test_a_report_ends_what_its_invitations_led_to(node: "Node", sessions:
         await console_of(node, sessions, eve)
     # The operator may let them in again.
     again = await invitations.invite_again(Actor(eve, OPERATOR), found["eve@example.com"])
-    back = await invitations.accept_invitation(again.code, Identity("3003", "Eve", ""), address="")
+    back = await invitations.accept_invitation(again.code, MessengerIdentity("3003", "Eve", ""), address="")
     await node.storage.end_sign_in(ada.id, sign_in, describe=lambda _: [])
     assert await node.developers.read_developer_by_messenger_id("3003") == back
 
@@ -213,7 +213,9 @@ async def test_a_report_unbinds_an_account_that_the_sign_in_bound(node: "Node", 
     invitations = Invitations(node.storage, node.clock, system_entropy)
     made = await invitations.invite_developer(None, "eve@example.com")
     source = await stored_sign_in(node.storage, node.clock.now)
-    eve = await invitations.accept_invitation(made.code, Identity("1001", "Ada", ""), address="", sign_in=source)
+    eve = await invitations.accept_invitation(
+        made.code, MessengerIdentity("1001", "Ada", ""), address="", sign_in=source
+    )
     cookie = await sessions.open_session(eve, opened_with=source, address="", user_agent="")
     assert await node.storage.read_developer_of_sign_in("9", source.id) == eve
     ended = await node.storage.end_sign_in(eve.id, source.id, describe=lambda _: [])
@@ -227,12 +229,12 @@ async def test_a_report_finds_what_came_of_the_sign_in_whatever_account_is_bound
     """The operator may have bound another account before the victim reports: the stolen token ends all the same."""
     invitations = Invitations(node.storage, node.clock, system_entropy)
     made = await invitations.invite_developer(None, "ada@example.com")
-    ada = await invitations.accept_invitation(made.code, Identity("1001", "Ada", ""), address="")
+    ada = await invitations.accept_invitation(made.code, MessengerIdentity("1001", "Ada", ""), address="")
     source = await stored_sign_in(node.storage, node.clock.now)
     stolen = AccessToken("tok_stolen", ada.id, "stolen", "tap_aaaa…zzzz", node.clock.now, sign_in=source.id)
     assert await node.storage.create_access_token(stolen, b"s" * 32)
     again = await invitations.invite_again(Actor(ada, OPERATOR), ada)
-    await invitations.accept_invitation(again.code, Identity("2002", "Ada", ""), address="")
+    await invitations.accept_invitation(again.code, MessengerIdentity("2002", "Ada", ""), address="")
     found = await node.storage.read_developer_of_sign_in("1001", source.id)
     assert found is not None
     assert found.id == ada.id
@@ -246,12 +248,14 @@ async def test_the_report_of_the_binding_does_not_hide_a_later_one(node: "Node",
     invitations = Invitations(node.storage, node.clock, system_entropy)
     made = await invitations.invite_developer(None, "ada@example.com", is_owner=True)
     bound = await stored_sign_in(node.storage, node.clock.now)
-    ada = await invitations.accept_invitation(made.code, Identity("1001", "Ada", ""), address="", sign_in=bound)
+    ada = await invitations.accept_invitation(
+        made.code, MessengerIdentity("1001", "Ada", ""), address="", sign_in=bound
+    )
     node.clock.now += HOUR
     stolen = await console_of(node, sessions, ada)
     await invitations.invite_developer(stolen, "waiting@example.com", is_owner=True)
     taken = await invitations.invite_developer(stolen, "eve@example.com", is_owner=True)
-    eve = await invitations.accept_invitation(taken.code, Identity("3003", "Eve", ""), address="")
+    eve = await invitations.accept_invitation(taken.code, MessengerIdentity("3003", "Eve", ""), address="")
     first = await node.storage.end_sign_in(ada.id, bound.id, describe=lambda _: [])
     assert (len(first.invitations), first.developers, first.is_unbound) == (1, (eve.id,), True)
     assert stolen.grant.sign_in is not None

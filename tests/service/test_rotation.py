@@ -13,12 +13,12 @@ from tests.service.conftest import acting
 
 from taproof.core.accounts import Developer
 from taproof.core.clock import HOUR, iso8601
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.errors import InvalidRequest, NoRotation, ProjectNotFound, RotationUnderWay, SealBroken
+from taproof.core.errors import DecryptionFailed, InvalidRequest, NoRotation, ProjectNotFound, RotationUnderWay
 from taproof.core.model import Project
 from taproof.service.projects import Rotation
-from taproof.service.webhooks import Answer, SignedRequest
+from taproof.service.webhooks import SignedRequest, WebhookResponse
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
@@ -41,7 +41,7 @@ async def sign_in(node: "Node", project: Project) -> tuple[str, SignedRequest]:
     assert proof is not None
     (delivery,) = await node.webhooks.claim_deliveries(10)
     request = node.webhooks.sign_delivery(delivery)
-    assert await node.webhooks.finish_attempt(delivery, Answer(5, 200)) == "delivered"
+    assert await node.webhooks.finish_attempt(delivery, WebhookResponse(5, 200)) == "delivered"
     return proof, request
 
 
@@ -195,27 +195,27 @@ async def test_an_overlap_has_limits(node: "Node", hours: int) -> None:
     assert await node.projects.read_webhook_secret(acting(developer), project.id) == Rotation(old, None, None)
 
 
-async def test_both_secrets_are_sealed(node: "Node") -> None:
+async def test_both_secrets_are_encrypted(node: "Node") -> None:
     """The next secret lies in the store encrypted, and for its own project only."""
     developer, project, old = await own_project(node)
     new = (await node.projects.rotate_webhook_secret(acting(developer), project.id, 24)).next_webhook_secret
     stored = await node.storage.read_project(project.id)
     assert stored is not None
-    assert stored.sealed_next_webhook_secret is not None
+    assert stored.encrypted_next_webhook_secret is not None
     for secret in (old, new):
         assert secret is not None
-        for sealed in (stored.sealed_webhook_secret, stored.sealed_next_webhook_secret):
-            assert secret.removeprefix("whsec_").encode() not in sealed
-    with pytest.raises(SealBroken):
-        node.sealer.unseal(stored.sealed_next_webhook_secret, "webhook_secret:proj_other")
+        for encrypted in (stored.encrypted_webhook_secret, stored.encrypted_next_webhook_secret):
+            assert secret.removeprefix("whsec_").encode() not in encrypted
+    with pytest.raises(DecryptionFailed):
+        node.encryptor.decrypt(stored.encrypted_next_webhook_secret, "webhook_secret:proj_other")
 
 
 async def test_a_secret_that_cannot_be_opened_is_not_rotated(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
     """Under a wrong master key nothing is changed, so that the right one finds everything as it was."""
     developer, project, old = await own_project(node)
     with monkeypatch.context() as patch:
-        patch.setattr(node.projects, "_sealer", Sealer(new_master_key(system_entropy)))
-        with pytest.raises(SealBroken):
+        patch.setattr(node.projects, "_sealer", Encryptor(new_master_key(system_entropy)))
+        with pytest.raises(DecryptionFailed):
             await node.projects.rotate_webhook_secret(acting(developer), project.id, 24)
     assert await node.projects.read_webhook_secret(acting(developer), project.id) == Rotation(old, None, None)
 

@@ -11,7 +11,7 @@ from tests.service.conftest import acting
 from tests.service.project_bots import bot_entries, bots_of, read
 
 from taproof.core.accounts import Developer
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import BotBroken, BotTaken, BotTokenRefused, MessengerUnavailable, TaproofError
 from taproof.core.model import Project
@@ -144,7 +144,7 @@ async def test_a_bot_that_may_work_is_not_taken_away(
     if case == "both accepted":
         father.accounts[old] = account
     if case == "lost key":
-        node.sealer = Sealer(new_master_key(system_entropy))
+        node.encryptor = Encryptor(new_master_key(system_entropy))
         bots = bots_of(node, father)
     ask = father.ask
 
@@ -158,7 +158,7 @@ async def test_a_bot_that_may_work_is_not_taken_away(
         expected = MessengerUnavailable
         bots = Bots(
             node.storage,
-            node.sealer,
+            node.encryptor,
             node.clock,
             system_entropy,
             projects=node.projects,

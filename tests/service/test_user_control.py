@@ -10,7 +10,7 @@ from tests.service.callers import open_callers, running
 
 from taproof.core.clock import MINUTE
 from taproof.core.identifiers import session_key
-from taproof.core.model import Identity, NamedProject, Project, ProjectBot, Session, SessionKey
+from taproof.core.model import MessengerIdentity, NamedProject, Project, ProjectBot, Session, SessionKey
 from taproof.sdk.code_challenge import code_challenge, new_code_verifier
 from taproof.service.user_control import LOOK_BACK, SHOWN, UserControl
 
@@ -39,8 +39,8 @@ async def stored(node: "Node", token: str) -> Session:
     return session
 
 
-async def give_own_bot(node: "Node", project: Project, bot_id: int = OWN_BOT) -> None:
-    bot = ProjectBot(project.id, bot_id, f"bot_{bot_id}", b"sealed")
+async def give_project_bot(node: "Node", project: Project, bot_id: int = OWN_BOT) -> None:
+    bot = ProjectBot(project.id, bot_id, f"bot_{bot_id}", b"encrypted")
     assert await give_bot(node.storage, project.developer_id, project.id, bot) == "set"
 
 
@@ -97,11 +97,11 @@ async def test_projects_that_are_none_cannot_be_blocked(node: "Node") -> None:
 # ---- a project's own bot
 
 
-async def test_own_bot_shows_its_own_project_only(node: "Node") -> None:
+async def test_project_bot_shows_its_own_project_only(node: "Node") -> None:
     """Also of the time before the project had it; the service's own bot shows everything."""
     shop, blog = (await node.project())[0], (await node.project())[0]
     of_shop, of_blog = await node.confirmed(shop), await node.confirmed(blog)
-    await give_own_bot(node, shop)
+    await give_project_bot(node, shop)
     control = control_of(node)
     for project in (shop, blog):
         await control.block_project(ADA, project.id)
@@ -113,11 +113,11 @@ async def test_own_bot_shows_its_own_project_only(node: "Node") -> None:
     assert await control.list_blockable(ADA, OWN_BOT) == [named(shop)]
 
 
-async def test_own_bot_acts_on_its_own_project_only(node: "Node") -> None:
+async def test_project_bot_acts_on_its_own_project_only(node: "Node") -> None:
     """Whoever forges a tap through another project's bot changes nothing, and does not learn its name."""
     shop, blog = (await node.project())[0], (await node.project())[0]
     of_blog = await node.confirmed(blog)
-    await give_own_bot(node, shop)
+    await give_project_bot(node, shop)
     control = control_of(node)
     assert await control.block_project(ADA, blog.id, OWN_BOT) is None
     assert not await node.storage.is_blocked(ADA, blog.id)
@@ -129,19 +129,19 @@ async def test_own_bot_acts_on_its_own_project_only(node: "Node") -> None:
     assert (await stored(node, of_blog)).reported_at is None
 
 
-async def test_own_bot_reports_what_it_shows(node: "Node") -> None:
+async def test_project_bot_reports_what_it_shows(node: "Node") -> None:
     """A sign-in of its project, whichever bot it was confirmed with."""
     shop, _ = await node.project()
     before = await node.confirmed(shop)
-    await give_own_bot(node, shop)
+    await give_project_bot(node, shop)
     assert (await control_of(node).report_sign_in(key_of(before), ADA, OWN_BOT)).outcome == "reported"
     assert (await stored(node, before)).reported_at is not None
 
 
-async def test_service_bot_reports_what_an_own_bot_signed_in(node: "Node") -> None:
+async def test_service_bot_reports_what_an_project_bot_signed_in(node: "Node") -> None:
     """A user who trusts the project's bot no more still has the service's."""
     shop, _ = await node.project()
-    await give_own_bot(node, shop)
+    await give_project_bot(node, shop)
     token = await node.pending(shop)
     assert (await node.signin.open_session(token, ADA, OWN_BOT)).outcome == "opened"
     seen = await control_of(node).report_session(token, ADA)
@@ -182,7 +182,7 @@ async def test_of_a_report_and_readers_at_once_none_gets_the_proof_after_the_rep
         created = await node.signin.create_session(project.id, public=True, code_challenge=challenge)
         tokens.append(created.session_token)
         await node.signin.open_session(created.session_token, ADA)
-        assert (await node.signin.confirm_session(created.session_token, Identity(ADA, "Ada", ""))).changed
+        assert (await node.signin.confirm_session(created.session_token, MessengerIdentity(ADA, "Ada", ""))).changed
     control = control_of(other_node)
 
     async def read(reader: "Node", token: str) -> str | None:

@@ -11,13 +11,13 @@ from tests.service.test_deliveries import URL, only, own_project
 
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import MINUTE, iso8601, system_clock
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import ProjectNotFound, WebhookNotSet
 from taproof.core.model import Project, ProjectChanges
 from taproof.sdk import verify_webhook
 from taproof.service.deliveries import TESTS_LIMIT, TESTS_OF_ONE_LIMIT, SeenDelivery
-from taproof.service.webhooks import Answer
+from taproof.service.webhooks import WebhookResponse
 
 pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
 
@@ -27,7 +27,7 @@ async def test_a_test_is_signed_and_sent_at_once(node: Node) -> None:
     developer = await node.developer()
     project, secrets = await node.project(developer, webhook_url=URL)
     node.clock.now = system_clock()
-    node.receiver.answer = Answer(12, 202, body=b"thanks")
+    node.receiver.answer = WebhookResponse(12, 202, body=b"thanks")
     found = await node.deliveries.send_test(acting(developer), project.id)
     (request,) = node.receiver.sent
     assert request.url == URL
@@ -51,16 +51,16 @@ async def test_a_test_is_signed_and_sent_at_once(node: Node) -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        Answer(5, 500, body=b"broken"),
-        Answer(5, 301),
-        Answer(5, 410),
-        Answer(10_000, error="timeout"),
-        Answer(1, error="connection_refused"),
-        Answer(1, error="address_not_allowed"),
-        Answer(1, error="tls_failed"),
+        WebhookResponse(5, 500, body=b"broken"),
+        WebhookResponse(5, 301),
+        WebhookResponse(5, 410),
+        WebhookResponse(10_000, error="timeout"),
+        WebhookResponse(1, error="connection_refused"),
+        WebhookResponse(1, error="address_not_allowed"),
+        WebhookResponse(1, error="tls_failed"),
     ],
 )
-async def test_a_test_that_fails_is_the_answer_too(node: Node, answer: Answer) -> None:
+async def test_a_test_that_fails_is_the_answer_too(node: Node, answer: WebhookResponse) -> None:
     """It is not tried again, and says nothing about the endpoint: neither failing nor, at 410, turned off."""
     developer, project = await own_project(node)
     node.receiver.answer = answer
@@ -76,7 +76,7 @@ async def test_a_test_that_fails_is_the_answer_too(node: Node, answer: Answer) -
 async def test_a_test_that_failed_can_be_sent_again(node: Node) -> None:
     """As any other delivery, then with the retries of one."""
     developer, project = await own_project(node)
-    node.receiver.answer = Answer(5, 500)
+    node.receiver.answer = WebhookResponse(5, 500)
     failed = await node.deliveries.send_test(acting(developer), project.id)
     await node.deliveries.resend_delivery(acting(developer), failed.record.event_id)
     (delivery,) = await node.webhooks.claim_deliveries(10)
@@ -86,7 +86,7 @@ async def test_a_test_that_failed_can_be_sent_again(node: Node) -> None:
 async def test_a_secret_that_cannot_be_opened_is_told(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is sent unsigned; the developer reads what the matter is."""
     developer, project = await own_project(node)
-    monkeypatch.setattr(node.webhooks, "_sealer", Sealer(new_master_key(system_entropy)))
+    monkeypatch.setattr(node.webhooks, "_sealer", Encryptor(new_master_key(system_entropy)))
     found = await node.deliveries.send_test(acting(developer), project.id)
     assert (found.record.state, found.record.attempts[0].error) == ("failed", "not_signed")
     assert node.receiver.sent == []

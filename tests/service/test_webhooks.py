@@ -12,10 +12,17 @@ from tests.service.conftest import acting
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND, iso8601, system_clock
 from taproof.core.deliveries import PassedOver
-from taproof.core.errors import SealBroken
-from taproof.core.model import Identity, Project, ProjectChanges
+from taproof.core.errors import DecryptionFailed
+from taproof.core.model import MessengerIdentity, Project, ProjectChanges
 from taproof.core.retry_schedule import RETRY_DELAYS
-from taproof.service.webhooks import ANSWER_KEPT, FAILING_LIMIT, LEASE, Answer, Outcome, answer_binding
+from taproof.service.webhooks import (
+    ANSWER_KEPT,
+    FAILING_LIMIT,
+    LEASE,
+    AttemptOutcome,
+    WebhookResponse,
+    answer_associated_data,
+)
 from taproof.storage.queries import deliveries as delivery_queries
 
 if TYPE_CHECKING:
@@ -30,7 +37,7 @@ async def test_the_body_of_a_confirmation(node: "Node") -> None:
     for username, shown in (("ada", "ada"), ("", None)):
         token = await node.opened(project)
         node.clock.now += 1_000
-        await node.signin.confirm_session(token, Identity("1001", 'Зоя "👩\u200d💻" <b>', username))
+        await node.signin.confirm_session(token, MessengerIdentity("1001", 'Зоя "👩\u200d💻" <b>', username))
         (delivery,) = await node.webhooks.claim_deliveries(10)
         request = node.webhooks.sign_delivery(delivery)
         body = json.loads(request.body)
@@ -93,10 +100,10 @@ async def test_every_attempt_sends_the_same_id_and_bytes(node: "Node") -> None:
 
 
 async def test_the_store_holds_no_session_token_of_an_event(node: "Node") -> None:
-    """Only a hash of a token may lie in the store: bodies are sealed."""
+    """Only a hash of a token may lie in the store: bodies are encrypted."""
     project, _ = await node.project(webhook_url=URL)
     token = await node.confirmed(project)
-    stored = node.storage._reader.execute("SELECT sealed_body FROM webhook_events").fetchall()
+    stored = node.storage._reader.execute("SELECT encrypted_body FROM webhook_events").fetchall()
     (body,) = stored[0]
     assert isinstance(body, bytes)
     assert token.encode() not in body
@@ -109,11 +116,11 @@ async def test_an_altered_or_moved_event_is_not_sent(node: "Node") -> None:
     await node.confirmed(project)
     await node.confirmed(project, "1002")
     writer = node.storage._writer._connection
-    bodies = writer.execute("SELECT id, sealed_body FROM webhook_events").fetchall()
+    bodies = writer.execute("SELECT id, encrypted_body FROM webhook_events").fetchall()
     for (event_id, _), (_, body) in zip(bodies, reversed(bodies), strict=True):
-        writer.execute("UPDATE webhook_events SET sealed_body = ? WHERE id = ?", (body, event_id))
+        writer.execute("UPDATE webhook_events SET encrypted_body = ? WHERE id = ?", (body, event_id))
     for delivery in await node.webhooks.claim_deliveries(10):
-        with pytest.raises(SealBroken):
+        with pytest.raises(DecryptionFailed):
             node.webhooks.sign_delivery(delivery)
 
 
@@ -135,27 +142,27 @@ async def test_a_crash_between_decision_and_event_undoes_both(node: "Node", monk
     with monkeypatch.context() as crash:
         crash.setattr(delivery_queries, "RECORD_EVENT", "INSERT INTO no_such_table VALUES (1)")
         with pytest.raises(apsw.SQLError):
-            await node.signin.confirm_session(token, Identity("1001", "Ada", ""))
+            await node.signin.confirm_session(token, MessengerIdentity("1001", "Ada", ""))
         with pytest.raises(apsw.SQLError):
             await node.signin.cancel_session(token, "1001")
     assert (await node.signin.verify_session(project.id, token, public=True)).status == "pending"
     assert await node.webhooks.claim_deliveries(10) == []
-    assert (await node.signin.confirm_session(token, Identity("1001", "Ada", ""))).changed
+    assert (await node.signin.confirm_session(token, MessengerIdentity("1001", "Ada", ""))).changed
     assert len(await node.webhooks.claim_deliveries(10)) == 1
 
 
 # ---- what becomes of an attempt
 
-FAILED = Answer(120, 500)
+FAILED = WebhookResponse(120, 500)
 
 
-async def attempt(node: "Node", answer: Answer = FAILED) -> Outcome:
+async def attempt(node: "Node", answer: WebhookResponse = FAILED) -> AttemptOutcome:
     """Claim the one event that is due, and let its attempt end with `answer`."""
     (delivery,) = await node.webhooks.claim_deliveries(10)
     return await node.webhooks.finish_attempt(delivery, answer)
 
 
-async def fail_to_the_end(node: "Node", outcome: Outcome = "dead") -> None:
+async def fail_to_the_end(node: "Node", outcome: AttemptOutcome = "dead") -> None:
     """Make all nine attempts of the one event that is due; each fails, the last one with this outcome."""
     for _ in RETRY_DELAYS:
         assert await attempt(node) == "retried"
@@ -189,17 +196,17 @@ async def test_retries_follow_the_schedule_and_the_ninth_failure_is_the_last(nod
 @pytest.mark.parametrize(
     ("answer", "outcome"),
     [
-        (Answer(1, 204), "delivered"),
-        (Answer(1, 199), "retried"),
-        (Answer(1, 300), "retried"),
-        (Answer(1, 503), "retried"),
-        (Answer(10_000, error="timeout"), "retried"),
-        (Answer(0, error="not_signed"), "retried"),
-        (Answer(0, error="circuit_open"), "skipped"),
-        (Answer(1, 410), "turned_off"),
+        (WebhookResponse(1, 204), "delivered"),
+        (WebhookResponse(1, 199), "retried"),
+        (WebhookResponse(1, 300), "retried"),
+        (WebhookResponse(1, 503), "retried"),
+        (WebhookResponse(10_000, error="timeout"), "retried"),
+        (WebhookResponse(0, error="not_signed"), "retried"),
+        (WebhookResponse(0, error="circuit_open"), "skipped"),
+        (WebhookResponse(1, 410), "turned_off"),
     ],
 )
-async def test_how_an_attempt_is_counted(node: "Node", answer: Answer, outcome: Outcome) -> None:
+async def test_how_an_attempt_is_counted(node: "Node", answer: WebhookResponse, outcome: AttemptOutcome) -> None:
     """Any 2xx is success; what was not sent for the endpoint's sake is told from what was sent in vain."""
     project, _ = await node.project(webhook_url=URL)
     await node.confirmed(project)
@@ -207,18 +214,18 @@ async def test_how_an_attempt_is_counted(node: "Node", answer: Answer, outcome: 
 
 
 async def test_an_attempt_is_kept_with_the_beginning_of_its_answer(node: "Node") -> None:
-    """Time, duration, status, and at most a kilobyte, masked and sealed: a receiver may send a token back."""
+    """Time, duration, status, and at most a kilobyte, masked and encrypted: a receiver may send a token back."""
     project, _ = await node.project(webhook_url=URL)
     token = await node.confirmed(project)
     (delivery,) = await node.webhooks.claim_deliveries(10)
-    answer = Answer(120, 500, body=token.encode() + b"\xff" + b"x y " * 500)
+    answer = WebhookResponse(120, 500, body=token.encode() + b"\xff" + b"x y " * 500)
     await node.webhooks.finish_attempt(delivery, answer)
     (record,) = await node.storage.list_deliveries(project.id, None, None, None, 10)
     (kept,) = record.attempts
     assert (kept.started_at, kept.duration, kept.status, kept.error) == (node.clock.now - 120, 120, 500, None)
-    assert kept.sealed_answer is not None
-    assert token.encode() not in kept.sealed_answer
-    opened = node.sealer.unseal(kept.sealed_answer, answer_binding(delivery.event.id, 1))
+    assert kept.encrypted_answer is not None
+    assert token.encode() not in kept.encrypted_answer
+    opened = node.encryptor.decrypt(kept.encrypted_answer, answer_associated_data(delivery.event.id, 1))
     assert opened == "…\ufffd" + ("x y " * 250)[: ANSWER_KEPT - len(token) - 1]
 
 
@@ -228,7 +235,7 @@ async def test_410_turns_the_webhook_off_and_ends_the_rest(node: "Node") -> None
     for user in range(3):
         await node.confirmed(project, str(user))
     first, *_ = await node.webhooks.claim_deliveries(1)
-    assert await node.webhooks.finish_attempt(first, Answer(1, 410)) == "turned_off"
+    assert await node.webhooks.finish_attempt(first, WebhookResponse(1, 410)) == "turned_off"
     off = await shown(node, project)
     assert (off.webhook_url, off.webhook_off_url, off.webhook_off_reason) == ("", URL, "gone")
     assert off.webhook_off_at == node.clock.now
@@ -247,7 +254,7 @@ async def test_a_late_410_of_the_former_url_leaves_the_new_one_alone(node: "Node
     await node.projects.update_project(
         acting(developer), project.id, ProjectChanges(webhook_url="https://example.org/")
     )
-    assert await node.webhooks.finish_attempt(delivery, Answer(1, 410)) == "dead"
+    assert await node.webhooks.finish_attempt(delivery, WebhookResponse(1, 410)) == "dead"
     assert (await shown(node, project)).webhook_url == "https://example.org/"
 
 
@@ -280,7 +287,7 @@ async def test_one_success_between_failures_begins_the_five_days_anew(node: "Nod
     await node.confirmed(project)
     await fail_to_the_end(node)
     await node.confirmed(project, "1002")
-    assert await attempt(node, Answer(1, 200)) == "delivered"
+    assert await attempt(node, WebhookResponse(1, 200)) == "delivered"
     await node.confirmed(project, "1003")
     await fail_to_the_end(node)
     assert (await shown(node, project)).webhook_url == URL
@@ -292,7 +299,7 @@ async def test_what_was_not_sent_is_not_held_against_the_endpoint(node: "Node", 
     project, _ = await node.project(webhook_url=URL)
     await node.confirmed(project)
     for _ in range(len(RETRY_DELAYS) + 1):
-        await attempt(node, Answer(0, error=error))
+        await attempt(node, WebhookResponse(0, error=error))
         node.clock.now += DAY
     assert (await shown(node, project)).webhook_url == URL
     assert (await shown(node, project)).webhook_failing_since is None

@@ -15,7 +15,7 @@ from tests.postgres_server import fresh_database
 from taproof.core.accounts import AccessToken, AuditAction, AuditEntry, ConsoleSession, Developer, Invitation, Plan
 from taproof.core.clock import DAY, MINUTE, SECOND
 from taproof.core.deliveries import Attempt, Delivery, DeliveryState, Event, EventType
-from taproof.core.model import Identity, NewSession, Project, SessionKey
+from taproof.core.model import MessengerIdentity, NewSession, Project, SessionKey
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
@@ -102,7 +102,7 @@ class Seed:
             developer_id=developer.id,
             name=f"Shop {project_id[-3:]}",
             secret_key_preview="sk_aaaa…zzzz",
-            sealed_webhook_secret=b"sealed " + project_id.encode(),
+            encrypted_webhook_secret=b"encrypted " + project_id.encode(),
             webhook_url=webhook_url,
             is_active=is_active,
             public_access=public_access,
@@ -167,15 +167,17 @@ class Seed:
 
     @staticmethod
     def attempt(number: int = 1, status: int | None = 500, at: int = NOW) -> Attempt:
-        return Attempt(number, at, 12, status, None if status else "timeout", b"sealed \0 answer" if status else None)
+        return Attempt(
+            number, at, 12, status, None if status else "timeout", b"encrypted \0 answer" if status else None
+        )
 
     @staticmethod
-    def identity(user: str) -> Identity:
-        return Identity(user, f"User {user}", f"user_{user}")
+    def identity(user: str) -> MessengerIdentity:
+        return MessengerIdentity(user, f"User {user}", f"user_{user}")
 
     def event(self, project: Project, kind: EventType = "auth.confirmed", at: int = NOW) -> Event:
         event_id = self.name("evt")
-        return Event(event_id, kind, project.id, b"sealed " + event_id.encode(), at)
+        return Event(event_id, kind, project.id, b"encrypted " + event_id.encode(), at)
 
 
 @pytest.fixture(scope="session", params=sorted(DRIVERS))

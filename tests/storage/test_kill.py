@@ -11,11 +11,11 @@ import apsw
 import pytest
 
 from taproof.core.clock import system_clock
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
 from taproof.core.model import ProjectChanges
-from taproof.service.associated_data import webhook_secret_binding
+from taproof.service.associated_data import webhook_secret_associated_data
 from taproof.service.sessions.create_and_verify import SignIn
 from taproof.storage.migrate import migrations
 from taproof.storage.sqlite.connection import migrate_file
@@ -31,7 +31,7 @@ from pathlib import Path
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.model import Identity
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.service.sessions.create_and_verify import SignIn
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -52,7 +52,7 @@ async def sign_in_without_end(signin, user):
 
 async def main():
     store = SqliteStorage.open(Path(path), system_clock())
-    signin = SignIn(store, Sealer(master_key), lambda: "https://t.me/b", system_clock, system_entropy)
+    signin = SignIn(store, Encryptor(master_key), lambda: "https://t.me/b", system_clock, system_entropy)
     await asyncio.gather(*(sign_in_without_end(signin, f"{user}") for user in range(12)))
 
 asyncio.run(main())
@@ -74,11 +74,11 @@ async def test_nothing_acknowledged_is_lost_to_a_kill(tmp_path: Path, new_seed: 
     """Five kills at five places of one database: integrity, states, counters and single proofs hold after each."""
     path = tmp_path / "taproof.db"
     master_key = new_master_key(system_entropy)
-    sealer = Sealer(master_key)
+    encryptor = Encryptor(master_key)
     store = SqliteStorage.open(path, system_clock())
     project = await new_seed(store).project(webhook_url="https://example.com/")
-    sealed = sealer.seal("whsec_" + "A" * 43 + "=", webhook_secret_binding(project.id), system_entropy)
-    await store.replace_project_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", sealed)
+    encrypted = encryptor.encrypt("whsec_" + "A" * 43 + "=", webhook_secret_associated_data(project.id), system_entropy)
+    await store.replace_project_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", encrypted)
     await store.close()
     acknowledged: list[tuple[str, str]] = []
     for after_lines in (1, 40, 107, 250, 333):
@@ -87,7 +87,7 @@ async def test_nothing_acknowledged_is_lost_to_a_kill(tmp_path: Path, new_seed: 
         proofs = Counter(token for step, token in acknowledged if step == "proof")
         assert len(acknowledged) >= after_lines
         store = SqliteStorage.open(path, system_clock())
-        signin = SignIn(store, sealer, lambda: "https://t.me/b", system_clock, system_entropy)
+        signin = SignIn(store, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
         connection = apsw.Connection(str(path))
         assert connection.pragma("integrity_check") == "ok"
         await _check(store, signin, project.id, acknowledged, proofs)

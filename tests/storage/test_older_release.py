@@ -14,7 +14,7 @@ from tests.postgres_server import fresh_database
 from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, SECOND
 from taproof.core.deliveries import DeliveryRecord
-from taproof.core.model import NewSession, ProjectChanges, SealedWebhookSecrets, SessionKey
+from taproof.core.model import EncryptedWebhookSecrets, NewSession, ProjectChanges, SessionKey
 from taproof.storage import migrate
 from taproof.storage.delivery_protocol import ENDED_AT_ONCE
 from taproof.storage.migrate import migrations
@@ -32,11 +32,11 @@ URL = "https://example.com/"
 OLD_STEPS: Final = {"sqlite": 2, "postgres": 1}
 # What a node of that release says of webhook events; of PostgreSQL's own statements these are the effects.
 CREATE = """
-INSERT INTO projects (id, developer_id, name, secret_key_hash, secret_key_preview, sealed_webhook_secret,
+INSERT INTO projects (id, developer_id, name, secret_key_hash, secret_key_preview, encrypted_webhook_secret,
   webhook_url, is_active, public_access, collect_phone, created_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"""
 RECORD = """
-INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, project_id)
+INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id)
 SELECT $1, $2, $3, $4, 'due', $4, 0, 0, p.id FROM projects p WHERE p.id = $5 AND p.webhook_url <> ''"""
 CLAIM = """
 UPDATE webhook_events SET leased_until = $1, attempts = attempts + 1 WHERE state = 'due' AND id IN
@@ -99,7 +99,7 @@ async def old(
 
 async def with_events(old: OldDatabase, *event_ids: str) -> None:
     """Store a project of `dev_1` and events of it."""
-    await old.run(CREATE, "proj_1", "dev_1", "Shop", b"hash", "sk_aaaa…zzzz", b"sealed", URL, 1, 1, 0, NOW)
+    await old.run(CREATE, "proj_1", "dev_1", "Shop", b"hash", "sk_aaaa…zzzz", b"encrypted", URL, 1, 1, 0, NOW)
     for event_id in event_ids:
         await old.run(RECORD, event_id, "auth.confirmed", b"body", NOW, "proj_1")
 
@@ -123,7 +123,7 @@ async def test_what_an_older_release_left_is_taken_over(
     seed = new_seed(storage)
     project = await storage.read_project("proj_1")
     assert project is not None
-    assert project.webhook_secrets == SealedWebhookSecrets(b"sealed")
+    assert project.webhook_secrets == EncryptedWebhookSecrets(b"encrypted")
     assert (project.webhook_failing_since, project.webhook_off_at) == (None, None)
     found = await storage.list_deliveries("proj_1", None, None, None, 10)
     assert {each.event_id: each.state for each in found} == {

@@ -22,11 +22,11 @@ from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.deliveries import Event, EventType
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import ProjectNotFound, ProjectPaused, PublicAccessDisabled, TaproofError
 from taproof.core.identifiers import new_id
-from taproof.core.model import Identity, ProjectChanges
+from taproof.core.model import MessengerIdentity, ProjectChanges
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.sdk.code_challenge import code_challenge
 from taproof.service.projects import Projects
@@ -36,7 +36,7 @@ from taproof.storage.protocol import Storage
 
 T = TypeVar("T")
 START = 1_795_214_643_127
-SEALER = Sealer(new_master_key(system_entropy))
+ENCRYPTOR = Encryptor(new_master_key(system_entropy))
 NODES = st.integers(0, 1)
 USERS = st.sampled_from(["1001", "1002"])
 FLAGS = st.booleans()
@@ -65,10 +65,12 @@ class SessionLife(RuleBasedStateMachine):
             self.stores.append(self.run(open_store()))
             self.resources.callback(lambda store: self.run(store.close()), self.stores[-1])
         clock = lambda: self.now  # noqa: E731 — the machine's own hand-set clock.
-        self.nodes = [SignIn(store, SEALER, lambda: "https://t.me/b", clock, system_entropy) for store in self.stores]
+        self.nodes = [
+            SignIn(store, ENCRYPTOR, lambda: "https://t.me/b", clock, system_entropy) for store in self.stores
+        ]
         self.management = Projects(
             self.stores[0],
-            SEALER,
+            ENCRYPTOR,
             clock,
             system_entropy,
             address_rules=AddressRules(),
@@ -172,7 +174,7 @@ class SessionLife(RuleBasedStateMachine):
 
     @rule(node=NODES, session=sessions, user=USERS)
     def confirm_session(self, node: int, session: ModelSession, user: str) -> None:
-        confirm = self.nodes[node].confirm_session(session.token, Identity(user, "Name", ""))
+        confirm = self.nodes[node].confirm_session(session.token, MessengerIdentity(user, "Name", ""))
         if self.is_blocked(session, user) and session.opener == user and session.seen(self.now) == "pending":
             assert self.run(confirm).outcome == "blocked"
             return
@@ -253,7 +255,7 @@ class SessionLife(RuleBasedStateMachine):
         expected = session.owner.exists and session.opener == user and session.after("confirm", self.now)
         session.event_due |= expected and session.owner.webhook_url != ""
         confirm = self.stores[node].confirm_session(
-            session.key, Identity(user, "Name", ""), self.now, self.event(session, "auth.confirmed")
+            session.key, MessengerIdentity(user, "Name", ""), self.now, self.event(session, "auth.confirmed")
         )
         assert self.run(confirm) is expected
 
@@ -278,7 +280,7 @@ class SessionLife(RuleBasedStateMachine):
         assert self.run(self.stores[node].report_session(session.key, user, self.now, event)) == expected
 
     def event(self, session: ModelSession, kind: EventType) -> Event:
-        return Event(new_id("evt", system_entropy), kind, session.owner.project.id, b"sealed", self.now)
+        return Event(new_id("evt", system_entropy), kind, session.owner.project.id, b"encrypted", self.now)
 
     # ---- what goes on beside them
 

@@ -15,19 +15,19 @@ from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
 from taproof.core.deliveries import Delivery, Event
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.model import Identity, Project, SealedWebhookSecrets
+from taproof.core.model import EncryptedWebhookSecrets, MessengerIdentity, Project
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import SignIn
-from taproof.service.webhooks import Answer, Outcome, SignedRequest, Webhooks
+from taproof.service.webhooks import AttemptOutcome, SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
 from taproof.webhooks.http_client import open_webhook_client
-from taproof.webhooks.scheduler import Endpoints, Turn
+from taproof.webhooks.scheduler import Scheduler, Turn
 from taproof.webhooks.sender import WebhookSender
 
-Post = Callable[[SignedRequest], Awaitable[Answer]]
+Post = Callable[[SignedRequest], Awaitable[WebhookResponse]]
 
 
 class HandClock:
@@ -99,10 +99,10 @@ class Watch:
     """Keeps what the operator would be shown."""
 
     def __init__(self) -> None:
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[AttemptOutcome] = []
         self.ages: list[float] = []
 
-    def count_attempt(self, outcome: Outcome) -> None:
+    def count_attempt(self, outcome: AttemptOutcome) -> None:
         self.outcomes.append(outcome)
 
     def show_oldest_due(self, seconds: float) -> None:
@@ -115,21 +115,21 @@ class Shop:
     def __init__(self, storage: SqliteStorage, clock: HandClock) -> None:
         self.storage = storage
         self.clock = clock
-        self.sealer = Sealer(new_master_key(system_entropy))
+        self.encryptor = Encryptor(new_master_key(system_entropy))
         self.recorded = asyncio.Event()
         self.signin = SignIn(
-            storage, self.sealer, lambda: "https://t.me/b", clock, system_entropy, recorded=self.recorded.set
+            storage, self.encryptor, lambda: "https://t.me/b", clock, system_entropy, recorded=self.recorded.set
         )
         self.projects = Projects(
             storage,
-            self.sealer,
+            self.encryptor,
             clock,
             system_entropy,
             address_rules=AddressRules(["loopback"]),
             webhook_ports=frozenset({443, 8443}),
             allow_loopback_http=True,
         )
-        self.webhooks = Webhooks(storage, self.sealer, clock, system_entropy, "Taproof/test")
+        self.webhooks = Webhooks(storage, self.encryptor, clock, system_entropy, "Taproof/test")
         self.housekeeping = Housekeeping(storage, clock, 90)
         self.developer = Developer("dev_1", "ada@example.com", "free", clock())
         self.actor = Actor(self.developer, "command_line")
@@ -148,7 +148,7 @@ class Shop:
         """Let a user confirm a session, which records one event; return the token."""
         token = (await self.signin.create_session(project.id, public=True)).session_token
         await self.signin.open_session(token, "1001")
-        assert (await self.signin.confirm_session(token, Identity("1001", "Зоя", ""))).changed
+        assert (await self.signin.confirm_session(token, MessengerIdentity("1001", "Зоя", ""))).changed
         return token
 
     def sender(self, post: Post) -> WebhookSender:
@@ -198,11 +198,11 @@ class Seconds:
 
 
 class Scene:
-    """Endpoints, and events for them."""
+    """Scheduler, and events for them."""
 
     def __init__(self) -> None:
         self.clock = Seconds()
-        self.endpoints = Endpoints(self.clock)
+        self.scheduler = Scheduler(self.clock)
         self.made = 0
 
     def delivery(
@@ -218,16 +218,16 @@ class Scene:
         self.made += 1
         event = Event(f"evt_{self.made}", "auth.confirmed", project, b"", 0)
         developer = developer or f"dev_of_{project}"
-        return Delivery(event, developer, url, SealedWebhookSecrets(b""), attempt, 0, 30_000, fails)
+        return Delivery(event, developer, url, EncryptedWebhookSecrets(b""), attempt, 0, 30_000, fails)
 
     def add(self, project: str = "one", count: int = 1, *, developer: str = "") -> int:
         """Return how many of `count` new events were taken."""
-        return sum(self.endpoints.add(self.delivery(project, developer=developer)) for _ in range(count))
+        return sum(self.scheduler.add(self.delivery(project, developer=developer)) for _ in range(count))
 
     def take(self) -> list[Turn]:
         """Take every turn that there is now."""
         turns = []
-        while (turn := self.endpoints.take()) is not None:
+        while (turn := self.scheduler.take()) is not None:
             turns.append(turn)
         return turns
 
@@ -236,7 +236,7 @@ class Scene:
         assert self.add(project) == 1
         (turn,) = self.take()
         assert turn.post
-        self.endpoints.finish(turn, delivered=delivered)
+        self.scheduler.finish(turn, delivered=delivered)
         return turn
 
     def at_once(self, project: str = "one") -> int:
@@ -248,8 +248,8 @@ class Scene:
                 break
             turns += taken
         for turn in turns:
-            self.endpoints.finish(turn, delivered=None)
-        self.endpoints.take_all()
+            self.scheduler.finish(turn, delivered=None)
+        self.scheduler.take_all()
         return len(turns)
 
 

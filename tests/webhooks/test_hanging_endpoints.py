@@ -15,7 +15,7 @@ from taproof.core.accounts import Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
 from taproof.core.model import Project
-from taproof.service.webhooks import Answer, SignedRequest
+from taproof.service.webhooks import SignedRequest, WebhookResponse
 from taproof.webhooks import http_client, scheduler
 from taproof.webhooks.http_client import open_webhook_client
 
@@ -69,7 +69,7 @@ class Hanging:
         self.ended = 0
         self._post = post
 
-    async def post(self, request: SignedRequest) -> Answer:
+    async def post(self, request: SignedRequest) -> WebhookResponse:
         if request.url.endswith("/200"):
             return await self._post(request)
         self.under_way += 1

@@ -21,7 +21,7 @@ from tests.webhooks.name_server import open_name_server
 
 from taproof.core.address_rules import AddressRules
 from taproof.core.webhook_url import webhook_url_problem
-from taproof.service.webhooks import Answer, SignedRequest
+from taproof.service.webhooks import SignedRequest, WebhookResponse
 from taproof.webhooks.http_client import WebhookClient, _CheckedResolver, open_webhook_client
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
@@ -121,7 +121,7 @@ def run(request: pytest.FixtureRequest) -> Run:
     return run
 
 
-async def post(client: WebhookClient, url: str) -> Answer:
+async def post(client: WebhookClient, url: str) -> WebhookResponse:
     with capture_logs() as entries:
         result = await client.post(SignedRequest(url, {"Content-Type": "application/json"}, b"{}"))
     assert entries == [], url

@@ -35,7 +35,7 @@ def test_an_event_that_was_not_sent_teaches_nothing(scene: Scene) -> None:
     for _ in range(2 * scheduler.FAILURES_TO_OPEN):
         scene.add()
         (turn,) = scene.take()
-        scene.endpoints.finish(turn, delivered=None)
+        scene.scheduler.finish(turn, delivered=None)
     assert scene.at_once() == FIRST_LIMIT
 
 
@@ -43,7 +43,7 @@ def test_another_url_of_a_project_is_another_endpoint(scene: Scene) -> None:
     """A developer who mends the URL does not wait for what was known of the wrong one."""
     for _ in range(scheduler.FAILURES_TO_OPEN):
         scene.post(delivered=False)
-    assert scene.endpoints.add(scene.delivery(url="https://example.org/"))
+    assert scene.scheduler.add(scene.delivery(url="https://example.org/"))
     assert [turn.post for turn in scene.take()] == [True]
 
 
@@ -64,7 +64,7 @@ def test_ten_failures_in_a_row_open_the_circuit(scene: Scene) -> None:
     opened(scene)
     assert scene.add(count=100) == 100
     assert [turn.post for turn in scene.take()] == [False] * 100
-    assert not scene.endpoints.full_projects()
+    assert not scene.scheduler.full_projects()
 
 
 def test_what_waits_when_the_circuit_opens_is_skipped(scene: Scene) -> None:
@@ -73,7 +73,7 @@ def test_what_waits_when_the_circuit_opens_is_skipped(scene: Scene) -> None:
         scene.post(delivered=False)
     scene.add(count=2)
     (turn,) = scene.take()
-    scene.endpoints.finish(turn, delivered=False)
+    scene.scheduler.finish(turn, delivered=False)
     assert [turn.post for turn in scene.take()] == [False]
 
 
@@ -90,7 +90,7 @@ def test_one_probe_at_a_time_and_twice_the_time_after_each_that_fails(scene: Sce
         assert (probe.post, other.post) == (True, False)
         scene.add()
         assert [turn.post for turn in scene.take()] == [False]
-        scene.endpoints.finish(probe, delivered=False)
+        scene.scheduler.finish(probe, delivered=False)
 
 
 @pytest.mark.parametrize("by_probe", [True, False])
@@ -102,13 +102,13 @@ def test_a_success_closes_the_circuit(scene: Scene, *, by_probe: bool) -> None:
     turns = scene.take()
     straggler = turns.pop()
     for turn in turns:
-        scene.endpoints.finish(turn, delivered=False)
+        scene.scheduler.finish(turn, delivered=False)
     if by_probe:
-        scene.endpoints.finish(straggler, delivered=False)
+        scene.scheduler.finish(straggler, delivered=False)
         scene.clock.now += scheduler.OPEN_SECONDS
         scene.post(delivered=True)
     else:
-        scene.endpoints.finish(straggler, delivered=True)
+        scene.scheduler.finish(straggler, delivered=True)
     opened(scene)
     scene.clock.now += scheduler.OPEN_SECONDS
     assert scene.post(delivered=True).post
@@ -117,10 +117,10 @@ def test_a_success_closes_the_circuit(scene: Scene, *, by_probe: bool) -> None:
 def test_what_other_processes_know_closes_the_circuit(scene: Scene) -> None:
     """One of them has got through, a developer's test has, or the URL was set anew: the next event is sent at once."""
     opened(scene)
-    scene.endpoints.add(scene.delivery(fails=False))
+    scene.scheduler.add(scene.delivery(fails=False))
     (turn,) = scene.take()
     assert turn.post
-    scene.endpoints.finish(turn, delivered=False)
+    scene.scheduler.finish(turn, delivered=False)
     for _ in range(scheduler.FAILURES_TO_OPEN - 1):
         assert scene.post(delivered=False).post
     scene.add()
@@ -130,17 +130,17 @@ def test_what_other_processes_know_closes_the_circuit(scene: Scene) -> None:
 def test_an_event_that_is_sent_again_is_a_probe(scene: Scene) -> None:
     """Its developer has just asked for it: it is posted, one at a time, and what it finds counts as of any probe."""
     opened(scene)
-    scene.endpoints.add(scene.delivery(attempt=10))
+    scene.scheduler.add(scene.delivery(attempt=10))
     (probe,) = scene.take()
     assert probe.post
-    scene.endpoints.add(scene.delivery(attempt=10))
+    scene.scheduler.add(scene.delivery(attempt=10))
     assert [turn.post for turn in scene.take()] == [False]
-    scene.endpoints.finish(probe, delivered=False)
+    scene.scheduler.finish(probe, delivered=False)
     scene.add()
     assert [turn.post for turn in scene.take()] == [False]
-    scene.endpoints.add(scene.delivery(attempt=10))
+    scene.scheduler.add(scene.delivery(attempt=10))
     (probe,) = scene.take()
-    scene.endpoints.finish(probe, delivered=True)
+    scene.scheduler.finish(probe, delivered=True)
     assert scene.post(delivered=True).post
 
 
@@ -152,7 +152,7 @@ def test_a_probe_that_is_given_back_is_followed_by_another(scene: Scene) -> None
         scene.add()
         (turn,) = scene.take()
         assert turn.post
-        scene.endpoints.finish(turn, delivered=None)
+        scene.scheduler.finish(turn, delivered=None)
 
 
 def test_posts_that_hang_beside_others_that_are_taken_open_no_circuit(scene: Scene) -> None:
@@ -161,9 +161,9 @@ def test_posts_that_hang_beside_others_that_are_taken_open_no_circuit(scene: Sce
         scene.post(delivered=True)
     scene.add(count=32)
     *hanging, taken = scene.take()
-    scene.endpoints.finish(taken, delivered=True)
+    scene.scheduler.finish(taken, delivered=True)
     for turn in hanging:
-        scene.endpoints.finish(turn, delivered=False)
+        scene.scheduler.finish(turn, delivered=False)
     for _ in range(scheduler.FAILURES_TO_OPEN - 1):
         assert scene.post(delivered=False).post
     assert scene.post(delivered=True).post
@@ -176,9 +176,9 @@ def test_failures_of_posts_begun_before_the_circuit_opened_do_not_prolong_it(sce
     scene.add(count=32)
     turns = scene.take()
     for turn in turns[:-1]:
-        scene.endpoints.finish(turn, delivered=False)
+        scene.scheduler.finish(turn, delivered=False)
     scene.clock.now += scheduler.OPEN_SECONDS - 1
-    scene.endpoints.finish(turns[-1], delivered=False)
+    scene.scheduler.finish(turns[-1], delivered=False)
     scene.clock.now += 1
     assert scene.post(delivered=True).post
 
@@ -189,17 +189,17 @@ def test_failures_of_posts_begun_before_the_circuit_opened_do_not_prolong_it(sce
 def test_a_backlog_of_an_unproven_endpoint_waits_in_the_store(scene: Scene) -> None:
     """As many wait as may be under way; then no more of the project are claimed until one has ended."""
     assert scene.add(count=100) == 2 * FIRST_LIMIT
-    assert scene.endpoints.full_projects() == {"one"}
+    assert scene.scheduler.full_projects() == {"one"}
     turns = scene.take()
-    scene.endpoints.finish(turns[0], delivered=True)
-    assert not scene.endpoints.full_projects()
+    scene.scheduler.finish(turns[0], delivered=True)
+    assert not scene.scheduler.full_projects()
 
 
 def test_a_proven_endpoint_takes_a_whole_batch(scene: Scene) -> None:
     """A receiver that keeps up with its backlog costs one claim per batch, not one for every few events."""
     scene.post(delivered=True)
     assert scene.add(count=100) == 100
-    assert scene.endpoints.full_projects() == {"one"}
+    assert scene.scheduler.full_projects() == {"one"}
 
 
 def test_endpoints_that_hang_leave_a_fifth_of_the_places(scene: Scene) -> None:
@@ -215,7 +215,7 @@ def test_endpoints_that_hang_leave_a_fifth_of_the_places(scene: Scene) -> None:
     scene.add("proven", count=100)
     assert [turn.delivery.event.project_id for turn in scene.take()] == ["proven"] * HIGHEST_LIMIT
     for turn in hanging:
-        scene.endpoints.finish(turn, delivered=None)
+        scene.scheduler.finish(turn, delivered=None)
     assert "new" in {turn.delivery.event.project_id for turn in scene.take()}
 
 
@@ -232,7 +232,7 @@ def test_proven_endpoints_do_not_starve_new_ones(scene: Scene, monkeypatch: pyte
     scene.add("new")
     scene.add("another")
     for turn in turns[:4]:
-        scene.endpoints.finish(turn, delivered=True)
+        scene.scheduler.finish(turn, delivered=True)
     assert {"new", "another"} <= {turn.delivery.event.project_id for turn in scene.take()}
 
 
@@ -281,8 +281,8 @@ def test_a_developer_whose_endpoints_hang_keeps_no_other_waiting(scene: Scene, d
     assert set(posts) == set(crowds)
     for count in posts.values():
         assert count == pytest.approx(part * UNPROVEN_POSTS, abs=3)
-    assert scene.endpoints.waiting == pytest.approx(part * scheduler.UNPROVEN_WAITING * developers, abs=developers)
-    assert scene.endpoints.crowded_developers() == set(crowds)
+    assert scene.scheduler.waiting == pytest.approx(part * scheduler.UNPROVEN_WAITING * developers, abs=developers)
+    assert scene.scheduler.crowded_developers() == set(crowds)
     assert scene.add("new", count=2) == 2
     assert [turn.delivery.event.project_id for turn in scene.take()] == ["new"] * 2
 
@@ -294,27 +294,27 @@ def test_a_crowded_developer_is_passed_over_until_half_of_its_room_is_free(
     monkeypatch.setattr(scheduler, "UNPROVEN_POSTS", 0)
     crowd(scene, "crowd")
     monkeypatch.undo()
-    assert scene.endpoints.waiting == 1_500
+    assert scene.scheduler.waiting == 1_500
     for _ in range(300):
-        assert scene.endpoints.crowded_developers() == {"crowd"}
-        assert scene.endpoints.take() is not None
-    assert scene.endpoints.waiting == 1_200 == 3 * (scheduler.UNPROVEN_WAITING - 1_200) // 2
-    assert not scene.endpoints.crowded_developers()
+        assert scene.scheduler.crowded_developers() == {"crowd"}
+        assert scene.scheduler.take() is not None
+    assert scene.scheduler.waiting == 1_200 == 3 * (scheduler.UNPROVEN_WAITING - 1_200) // 2
+    assert not scene.scheduler.crowded_developers()
     assert scene.add("crowd 1", developer="crowd") == 1
-    assert not scene.endpoints.crowded_developers()
+    assert not scene.scheduler.crowded_developers()
 
 
 def test_a_crowded_developers_proven_endpoints_are_spared(scene: Scene) -> None:
     """One that works does not suffer from all others of its developer; a new URL has not been seen to work."""
     for project in ("works", "moves"):
-        assert scene.endpoints.add(scene.delivery(project, developer="crowd"))
+        assert scene.scheduler.add(scene.delivery(project, developer="crowd"))
         (turn,) = scene.take()
-        scene.endpoints.finish(turn, delivered=True)
+        scene.scheduler.finish(turn, delivered=True)
     crowd(scene, "crowd")
-    assert scene.endpoints.crowded_developers() == {"crowd"}
-    assert scene.endpoints.spared_projects() == {"works", "moves"}
-    assert not scene.endpoints.add(scene.delivery("moves", "https://example.org/", developer="crowd"))
-    assert scene.endpoints.spared_projects() == {"works"}
+    assert scene.scheduler.crowded_developers() == {"crowd"}
+    assert scene.scheduler.spared_projects() == {"works", "moves"}
+    assert not scene.scheduler.add(scene.delivery("moves", "https://example.org/", developer="crowd"))
+    assert scene.scheduler.spared_projects() == {"works"}
     assert scene.add("works", developer="crowd") == 1
     assert [turn.delivery.event.project_id for turn in scene.take()] == ["works"]
 
@@ -325,7 +325,7 @@ def test_so_many_that_hang_that_no_more_may_wait(scene: Scene, monkeypatch: pyte
     scene.post(delivered=True, project="proven")
     for number in range(20):
         scene.add(f"hangs {number}")
-    assert scene.endpoints.waiting == 10
+    assert scene.scheduler.waiting == 10
     assert scene.add("hangs") == 0
     assert scene.add("proven") == 1
 
@@ -338,8 +338,8 @@ def test_what_is_idle_is_forgotten_in_time(scene: Scene, monkeypatch: pytest.Mon
     for number in range(20):
         scene.add(f"idle {number}")
         (turn,) = scene.take()
-        scene.endpoints.finish(turn, delivered=True)
-    assert len(scene.endpoints._idle) == 5
-    assert set(scene.endpoints._busy) == {("busy", "https://example.com/")}
+        scene.scheduler.finish(turn, delivered=True)
+    assert len(scene.scheduler._idle) == 5
+    assert set(scene.scheduler._busy) == {("busy", "https://example.com/")}
     assert scene.at_once("idle 19") == 3
     assert scene.at_once("idle 0") == 2

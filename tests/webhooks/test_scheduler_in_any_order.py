@@ -39,16 +39,16 @@ class AnyOrder(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Let every post end: every event that waits then has its turn, and no place is left over."""
-        while (turn := self.scene.endpoints.take()) is not None or self.posting:
+        while (turn := self.scene.scheduler.take()) is not None or self.posting:
             if turn is None:
                 turn = self.posting.pop(next(iter(self.posting)))
             else:
                 self.waiting.remove(turn.delivery.event.id)
-            self.scene.endpoints.finish(turn, delivered=None)
+            self.scene.scheduler.finish(turn, delivered=None)
         assert not self.waiting
-        for tally in (self.scene.endpoints._posts, self.scene.endpoints._waiting):
-            assert tally.of_kind == [0, 0]
-            assert not tally.of_developer
+        for load in (self.scene.scheduler._posts, self.scene.scheduler._waiting):
+            assert load.of_kind == [0, 0]
+            assert not load.of_developer
         self.patch.undo()
 
     def unproven_under_way(self, developer: str | None = None) -> int:
@@ -69,13 +69,13 @@ class AnyOrder(RuleBasedStateMachine):
         """A batch arrives; what is not taken is given back to the store."""
         for _ in range(count):
             delivery = self.scene.delivery(project, developer=DEVELOPERS[project])
-            if self.scene.endpoints.add(delivery):
+            if self.scene.scheduler.add(delivery):
                 self.waiting.add(delivery.event.id)
 
     @rule(target=turns)
     def take(self) -> Turn | None:
         """Take one turn; what is posted keeps to every limit."""
-        turn = self.scene.endpoints.take()
+        turn = self.scene.scheduler.take()
         if turn is None:
             return None
         self.waiting.remove(turn.delivery.event.id)
@@ -93,7 +93,7 @@ class AnyOrder(RuleBasedStateMachine):
         """A post ends, well, badly or unsent; a turn that was skipped holds nothing."""
         if turn is None:
             return
-        self.scene.endpoints.finish(turn, delivered=delivered if turn.post else None)
+        self.scene.scheduler.finish(turn, delivered=delivered if turn.post else None)
         if turn.post:
             project = turn.delivery.event.project_id
             self.under_way[project] -= 1
@@ -109,7 +109,7 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(modulus=st.integers(2, 4))
     def lapse(self, modulus: int) -> None:
         """Some have waited for too long."""
-        late = self.scene.endpoints.take_late(lambda each: int(each.event.id[4:]) % modulus == 0)
+        late = self.scene.scheduler.take_late(lambda each: int(each.event.id[4:]) % modulus == 0)
         for each in late:
             self.waiting.remove(each.event.id)
 
@@ -120,15 +120,15 @@ class AnyOrder(RuleBasedStateMachine):
         if not self.last.get("healthy"):
             return
         delivery = self.scene.delivery("healthy", developer=DEVELOPERS["healthy"])
-        assert self.scene.endpoints.add(delivery)
+        assert self.scene.scheduler.add(delivery)
         for _ in range(2 * len(self.waiting) + 2):
-            turn = self.scene.endpoints.take()
+            turn = self.scene.scheduler.take()
             assert turn is not None
             if turn.delivery is delivery:
-                self.scene.endpoints.finish(turn, delivered=True)
+                self.scene.scheduler.finish(turn, delivered=True)
                 return
             self.waiting.remove(turn.delivery.event.id)
-            self.scene.endpoints.finish(turn, delivered=None)
+            self.scene.scheduler.finish(turn, delivered=None)
         raise AssertionError
 
     @precondition(lambda self: "healthy" not in self.last and self.may_have_a_place("healthy", 0))
@@ -136,12 +136,12 @@ class AnyOrder(RuleBasedStateMachine):
     def an_endpoint_proves_healthy(self) -> None:
         """It takes its first event."""
         delivery = self.scene.delivery("healthy", developer=DEVELOPERS["healthy"])
-        if not self.scene.endpoints.add(delivery):
+        if not self.scene.scheduler.add(delivery):
             return
-        while (turn := self.scene.endpoints.take()) is not None:
+        while (turn := self.scene.scheduler.take()) is not None:
             self.waiting.discard(turn.delivery.event.id)
             ours = turn.delivery is delivery
-            self.scene.endpoints.finish(turn, delivered=True if ours else None)
+            self.scene.scheduler.finish(turn, delivered=True if ours else None)
             if ours:
                 self.last["healthy"] = True
                 return
@@ -150,21 +150,21 @@ class AnyOrder(RuleBasedStateMachine):
     @invariant()
     def nothing_is_lost(self) -> None:
         """What was taken waits, is under way, or has come out: the counts are those of the model."""
-        assert self.scene.endpoints.waiting == len(self.waiting)
+        assert self.scene.scheduler.waiting == len(self.waiting)
         unproven = self.unproven_under_way()
-        assert self.scene.endpoints._posts.of_kind == [unproven, self.under_way.total() - unproven]
+        assert self.scene.scheduler._posts.of_kind == [unproven, self.under_way.total() - unproven]
 
     @invariant()
     def whoever_may_go_goes(self) -> None:
         """No event waits for nothing: when it may be posted, its endpoint is in a line, and somebody's turn it is."""
-        for endpoint in self.scene.endpoints._busy.values():
+        for endpoint in self.scene.scheduler._busy.values():
             assert endpoint.posts == self.under_way[endpoint.key[0]]
             if not endpoint.waiting or endpoint.posts >= endpoint.limit:
                 continue
             assert endpoint.line is not None
-            if endpoint.line is not self.scene.endpoints._skipping:
+            if endpoint.line is not self.scene.scheduler._skipping:
                 may = self.may_have_a_place(endpoint.key[0], endpoint.posts)
-                first = self.scene.endpoints._first_with_place(proven=endpoint.proven)
+                first = self.scene.scheduler._first_with_place(proven=endpoint.proven)
                 assert first is not None or not may
 
 

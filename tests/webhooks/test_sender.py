@@ -19,7 +19,7 @@ from taproof.core.deliveries import Delivery
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import ProjectChanges
 from taproof.jobs import loop as job_loop
-from taproof.service.webhooks import LEASE, Answer, Outcome, SignedRequest
+from taproof.service.webhooks import LEASE, AttemptOutcome, SignedRequest, WebhookResponse
 from taproof.webhooks import sender
 from taproof.webhooks.http_client import open_webhook_client
 from taproof.webhooks.sender import WebhookWatch
@@ -117,7 +117,7 @@ async def test_an_event_that_does_not_open_is_not_sent_and_holds_up_nobody(
     project, _ = await shop.project(f"{receiver.base}/200")
     for _ in range(12):
         await shop.sign_in(project)
-    shop.storage._writer._connection.execute("UPDATE webhook_events SET sealed_body = x'00'")
+    shop.storage._writer._connection.execute("UPDATE webhook_events SET encrypted_body = x'00'")
     await shop.sign_in(project)
     async with shop.sending(post):
         await until(lambda: len(shop.watch.outcomes) == 13)
@@ -364,9 +364,9 @@ async def test_an_endpoint_that_fails_ten_times_in_a_row_is_left_alone(shop: "Sh
     healthy, _ = await shop.project("https://example.com/")
     sent = []
 
-    async def answer(request: SignedRequest) -> Answer:
+    async def answer(request: SignedRequest) -> WebhookResponse:
         sent.append(request.headers["webhook-id"])
-        return Answer(5, 200 if json.loads(request.body)["project_id"] == healthy.id else 500)
+        return WebhookResponse(5, 200 if json.loads(request.body)["project_id"] == healthy.id else 500)
 
     for _ in range(15):
         await shop.sign_in(failing)
@@ -413,7 +413,7 @@ def test_every_outcome_has_its_counter_from_the_start() -> None:
     """An alarm on dead letters needs the 0 before the first one; the age is that of the last look."""
     registry = CollectorRegistry()
     watch: WebhookWatch = Metrics(registry, "0.1.0")
-    for outcome in get_args(Outcome):
+    for outcome in get_args(AttemptOutcome):
         assert registry.get_sample_value("taproof_webhook_attempts_total", {"outcome": outcome}) == 0
     assert registry.get_sample_value("taproof_webhook_dead_letters_total") == 0
     watch.count_attempt("retried")

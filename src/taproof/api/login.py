@@ -26,7 +26,7 @@ from taproof.core.errors import (
     RateLimited,
     SignInNotFound,
 )
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.core.names import name_problem
 from taproof.service.console.sign_in import TERMINAL, ConsoleSignIn
 from taproof.service.developers import Developers
@@ -82,7 +82,7 @@ class LoginApi:
         requester = requester_of(scope)._replace(origin=None)
         started = await self._console_sign_in.start(TERMINAL, requester)
         return {
-            "device_code": started.sealed,
+            "device_code": started.encrypted,
             "verification_uri_complete": started.deeplink,
             "match_code": started.match_code,
             "expires_in": max(0, started.expires_at - self._clock()) // SECOND,
@@ -117,7 +117,9 @@ class LoginApi:
             raise ExpiredToken(_USED)
         return await self._give_token(scope, device_code, identity, name)
 
-    async def _give_token(self, scope: Scope, device_code: str, identity: Identity, name: str) -> dict[str, Any]:
+    async def _give_token(
+        self, scope: Scope, device_code: str, identity: MessengerIdentity, name: str
+    ) -> dict[str, Any]:
         developer = await self._developers.read_developer_by_messenger_id(identity.messenger_id)
         if developer is None:
             self._limits.refused_credentials.note("messenger_account", scope)

@@ -38,7 +38,7 @@ from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taproof.core.model import Status
-from taproof.service.webhooks import Outcome
+from taproof.service.webhooks import AttemptOutcome
 
 LimitName = Literal[
     "generate_address",
@@ -123,7 +123,7 @@ class Metrics:
             ["outcome"],
             registry=registry,
         )
-        self._webhook_attempts = {outcome: attempts.labels(outcome) for outcome in get_args(Outcome)}
+        self._webhook_attempts = {outcome: attempts.labels(outcome) for outcome in get_args(AttemptOutcome)}
         self._webhook_dead_letters = Counter(
             "taproof_webhook_dead_letters_total", "Webhook events that were given up.", registry=registry
         )
@@ -135,14 +135,14 @@ class Metrics:
             multiprocess_mode="livemax",
         )
         # One process runs them all; every other one says 0.
-        own_bots = Gauge(
+        project_bots = Gauge(
             "taproof_own_bots",
             "Bots of projects, by whether they run or the messenger refuses their token.",
             ["state"],
             registry=registry,
             multiprocess_mode="livesum",
         )
-        self._own_bots = {state: own_bots.labels(state) for state in ("running", "broken")}
+        self._project_bots = {state: project_bots.labels(state) for state in ("running", "broken")}
         Info("taproof", "The release that runs.", registry=exposed).info({"version": version})
         if shared is None:
             ProcessCollector(registry=exposed)
@@ -150,7 +150,7 @@ class Metrics:
             MultiProcessCollector(exposed, str(shared))  # type: ignore[no-untyped-call]
             exposed.register(_EachProcess(shared))
 
-    def count_attempt(self, outcome: Outcome) -> None:
+    def count_attempt(self, outcome: AttemptOutcome) -> None:
         """Count an attempt to deliver a webhook event."""
         self._webhook_attempts[outcome].inc()
         if outcome in {"dead", "turned_off"}:
@@ -160,10 +160,10 @@ class Metrics:
         """Show for how many seconds the oldest due webhook event has been waiting; 0 when none is."""
         self._webhook_oldest_due.set(seconds)
 
-    def show_own_bots(self, running: int, broken: int) -> None:
+    def show_project_bots(self, running: int, broken: int) -> None:
         """Show how many bots of projects this process runs, and how many of all it knows to be broken."""
-        self._own_bots["running"].set(running)
-        self._own_bots["broken"].set(broken)
+        self._project_bots["running"].set(running)
+        self._project_bots["broken"].set(broken)
 
 
 class _EachProcess(Collector):

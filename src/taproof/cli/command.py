@@ -18,7 +18,7 @@ from taproof.core.errors import TaproofError
 
 if TYPE_CHECKING:
     from taproof.config.settings import Settings
-    from taproof.core.encryption import Sealer
+    from taproof.core.encryption import Encryptor
     from taproof.service.developers import Developers
     from taproof.service.projects import Projects
     from taproof.storage.protocol import Storage
@@ -196,23 +196,23 @@ def with_projects(given: Given, work: Callable[["Developers", "Projects"], Await
     from taproof.service.developers import Developers
 
     async def run() -> T:
-        async with open_sealed_store(settings) as (storage, sealer):
+        async with open_encrypted_store(settings) as (storage, encryptor):
             developers = Developers(storage, system_clock, system_entropy)
-            return await work(developers, open_projects(settings, storage, sealer))
+            return await work(developers, open_projects(settings, storage, encryptor))
 
     return asyncio.run(run())
 
 
 @contextlib.asynccontextmanager
-async def open_sealed_store(settings: "Settings") -> AsyncIterator[tuple["Storage", "Sealer"]]:
+async def open_encrypted_store(settings: "Settings") -> AsyncIterator[tuple["Storage", "Encryptor"]]:
     """Open the store that must be there already, and what opens the secrets in it."""
-    from taproof.runtime.store import open_sealer, open_storage
+    from taproof.runtime.store import open_encryptor, open_storage
     from taproof.service.installation import check_mode
 
     await require_database(settings)
     storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
     try:
         await check_mode(storage, sandbox=settings.sandbox)
-        yield storage, await open_sealer(settings, storage)
+        yield storage, await open_encryptor(settings, storage)
     finally:
         await storage.close()

@@ -19,11 +19,11 @@ from taproof.cli.output import print_json, print_table
 from taproof.config.options import variable
 from taproof.core.clock import iso8601, system_clock
 from taproof.core.entropy import system_entropy
-from taproof.core.errors import MasterKeyWrong, SealBroken, TaproofError
+from taproof.core.errors import DecryptionFailed, MasterKeyWrong, TaproofError
 
 if TYPE_CHECKING:
     from taproof.config.settings import Settings
-    from taproof.core.encryption import Sealer
+    from taproof.core.encryption import Encryptor
     from taproof.storage.export.format import Row, Source, Target
 
 _STORE: Final = ("database_url", "pgbouncer", "sandbox")
@@ -134,20 +134,20 @@ async def _import(settings: "Settings", file: str) -> tuple[dict[str, int], bool
     from taproof.service.installation import KEY_MARK, MODE_MARK
     from taproof.storage.export.format import ExportReader
 
-    sealer = _given_sealer(settings)
+    encryptor = _given_encryptor(settings)
     is_sandbox = False
 
     def check_mark(name: str, value: bytes) -> None:
         nonlocal is_sandbox
         is_sandbox = is_sandbox or (name, value) == (MODE_MARK, b"sandbox")
         if name == KEY_MARK:
-            _check_key(settings, sealer, value)
+            _check_key(settings, encryptor, value)
 
     with _opened(file) as (lines, position, size), _progress("Importing") as progress:
         reader = ExportReader(lines)
         await store.migrate(settings.database_url)
         async with _open_target(settings) as target:
-            counting = _CountingUnknown(target, sealer)
+            counting = _CountingUnknown(target, encryptor)
             rows = await reader.copy_to(counting, check_mark, lambda: progress(position(), size))
     return rows, is_sandbox, counting.count
 
@@ -179,33 +179,33 @@ def _open_target(settings: "Settings") -> "AbstractAsyncContextManager[Target]":
 # ---- the master key, which is never in the file
 
 
-def _given_sealer(settings: "Settings") -> "Sealer | None":
-    """Return the sealer of the key that the new database will be used with; none is made here."""
+def _given_encryptor(settings: "Settings") -> "Encryptor | None":
+    """Return the encryptor of the key that the new database will be used with; none is made here."""
     from taproof.config.settings import is_postgres
-    from taproof.core.encryption import Sealer
+    from taproof.core.encryption import Encryptor
     from taproof.runtime.store import master_key_file
 
     if settings.master_key is not None:
-        return Sealer(settings.master_key.get_secret_value())
+        return Encryptor(settings.master_key.get_secret_value())
     if is_postgres(settings.database_url) or not (path := master_key_file(settings.database_url)).exists():
         return None
     try:
-        return Sealer(path.read_text(encoding="ascii"))
+        return Encryptor(path.read_text(encoding="ascii"))
     except ValueError:
         raise MasterKeyWrong(f"The file {path} does not hold a master key. Put back the right one.") from None
 
 
-def _check_key(settings: "Settings", sealer: "Sealer | None", check: bytes) -> None:
+def _check_key(settings: "Settings", encryptor: "Encryptor | None", check: bytes) -> None:
     from taproof.service.installation import KEY_MARK
 
-    if sealer is None:
+    if encryptor is None:
         raise MasterKeyNeeded(
             f"The secrets in this export are encrypted under the master key of the old installation. Bring it along: "
             f"{_ways(settings)}. Nothing was imported."
         )
     try:
-        sealer.unseal(check, KEY_MARK)
-    except SealBroken:
+        encryptor.decrypt(check, KEY_MARK)
+    except DecryptionFailed:
         raise MasterKeyWrong(
             f"The master key given here is not that of the exported database. Bring along the right one: "
             f"{_ways(settings)}. Nothing was imported."
@@ -223,23 +223,23 @@ def _ways(settings: "Settings") -> str:
 
 
 class _CountingUnknown:
-    """The target of an import, which counts what is sealed under none of the keys.
+    """The target of an import, which counts what is encrypted under none of the keys.
 
     An export that was made while the master key was rotated needs both of its keys, and the check tells of one alone.
     """
 
-    def __init__(self, target: "Target", sealer: "Sealer | None") -> None:
+    def __init__(self, target: "Target", encryptor: "Encryptor | None") -> None:
         self.choose_owner, self.commit = target.choose_owner, target.commit
         self.count = 0
         self._insert = target.insert
-        self._sealer = sealer
+        self._encryptor = encryptor
 
     async def insert(self, table: str, rows: "Sequence[Row]", lines: Sequence[int]) -> None:
         from taproof.storage.export.format import TABLES
 
         for place, column in enumerate(TABLES[table]):
-            if column.name.startswith("sealed_") and self._sealer is not None:
-                self.count += sum(row[place] is not None and not self._sealer.knows(row[place]) for row in rows)
+            if column.name.startswith("encrypted_") and self._encryptor is not None:
+                self.count += sum(row[place] is not None and not self._encryptor.knows(row[place]) for row in rows)
         await self._insert(table, rows, lines)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from taproof.cli.command import Given, command, load, open_sealed_store
+from taproof.cli.command import Given, command, load, open_encrypted_store
 from taproof.cli.output import print_json
 from taproof.config.options import variable
 from taproof.core.entropy import system_entropy
@@ -18,7 +18,7 @@ from taproof.core.errors import TaproofError
 if TYPE_CHECKING:
     from taproof.config.settings import Settings
     from taproof.runtime.key_rotation import Rotated
-    from taproof.service.reencryption import Resealed
+    from taproof.service.reencryption import Reencrypted
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
@@ -36,13 +36,13 @@ class KeyInFile(TaproofError):
 
 
 class OlderKeyInUse(TaproofError):
-    """Something is sealed under an older master key all the time."""
+    """Something is encrypted under an older master key all the time."""
 
 
 def add_to(master_key: typer.Typer) -> None:
     """Add the commands."""
     command(master_key, "rotate", *_STORE)(rotate)
-    command(master_key, "reseal", *_STORE, "master_key")(reseal)
+    command(master_key, "reseal", *_STORE, "master_key")(reencrypt)
 
 
 def rotate(given: Given, *, as_json: AsJson = False) -> None:
@@ -59,50 +59,50 @@ def rotate(given: Given, *, as_json: AsJson = False) -> None:
     from taproof.runtime.store import master_key_file
 
     path = str(master_key_file(settings.database_url).absolute())
-    resealed = rotated.resealed
+    reencrypted = rotated.reencrypted
     if as_json:
         print_json(
             {
                 "key_file": path,
                 "taken_up": rotated.taken_up,
-                "resealed": resealed.resealed,
+                "resealed": reencrypted.reencrypted,
                 "left": 0,
-                "unreadable": len(resealed.unreadable),
+                "unreadable": len(reencrypted.unreadable),
             }
         )
         return
     typer.echo(f"Everything is encrypted under the new master key, which alone is in {path} now.")
-    _print_unreadable(resealed)
+    _print_unreadable(reencrypted)
     typer.echo(
         "Back up the database and this file now. Backups of before open with the key file of before: keep it with them."
     )
 
 
-def reseal(given: Given, *, as_json: AsJson = False) -> None:
+def reencrypt(given: Given, *, as_json: AsJson = False) -> None:
     """Encrypt everything under the first key of TAPROOF_MASTER_KEY, so that the others can go.
 
     Run it when every node has been restarted with the new key first and the old one behind it.
     """
     settings = load(given)
-    resealed, count = asyncio.run(_reseal(settings))
+    reencrypted, count = asyncio.run(_reencrypt(settings))
     if as_json:
         print_json(
             {
                 "keys": count,
-                "resealed": resealed.resealed,
-                "left": resealed.left,
-                "unreadable": len(resealed.unreadable),
+                "resealed": reencrypted.reencrypted,
+                "left": reencrypted.left,
+                "unreadable": len(reencrypted.unreadable),
             }
         )
-    if resealed.left:
+    if reencrypted.left:
         raise OlderKeyInUse(
             "A node still encrypts under an older key, or could not be waited for: keep that key. See that every node "
             f"was restarted with this {_NAME}, the new key first, and run this again."
         )
     if as_json:
         return
-    typer.echo(f"Encrypted {resealed.resealed:,} values anew; nothing is left under another key than the first.")
-    _print_unreadable(resealed)
+    typer.echo(f"Encrypted {reencrypted.reencrypted:,} values anew; nothing is left under another key than the first.")
+    _print_unreadable(reencrypted)
     if count > 1:
         typer.echo(
             f"If every node has been restarted with this {_NAME}, the new key first: restart each with that key "
@@ -124,41 +124,41 @@ async def _rotate(settings: "Settings") -> "Rotated":
             "4. With the same run: taproof master-key reseal\n"
             f"5. When that has said so, restart every node with {_NAME}=NEW"
         )
-    async with open_sealed_store(settings) as (storage, sealer):
+    async with open_encrypted_store(settings) as (storage, encryptor):
         with _progress() as told:
             path = master_key_file(settings.database_url)
             return await rotate_key_file(
-                path, storage, sealer, system_entropy, settle_seconds=SETTLE_SECONDS, told=told
+                path, storage, encryptor, system_entropy, settle_seconds=SETTLE_SECONDS, told=told
             )
 
 
-async def _reseal(settings: "Settings") -> tuple["Resealed", int]:
+async def _reencrypt(settings: "Settings") -> tuple["Reencrypted", int]:
     from taproof.config.settings import is_postgres
     from taproof.runtime.key_rotation import SETTLE_SECONDS
-    from taproof.service.reencryption import Resealer
+    from taproof.service.reencryption import Reencryptor
 
     if settings.master_key is None and not is_postgres(settings.database_url):
         raise KeyInFile
-    async with open_sealed_store(settings) as (storage, sealer):
+    async with open_encrypted_store(settings) as (storage, encryptor):
         with _progress() as told:
 
             async def settle() -> None:
-                if sealer.key_count > 1:
+                if encryptor.key_count > 1:
                     told("waiting", round(SETTLE_SECONDS))
                     await asyncio.sleep(SETTLE_SECONDS)
 
-            resealer = Resealer(storage, sealer, system_entropy, told=lambda so_far: told("resealed", so_far))
-            return await resealer.reseal(settle), sealer.key_count
+            reencryptor = Reencryptor(storage, encryptor, system_entropy, told=lambda so_far: told("resealed", so_far))
+            return await reencryptor.reencrypt(settle), encryptor.key_count
 
 
-def _print_unreadable(resealed: "Resealed") -> None:
+def _print_unreadable(reencrypted: "Reencrypted") -> None:
     """Name what could not be opened: its place, which is no secret."""
-    if resealed.unreadable:
+    if reencrypted.unreadable:
         typer.echo(
-            f"{len(resealed.unreadable):,} values do not open under any key that is known here, and were left as they "
-            "are: they were damaged or moved, or their key is missing."
+            f"{len(reencrypted.unreadable):,} values do not open under any known key and were left unchanged: "
+            "they were damaged or moved, or their key is missing."
         )
-        for kind, name in resealed.unreadable[:_UNREADABLE_SHOWN]:
+        for kind, name in reencrypted.unreadable[:_UNREADABLE_SHOWN]:
             typer.echo(f"  {kind} of {name}")
 
 

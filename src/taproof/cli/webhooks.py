@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from taproof.cli.command import Given, command, load, open_sealed_store
+from taproof.cli.command import Given, command, load, open_encrypted_store
 from taproof.core.clock import iso8601, system_clock
 from taproof.core.errors import ProjectNotFound, TaproofError
 
 if TYPE_CHECKING:
     from taproof.cli.webhook_receiver import Received
-    from taproof.core.encryption import Sealer
+    from taproof.core.encryption import Encryptor
     from taproof.storage.protocol import Storage
 
 ReadSecrets = Callable[[], Awaitable[list[str]]]
@@ -105,8 +105,8 @@ def listen(
         await receiver.run(listen_host, listen_port, lambda port: _say_how(listen_host, port, project, sandbox=sandbox))
 
     async def run_with_store(project_id: str) -> None:
-        async with open_sealed_store(settings) as (storage, sealer):
-            await run(lambda: _stored_secrets(storage, sealer, project_id))
+        async with open_encrypted_store(settings) as (storage, encryptor):
+            await run(lambda: _stored_secrets(storage, encryptor, project_id))
 
     asyncio.run(run(_given_secrets(secret_file)) if secret_file is not None else run_with_store(project or ""))
 
@@ -114,15 +114,15 @@ def listen(
 # ---- the secrets
 
 
-async def _stored_secrets(storage: "Storage", sealer: "Sealer", project_id: str) -> list[str]:
+async def _stored_secrets(storage: "Storage", encryptor: "Encryptor", project_id: str) -> list[str]:
     """Return the current secret and, during a rotation, the one that will follow it."""
-    from taproof.service.associated_data import webhook_secret_binding
+    from taproof.service.associated_data import webhook_secret_associated_data
 
-    sealed = await storage.read_webhook_secrets(project_id)
-    if sealed is None:
+    encrypted = await storage.read_webhook_secrets(project_id)
+    if encrypted is None:
         raise ProjectNotFound("There is no such project in this database. List yours with: taproof projects list EMAIL")
-    binding = webhook_secret_binding(project_id)
-    return [sealer.unseal(each, binding) for each in sealed.at(system_clock()) if each is not None]
+    associated_data = webhook_secret_associated_data(project_id)
+    return [encryptor.decrypt(each, associated_data) for each in encrypted.at(system_clock()) if each is not None]
 
 
 def _given_secrets(file: str) -> ReadSecrets:

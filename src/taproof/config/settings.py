@@ -18,7 +18,7 @@ from taproof.config.options import OPTIONS, PREFIX, called
 from taproof.core.accounts import Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import HOUR, MINUTE, SECOND
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.errors import TaproofError
 from taproof.core.rate_limit import Rate
 from taproof.core.webhook_url import is_loopback
@@ -119,7 +119,7 @@ def _bot_token(value: str) -> str:
 
 
 def _master_key(value: str) -> str:
-    Sealer(value)
+    Encryptor(value)
     return value
 
 

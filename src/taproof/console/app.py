@@ -19,13 +19,13 @@ from taproof.console.access import HOME, Access
 from taproof.console.account import AccountPages
 from taproof.console.analytics import AnalyticsPages
 from taproof.console.audit import AuditPages
+from taproof.console.encrypted_cookie import EncryptedCookie
 from taproof.console.erasure import ErasurePages
 from taproof.console.guard import Guard
 from taproof.console.live import LiveSessions
 from taproof.console.projects import ProjectPages
 from taproof.console.quick_start import QuickStart
 from taproof.console.rendering import STATIC, Pages
-from taproof.console.sealed_cookie import SealedCookie
 from taproof.console.sessions import SessionPages
 from taproof.console.sign_in import COOKIE_SECONDS, SignInPages
 from taproof.console.team import TeamPages
@@ -33,7 +33,7 @@ from taproof.console.tokens import TokenPages
 from taproof.console.try_it import TryItPages
 from taproof.console.webhooks import WebhookPages
 from taproof.core.clock import Clock
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.errors import NotFound, TaproofError
 from taproof.service.analytics import AnalyticsReader
@@ -41,7 +41,7 @@ from taproof.service.audit import AuditLog
 from taproof.service.bots import Bots
 from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.console.sign_in import ConsoleSignIn
-from taproof.service.console.try_sign_in import SealedSignIn
+from taproof.service.console.try_sign_in import TrySignIn
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
@@ -70,7 +70,7 @@ class ConsoleServices:
     console_sessions: ConsoleSessions
     invitations: Invitations
     console_sign_in: ConsoleSignIn
-    sealed_sign_in: SealedSignIn
+    try_sign_in: TrySignIn
 
 
 class Console:
@@ -78,7 +78,7 @@ class Console:
 
     Args:
         services: the use cases.
-        sealer: seals what browsers keep.
+        encryptor: encrypts what browsers keep.
         clock: returns the time in ms.
         entropy: returns random bytes.
         base_url: the address that clients use, for snippets and links.
@@ -90,7 +90,7 @@ class Console:
     def __init__(
         self,
         services: ConsoleServices,
-        sealer: Sealer,
+        encryptor: Encryptor,
         clock: Clock,
         entropy: Entropy,
         *,
@@ -100,8 +100,8 @@ class Console:
         sandbox: bool = False,
     ) -> None:
         access = Access(services.console_sessions, services.projects, limits.developers)
-        pages = Pages(sealer, clock, entropy, version, sandbox=sandbox)
-        started = SealedCookie("signin", COOKIE_SECONDS, sealer, clock, entropy)
+        pages = Pages(encryptor, clock, entropy, version, sandbox=sandbox)
+        started = EncryptedCookie("signin", COOKIE_SECONDS, encryptor, clock, entropy)
         # To be pasted on the machine of the service, where nothing says with what it runs.
         invite_options = ["--base-url", base_url, *(["--sandbox"] if sandbox else [])]
         self._pages = pages
@@ -139,7 +139,7 @@ class Console:
                 plans=services.plans,
                 quick_start=QuickStart(base_url, sdk_release(version)),
             ),
-            TryItPages(access, pages, services.projects, services.sealed_sign_in, clock, base_url=base_url),
+            TryItPages(access, pages, services.projects, services.try_sign_in, clock, base_url=base_url),
             WebhookPages(access, pages, services.projects, services.deliveries),
             self.live,  # Ahead of the page of one session, whose address would fit its own.
             SessionPages(

@@ -21,9 +21,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from taproof.api.errors import STATUS_HEADERS
 from taproof.console.access import Visitor
-from taproof.console.sealed_cookie import SealedCookie
+from taproof.console.encrypted_cookie import EncryptedCookie
 from taproof.core.clock import SECOND, Clock, iso8601
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.names import visible_name
 
@@ -42,15 +42,15 @@ class Pages:
     """Renders templates.
 
     Args:
-        sealer: seals what a browser keeps for the next page: it may hold secrets that are shown once.
+        encryptor: encrypts what a browser keeps for the next page: it may hold secrets that are shown once.
         clock: returns the time in ms.
         entropy: returns random bytes.
         version: of this release, for the foot of each page.
         sandbox: whether the messenger is the pretend one.
     """
 
-    def __init__(self, sealer: Sealer, clock: Clock, entropy: Entropy, version: str, *, sandbox: bool) -> None:
-        self._flash = SealedCookie("flash", _FLASH_SECONDS, sealer, clock, entropy)
+    def __init__(self, encryptor: Encryptor, clock: Clock, entropy: Entropy, version: str, *, sandbox: bool) -> None:
+        self._flash = EncryptedCookie("flash", _FLASH_SECONDS, encryptor, clock, entropy)
         self._clock = clock
         self._environment = Environment(
             loader=PackageLoader("taproof.console"),
@@ -68,7 +68,7 @@ class Pages:
     ) -> Response:
         """Return the page, with what `redirect` left for it."""
         here = request.scope["path"]
-        flash = self._flash.read(request, _flash_binding(request, here))
+        flash = self._flash.read(request, _flash_associated_data(request, here))
         page = self._environment.get_template(template).render(
             {
                 "visitor": getattr(request.state, "visitor", None),
@@ -105,16 +105,16 @@ class Pages:
         """Lead to a page that shows `notice` or `problem`, and once `secrets`: pairs of a label and a secret.
 
         `secrets_hint`: what to do with them, in place of the sentence that suits a key of a server.
-        They travel sealed for this visitor and that page, in a cookie that no script can read.
+        They travel encrypted for this visitor and that page, in a cookie that no script can read.
         """
         response = RedirectResponse(path, 303)
         if notice or problem or secrets:
             flash = {"notice": notice, "problem": problem, "secrets": secrets or [], "secrets_hint": secrets_hint}
-            self._flash.give(request, response, flash, _flash_binding(request, path))
+            self._flash.give(request, response, flash, _flash_associated_data(request, path))
         return response
 
 
-def _flash_binding(request: Request, path: str) -> str:
+def _flash_associated_data(request: Request, path: str) -> str:
     visitor: Visitor | None = getattr(request.state, "visitor", None)
     return f"{visitor.session.id if visitor else ''}:{path}"
 

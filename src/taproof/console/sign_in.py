@@ -1,6 +1,7 @@
 """How a developer comes in: with the messenger, with an access token, or by an invitation.
 
-What a browser keeps of a sign-in that it has started is one sealed cookie: the sign-in itself, where to go afterwards,
+What a browser keeps of a sign-in that it has started is one encrypted cookie: the sign-in itself, where to go
+afterwards,
 and the code of an invitation that is being taken up. An invitation's code is in the fragment of its link, which no
 browser sends; it gets here in a form, so that a program that merely opens the link does nothing.
 
@@ -20,9 +21,9 @@ from starlette.routing import Route
 from taproof.api.errors import STATUSES
 from taproof.api.limits.rates import RateLimits
 from taproof.console.access import HOME, SIGN_IN, Access, client_address, requester_on_page, safe_next
+from taproof.console.encrypted_cookie import EncryptedCookie
 from taproof.console.forms import read_form
 from taproof.console.rendering import Pages, qr_code
-from taproof.console.sealed_cookie import SealedCookie
 from taproof.console.waiting_state import show_state
 from taproof.core.accounts import AccessToken, Developer, Invitation
 from taproof.core.errors import (
@@ -37,7 +38,7 @@ from taproof.core.errors import (
     SignInNotFound,
     TaproofError,
 )
-from taproof.core.model import DeveloperSignIn, Identity, Status
+from taproof.core.model import DeveloperSignIn, MessengerIdentity, Status
 from taproof.core.names import isolated_name
 from taproof.service.console.sign_in import CONSOLE, INVITATION, ConsoleSignIn, Purpose
 from taproof.service.developers import Developers, checked_email
@@ -113,7 +114,7 @@ class SignInPages:
         self,
         access: Access,
         pages: Pages,
-        started: SealedCookie,
+        started: EncryptedCookie,
         *,
         console_sign_in: ConsoleSignIn,
         invitations: Invitations,
@@ -206,7 +207,7 @@ class SignInPages:
         if not self._sandbox:
             qr_code(sign_in.deeplink)  # Drawn here, where sign-ins are limited: the waiting page is read often.
         response = RedirectResponse(_WAITING, 303)
-        self._started.give(request, response, {**kept, "sealed": sign_in.sealed})
+        self._started.give(request, response, {**kept, "encrypted": sign_in.encrypted})
         return response
 
     async def _show_waiting(self, request: Request) -> Response:
@@ -215,14 +216,14 @@ class SignInPages:
         kept = self._started.read(request)
         if "identity" in kept:
             return self._confirmation_page(request, kept)
-        if "sealed" not in kept:
+        if "encrypted" not in kept:
             if await self._access.visitor(request) is not None:
                 return RedirectResponse(HOME, 303)  # It was finished in another tab.
             return self._sign_in_page(request, HOME, _NONE_STARTED, 400)
         status: Status
         purpose = _purpose(kept)
         try:
-            sign_in = await self._console_sign_in.read(kept["sealed"], purpose)
+            sign_in = await self._console_sign_in.read(kept["encrypted"], purpose)
             if sign_in.status == "pending":
                 context = {
                     "title": "Confirm in your messenger",
@@ -236,7 +237,7 @@ class SignInPages:
                 return self._pages.render(request, "waiting.html", context)
             status = sign_in.status
             if status == "confirmed":
-                identity = await self._console_sign_in.finish(kept["sealed"], purpose)
+                identity = await self._console_sign_in.finish(kept["encrypted"], purpose)
                 if identity is not None:
                     return await self._finish(request, kept, identity)
                 status = "used"
@@ -247,11 +248,11 @@ class SignInPages:
     async def _show_state(self, request: Request) -> Response:
         """Answer the waiting page's script; it reads the page itself again once this is no longer "pending"."""
         kept = self._started.read(request)
-        sign_in = (kept.get("sealed", ""), _purpose(kept))
+        sign_in = (kept.get("encrypted", ""), _purpose(kept))
         wait, read = self._console_sign_in.wait, self._console_sign_in.read
         return await show_state(request, partial(wait, *sign_in), partial(read, *sign_in))
 
-    async def _finish(self, request: Request, kept: Mapping[str, Any], identity: Identity) -> Response:
+    async def _finish(self, request: Request, kept: Mapping[str, Any], identity: MessengerIdentity) -> Response:
         if "code" in kept:
             kept = {**kept, "identity": dataclasses.asdict(identity)}
             response = self._confirmation_page(request, kept)
@@ -263,7 +264,7 @@ class SignInPages:
             sentence = _NOBODY.format(isolated_name(identity.messenger_name))
             return await self._go_back(request, kept, sentence, 403)
         try:
-            sign_in = await self._console_sign_in.source(kept["sealed"], CONSOLE)
+            sign_in = await self._console_sign_in.source(kept["encrypted"], CONSOLE)
             response = await self._enter(request, developer, safe_next(kept["next"]), sign_in)
         except (AccessDenied, SignInNotFound):
             return await self._go_back(request, kept, _REPORTED, 403)
@@ -319,18 +320,18 @@ class SignInPages:
 
     def _confirmation_page(self, request: Request, kept: Mapping[str, Any]) -> Response:
         """Ask whether it was this person who confirmed: it may have been somebody else who saw the QR code."""
-        context = {"identity": Identity(**kept["identity"]), "confirm_url": _CONFIRM, "again_url": _ACCEPT}
+        context = {"identity": MessengerIdentity(**kept["identity"]), "confirm_url": _CONFIRM, "again_url": _ACCEPT}
         return self._pages.render(request, "invite_confirm.html", context)
 
     async def _accept(self, request: Request) -> Response:
         await read_form(request)
         kept = self._started.read(request)
         # An older release, on another node, kept no sign-in beside the identity.
-        if not {"identity", "sealed"} <= kept.keys():
+        if not {"identity", "encrypted"} <= kept.keys():
             return RedirectResponse(_ACCEPT, 303)
-        identity = Identity(**kept["identity"])
+        identity = MessengerIdentity(**kept["identity"])
         try:
-            sign_in = await self._console_sign_in.source(kept["sealed"], INVITATION)
+            sign_in = await self._console_sign_in.source(kept["encrypted"], INVITATION)
             invitation = await self._invitations.read_invitation(kept["code"])
             developer = await self._invitations.accept_invitation(
                 kept["code"], identity, email=kept["email"], address=client_address(request), sign_in=sign_in
@@ -394,7 +395,7 @@ def _purpose(kept: Mapping[str, Any]) -> Purpose:
     return INVITATION if "code" in kept else CONSOLE
 
 
-def _account(identity: Identity) -> str:
+def _account(identity: MessengerIdentity) -> str:
     """Return a messenger account in words. Names are chosen by anybody; the id is not."""
     username = f", @{isolated_name(identity.messenger_username)}" if identity.messenger_username else ""
     return f"the messenger account {isolated_name(identity.messenger_name)}{username}, id {identity.messenger_id},"

@@ -1,6 +1,6 @@
 """Try it: a real sign-in to a project, in the page, from the link to the proof that a server would check.
 
-What the browser keeps of it is sealed for the visitor's console session and the project: another developer, or
+What the browser keeps of it is encrypted for the visitor's console session and the project: another developer, or
 another project's page, cannot read who confirmed.
 """
 
@@ -29,9 +29,9 @@ from taproof.console.rendering import Pages
 from taproof.console.waiting_state import show_state
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import BotBroken, MessengerUnavailable, PlanLimitReached, ProjectPaused, SignInNotFound
-from taproof.core.model import Identity, Project, Status
+from taproof.core.model import MessengerIdentity, Project, Status
 from taproof.sdk import ProofError, verify_proof
-from taproof.service.console.try_sign_in import SealedSignIn
+from taproof.service.console.try_sign_in import TrySignIn
 from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import Verification
 
@@ -45,14 +45,14 @@ _INTRO_WITH_CODE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TryItResult:
     """What came of a try. All but `status` is there only when somebody confirmed.
 
     `answer`, `claims`: JSON. `problem`: why the proof does not hold, "" when it does.
     """
 
     status: Status
-    identity: Identity | None = None
+    identity: MessengerIdentity | None = None
     answer: str = ""
     proof: str = ""
     claims: str = ""
@@ -66,7 +66,7 @@ class TryItPages:
         access: recognises visitors.
         pages: renders.
         projects: reads the project and its webhook secret.
-        sealed_sign_in: sign-ins that a browser keeps sealed.
+        try_sign_in: sign-ins that a browser keeps encrypted.
         clock: returns the time in ms.
         base_url: the address of the console, which the prompt names as the page.
     """
@@ -76,7 +76,7 @@ class TryItPages:
         access: Access,
         pages: Pages,
         projects: Projects,
-        sealed_sign_in: SealedSignIn,
+        try_sign_in: TrySignIn,
         clock: Clock,
         *,
         base_url: str,
@@ -85,7 +85,7 @@ class TryItPages:
         self._access = access
         self._pages = pages
         self._projects = projects
-        self._sign_ins = sealed_sign_in
+        self._sign_ins = try_sign_in
         self._clock = clock
 
     def routes(self) -> list[Route]:
@@ -101,9 +101,9 @@ class TryItPages:
 
     async def _show(self, request: Request, visitor: Visitor) -> Response:
         project = await self._read(request, visitor)
-        sealed, binding = _kept(request), _binding(project, visitor)
+        encrypted, associated_data = _kept(request), _associated_data(project, visitor)
         try:
-            seen = await self._sign_ins.read(sealed, binding)
+            seen = await self._sign_ins.read(encrypted, associated_data)
             if seen.status == "pending":
                 context = {
                     "project": project,
@@ -118,7 +118,7 @@ class TryItPages:
                 return self._pages.render(request, "waiting.html", context)
             if request.method != "GET":  # A HEAD must not use up what the page is to show.
                 return self._start_page(request, project)
-            verification = await self._sign_ins.finish(sealed, binding)
+            verification = await self._sign_ins.finish(encrypted, associated_data)
         except SignInNotFound:
             return self._start_page(request, project)
         outcome = await self._outcome(visitor, project, verification)
@@ -129,14 +129,14 @@ class TryItPages:
         project = await self._read(request, visitor)
         try:
             requester = requester_on_page(request, self._base_url)
-            started = await self._sign_ins.start(project.id, _binding(project, visitor), requester)
+            started = await self._sign_ins.start(project.id, _associated_data(project, visitor), requester)
         except (ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable) as error:
             # The page says of a paused project what to do.
             sentence = "" if isinstance(error, ProjectPaused) else error.sentence
             project = await self._read(request, visitor)
             return self._start_page(request, project, error=sentence, status=STATUSES[type(error)])
         response = RedirectResponse(request.url.path, 303)
-        set_cookie(request, response, _COOKIE, started.sealed, max_age=COOKIE_SECONDS)
+        set_cookie(request, response, _COOKIE, started.encrypted, max_age=COOKIE_SECONDS)
         return response
 
     async def _show_again(self, request: Request, visitor: Visitor) -> Response:
@@ -145,17 +145,17 @@ class TryItPages:
 
     async def _show_state(self, request: Request, visitor: Visitor) -> Response:
         """Answer the waiting page's script; it reads the page itself again once this is no longer "pending"."""
-        kept = (_kept(request), _binding(await self._read(request, visitor), visitor))
+        kept = (_kept(request), _associated_data(await self._read(request, visitor), visitor))
         return await show_state(request, partial(self._sign_ins.wait, *kept), partial(self._sign_ins.read, *kept))
 
     async def _read(self, request: Request, visitor: Visitor) -> Project:
         return await self._projects.read_project(visitor.developer, request.path_params["project_id"])
 
-    async def _outcome(self, visitor: Visitor, project: Project, verification: Verification) -> Outcome:
+    async def _outcome(self, visitor: Visitor, project: Project, verification: Verification) -> TryItResult:
         """Read the answer to verify as an application does, down to the check of the proof."""
         identity, proof = verification.identity, verification.proof
         if identity is None or proof is None:
-            return Outcome(verification.status)
+            return TryItResult(verification.status)
         answer = verified_answer(verification)
         secret = (await self._projects.read_webhook_secret(visitor.actor, project.id)).webhook_secret
         problem = ""
@@ -163,14 +163,16 @@ class TryItPages:
             verify_proof(proof, secret, project_id=project.id, now=self._clock() / SECOND)
         except ProofError as error:
             problem = str(error)
-        return Outcome(verification.status, identity, _shown_json(answer), proof, _shown_json(_claims(proof)), problem)
+        return TryItResult(
+            verification.status, identity, _shown_json(answer), proof, _shown_json(_claims(proof)), problem
+        )
 
     def _start_page(
         self,
         request: Request,
         project: Project,
         *,
-        outcome: Outcome | None = None,
+        outcome: TryItResult | None = None,
         error: str = "",
         status: int = 200,
     ) -> Response:
@@ -187,7 +189,7 @@ def _kept(request: Request) -> str:
     return read_cookie(request, _COOKIE) or ""
 
 
-def _binding(project: Project, visitor: Visitor) -> str:
+def _associated_data(project: Project, visitor: Visitor) -> str:
     return f"console_try:{visitor.session.id}:{project.id}"
 
 

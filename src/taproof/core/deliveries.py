@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from taproof.core.model import SealedWebhookSecrets
+from taproof.core.model import EncryptedWebhookSecrets
 
 EventType = Literal["auth.confirmed", "auth.cancelled", "webhook.test"]
 
@@ -17,14 +17,14 @@ ended because its webhook was removed or turned off."""
 class Event:
     """A webhook event to be recorded in the transaction of the decision that causes it.
 
-    `sealed_body` is the exact body that will be sent, encrypted: it holds the session token, of which nothing
+    `encrypted_body` is the exact body that will be sent, encrypted: it holds the session token, of which nothing
     but a hash may lie in the store.
     """
 
     id: str
     type: EventType
     project_id: str
-    sealed_body: bytes
+    encrypted_body: bytes
     created_at: int
 
 
@@ -40,7 +40,7 @@ class Delivery:
     event: Event
     developer_id: str
     webhook_url: str
-    webhook_secrets: SealedWebhookSecrets
+    webhook_secrets: EncryptedWebhookSecrets
     attempt: int
     stage: int
     leased_until: int
@@ -68,7 +68,7 @@ class Attempt:
     """One attempt to deliver an event.
 
     `started_at` and `duration` in ms; `status` is the receiver's HTTP status, None when there was no answer; `error` a
-    code of `core/attempt_errors.py`, None when there was one. `sealed_answer` is the beginning of the answer's body,
+    code of `core/attempt_errors.py`, None when there was one. `encrypted_answer` is the beginning of the answer's body,
     encrypted since a receiver may send back what it was sent.
     """
 
@@ -77,7 +77,7 @@ class Attempt:
     duration: int
     status: int | None
     error: str | None
-    sealed_answer: bytes | None
+    encrypted_answer: bytes | None
 
 
 @dataclass(frozen=True, slots=True)

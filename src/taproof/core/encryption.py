@@ -1,8 +1,8 @@
 """Encryption at rest: AES-256-GCM under a master key, bound to the row that the value belongs to.
 
-A sealed value is `version (1) | key id (4) | nonce (12) | ciphertext and tag`. The binding (for example
+An encrypted value is `version (1) | key id (4) | nonce (12) | ciphertext and tag`. The binding (for example
 `webhook_secret:proj_…`) is authenticated, so that a value moved to another row does not open. There may be several
-master keys, while one takes the place of another: the first seals, all open, and the key id tells which.
+master keys, while one takes the place of another: the first encrypts, all open, and the key id tells which.
 """
 
 import base64
@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from taproof.core.entropy import Entropy
-from taproof.core.errors import SealBroken
+from taproof.core.errors import DecryptionFailed
 
 KEY_SIZE: Final = 32
 _VERSION: Final = b"\x01"
@@ -53,8 +53,8 @@ class _Key:
         self.cipher = AESGCM(secret)
 
 
-class Sealer:
-    """Seals and opens values.
+class Encryptor:
+    """Encrypts and decrypts values.
 
     Args:
         master_keys: the base64 or base64url of 32 bytes, or several with commas or line ends between them.
@@ -74,32 +74,32 @@ class Sealer:
         """How many master keys there are."""
         return len(self._keys())
 
-    def seal(self, plaintext: str, binding: str, entropy: Entropy) -> bytes:
-        """Encrypt `plaintext` for the place that `binding` names, under the first key."""
+    def encrypt(self, plaintext: str, associated_data: str, entropy: Entropy) -> bytes:
+        """Encrypt `plaintext` for the place that `associated_data` names, under the first key."""
         nonce, key = entropy(12), self._keys()[0]
-        return _VERSION + key.id + nonce + key.cipher.encrypt(nonce, plaintext.encode(), binding.encode())
+        return _VERSION + key.id + nonce + key.cipher.encrypt(nonce, plaintext.encode(), associated_data.encode())
 
-    def unseal(self, sealed: bytes, binding: str) -> str:
-        """Decrypt a value that was sealed for `binding`, under whichever key it was.
+    def decrypt(self, encrypted: bytes, associated_data: str) -> str:
+        """Decrypt a value that was encrypted for `associated_data`, under whichever key it was.
 
         Raises:
-            SealBroken: it was altered, was sealed for another place, or under a key that is none of these.
+            DecryptionFailed: it was altered, was encrypted for another place, or under a key that is none of these.
         """
-        key = self._key_of(sealed)
+        key = self._key_of(encrypted)
         if key is None:
-            raise SealBroken
+            raise DecryptionFailed
         try:
-            return key.cipher.decrypt(sealed[_NONCE], sealed[_NONCE.stop :], binding.encode()).decode()
+            return key.cipher.decrypt(encrypted[_NONCE], encrypted[_NONCE.stop :], associated_data.encode()).decode()
         except (InvalidTag, ValueError):
-            raise SealBroken from None
+            raise DecryptionFailed from None
 
-    def is_current(self, sealed: bytes) -> bool:
-        """Tell whether a value says that it is sealed under the first key."""
-        return self._key_of(sealed) is self._known[0]
+    def is_current(self, encrypted: bytes) -> bool:
+        """Tell whether a value says that it is encrypted under the first key."""
+        return self._key_of(encrypted) is self._known[0]
 
-    def knows(self, sealed: bytes) -> bool:
-        """Tell whether a value says that it is sealed under one of the keys."""
-        return self._key_of(sealed) is not None
+    def knows(self, encrypted: bytes) -> bool:
+        """Tell whether a value says that it is encrypted under one of the keys."""
+        return self._key_of(encrypted) is not None
 
     def derive(self, purpose: str) -> str:
         """Return a secret for `purpose` that every node with this first key derives alike: 64 hex digits."""
@@ -114,11 +114,11 @@ class Sealer:
             self._known = _ready(text)
         return self._known
 
-    def _key_of(self, sealed: bytes) -> _Key | None:
+    def _key_of(self, encrypted: bytes) -> _Key | None:
         keys = self._keys()
-        if sealed[:1] != _VERSION:
+        if encrypted[:1] != _VERSION:
             return None
-        return next((key for key in keys if key.id == sealed[_KEY_ID]), None)
+        return next((key for key in keys if key.id == encrypted[_KEY_ID]), None)
 
 
 def _ready(text: str) -> list[_Key]:

@@ -223,5 +223,5 @@ class MasterKeyWrong(TaproofError):
     """
 
 
-class SealBroken(TaproofError):
-    """A stored secret cannot be decrypted: it was altered, moved to another row, or sealed under another key."""
+class DecryptionFailed(TaproofError):
+    """A stored secret cannot be decrypted: it was altered, moved to another row, or encrypted under another key."""

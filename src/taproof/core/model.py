@@ -37,7 +37,7 @@ class DeveloperSignIn:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class MessengerIdentity:
     """Who confirmed: the messenger's own account data. `messenger_username` is "" when there is none.
 
     `messenger_phone` is in E.164 form, and None unless the project collects it and the user gave it.
@@ -65,8 +65,8 @@ class Session:
     confirmed_at: int | None = None
     cancelled_at: int | None = None
     used_at: int | None = None
-    identity: Identity | None = None
-    sealed_phone: bytes | None = None
+    identity: MessengerIdentity | None = None
+    encrypted_phone: bytes | None = None
     """The phone number that the identity goes with, encrypted for this session: see `service/phones.py`."""
     reported_at: int | None = None
     prompt: "PromptDetails | None" = field(default=None, compare=False)
@@ -113,7 +113,7 @@ class PolledSession(NamedTuple):
     status: Status
     expires_at: int
     code_challenge: bytes | None = None
-    sealed_phone: bytes | None = None
+    encrypted_phone: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +134,13 @@ class NewSession:
 
 @dataclass(frozen=True, slots=True)
 class PhoneRequest:
-    """A user who tapped Confirm and was asked for their contact; `sealed_token` is the session's token, encrypted."""
+    """A user who tapped Confirm and was asked for a contact. `encrypted_token` is the encrypted session token."""
 
     key: SessionKey
     session_id: str
     messenger_id: str
     bot_id: int
-    sealed_token: bytes
+    encrypted_token: bytes
     asked_at: int
     expires_at: int
 
@@ -152,7 +152,7 @@ class NamedProject(NamedTuple):
     project_name: str
 
 
-class SealedWebhookSecrets(NamedTuple):
+class EncryptedWebhookSecrets(NamedTuple):
     """A project's webhook secrets as they are stored. During a rotation there are two, until `next_at` (ms)."""
 
     current: bytes
@@ -178,12 +178,12 @@ class ConsumedSession:
     """
 
     project_id: str
-    identity: Identity
+    identity: MessengerIdentity
     confirmed_at: int
-    webhook_secrets: SealedWebhookSecrets
+    webhook_secrets: EncryptedWebhookSecrets
     used_at: int
     session_id: str = ""
-    sealed_phone: bytes | None = None
+    encrypted_phone: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ class Project:
     developer_id: str
     name: str
     secret_key_preview: str
-    sealed_webhook_secret: bytes
+    encrypted_webhook_secret: bytes
     webhook_url: str
     is_active: bool
     public_access: bool
@@ -202,7 +202,7 @@ class Project:
     created_at: int
     sessions_count: int = 0
     confirmed_count: int = 0
-    sealed_next_webhook_secret: bytes | None = None
+    encrypted_next_webhook_secret: bytes | None = None
     next_webhook_secret_at: int | None = None
     webhook_failing_since: int | None = None
     """When the first attempt failed since when none has succeeded; None while the webhook works."""
@@ -223,10 +223,10 @@ class Project:
     """Since when the messenger refuses the token of the project's own bot."""
 
     @property
-    def webhook_secrets(self) -> SealedWebhookSecrets:
+    def webhook_secrets(self) -> EncryptedWebhookSecrets:
         """The current webhook secret and, during a rotation, the next one."""
-        return SealedWebhookSecrets(
-            self.sealed_webhook_secret, self.sealed_next_webhook_secret, self.next_webhook_secret_at
+        return EncryptedWebhookSecrets(
+            self.encrypted_webhook_secret, self.encrypted_next_webhook_secret, self.next_webhook_secret_at
         )
 
 
@@ -247,12 +247,12 @@ class ProjectChanges:
 
 @dataclass(frozen=True, slots=True)
 class ProjectBot:
-    """A bot of a project's own, with its sealed token."""
+    """A bot of a project's own, with its encrypted token."""
 
     project_id: str
     bot_id: int
     username: str
-    sealed_token: bytes
+    encrypted_token: bytes
     broken_at: int | None = None
 
 

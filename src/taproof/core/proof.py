@@ -5,14 +5,14 @@ from typing import Final
 import jwt
 
 from taproof.core.clock import SECOND
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 
 ISSUER: Final = "taproof"
 PROOF_LIFETIME: Final = 300
 """Seconds from `iat` to `exp` (service-spec.md, Limits)."""
 
 
-def sign_proof(identity: Identity, project_id: str, session_token: str, webhook_secret: str, now: int) -> str:
+def sign_proof(identity: MessengerIdentity, project_id: str, session_token: str, webhook_secret: str, now: int) -> str:
     """Return the signed proof. The key is the whole `whsec_…` string, as bytes (contract.md)."""
     issued_at = now // SECOND
     claims = {

@@ -80,7 +80,7 @@ def _confirmed(session: Session) -> Step:
         done = "tapped Confirm"
     else:
         done = "chose the number that your page showed"
-    phone = "" if session.sealed_phone is None else ", and shared their phone number"
+    phone = "" if session.encrypted_phone is None else ", and shared their phone number"
     return Step("confirmed", session.confirmed_at, f"The user {done}{phone}.")
 
 

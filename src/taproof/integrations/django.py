@@ -43,12 +43,12 @@ from taproof.integrations.endpoint import (
     CHUNK,
     HEADERS,
     SESSION_KEY,
-    Answer,
-    Asked,
     Body,
-    Endpoint,
+    EndpointRequest,
+    EndpointResponse,
     SettingsError,
     SignedIn,
+    SignInEndpoint,
     TaproofSettings,
     refused_account,
 )
@@ -159,9 +159,9 @@ def _start_session(request: HttpRequest, signed_in: SignedIn, held: dict[str, st
     return True
 
 
-def _endpoint() -> Endpoint:
+def _endpoint() -> SignInEndpoint:
     # Made for each request: it is two lines of work, and tests that override settings need nothing to be forgotten.
-    return Endpoint(_settings(), _guard())
+    return SignInEndpoint(_settings(), _guard())
 
 
 def _settings() -> TaproofSettings:
@@ -199,11 +199,11 @@ def _guard() -> SingleUseGuard:
     )
 
 
-def _asked(request: HttpRequest) -> Asked:
+def _asked(request: HttpRequest) -> EndpointRequest:
     body = Body()
     while body.add(request.read(CHUNK)):
         pass
-    return Asked(
+    return EndpointRequest(
         content_type=request.headers.get("Content-Type"),
         fetch_site=request.headers.get("Sec-Fetch-Site"),
         origin=request.headers.get("Origin"),
@@ -215,5 +215,5 @@ def _asked(request: HttpRequest) -> Asked:
     )
 
 
-def _response(answer: Answer) -> HttpResponse:
+def _response(answer: EndpointResponse) -> HttpResponse:
     return JsonResponse(answer.content, status=answer.status, headers=HEADERS)

@@ -2,7 +2,7 @@
 
 A page's button sends `{"proof": "…"}` as JSON and is answered `{"location": "/…"}`, where the page goes next, or
 `{"error": "…"}`. Nothing here reads or writes a socket, a session or a setting: a framework's module gathers what was
-`Asked`, keeps the session and sends the `Answer`.
+`EndpointRequest`, keeps the session and sends the `EndpointResponse`.
 
 Where the page goes next is the `next` of the address that was posted to (`submit-url="/auth/taproof?next=/orders"`).
 """
@@ -155,7 +155,7 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class EndpointRequest:
     """A request, as far as it matters here.
 
     `scheme` and `host` are those of the application's public address, as the framework says: behind a proxy it is the
@@ -175,7 +175,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class EndpointResponse:
     """What to send, as JSON with `HEADERS`; and, after a sign-in, whom to start a fresh session for first.
 
     `session` is what that session is to hold under `SESSION_KEY`.
@@ -187,7 +187,7 @@ class Answer:
     session: dict[str, str | int] = field(default_factory=dict)
 
 
-class Endpoint:
+class SignInEndpoint:
     """Sign-in and sign-out.
 
     Args:
@@ -206,7 +206,7 @@ class Endpoint:
         self._guard = guard
         self._clock = clock
 
-    def sign_in(self, asked: Asked) -> Answer:
+    def sign_in(self, asked: EndpointRequest) -> EndpointResponse:
         """Check where the request comes from, then the proof. It may block for as long as the guard does."""
         refusal = _refusal(asked)
         if refusal is not None:
@@ -223,7 +223,7 @@ class Endpoint:
         except ProofAlreadyUsed as error:
             # The button sends a proof again when an answer is lost on its way: the session may have begun all the same.
             if _began_with(asked.held, self._verify(proof, now, None)):
-                return Answer(status=200, content=leads_on)
+                return EndpointResponse(status=200, content=leads_on)
             return _error(401, str(error))
         except ProofError as error:
             return _error(401, str(error))
@@ -235,11 +235,11 @@ class Endpoint:
             messenger_phone=identity.messenger_phone,
         )
         session = signed_in.to_session() | {_USED_PROOF: _digest(identity)}
-        return Answer(status=200, content=leads_on, signed_in=signed_in, session=session)
+        return EndpointResponse(status=200, content=leads_on, signed_in=signed_in, session=session)
 
-    def sign_out(self, asked: Asked) -> Answer:
+    def sign_out(self, asked: EndpointRequest) -> EndpointResponse:
         """Say whether the session is to end: it is when the status is 200."""
-        return _refusal(asked) or Answer(status=200, content={"location": HOME})
+        return _refusal(asked) or EndpointResponse(status=200, content={"location": HOME})
 
     def _verify(self, proof: str, now: float, guard: SingleUseGuard | None) -> Identity:
         settings = self._settings
@@ -259,12 +259,12 @@ def own_path(path: str | None) -> str:
     return HOME if has_dots or "" in segments[:-1] else path
 
 
-def refused_account() -> Answer:
+def refused_account() -> EndpointResponse:
     """Answer for a proof that holds and an account that the application does not let in."""
     return _error(403, REFUSED_ACCOUNT)
 
 
-def _refusal(asked: Asked) -> Answer | None:
+def _refusal(asked: EndpointRequest) -> EndpointResponse | None:
     """Refuse what no page of this application has sent.
 
     Without this another site could sign its visitors in to an account of its own (login CSRF), or sign them out. A form
@@ -318,8 +318,8 @@ def _proof_of(body: bytes) -> str | None:
     return proof if isinstance(proof, str) else None
 
 
-def _error(status: int, sentence: str) -> Answer:
-    return Answer(status=status, content={"error": sentence})
+def _error(status: int, sentence: str) -> EndpointResponse:
+    return EndpointResponse(status=status, content={"error": sentence})
 
 
 def _text(value: object) -> str:

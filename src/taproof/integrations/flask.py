@@ -31,12 +31,12 @@ from taproof.integrations.endpoint import (
     HEADERS,
     SESSION_KEY,
     SIGN_IN_FIRST,
-    Answer,
-    Asked,
     Body,
-    Endpoint,
+    EndpointRequest,
+    EndpointResponse,
     SettingsError,
     SignedIn,
+    SignInEndpoint,
     TaproofSettings,
 )
 from taproof.sdk.guard import SingleUseGuard
@@ -63,7 +63,7 @@ def taproof_blueprint(settings: TaproofSettings, *, guard: SingleUseGuard, path:
         guard: what lets each proof in only once, for all processes together.
         path: the button's `submit-url`. A `?next=/page` after it says where the browser goes once signed in.
     """
-    endpoint = Endpoint(settings, guard)
+    endpoint = SignInEndpoint(settings, guard)
     blueprint = Blueprint("taproof", __name__, url_prefix=path)
 
     @blueprint.post("")
@@ -128,11 +128,11 @@ def signed_in_or_redirect(page: str) -> Callable[[_View[_P]], _View[_P]]:
     return decorate
 
 
-def _asked() -> Asked:
+def _asked() -> EndpointRequest:
     body = Body()
     while body.add(request.stream.read(CHUNK)):
         pass
-    return Asked(
+    return EndpointRequest(
         content_type=request.headers.get("Content-Type"),
         fetch_site=request.headers.get("Sec-Fetch-Site"),
         origin=request.headers.get("Origin"),
@@ -145,5 +145,5 @@ def _asked() -> Asked:
     )
 
 
-def _response(answer: Answer) -> ResponseReturnValue:
+def _response(answer: EndpointResponse) -> ResponseReturnValue:
     return jsonify(answer.content), answer.status, HEADERS

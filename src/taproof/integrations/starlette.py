@@ -31,12 +31,12 @@ from taproof.integrations.endpoint import (
     HEADERS,
     SESSION_KEY,
     SIGN_IN_FIRST,
-    Answer,
-    Asked,
     Body,
-    Endpoint,
+    EndpointRequest,
+    EndpointResponse,
     SettingsError,
     SignedIn,
+    SignInEndpoint,
     TaproofSettings,
 )
 from taproof.sdk.guard import SingleUseGuard
@@ -62,7 +62,7 @@ def taproof_routes(settings: TaproofSettings, *, guard: SingleUseGuard, path: st
         guard: what lets each proof in only once, for all processes together.
         path: the button's `submit-url`. A `?next=/page` after it says where the browser goes once signed in.
     """
-    endpoint = Endpoint(settings, guard)
+    endpoint = SignInEndpoint(settings, guard)
 
     async def sign_in(request: Request) -> Response:
         # In a thread, for the guard writes to a disk or asks another server.
@@ -121,12 +121,12 @@ def signed_in_or_redirect(page: str) -> Callable[[Request], Awaitable[SignedIn]]
     return signed_in_here
 
 
-async def _asked(request: Request) -> Asked:
+async def _asked(request: Request) -> EndpointRequest:
     body = Body()
     async for chunk in request.stream():
         if not body.add(chunk):
             break
-    return Asked(
+    return EndpointRequest(
         content_type=_header(request, "content-type"),
         fetch_site=_header(request, "sec-fetch-site"),
         origin=_header(request, "origin"),
@@ -144,7 +144,7 @@ def _header(request: Request, name: str) -> str | None:
     return ", ".join(values) if values else None
 
 
-def _response(answer: Answer) -> Response:
+def _response(answer: EndpointResponse) -> Response:
     return JSONResponse(answer.content, answer.status, headers=HEADERS)
 
 

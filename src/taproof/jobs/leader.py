@@ -39,7 +39,7 @@ Cancelled once, it finishes what it has in hand; cancelled again, it ends at onc
 """
 
 
-class Lead:
+class LeaderElection:
     """Does `work` for as long as this process holds the lease `name`.
 
     Args:

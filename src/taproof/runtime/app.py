@@ -37,7 +37,7 @@ from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.jobs.housekeeping import sweep_until
-from taproof.jobs.leader import Lead, Work
+from taproof.jobs.leader import LeaderElection, Work
 from taproof.runtime.listener import ServerStopped, create_server, raise_file_limit, until_listening
 from taproof.runtime.sandbox_mode import RunningSandbox, start_sandbox
 from taproof.runtime.services import Services, load_messenger, open_services
@@ -46,7 +46,7 @@ from taproof.service.housekeeping import Housekeeping
 from taproof.webhooks.sender import WebhookSender
 
 if TYPE_CHECKING:
-    from taproof.runtime.bot_runtime import Messenger
+    from taproof.runtime.bot_runtime import BotRuntime
 
 _FINISH_PARTS: Final = 17.0
 """Seconds that updates, deliveries and the leases get after SIGTERM; requests under way get `_FINISH_REQUESTS` more."""
@@ -144,7 +144,7 @@ async def invite_first(settings: Settings, services: Services) -> str | None:
 
 async def _connect_messenger(
     settings: Settings, services: Services, sandbox: RunningSandbox | None, stack: AsyncExitStack
-) -> "Messenger | None":
+) -> "BotRuntime | None":
     """Return the messenger's side of this process, if its role has one.
 
     It comes last, and is imported in a thread, since that takes most of a second: by then the API answers already.
@@ -152,14 +152,14 @@ async def _connect_messenger(
     if not settings.needs_bot:
         return None
     module = await asyncio.to_thread(load_messenger)
-    messenger: Messenger = module.connect_messenger(
+    messenger: BotRuntime = module.connect_messenger(
         settings,
         services.signin,
         services.storage,
-        services.sealer,
+        services.encryptor,
         sandbox,
         bots=services.bots,
-        show_own_bots=services.metrics.show_own_bots,
+        show_project_bots=services.metrics.show_project_bots,
     )
     stack.push_async_callback(messenger.close)
     return messenger
@@ -196,11 +196,11 @@ def build_console(settings: Settings, services: Services) -> Console:
         console_sessions=services.console_sessions,
         invitations=services.invitations,
         console_sign_in=services.console_sign_in,
-        sealed_sign_in=services.sealed_sign_in,
+        try_sign_in=services.try_sign_in,
     )
     return Console(
         asked,
-        services.sealer,
+        services.encryptor,
         system_clock,
         system_entropy,
         base_url=settings.base_url,
@@ -247,7 +247,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, AsgiA
 async def _choose_parts(
     settings: Settings,
     services: Services,
-    messenger: "Messenger | None",
+    messenger: "BotRuntime | None",
     stopping: asyncio.Event,
 ) -> _Parts:
     """Return what this role runs beside the server."""
@@ -257,7 +257,7 @@ async def _choose_parts(
     holder = f"{socket.gethostname()} {os.getpid()} {system_entropy(8).hex()}"
 
     def lead(name: str, work: Work) -> None:
-        parts.finishing.append(Lead(storage, system_clock, holder, name, work).run_until(stopping))
+        parts.finishing.append(LeaderElection(storage, system_clock, holder, name, work).run_until(stopping))
 
     if settings.serves_api:
         parts.finishing.append(services.signin.waiting.run_until(stopping))
@@ -265,7 +265,7 @@ async def _choose_parts(
             parts.cancelled.append(messenger.learn_link(services.link))
     if settings.role in {"all", "bot"} and messenger is not None:
         lead(f"bot {messenger.bot.id}", messenger.receive_updates)
-        lead("own bots", messenger.own_bots.run)
+        lead("own bots", messenger.project_bots.run)
     if settings.role in {"all", "worker"}:
         housekeeping = Housekeeping(
             storage, system_clock, settings.session_retention_days, audit_days=settings.audit_days

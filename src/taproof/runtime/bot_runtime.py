@@ -14,7 +14,7 @@ import structlog
 
 from taproof.config.settings import WEBHOOK_PATH, Settings
 from taproof.core.clock import MINUTE, system_clock
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.rate_limit import Rate
 from taproof.messengers.reply_limits import ReplyLimits
 from taproof.messengers.telegram import calls
@@ -32,8 +32,8 @@ from taproof.messengers.telegram.connection import (
 )
 from taproof.messengers.telegram.handlers import build_dispatcher
 from taproof.messengers.telegram.polling import LongPolling
-from taproof.messengers.telegram.project_bot_webhooks import OwnWebhooks, keep_webhook
-from taproof.messengers.telegram.project_bots import PACE_SECONDS, OwnBots
+from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks, keep_webhook
+from taproof.messengers.telegram.project_bots import PACE_SECONDS, ProjectBots
 from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control import user_control_acts
@@ -59,15 +59,15 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Messenger:
+class BotRuntime:
     """The bot of this process and everything that hears from it."""
 
     bot: "Bot"
     webhook: WebhookEndpoint
     """Answers the messenger's calls, where updates come in that way."""
-    own_bots: OwnBots
+    project_bots: ProjectBots
     """The bots of projects, for the one process that runs them."""
-    own_webhooks: OwnWebhooks
+    own_webhooks: ProjectBotWebhooks
     """The same as `webhook` for them, in any process."""
     close: Callable[[], Awaitable[None]]
     _intake: UpdateIntake
@@ -124,12 +124,12 @@ def connect_messenger(
     settings: Settings,
     signin: SignIn,
     storage: Storage,
-    sealer: Sealer,
+    encryptor: Encryptor,
     sandbox: RunningSandbox | None,
     *,
     bots: Bots,
-    show_own_bots: Callable[[int, int], None],
-) -> Messenger:
+    show_project_bots: Callable[[int, int], None],
+) -> BotRuntime:
     """Return the messenger's side of this process, with the sandbox's bot or the one that the settings name."""
     api_url, tls = _bot_api(settings)
     if sandbox is not None:
@@ -140,10 +140,10 @@ def connect_messenger(
     acts = user_control_acts(UserControl(storage, signin, system_clock))
     # Whoever tries something out signs in over and over, always as the same few pretend users.
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
-    signer = ButtonSigner(functools.partial(sealer.derive_all, PURPOSE))
+    signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
     dispatcher = build_dispatcher(signin, signer, system_clock, acts, limits)
     intake = UpdateIntake(bot, dispatcher, storage, system_clock)
-    secrets = functools.partial(sealer.derive_all, f"telegram webhook secret {bot.id}")
+    secrets = functools.partial(encryptor.derive_all, f"telegram webhook secret {bot.id}")
 
     @functools.cache
     def own_session() -> BotApiSession:
@@ -158,7 +158,7 @@ def connect_messenger(
         return UpdateIntake(own, dispatcher, storage, system_clock, own.id)
 
     def own_secrets(bot_id: int) -> list[str]:
-        return sealer.derive_all(f"telegram webhook secret of own bot {bot_id}")
+        return encryptor.derive_all(f"telegram webhook secret of own bot {bot_id}")
 
     async def receive(own: "Bot", reconnection: Reconnection) -> None:
         if settings.bot_updates == "polling":
@@ -170,11 +170,11 @@ def connect_messenger(
         sessions = [bot.session, *([own_session()] if own_session.cache_info().currsize else [])]
         await asyncio.gather(*(each.close() for each in sessions))
 
-    return Messenger(
+    return BotRuntime(
         bot,
         WebhookEndpoint(intake, secrets),
-        OwnBots(bots, connect, receive, bot, show_own_bots),
-        OwnWebhooks(bots, lambda own_token: own_intake(connect(own_token)), own_secrets),
+        ProjectBots(bots, connect, receive, bot, show_project_bots),
+        ProjectBotWebhooks(bots, lambda own_token: own_intake(connect(own_token)), own_secrets),
         close,
         intake,
         secrets,

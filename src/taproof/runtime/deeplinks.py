@@ -23,7 +23,7 @@ class MessengerLink:
             raise MessengerUnavailable
         return self.base
 
-    def of_own_bot(self, username: str) -> str:
+    def of_project_bot(self, username: str) -> str:
         """Return the address for a project's own bot."""
         return f"{self._bots}{username}"
 

@@ -1,6 +1,6 @@
 """The master key file: made once, beside the database, readable by its owner only, one key on each line.
 
-While one key takes the place of another there are two lines: the first key seals, both open. The file is only ever
+While one key takes the place of another there are two lines: the first key encrypts, both open. The file is only ever
 replaced as a whole, so whoever reads it sees it before or after a change.
 """
 
@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from taproof.core.encryption import Sealer, new_master_key, split_master_keys
+from taproof.core.encryption import Encryptor, new_master_key, split_master_keys
 from taproof.core.entropy import Entropy
 from taproof.core.errors import MasterKeyWrong, TaproofError
 
@@ -65,10 +65,10 @@ def read_or_make_master_key(path: Path, entropy: Entropy, *, may_make: bool) -> 
 
 
 class KeyFile:
-    """The file as a process follows it while it runs: `newer` is what a `Sealer` asks before each use.
+    """The file as a process follows it while it runs: `newer` is what a `Encryptor` asks before each use.
 
-    So no value is sealed under a key that had been replaced when it was sealed, and the keys of a value that another
-    process has just sealed are known. A look at an unchanged file costs a microsecond.
+    So no value is encrypted under a key that had been replaced when it was encrypted, and the keys of a value that
+    another process has just encrypted are known. A look at an unchanged file costs a microsecond.
     """
 
     def __init__(self, path: Path) -> None:
@@ -86,7 +86,7 @@ class KeyFile:
             if _version(os.stat(self._path)) == self._seen:  # noqa: PTH116 — half the time of Path.stat.
                 return None
             text, self._seen = _read(self._path)
-            Sealer(text)
+            Encryptor(text)
         except (OSError, ValueError) as error:
             trouble = type(error).__name__
             if trouble != self._trouble:
@@ -180,7 +180,8 @@ def _read(path: Path) -> tuple[str, _Version]:
         version = _version(os.fstat(file.fileno()))
         text = file.read().strip()
     if len(split_master_keys(text)) > 1:
-        # The first key may be so new that its file would not outlive a power failure yet: what is sealed under it from
+        # The first key may be so new that its file would not outlive a power failure yet: what is encrypted under
+        # it from
         # here on does not come before it on the disk. A key that is alone was in the file before, beside another.
         _sync_directory(path.resolve().parent)
     return text, version

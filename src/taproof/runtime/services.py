@@ -20,17 +20,17 @@ from taproof.api.metrics import Metrics
 from taproof.config.settings import Settings
 from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import system_clock
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.runtime.deeplinks import MessengerLink
 from taproof.runtime.geoip import place_finder
-from taproof.runtime.store import open_plans, open_projects, open_sealer, open_storage
+from taproof.runtime.store import open_encryptor, open_plans, open_projects, open_storage
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
 from taproof.service.bots import BotAccount, Bots
 from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.console.sign_in import ConsoleSignIn
-from taproof.service.console.try_sign_in import SealedSignIn
+from taproof.service.console.try_sign_in import TrySignIn
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
@@ -50,7 +50,7 @@ class Services:
     """The use cases, wired."""
 
     storage: Storage
-    sealer: Sealer
+    encryptor: Encryptor
     link: MessengerLink
     signin: SignIn
     developers: Developers
@@ -60,7 +60,7 @@ class Services:
     bots: Bots
     console_sessions: ConsoleSessions
     console_sign_in: ConsoleSignIn
-    sealed_sign_in: SealedSignIn
+    try_sign_in: TrySignIn
     invitations: Invitations
     sessions: Sessions
     analytics: AnalyticsReader
@@ -81,33 +81,33 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
         storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
         stack.push_async_callback(storage.close)
         await check_mode(storage, sandbox=settings.sandbox)
-        sealer = await open_sealer(settings, storage)
+        encryptor = await open_encryptor(settings, storage)
         link = _messenger_link(settings)
         recorded = asyncio.Event()
-        projects = open_projects(settings, storage, sealer)
+        projects = open_projects(settings, storage, encryptor)
         plans = open_plans(settings, storage)
         signin = SignIn(
             storage,
-            sealer,
+            encryptor,
             link,
             system_clock,
             system_entropy,
             recorded=recorded.set,
-            own_link_base=link.of_own_bot,
+            project_bot_link_base=link.of_project_bot,
             require_room=plans.require_room,
             find_place=place_finder(settings.geoip_file, system_clock),
         )
-        webhooks = Webhooks(storage, sealer, system_clock, system_entropy, f"Taproof/{version('taproof')}")
+        webhooks = Webhooks(storage, encryptor, system_clock, system_entropy, f"Taproof/{version('taproof')}")
         client = await stack.enter_async_context(
             open_webhook_client(settings.address_rules, settings.webhook_ports, allow_http=settings.sandbox)
         )
         metrics = Metrics(CollectorRegistry(), version("taproof"), shared_metrics)
         token_owners = _TokenOwners(settings)
         stack.push_async_callback(token_owners.close)
-        sealed_sign_in = SealedSignIn(storage, sealer, signin, system_clock, system_entropy)
+        try_sign_in = TrySignIn(storage, encryptor, signin, system_clock, system_entropy)
         yield Services(
             storage=storage,
-            sealer=sealer,
+            encryptor=encryptor,
             link=link,
             signin=signin,
             developers=Developers(storage, system_clock, system_entropy),
@@ -116,7 +116,7 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
             erasure=Erasure(storage, system_clock, system_entropy),
             bots=Bots(
                 storage,
-                sealer,
+                encryptor,
                 system_clock,
                 system_entropy,
                 projects=projects,
@@ -125,15 +125,15 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
                 limited=metrics.rate_limited["bot_token"].inc,
             ),
             console_sessions=ConsoleSessions(storage, system_clock, system_entropy),
-            console_sign_in=ConsoleSignIn(storage, sealer, signin, system_clock, system_entropy),
-            sealed_sign_in=sealed_sign_in,
+            console_sign_in=ConsoleSignIn(storage, encryptor, signin, system_clock, system_entropy),
+            try_sign_in=try_sign_in,
             invitations=Invitations(storage, system_clock, system_entropy),
-            sessions=Sessions(storage, sealer, system_clock),
+            sessions=Sessions(storage, encryptor, system_clock),
             analytics=AnalyticsReader(storage, system_clock),
             audit=AuditLog(storage),
             deliveries=Deliveries(
                 storage,
-                sealer,
+                encryptor,
                 system_clock,
                 system_entropy,
                 webhooks,

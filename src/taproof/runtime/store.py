@@ -11,7 +11,7 @@ from pathlib import Path
 from taproof.config.options import NO_MASTER_KEY
 from taproof.config.settings import Settings, database_file, is_postgres
 from taproof.core.clock import system_clock
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import TaproofError
 from taproof.runtime.key_file import KeyFile, read_or_make_master_key
@@ -66,8 +66,8 @@ def master_key_file(database_url: str) -> Path:
     return path.with_name(f"{path.name}.key")
 
 
-async def open_sealer(settings: Settings, storage: Storage) -> Sealer:
-    """Return the sealer for this store's master key; with a key file it follows that file from here on.
+async def open_encryptor(settings: Settings, storage: Storage) -> Encryptor:
+    """Return the encryptor for this store's master key; with a key file it follows that file from here on.
 
     Raises:
         MasterKeyWrong: it is not the store's.
@@ -84,11 +84,11 @@ async def open_sealer(settings: Settings, storage: Storage) -> Sealer:
         key = read_or_make_master_key(path, system_entropy, may_make=not await has_master_key(storage))
         newer = KeyFile(path).newer
     try:
-        sealer = Sealer(key, newer)
+        encryptor = Encryptor(key, newer)
     except ValueError as error:
         raise TaproofError(f"The master key cannot be used: {error}.") from None
-    await check_master_key(storage, sealer, system_entropy)
-    return sealer
+    await check_master_key(storage, encryptor, system_entropy)
+    return encryptor
 
 
 def open_plans(settings: Settings, storage: Storage) -> Plans:
@@ -97,11 +97,11 @@ def open_plans(settings: Settings, storage: Storage) -> Plans:
     return Plans(storage, system_clock, system_entropy, **limits)
 
 
-def open_projects(settings: Settings, storage: Storage, sealer: Sealer) -> Projects:
+def open_projects(settings: Settings, storage: Storage, encryptor: Encryptor) -> Projects:
     """Return the use cases of projects, with the webhook URLs that these settings accept."""
     return Projects(
         storage,
-        sealer,
+        encryptor,
         system_clock,
         system_entropy,
         address_rules=settings.address_rules,

@@ -25,7 +25,7 @@ from taproof.sandbox.control.errors import (
 )
 from taproof.sandbox.hosts import OwnHosts
 from taproof.sandbox.phone.page import phone_routes
-from taproof.sandbox.telegram.bots import Bots
+from taproof.sandbox.telegram.bots import SandboxBots
 from taproof.sandbox.telegram.faults import Faults
 from taproof.sandbox.telegram.people import People
 from taproof.sandbox.telegram.server import PREFIX, BotApi
@@ -50,7 +50,7 @@ class Sandbox:
     def __init__(self, bot_token: str, bot_username: str, clock: Clock, entropy: Entropy, base_url: str) -> None:
         own_hosts = OwnHosts(base_url)
         self._faults = Faults()
-        self.bots: Final = Bots(People(), own_hosts, clock, entropy, base_url)
+        self.bots: Final = SandboxBots(People(), own_hosts, clock, entropy, base_url)
         self.bots.add(bot_username, token=bot_token)
         self.app: Final = Starlette(
             routes=[

@@ -19,7 +19,7 @@ from taproof.sdk.client import (
     own_headers,
     tls_context,
 )
-from taproof.sdk.exchange import Answer, Call, NoAnswer, Outcome, Pause, Request, Service, present
+from taproof.sdk.exchange import Call, CallResult, NoResponse, Pause, Request, Response, Service, present
 from taproof.sdk.service_address import service_at
 
 P = ParamSpec("P")
@@ -147,7 +147,7 @@ class AsyncClient:
         return f"AsyncClient({self._service.address!r})"
 
     async def _carry_out(self, call: Call[R]) -> R:
-        outcome: Outcome | None = None
+        outcome: CallResult | None = None
         while True:
             try:
                 step = call.send(outcome)
@@ -169,7 +169,7 @@ class AsyncClient:
             if cursor is None:
                 return
 
-    async def _send(self, request: Request) -> Outcome:
+    async def _send(self, request: Request) -> CallResult:
         import anyio
         import httpx
 
@@ -177,18 +177,18 @@ class AsyncClient:
             with anyio.fail_after(request.seconds):
                 return await self._exchange(request)
         except TimeoutError:
-            return NoAnswer(TOO_SLOW, sent=True)
+            return NoResponse(TOO_SLOW, sent=True)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             if is_tls_failure(error):
-                return NoAnswer(WRONG_CERTIFICATE, sent=False, lasting=True)
-            return NoAnswer(NO_CONNECTION, sent=False)
+                return NoResponse(WRONG_CERTIFICATE, sent=False, lasting=True)
+            return NoResponse(NO_CONNECTION, sent=False)
         except (httpx.InvalidURL, UnicodeError):
             # No HTTPError, and raised before anything is sent: 999.1.1.1 is no address, nor is xn-- a name (IDNA).
-            return NoAnswer(NO_HOST, sent=False, lasting=True)
+            return NoResponse(NO_HOST, sent=False, lasting=True)
         except httpx.HTTPError:
-            return NoAnswer("the connection was lost, or no answer came in time", sent=True)
+            return NoResponse("the connection was lost, or no answer came in time", sent=True)
 
-    async def _exchange(self, request: Request) -> Answer:
+    async def _exchange(self, request: Request) -> Response:
         async with self._http.stream(
             request.method,
             self._service.address + request.path,
@@ -199,5 +199,5 @@ class AsyncClient:
             async for chunk in response.aiter_raw():
                 body += chunk
                 if len(body) > request.answer_limit:
-                    return Answer(response.status_code, dict(response.headers), None)
-            return Answer(response.status_code, dict(response.headers), bytes(body))
+                    return Response(response.status_code, dict(response.headers), None)
+            return Response(response.status_code, dict(response.headers), bytes(body))

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, Self, TypeVar
 
 from taproof.sdk import developer_calls, session_calls
-from taproof.sdk.exchange import Answer, Call, NoAnswer, Outcome, Pause, Request, Service, present
+from taproof.sdk.exchange import Call, CallResult, NoResponse, Pause, Request, Response, Service, present
 from taproof.sdk.service_address import service_at
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Client:
         return f"Client({self._service.address!r})"
 
     def _carry_out(self, call: Call[R]) -> R:
-        outcome: Outcome | None = None
+        outcome: CallResult | None = None
         while True:
             try:
                 step = call.send(outcome)
@@ -160,7 +160,7 @@ class Client:
             if cursor is None:
                 return
 
-    def _send(self, request: Request) -> Outcome:
+    def _send(self, request: Request) -> CallResult:
         from urllib3.exceptions import (
             ConnectTimeoutError,
             HTTPError,
@@ -181,17 +181,17 @@ class Client:
             if body is None:
                 response.close()
             response.release_conn()
-            return Answer(response.status, headers, body)
+            return Response(response.status, headers, body)
         except ReadTimeoutError:
-            return NoAnswer(TOO_SLOW, sent=True)
+            return NoResponse(TOO_SLOW, sent=True)
         except (NewConnectionError, ConnectTimeoutError):
-            return NoAnswer(NO_CONNECTION, sent=False)
+            return NoResponse(NO_CONNECTION, sent=False)
         except LocationParseError:
-            return NoAnswer(NO_HOST, sent=False, lasting=True)
+            return NoResponse(NO_HOST, sent=False, lasting=True)
         except HTTPError as error:
             if is_tls_failure(error):
-                return NoAnswer(WRONG_CERTIFICATE, sent=False, lasting=True)
-            return NoAnswer("the connection was lost, or no answer came in time", sent=True)
+                return NoResponse(WRONG_CERTIFICATE, sent=False, lasting=True)
+            return NoResponse("the connection was lost, or no answer came in time", sent=True)
 
     def _open(self, request: Request) -> "urllib3.BaseHTTPResponse":
         import urllib3

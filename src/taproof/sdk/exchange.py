@@ -1,6 +1,7 @@
 """What a call asks of whoever carries it out: the API is written without any input or output (sans-I/O).
 
-A call is a generator. It yields a `Request`, and is sent what became of it, an `Answer` or `NoAnswer`; or it yields a
+A call is a generator. It yields a `Request`, and is sent what became of it, a `Response` or `NoResponse`; or it
+yields a
 `Pause`, and is sent None when that is over. What it returns is its result. `client.py` carries calls out with urllib3,
 `async_client.py` with httpx.
 """
@@ -49,7 +50,7 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """What came. Header names are in lower case; `body` is None when it was longer than the request allows."""
 
     status: int
@@ -58,7 +59,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class NoAnswer:
+class NoResponse:
     """Why nothing came, and whether the request may have been received."""
 
     reason: str
@@ -67,8 +68,8 @@ class NoAnswer:
     """Whether trying again is of no use."""
 
 
-Outcome = Answer | NoAnswer
-Call = Generator[Request | Pause, Outcome | None, R]
+CallResult = Response | NoResponse
+Call = Generator[Request | Pause, CallResult | None, R]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +94,7 @@ class Service:
     chance: Callable[[], float] = field(default=secrets.SystemRandom().random, repr=False)
 
 
-def send(request: Request) -> Generator[Request, Outcome | None, Outcome]:
+def send(request: Request) -> Generator[Request, CallResult | None, CallResult]:
     """Make one request and return what became of it."""
     outcome = yield request
     if outcome is None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from taproof.sdk.api_errors import ConnectionFailed, TaproofApiError, UnexpectedAnswer, error_of
-from taproof.sdk.exchange import Answer, Call, Outcome, Pause, Request, Service, send
+from taproof.sdk.exchange import Call, CallResult, Pause, Request, Response, Service, send
 
 TRANSIENT: Final = frozenset({429, 502, 503, 504})
 """Statuses that pass by themselves."""
@@ -45,9 +45,9 @@ def ask(service: Service, request: Request) -> Call[dict[str, Any]]:
         yield Pause(pause)
 
 
-def failure(service: Service, outcome: Outcome) -> TaproofApiError | None:
+def failure(service: Service, outcome: CallResult) -> TaproofApiError | None:
     """Return the error that an outcome stands for; None when it is an answer of status 200."""
-    if not isinstance(outcome, Answer):
+    if not isinstance(outcome, Response):
         return ConnectionFailed(f"{service.address} cannot be reached: {outcome.reason}.")
     if outcome.status == 200:
         return None
@@ -71,24 +71,24 @@ def retry_pause(service: Service, error: TaproofApiError, failures: int) -> floa
     return doubled * (0.5 + 0.5 * service.chance())
 
 
-def is_passing(outcome: Outcome) -> bool:
+def is_passing(outcome: CallResult) -> bool:
     """Tell whether a failure may be over when the same is asked again."""
-    return outcome.status in TRANSIENT if isinstance(outcome, Answer) else not outcome.lasting
+    return outcome.status in TRANSIENT if isinstance(outcome, Response) else not outcome.lasting
 
 
-def _may_repeat(request: Request, outcome: Outcome, error: TaproofApiError) -> bool:
+def _may_repeat(request: Request, outcome: CallResult, error: TaproofApiError) -> bool:
     if not is_passing(outcome):
         return False
     if request.repeatable:
         return True
-    if isinstance(outcome, Answer):
+    if isinstance(outcome, Response):
         return outcome.status in _REFUSALS and error.retry_after is not None
     return not outcome.sent
 
 
-def document(service: Service, outcome: Outcome) -> dict[str, Any]:
+def document(service: Service, outcome: CallResult) -> dict[str, Any]:
     """Return the JSON object of an answer of status 200; raises UnexpectedAnswer when there is none."""
-    found = _object(outcome.body) if isinstance(outcome, Answer) else {}
+    found = _object(outcome.body) if isinstance(outcome, Response) else {}
     if not found:
         raise UnexpectedAnswer(
             f"{service.address} did not answer with JSON of the expected length. Is base_url the address of a Taproof"

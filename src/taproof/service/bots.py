@@ -16,12 +16,12 @@ import structlog
 from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer
 from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import MINUTE, SECOND, Clock
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
-from taproof.core.errors import BotTaken, BotTokenRefused, InvalidRequest, RateLimited, SealBroken
+from taproof.core.errors import BotTaken, BotTokenRefused, DecryptionFailed, InvalidRequest, RateLimited
 from taproof.core.model import BotChange, BotLoss, Project, ProjectBot, ProjectChanges
 from taproof.core.rate_limit import Gcra, KeyedGcra
-from taproof.service.associated_data import bot_token_binding
+from taproof.service.associated_data import bot_token_associated_data
 from taproof.service.audit import audit_entry, service_entry
 from taproof.service.projects import FindBot, Projects
 from taproof.storage.protocol import Storage
@@ -59,7 +59,7 @@ class Bots:
 
     Args:
         storage: the store.
-        sealer: seals the tokens.
+        encryptor: encrypts the tokens.
         clock: returns the time in ms.
         entropy: returns random bytes.
         projects: changes projects.
@@ -71,7 +71,7 @@ class Bots:
     def __init__(
         self,
         storage: Storage,
-        sealer: Sealer,
+        encryptor: Encryptor,
         clock: Clock,
         entropy: Entropy,
         *,
@@ -81,7 +81,7 @@ class Bots:
         limited: Callable[[], None] = lambda: None,
     ) -> None:
         self._storage = storage
-        self._sealer = sealer
+        self._encryptor = encryptor
         self._projects = projects
         self._ask = ask
         self._is_service_bot = is_service_bot
@@ -141,10 +141,10 @@ class Bots:
                 return BotChange(None, self._entry(actor, "bot.removed", project, details))
             bot = await self.check_token(actor.developer, bot_token)
             loss = await self._loss(bot, project)
-            sealed = self._sealer.seal(bot.token, bot_token_binding(project.id), self._entropy)
+            encrypted = self._encryptor.encrypt(bot.token, bot_token_associated_data(project.id), self._entropy)
             details = {"bot_id": bot.id, "bot_username": bot.username}
             entry = self._entry(actor, "bot.set", project, details)
-            return BotChange(ProjectBot(project.id, bot.id, bot.username, sealed), entry, loss)
+            return BotChange(ProjectBot(project.id, bot.id, bot.username, encrypted), entry, loss)
 
         return find_bot
 
@@ -180,7 +180,7 @@ class Bots:
         """
         try:
             held = self.open_token(holder)
-        except SealBroken:
+        except DecryptionFailed:
             raise BotTaken from None
         if held == token:
             raise BotTaken
@@ -210,9 +210,9 @@ class Bots:
         """Return a bot's token.
 
         Raises:
-            SealBroken: it is sealed under another master key, or for another project.
+            DecryptionFailed: it is encrypted under another master key, or for another project.
         """
-        return self._sealer.unseal(bot.sealed_token, bot_token_binding(bot.project_id))
+        return self._encryptor.decrypt(bot.encrypted_token, bot_token_associated_data(bot.project_id))
 
     async def mark_broken(self, bot: ProjectBot) -> bool:
         """Note that the messenger refuses a bot's token. False when that was noted, or another token is set by now."""
@@ -224,7 +224,7 @@ class Bots:
         entry = service_entry(
             project.developer_id, "bot.broken", now, self._entropy, subject=project.id, details=details
         )
-        return await self._storage.mark_bot_broken(project.id, bot.sealed_token, now, entry=entry)
+        return await self._storage.mark_bot_broken(project.id, bot.encrypted_token, now, entry=entry)
 
     async def rename_bot(self, bot_id: int, username: str) -> bool:
         """Note a bot's username, which its links are made of from now on; False when it is known already."""

@@ -10,16 +10,16 @@ from weakref import WeakValueDictionary
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import Clock, iso8601
 from taproof.core.deliveries import Attempt, DeliveryRecord, DeliveryState, Event, EventType
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
-from taproof.core.errors import DeliveryNotFound, ProjectNotFound, SealBroken, SignInReported, WebhookNotSet
+from taproof.core.errors import DecryptionFailed, DeliveryNotFound, ProjectNotFound, SignInReported, WebhookNotSet
 from taproof.core.identifiers import is_event_id, new_event_id, session_created_at
 from taproof.core.model import PageCursor, Project, Session
-from taproof.service.associated_data import event_body_binding
+from taproof.service.associated_data import event_body_associated_data
 from taproof.service.audit import audit_entry
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.service.projects import read_owned_project
-from taproof.service.webhooks import Answer, SignedRequest, Webhooks, answer_binding
+from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks, answer_associated_data
 from taproof.storage.protocol import Storage
 
 TESTS_LIMIT: Final = 16
@@ -60,7 +60,7 @@ class Deliveries:
 
     Args:
         storage: the store.
-        sealer: seals the bodies of tests, and opens answers.
+        encryptor: encrypts the bodies of tests, and opens answers.
         clock: returns the time in ms.
         entropy: returns random bytes.
         webhooks: signs tests.
@@ -71,16 +71,16 @@ class Deliveries:
     def __init__(
         self,
         storage: Storage,
-        sealer: Sealer,
+        encryptor: Encryptor,
         clock: Clock,
         entropy: Entropy,
         webhooks: Webhooks,
         *,
-        post: Callable[[SignedRequest], Awaitable[Answer]],
+        post: Callable[[SignedRequest], Awaitable[WebhookResponse]],
         recorded: Callable[[], None],
     ) -> None:
         self._storage = storage
-        self._sealer = sealer
+        self._encryptor = encryptor
         self._clock = clock
         self._entropy = entropy
         self._webhooks = webhooks
@@ -213,14 +213,14 @@ class Deliveries:
         now = self._clock()
         event_id = new_event_id(now, self._entropy)
         body = {"id": event_id, "event": "webhook.test", "project_id": project_id, "created_at": iso8601(now)}
-        sealed = self._sealer.seal(json.dumps(body), event_body_binding(event_id), self._entropy)
-        return Event(event_id, "webhook.test", project_id, sealed, now)
+        encrypted = self._encryptor.encrypt(json.dumps(body), event_body_associated_data(event_id), self._entropy)
+        return Event(event_id, "webhook.test", project_id, encrypted, now)
 
-    async def _send(self, event: Event, project: Project) -> Answer:
+    async def _send(self, event: Event, project: Project) -> WebhookResponse:
         try:
             request = self._webhooks.sign_event(event, project.webhook_url, project.webhook_secrets)
-        except SealBroken:
-            return Answer(0, error="not_signed")
+        except DecryptionFailed:
+            return WebhookResponse(0, error="not_signed")
         return await self._post(request)
 
     def _seen(self, record: DeliveryRecord) -> SeenDelivery:
@@ -228,11 +228,11 @@ class Deliveries:
         return SeenDelivery(record, sending, tuple(self._answer(record.event_id, each) for each in record.attempts))
 
     def _answer(self, event_id: str, attempt: Attempt) -> str | None:
-        if attempt.sealed_answer is None:
+        if attempt.encrypted_answer is None:
             return None
         try:
-            return self._sealer.unseal(attempt.sealed_answer, answer_binding(event_id, attempt.number))
-        except SealBroken:
+            return self._encryptor.decrypt(attempt.encrypted_answer, answer_associated_data(event_id, attempt.number))
+        except DecryptionFailed:
             return None
 
 

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
-from taproof.core.errors import MasterKeyWrong, SealBroken, TaproofError
+from taproof.core.errors import DecryptionFailed, MasterKeyWrong, TaproofError
 from taproof.storage.protocol import Storage
 
 KEY_MARK: Final = "master_key_check"
@@ -20,25 +20,25 @@ async def has_master_key(storage: Storage) -> bool:
     return await storage.read_mark(KEY_MARK) is not None
 
 
-async def check_master_key(storage: Storage, sealer: Sealer, entropy: Entropy) -> None:
+async def check_master_key(storage: Storage, encryptor: Encryptor, entropy: Entropy) -> None:
     """Bind the database to this master key on first use, and hold it to it from then on.
 
-    Of several keys any may be the one. `service/reencryption.py` seals the check anew, when all else is.
+    Of several keys any may be the one. `service/reencryption.py` encrypts the check anew, when all else is.
 
     Raises:
         MasterKeyWrong: the database was made with another key.
     """
-    check = await storage.claim_mark(KEY_MARK, sealer.seal(KEY_MARK, KEY_MARK, entropy))
+    check = await storage.claim_mark(KEY_MARK, encryptor.encrypt(KEY_MARK, KEY_MARK, entropy))
     try:
-        sealer.unseal(check, KEY_MARK)
-    except SealBroken:
+        encryptor.decrypt(check, KEY_MARK)
+    except DecryptionFailed:
         raise MasterKeyWrong from None
 
 
-async def is_under_first_key(storage: Storage, sealer: Sealer) -> bool:
-    """Tell whether everything has been sealed under the sealer's first key: the last to be sealed anew is the check."""
+async def is_under_first_key(storage: Storage, encryptor: Encryptor) -> bool:
+    """Return whether all values are encrypted under the first key. Re-encryption replaces the check value last."""
     check = await storage.read_mark(KEY_MARK)
-    return check is None or sealer.is_current(check)
+    return check is None or encryptor.is_current(check)
 
 
 async def check_mode(storage: Storage, *, sandbox: bool) -> None:

@@ -22,7 +22,7 @@ from taproof.core.errors import (
     TaproofError,
 )
 from taproof.core.identifiers import is_key, key_hash, new_id, new_key
-from taproof.core.model import DeveloperSignIn, Identity
+from taproof.core.model import DeveloperSignIn, MessengerIdentity
 from taproof.core.names import stored_text
 from taproof.service.audit import audit_entry
 from taproof.service.developers import checked_email
@@ -131,7 +131,13 @@ class Invitations:
         return found
 
     async def accept_invitation(
-        self, code: str, identity: Identity, *, email: str = "", address: str, sign_in: DeveloperSignIn | None = None
+        self,
+        code: str,
+        identity: MessengerIdentity,
+        *,
+        email: str = "",
+        address: str,
+        sign_in: DeveloperSignIn | None = None,
     ) -> Developer:
         """Take up an invitation, once: make the developer, or bind the messenger account to the one who is there.
 

@@ -9,7 +9,7 @@ from typing import Final
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import HOUR, Clock, iso8601
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
     InvalidRequest,
@@ -25,7 +25,7 @@ from taproof.core.model import BotChange, NamedProject, Project, ProjectChanges
 from taproof.core.names import name_problem
 from taproof.core.origins import ORIGINS_LIMIT, NotAnOrigin, read_origin
 from taproof.core.webhook_url import webhook_url_problem
-from taproof.service.associated_data import webhook_secret_binding
+from taproof.service.associated_data import webhook_secret_associated_data
 from taproof.service.audit import audit_entry, url_origin
 from taproof.storage.protocol import Storage
 
@@ -67,7 +67,7 @@ class Projects:
 
     Args:
         storage: the store.
-        sealer: seals the webhook secrets.
+        encryptor: encrypts the webhook secrets.
         clock: returns the time in ms.
         entropy: returns random bytes.
         address_rules: which addresses a webhook URL may name.
@@ -79,7 +79,7 @@ class Projects:
     def __init__(
         self,
         storage: Storage,
-        sealer: Sealer,
+        encryptor: Encryptor,
         clock: Clock,
         entropy: Entropy,
         *,
@@ -89,7 +89,7 @@ class Projects:
         limits: Mapping[Plan, int] | None = None,
     ) -> None:
         self._storage = storage
-        self._sealer = sealer
+        self._encryptor = encryptor
         self._clock = clock
         self._entropy = entropy
         self._address_rules = address_rules
@@ -130,7 +130,7 @@ class Projects:
             developer_id=actor.developer.id,
             name=name,
             secret_key_preview=key_preview(secrets.secret_key),
-            sealed_webhook_secret=self._seal(secrets.webhook_secret, project_id),
+            encrypted_webhook_secret=self._encrypt(secrets.webhook_secret, project_id),
             webhook_url=webhook_url,
             is_active=True,
             public_access=public_access,
@@ -265,7 +265,7 @@ class Projects:
             project_id,
             key_hash(secrets.secret_key),
             key_preview(secrets.secret_key),
-            self._seal(secrets.webhook_secret, project_id),
+            self._encrypt(secrets.webhook_secret, project_id),
             entry=entry,
         ):
             raise ProjectNotFound
@@ -282,12 +282,12 @@ class Projects:
         """
         actor.grant.require("write")
         project = await self.read_project(actor.developer, project_id)
-        binding = webhook_secret_binding(project.id)
+        associated_data = webhook_secret_associated_data(project.id)
         current, following = project.webhook_secrets.at(self._clock())
-        secret = self._sealer.unseal(current, binding)
+        secret = self._encryptor.decrypt(current, associated_data)
         if following is None:
             return Rotation(secret, None, None)
-        return Rotation(secret, self._sealer.unseal(following, binding), project.next_webhook_secret_at)
+        return Rotation(secret, self._encryptor.decrypt(following, associated_data), project.next_webhook_secret_at)
 
     async def reveal_webhook_secret(self, actor: Actor, project_id: str) -> Rotation:
         """Return what `read_webhook_secret` does, to a person: the audit log tells who has seen it.
@@ -313,12 +313,12 @@ class Projects:
         # What cannot be opened is not rotated either: the answer would have to show it.
         await self.read_webhook_secret(actor, project_id)
         now = self._clock()
-        sealed = self._seal(new_webhook_secret(self._entropy), project_id)
+        encrypted = self._encrypt(new_webhook_secret(self._entropy), project_id)
         until = now + overlap_hours * HOUR
         details = {"overlap_hours": overlap_hours}
         entry = audit_entry(actor, "webhook_secret.rotated", now, self._entropy, subject=project_id, details=details)
         rotated = await self._storage.rotate_webhook_secret(
-            actor.developer.id, project_id, sealed, now, until, entry=entry
+            actor.developer.id, project_id, encrypted, now, until, entry=entry
         )
         rotation = await self.read_webhook_secret(actor, project_id)
         if not rotated:
@@ -379,8 +379,8 @@ class Projects:
     def _new_secrets(self) -> ProjectSecrets:
         return ProjectSecrets(new_key("sk", self._entropy), new_webhook_secret(self._entropy))
 
-    def _seal(self, webhook_secret: str, project_id: str) -> bytes:
-        return self._sealer.seal(webhook_secret, webhook_secret_binding(project_id), self._entropy)
+    def _encrypt(self, webhook_secret: str, project_id: str) -> bytes:
+        return self._encryptor.encrypt(webhook_secret, webhook_secret_associated_data(project_id), self._entropy)
 
 
 def checked_origins(origins: Sequence[str]) -> tuple[str, ...]:

@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.clock import DAY, SECOND, Clock
 from taproof.core.deliveries import NOBODY, Attempt, Delivery, DeliveryState, Event, PassedOver
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
-from taproof.core.model import SealedWebhookSecrets, TurnOffReason
+from taproof.core.model import EncryptedWebhookSecrets, TurnOffReason
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
 from taproof.core.signature import signature_headers
-from taproof.service.associated_data import event_body_binding, webhook_secret_binding
+from taproof.service.associated_data import event_body_associated_data, webhook_secret_associated_data
 from taproof.service.audit import service_entry
 from taproof.storage.protocol import Storage
 
@@ -38,7 +38,7 @@ _LIKE_HALF_A_TOKEN: Final = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{20,}+\Z
 FAILING_LIMIT: Final = 5 * DAY
 """A webhook that has only failed for so long is turned off when an event is given up."""
 
-Outcome = Literal["delivered", "retried", "dead", "turned_off", "skipped", "lost"]
+AttemptOutcome = Literal["delivered", "retried", "dead", "turned_off", "skipped", "lost"]
 """How an attempt ended. "turned_off": it was the event's last, and the project's webhook was turned off. "skipped":
 nothing was sent, since the endpoint fails. "lost": the event is ours no more."""
 
@@ -53,7 +53,7 @@ class SignedRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WebhookResponse:
     """What came of a post: the receiver's status and the beginning of its body, or why there was no answer.
 
     `duration` in ms, from before the host's name was resolved.
@@ -75,7 +75,7 @@ class Webhooks:
 
     Args:
         storage: the store.
-        sealer: opens event bodies and webhook secrets, and seals answers.
+        encryptor: opens event bodies and webhook secrets, and encrypts answers.
         clock: returns the time in ms.
         entropy: returns random bytes.
         user_agent: sent as `User-Agent`.
@@ -85,7 +85,7 @@ class Webhooks:
     def __init__(
         self,
         storage: Storage,
-        sealer: Sealer,
+        encryptor: Encryptor,
         clock: Clock,
         entropy: Entropy,
         user_agent: str,
@@ -93,7 +93,7 @@ class Webhooks:
         retry_delays: Sequence[int] = RETRY_DELAYS,
     ) -> None:
         self._storage = storage
-        self._sealer = sealer
+        self._encryptor = encryptor
         self._clock = clock
         self._entropy = entropy
         self._user_agent = user_agent
@@ -122,11 +122,11 @@ class Webhooks:
         """Open the event's body and sign exactly those bytes.
 
         Raises:
-            SealBroken: the stored body or secret was altered.
+            DecryptionFailed: the stored body or secret was altered.
         """
         return self.sign_event(delivery.event, delivery.webhook_url, delivery.webhook_secrets)
 
-    def sign_event(self, event: Event, webhook_url: str, webhook_secrets: SealedWebhookSecrets) -> SignedRequest:
+    def sign_event(self, event: Event, webhook_url: str, webhook_secrets: EncryptedWebhookSecrets) -> SignedRequest:
         """Open an event's body and sign exactly those bytes.
 
         Only what opens under the event's own id is signed: nobody who can write to the store can have anything else
@@ -134,24 +134,28 @@ class Webhooks:
         the secret that proofs are signed with.
 
         Raises:
-            SealBroken: the stored body or secret was altered.
+            DecryptionFailed: the stored body or secret was altered.
         """
         now = self._clock()
-        body = self._sealer.unseal(event.sealed_body, event_body_binding(event.id)).encode()
-        binding = webhook_secret_binding(event.project_id)
-        secrets = [self._sealer.unseal(each, binding) for each in webhook_secrets.at(now) if each is not None]
+        body = self._encryptor.decrypt(event.encrypted_body, event_body_associated_data(event.id)).encode()
+        associated_data = webhook_secret_associated_data(event.project_id)
+        secrets = [
+            self._encryptor.decrypt(each, associated_data) for each in webhook_secrets.at(now) if each is not None
+        ]
         headers = {"Content-Type": "application/json", "User-Agent": self._user_agent}
         headers |= signature_headers(event.id, body, secrets, now)
         return SignedRequest(webhook_url, headers, body)
 
-    def attempt(self, event_id: str, number: int, answer: Answer) -> Attempt:
+    def attempt(self, event_id: str, number: int, answer: WebhookResponse) -> Attempt:
         """Return the attempt that ended just now with `answer`, as it is stored."""
-        sealed = None
+        encrypted = None
         if answer.body:
-            sealed = self._sealer.seal(_kept_answer(answer.body), answer_binding(event_id, number), self._entropy)
-        return Attempt(number, self._clock() - answer.duration, answer.duration, answer.status, answer.error, sealed)
+            encrypted = self._encryptor.encrypt(
+                _kept_answer(answer.body), answer_associated_data(event_id, number), self._entropy
+            )
+        return Attempt(number, self._clock() - answer.duration, answer.duration, answer.status, answer.error, encrypted)
 
-    async def finish_attempt(self, delivery: Delivery, answer: Answer) -> Outcome:
+    async def finish_attempt(self, delivery: Delivery, answer: WebhookResponse) -> AttemptOutcome:
         """Write down how an attempt ended, and what becomes of the event.
 
         410 turns the webhook off, and so does an event that is given up when there were only failures for five days.
@@ -199,6 +203,6 @@ def _kept_answer(body: bytes) -> str:
     return _LIKE_A_TOKEN.sub("…", text)
 
 
-def answer_binding(event_id: str, number: int) -> str:
-    """Return what the sealed beginning of an attempt's answer is bound to."""
+def answer_associated_data(event_id: str, number: int) -> str:
+    """Return what the encrypted beginning of an attempt's answer is bound to."""
     return f"webhook_answer:{event_id}:{number}"

@@ -16,7 +16,7 @@ class BotStorage(Protocol):
         """Return the bot with this id and whose it is; None when it is no project's."""
 
     async def mark_bot_broken(
-        self, project_id: str, sealed_token: bytes, now: int, *, entry: AuditEntry | None = None
+        self, project_id: str, encrypted_token: bytes, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
         """Write down that the messenger refuses this token since `now`, until another is set; once.
 

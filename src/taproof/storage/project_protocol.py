@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from taproof.core.accounts import AuditEntry
-from taproof.core.model import BotChange, NamedProject, Project, ProjectChanges, SealedWebhookSecrets, SignInProject
+from taproof.core.model import BotChange, EncryptedWebhookSecrets, NamedProject, Project, ProjectChanges, SignInProject
 from taproof.storage.account_protocol import NO_LIMIT
 
 
@@ -32,7 +32,7 @@ class ProjectStorage(Protocol):
     async def read_project(self, project_id: str) -> Project | None:
         """Return a project with its counts."""
 
-    async def read_webhook_secrets(self, project_id: str) -> SealedWebhookSecrets | None:
+    async def read_webhook_secrets(self, project_id: str) -> EncryptedWebhookSecrets | None:
         """Return a project's webhook secrets as they are stored."""
 
     async def read_project_by_secret_key(self, secret_key_hash: bytes) -> Project | None:
@@ -80,7 +80,7 @@ class ProjectStorage(Protocol):
         project_id: str,
         secret_key_hash: bytes,
         secret_key_preview: str,
-        sealed_webhook_secret: bytes,
+        encrypted_webhook_secret: bytes,
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
@@ -90,7 +90,7 @@ class ProjectStorage(Protocol):
         self,
         developer_id: str,
         project_id: str,
-        sealed_next_secret: bytes,
+        encrypted_next_secret: bytes,
         now: int,
         next_at: int,
         *,

@@ -13,7 +13,7 @@ from taproof.core.model import (
     ConsumedSession,
     DailyCounts,
     DailyUsers,
-    Identity,
+    MessengerIdentity,
     NewSession,
     PageCursor,
     PolledSession,
@@ -24,10 +24,10 @@ from taproof.core.model import (
 from taproof.storage.account_protocol import AccountStorage
 from taproof.storage.bot_protocol import BotStorage
 from taproof.storage.delivery_protocol import DeliveryStorage
+from taproof.storage.encrypted_value_protocol import EncryptedValueStorage
 from taproof.storage.erasure_protocol import ErasureStorage
 from taproof.storage.plan_protocol import PlanStorage
 from taproof.storage.project_protocol import ProjectStorage
-from taproof.storage.sealed_protocol import SealedStorage
 from taproof.storage.user_protocol import UserStorage
 
 UpdateClaim = Literal["claimed", "in_progress", "done"]
@@ -41,7 +41,7 @@ class Storage(
     UserStorage,
     DeliveryStorage,
     ErasureStorage,
-    SealedStorage,
+    EncryptedValueStorage,
     Protocol,
 ):
     """The store: SQLite on one machine, PostgreSQL for many.
@@ -97,12 +97,12 @@ class Storage(
         """Make `opener_id` the owner of a pending session that nobody has opened; tell whether that happened."""
 
     async def confirm_session(
-        self, key: SessionKey, identity: Identity, now: int, event: Event, sealed_phone: bytes | None = None
+        self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, encrypted_phone: bytes | None = None
     ) -> bool:
         """Move pending to confirmed if `identity` opened it, record it, and record `event` if a webhook is set.
 
-        `sealed_phone` is the phone number that goes with it, encrypted. With one, nothing is changed unless the project
-        collects them and its developer's plan is not "free".
+        `encrypted_phone` is the phone number that goes with it, encrypted. With one, nothing is changed unless the
+        project collects them and its developer's plan is not "free".
         """
 
     async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:

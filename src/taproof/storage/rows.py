@@ -8,13 +8,13 @@ from taproof.core.deliveries import Attempt, Delivery, DeliveryRecord, DeliveryS
 from taproof.core.errors import InvalidAccessToken, SignedOut, TaproofError
 from taproof.core.model import (
     ConsumedSession,
-    Identity,
+    EncryptedWebhookSecrets,
+    MessengerIdentity,
     NewSession,
     PhoneRequest,
     Project,
     ProjectChanges,
     PromptDetails,
-    SealedWebhookSecrets,
     Session,
     SessionKey,
     SignInProject,
@@ -158,7 +158,7 @@ def project_values(project: Project, secret_key_hash: bytes) -> tuple[Any, ...]:
         project.name,
         secret_key_hash,
         project.secret_key_preview,
-        project.sealed_webhook_secret,
+        project.encrypted_webhook_secret,
         project.webhook_url,
         int(project.is_active),
         int(project.public_access),
@@ -185,14 +185,14 @@ def change_values(changes: ProjectChanges) -> tuple[Any, ...]:
     return (changes.name, changes.webhook_url, *(None if flag is None else int(flag) for flag in flags), origins)
 
 
-def identity_values(identity: Identity) -> tuple[str, str, str]:
+def identity_values(identity: MessengerIdentity) -> tuple[str, str, str]:
     """Return the values of an identity in `sql.CONFIRM_SESSION`."""
     return (identity.messenger_id, identity.messenger_name, identity.messenger_username)
 
 
 def event_values(event: Event) -> tuple[Any, ...]:
     """Return the values of `delivery_sql.RECORD_EVENT`, but for the id of its session."""
-    return (event.id, event.type, event.sealed_body, event.created_at, event.project_id)
+    return (event.id, event.type, event.encrypted_body, event.created_at, event.project_id)
 
 
 def project_from(row: Row) -> Project:
@@ -210,12 +210,12 @@ def sign_in_project_from(row: Row) -> SignInProject:
 
 def consumed_from(row: Row) -> ConsumedSession:
     """Return what a row of `sql.REREAD_SESSION` holds."""
-    return ConsumedSession(row[0], Identity(*row[1:4]), row[4], SealedWebhookSecrets(*row[5:8]), *row[8:])
+    return ConsumedSession(row[0], MessengerIdentity(*row[1:4]), row[4], EncryptedWebhookSecrets(*row[5:8]), *row[8:])
 
 
 def session_from(row: Row, now: int | None = None) -> Session:
     """Return the session of a row of `sql.READ_SESSION` and its kin; with `now`, in the state that a reader sees."""
-    identity = Identity(*row[13:16]) if row[13] is not None else None
+    identity = MessengerIdentity(*row[13:16]) if row[13] is not None else None
     status = row[5] if now is None else visible_status(row[5], row[7], now)
     prompt = None if len(row) <= 18 else PromptDetails._make((*row[18:22], bool(row[22]), bool(row[23])))
     values = (SessionKey(row[0], row[1]), *row[2:5], status, *row[6:13], identity, *row[16:18], prompt)
@@ -246,7 +246,7 @@ def phone_request_values(request: PhoneRequest) -> tuple[Any, ...]:
         request.session_id,
         request.messenger_id,
         request.bot_id,
-        request.sealed_token,
+        request.encrypted_token,
         request.asked_at,
         request.expires_at,
     )
@@ -259,12 +259,12 @@ def phone_request_from(row: Row) -> PhoneRequest:
 
 def delivery_from(row: Row, leased_until: int) -> Delivery:
     """Return the delivery of a row of `delivery_sql.CLAIM_DELIVERY` and its kin."""
-    event_id, event_type, project_id, sealed_body, created_at, attempts, schedule_start, *rest = row
-    event = Event(event_id, event_type, project_id, sealed_body, created_at)
+    event_id, event_type, project_id, encrypted_body, created_at, attempts, schedule_start, *rest = row
+    event = Event(event_id, event_type, project_id, encrypted_body, created_at)
     developer_id, webhook_url, *secrets, failing_since = rest
     stage, fails = attempts - schedule_start, failing_since is not None
-    sealed = SealedWebhookSecrets(*secrets)
-    return Delivery(event, developer_id, webhook_url, sealed, attempts + 1, stage, leased_until, fails)
+    encrypted = EncryptedWebhookSecrets(*secrets)
+    return Delivery(event, developer_id, webhook_url, encrypted, attempts + 1, stage, leased_until, fails)
 
 
 def finish_values(delivery: Delivery, attempt: Attempt, state: DeliveryState, due_at: int) -> tuple[Any, ...]:
@@ -282,14 +282,14 @@ def attempt_values(event_id: str, attempt: Attempt) -> tuple[Any, ...]:
         attempt.duration,
         attempt.status,
         attempt.error,
-        attempt.sealed_answer,
+        attempt.encrypted_answer,
     )
 
 
 def recorded_values(event: Event, attempt: Attempt, state: DeliveryState) -> tuple[Any, ...]:
     """Return the values of `delivery_sql.RECORD_DELIVERY`."""
     finished_at = attempt.started_at + attempt.duration
-    return (event.id, event.type, event.sealed_body, event.created_at, state, finished_at, event.project_id)
+    return (event.id, event.type, event.encrypted_body, event.created_at, state, finished_at, event.project_id)
 
 
 def delivery_record_from(row: Row, attempts: Iterable[Row]) -> DeliveryRecord:

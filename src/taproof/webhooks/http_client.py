@@ -21,7 +21,7 @@ from yarl import URL
 from taproof.core.address_rules import AddressRules
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.webhook_url import is_loopback
-from taproof.service.webhooks import ANSWER_KEPT, SEND_TIMEOUT, Answer, SignedRequest
+from taproof.service.webhooks import ANSWER_KEPT, SEND_TIMEOUT, SignedRequest, WebhookResponse
 from taproof.webhooks.bounded_connection import bound_connections
 
 _ANSWER_CAP: Final = 16 * 1024
@@ -117,7 +117,7 @@ class WebhookClient:
         self._timeout = timeout
         self._allow_http = allow_http
 
-    async def post(self, request: SignedRequest) -> Answer:
+    async def post(self, request: SignedRequest) -> WebhookResponse:
         """Post once, follow no redirect, and return what came of it. Raises nothing but CancelledError."""
         loop = asyncio.get_running_loop()
         begun = loop.time()
@@ -130,7 +130,7 @@ class WebhookClient:
                 status, body = await self._exchange(request)
         except Exception as failure:  # noqa: BLE001 — whatever a stranger's server provokes ends this attempt only.
             error = _code(failure)
-        return Answer(round((loop.time() - begun) * 1000), status, error, body)
+        return WebhookResponse(round((loop.time() - begun) * 1000), status, error, body)
 
     async def _exchange(self, request: SignedRequest) -> tuple[int, bytes]:
         try:

@@ -33,7 +33,7 @@ FAILURES_TO_OPEN: Final = 10
 OPEN_SECONDS: Final = 30.0
 LONGEST_OPEN_SECONDS: Final = 300.0
 IDLE_KEPT: Final = 10_000
-"""Endpoints that are remembered while nothing is to be sent to them; those not used for longest are forgotten first.
+"""Scheduler that are remembered while nothing is to be sent to them; those not used for longest are forgotten first.
 A healthy one is not forgotten sooner: it would have to share the places of the unproven ones again."""
 WAITING: Final = 5_000
 """While so many events wait in this process, none are claimed: it bounds the memory that they take."""
@@ -52,7 +52,7 @@ def _share_of_developer(free: int) -> int:
 
 
 class Endpoint:
-    """What is known of one endpoint. Only `Endpoints` changes it."""
+    """What is known of one endpoint. Only `Scheduler` changes it."""
 
     def __init__(self, key: tuple[str, str], developer_id: str) -> None:
         self.key = key
@@ -76,7 +76,7 @@ class Endpoint:
         return self.posts + len(self.waiting) >= 2 * self.limit
 
 
-class Tally:
+class Load:
     """How many posts are under way, or events wait."""
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ class Turn(NamedTuple):
     """How many posts to the endpoint had succeeded when it came."""
 
 
-class Endpoints:
+class Scheduler:
     """The claimed events that wait, the places, and what is known of each endpoint.
 
     Each event that `add` took comes out once, by `take`, `take_late` or `take_all`. Each turn with `post` that `take`
@@ -121,7 +121,7 @@ class Endpoints:
         self._idle: OrderedDict[tuple[str, str], Endpoint] = OrderedDict()
         self._full: set[tuple[str, str]] = set()
         self._crowded: set[str] = set()
-        # Endpoints with an event whose turn could be now, as far as the endpoint itself goes: each is in one line at
+        # Scheduler with an event whose turn could be now, as far as the endpoint itself goes: each is in one line at
         # most, and goes to its end after every turn, so that none is passed over. Who may take a place depends on how
         # many are free, and is judged when there is one to take.
         self._skipping: dict[Endpoint, None] = {}
@@ -129,8 +129,8 @@ class Endpoints:
         """Of unproven endpoints, and of proven ones: the index is `Endpoint.proven`."""
         self._proven_next = True
         """The two kinds take turns while there is a place for either."""
-        self._posts = Tally()
-        self._waiting = Tally()
+        self._posts = Load()
+        self._waiting = Load()
 
     @property
     def waiting(self) -> int:
@@ -258,12 +258,12 @@ class Endpoints:
                 endpoint.failures += 1
                 self._count_failure(endpoint, probed=turn is endpoint.probe)
         if delivered is not None and delivered != endpoint.proven:
-            tallies = ((self._posts, endpoint.posts), (self._waiting, len(endpoint.waiting)))
-            for tally, count in tallies:
-                tally.add(endpoint, -count)
+            loads = ((self._posts, endpoint.posts), (self._waiting, len(endpoint.waiting)))
+            for load, count in loads:
+                load.add(endpoint, -count)
             endpoint.proven = delivered
-            for tally, count in tallies:
-                tally.add(endpoint, count)
+            for load, count in loads:
+                load.add(endpoint, count)
         if turn is endpoint.probe:
             endpoint.probe = None
         self._line_up(endpoint)

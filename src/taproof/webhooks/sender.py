@@ -11,10 +11,10 @@ from typing import Any, Final, Protocol
 import structlog
 
 from taproof.core.deliveries import Delivery, PassedOver
-from taproof.core.errors import SealBroken, StoreUnavailable
+from taproof.core.errors import DecryptionFailed, StoreUnavailable
 from taproof.jobs.loop import repeat_until
-from taproof.service.webhooks import Answer, Outcome, SignedRequest, Webhooks
-from taproof.webhooks.scheduler import WAITING, Endpoints, Turn
+from taproof.service.webhooks import AttemptOutcome, SignedRequest, WebhookResponse, Webhooks
+from taproof.webhooks.scheduler import WAITING, Scheduler, Turn
 
 _BATCH: Final = 100
 _BREATH: Final = 0.02
@@ -35,7 +35,7 @@ _log = structlog.get_logger(__name__)
 class WebhookWatch(Protocol):
     """Who watches the deliveries, for the operator."""
 
-    def count_attempt(self, outcome: Outcome) -> None:
+    def count_attempt(self, outcome: AttemptOutcome) -> None:
         """Count an attempt whose outcome was written down."""
 
     def show_oldest_due(self, seconds: float) -> None:
@@ -55,7 +55,7 @@ class WebhookSender:
     def __init__(
         self,
         webhooks: Webhooks,
-        post: Callable[[SignedRequest], Awaitable[Answer]],
+        post: Callable[[SignedRequest], Awaitable[WebhookResponse]],
         recorded: asyncio.Event,
         watch: WebhookWatch,
     ) -> None:
@@ -63,7 +63,7 @@ class WebhookSender:
         self._post = post
         self._recorded = recorded
         self._watch = watch
-        self._endpoints = Endpoints(lambda: asyncio.get_running_loop().time())
+        self._scheduler = Scheduler(lambda: asyncio.get_running_loop().time())
         self._under_way: set[asyncio.Task[None]] = set()
         self._more = asyncio.Event()
         """There may be something to claim before the pause is over, or the process stops."""
@@ -80,7 +80,7 @@ class WebhookSender:
                 repeat_until(stopping, "webhooks_age", self._look_round),
             )
             self._stopping = True
-            self._release(self._endpoints.take_all())
+            self._release(self._scheduler.take_all())
             await self.finish_posts()
         finally:
             for task in hearing:
@@ -104,12 +104,12 @@ class WebhookSender:
 
     async def _claim_and_rest(self) -> float:
         self._more.clear()
-        crowded = set(self._endpoints.crowded_developers())
+        crowded = set(self._scheduler.crowded_developers())
         time = asyncio.get_running_loop().time
         began = time()
         claimed, kept = await self.claim_due()
         ended = time()
-        if claimed and not kept and self._endpoints.crowded_developers() <= crowded:
+        if claimed and not kept and self._scheduler.crowded_developers() <= crowded:
             return _EVERY  # So many endpoints hang that nothing more can even wait.
         # What was given back stood before the events of others: those are not kept waiting for a breath each time.
         breath = _BREATH if kept == claimed else _SHORT_BREATH
@@ -127,31 +127,31 @@ class WebhookSender:
 
     async def _look_round(self) -> float:
         """Give back what has waited for too long, and show how far behind the sending is."""
-        self._release(self._endpoints.take_late(lambda each: not self._webhooks.has_time(each)))
+        self._release(self._scheduler.take_late(lambda each: not self._webhooks.has_time(each)))
         self._watch.show_oldest_due(await self._webhooks.oldest_due_age())
         return _LOOK_ROUND
 
     async def claim_due(self) -> tuple[int, int]:
         """Claim one batch and begin to send it; return how many were claimed, and how many of them were kept."""
-        if self._endpoints.waiting >= WAITING:
+        if self._scheduler.waiting >= WAITING:
             return 0, 0
-        full = self._endpoints.full_projects()
-        crowded, spared = self._endpoints.crowded_developers(), self._endpoints.spared_projects()
+        full = self._scheduler.full_projects()
+        crowded, spared = self._scheduler.crowded_developers(), self._scheduler.spared_projects()
         claimed = await self._webhooks.claim_deliveries(_BATCH, PassedOver(*map(sorted, (full, crowded, spared))))
-        refused = [each for each in claimed if not self._endpoints.add(each)]
+        refused = [each for each in claimed if not self._scheduler.add(each)]
         self._begin()
         self._release(refused)
-        self._passed_over = full | {each.event.project_id for each in refused if self._endpoints.is_full(each)}
-        if full - self._endpoints.full_projects():
+        self._passed_over = full | {each.event.project_id for each in refused if self._scheduler.is_full(each)}
+        if full - self._scheduler.full_projects():
             self._more.set()  # Places of theirs came free while the claim was under way.
         return len(claimed), len(claimed) - len(refused)
 
     def _begin(self) -> None:
         """Begin with every event whose turn has come. What has no time left for a post is given back."""
         late: list[Delivery] = []
-        while not self._stopping and (turn := self._endpoints.take()) is not None:
+        while not self._stopping and (turn := self._scheduler.take()) is not None:
             if turn.post and not self._webhooks.has_time(turn.delivery):
-                self._endpoints.finish(turn, delivered=None)
+                self._scheduler.finish(turn, delivered=None)
                 late.append(turn.delivery)
             else:
                 self._start(self._send(turn))
@@ -181,27 +181,27 @@ class WebhookSender:
         delivered: bool | None = None
         try:
             if not turn.post:
-                answer = Answer(0, error="circuit_open")
+                answer = WebhookResponse(0, error="circuit_open")
             elif (request := self._signed(turn.delivery)) is None:
-                answer = Answer(0, error="not_signed")
+                answer = WebhookResponse(0, error="not_signed")
             else:
                 answer = await self._post(request)
                 delivered = answer.delivered
         finally:
-            self._endpoints.finish(turn, delivered=delivered)
+            self._scheduler.finish(turn, delivered=delivered)
             # Not before the outcome is on its way to the store: killed in between, the event would be sent twice.
             asyncio.get_running_loop().call_soon(self._begin)
-            if turn.delivery.event.project_id in self._passed_over and not self._endpoints.is_full(turn.delivery):
+            if turn.delivery.event.project_id in self._passed_over and not self._scheduler.is_full(turn.delivery):
                 self._more.set()
         await self._write_down(turn.delivery, answer)
 
     def _signed(self, delivery: Delivery) -> SignedRequest | None:
         try:
             return self._webhooks.sign_delivery(delivery)
-        except SealBroken:
+        except DecryptionFailed:
             return None
 
-    async def _write_down(self, delivery: Delivery, answer: Answer) -> None:
+    async def _write_down(self, delivery: Delivery, answer: WebhookResponse) -> None:
         event = delivery.event
         for pause in (*_WRITE_AGAIN, None):
             try:

@@ -106,7 +106,7 @@ async def test_a_call_across_many_projects_counts_more(api: Api) -> None:
     project = await api.post("/projects", ada, {"name": "Shop"})
     insert = """
         WITH RECURSIVE numbers (value) AS (SELECT 1001 UNION ALL SELECT value + 1 FROM numbers WHERE value < 1250)
-        INSERT INTO projects (id, developer_id, name, secret_key_hash, secret_key_preview, sealed_webhook_secret,
+        INSERT INTO projects (id, developer_id, name, secret_key_hash, secret_key_preview, encrypted_webhook_secret,
           webhook_url, is_active, public_access, collect_phone, created_at)
         SELECT 'proj_000000000000000000' || value, $1, 'Shop', CAST(value AS BLOB), 'sk_', x'00', '', 1, 1, 0, value
         FROM numbers"""
@@ -147,7 +147,7 @@ async def test_others_have_their_turn_while_a_long_list_is_written(api: Api) -> 
         await api.post("/projects", ada, {"name": f"Shop {number}", "allowed_origins": origins})
     copy = """
         WITH RECURSIVE numbers (value) AS (SELECT 1001 UNION ALL SELECT value + 1 FROM numbers WHERE value < 1295)
-        INSERT INTO projects (id, developer_id, name, secret_key_hash, secret_key_preview, sealed_webhook_secret,
+        INSERT INTO projects (id, developer_id, name, secret_key_hash, secret_key_preview, encrypted_webhook_secret,
           webhook_url, is_active, public_access, collect_phone, created_at, allowed_origins)
         SELECT 'proj_000000000000000000' || value, developer_id, name, CAST(value AS BLOB), 'sk_', x'00', '', 1, 1, 0,
           value, allowed_origins

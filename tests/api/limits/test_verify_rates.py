@@ -14,7 +14,7 @@ from tests.api.edge import ADA, GRACE, Edge, no_store, open_edge
 from taproof.api.limits.rates import POLL_REFUSALS, POLLS
 from taproof.core.clock import SECOND
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.sdk.code_challenge import code_challenge, new_code_verifier
 
 
@@ -42,7 +42,7 @@ async def test_who_polls_too_often_is_refused_and_loses_nothing(
     for _ in range(10):
         assert (await edge.verify(session_token, endpoint=endpoint)).status_code == 200
     await edge.api.signin.open_session(session_token, "42")
-    await edge.api.signin.confirm_session(session_token, Identity("42", "Ada", "ada"))
+    await edge.api.signin.confirm_session(session_token, MessengerIdentity("42", "Ada", "ada"))
     with monkeypatch.context() as patched:
         if endpoint == "verify/public":
             no_store(edge.api, patched)

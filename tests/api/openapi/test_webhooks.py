@@ -11,7 +11,7 @@ from tests.api.test_deliveries import own_project
 
 from taproof.core.attempt_errors import ShownError
 from taproof.core.deliveries import EventType
-from taproof.core.model import Identity, ProjectChanges
+from taproof.core.model import MessengerIdentity, ProjectChanges
 from taproof.service.webhooks import SEND_TIMEOUT, SignedRequest
 from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN
 
@@ -28,8 +28,8 @@ async def sent(api: Api, event: EventType, username: str = "ada", phone: str = "
     if phone:
         await collect_phones(api, project["id"])
     if event == "auth.confirmed":
-        await api.signin.confirm_session(session, Identity("42", "Ada", username))
-        await api.signin.give_phone(Identity("42", "Ada", username), "42", phone)
+        await api.signin.confirm_session(session, MessengerIdentity("42", "Ada", username))
+        await api.signin.give_phone(MessengerIdentity("42", "Ada", username), "42", phone)
     else:
         await api.signin.cancel_session(session, "42")
     [delivery] = await api.webhooks.claim_deliveries(10)

@@ -9,7 +9,7 @@ from tests.faults.place import make_place
 from tests.giving_bots import give_bot
 
 from taproof.cli.doctor.finding import Finding
-from taproof.cli.doctor.project_bots import check_own_bots
+from taproof.cli.doctor.project_bots import check_project_bots
 from taproof.config.settings import load_settings
 from taproof.core.clock import system_clock
 from taproof.core.model import ProjectBot
@@ -23,7 +23,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 async def look(url: str) -> list[Finding]:
-    return await check_own_bots(load_settings({"database_url": url}))
+    return await check_project_bots(load_settings({"database_url": url}))
 
 
 async def test_broken_bots_are_named(url: str) -> None:
@@ -32,11 +32,11 @@ async def test_broken_bots_are_named(url: str) -> None:
     assert await look(url) == []
     storage = await open_storage(url)
     (developer,) = await storage.list_developers()
-    bot = ProjectBot(place.project_id, 7_000_000_001, "Shop_Bot", b"sealed")
+    bot = ProjectBot(place.project_id, 7_000_000_001, "Shop_Bot", b"encrypted")
     assert await give_bot(storage, developer.id, place.project_id, bot) == "set"
     (found,) = await look(url)
     assert (found.status, found.detail) == ("ok", "1 project with a bot of their own, none of them broken")
-    assert await storage.mark_bot_broken(place.project_id, b"sealed", system_clock())
+    assert await storage.mark_bot_broken(place.project_id, b"encrypted", system_clock())
     await storage.close()
     (found,) = await look(url)
     assert found.status == "warning"

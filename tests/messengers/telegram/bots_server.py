@@ -22,7 +22,7 @@ Fault = Callable[[], tuple[int, str]]
 
 def tagged(signer: ButtonSigner, bot_id: int, user_id: int, data: str) -> str:
     """Return the data of a button as the service signs it, for a message "Sign in?" whose one button is "Tap"."""
-    buttons = InlineKeyboardMarkup(inline_keyboard=[[InlineKeyboardButton(text="Tap", callback_data=data)]])
+    buttons = InlineKeyboardMarkup(inline_keyboard=[[InlineKeyboardButton(text="ButtonTap", callback_data=data)]])
     return signer.sign(bot_id, user_id, "Sign in?", buttons, edited=False).inline_keyboard[0][0].callback_data or ""
 
 
@@ -95,7 +95,7 @@ class BotsServer:
         """Return an update: a tap on a button with this very `data`, of a message of the bot's."""
         user = {"id": user_id, "is_bot": False, "first_name": "Ada"}
         chat = {"id": user_id, "first_name": "Ada", "type": "private"}
-        keyboard = {"inline_keyboard": [[{"text": "Tap", "callback_data": data}]]}
+        keyboard = {"inline_keyboard": [[{"text": "ButtonTap", "callback_data": data}]]}
         prompt = {"message_id": 501, "chat": chat, "date": 1795214643, "text": "Sign in?", "reply_markup": keyboard}
         update_id = next(self._update_ids)
         query = {"id": str(update_id), "from": user, "chat_instance": "-8", "message": prompt, "data": data}

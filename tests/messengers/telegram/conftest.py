@@ -21,7 +21,7 @@ from tests.messengers.telegram.bots_server import tagged
 from tests.messengers.telegram.phone_asking import OPTIONAL, REQUIRED, Asking
 
 from taproof.core.accounts import Developer
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
 from taproof.core.model import Project, Session
@@ -187,7 +187,7 @@ class Phone:
 
     def tap_as_is(self, data: str | None, user_id: int = 11, /, **more: Any) -> dict[str, Any]:
         """Return a tap on a button with this very `data`."""
-        keyboard = [] if data is None else [[{"text": "Tap", "callback_data": data}]]
+        keyboard = [] if data is None else [[{"text": "ButtonTap", "callback_data": data}]]
         query: dict[str, Any] = {
             "id": "4382bfdwdsb323b2d9",
             "from": self.user(user_id),
@@ -233,7 +233,7 @@ async def add_project(store: SqliteStorage, now: int, name: str, project_id: str
         developer_id=settings.pop("developer_id", "dev_1"),
         name=name,
         secret_key_preview="sk_a…b",
-        sealed_webhook_secret=b"sealed",
+        encrypted_webhook_secret=b"encrypted",
         webhook_url="https://example.org/hook",
         is_active=True,
         public_access=True,
@@ -245,18 +245,18 @@ async def add_project(store: SqliteStorage, now: int, name: str, project_id: str
 
 
 @pytest.fixture
-def sealer() -> Sealer:
-    return Sealer(new_master_key(system_entropy))
+def encryptor() -> Encryptor:
+    return Encryptor(new_master_key(system_entropy))
 
 
 @pytest.fixture
-def signer(sealer: Sealer) -> ButtonSigner:
-    return ButtonSigner(functools.partial(sealer.derive_all, PURPOSE))
+def signer(encryptor: Encryptor) -> ButtonSigner:
+    return ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
 
 
 @pytest.fixture
-def signin(storage: SqliteStorage, clock: HandClock, sealer: Sealer) -> SignIn:
-    return SignIn(storage, sealer, lambda: "https://t.me/Sign_In_Bot", clock, system_entropy)
+def signin(storage: SqliteStorage, clock: HandClock, encryptor: Encryptor) -> SignIn:
+    return SignIn(storage, encryptor, lambda: "https://t.me/Sign_In_Bot", clock, system_entropy)
 
 
 @pytest.fixture
@@ -291,11 +291,11 @@ def phone(signin: SignIn, storage: SqliteStorage, signer: ButtonSigner) -> Phone
 
 @pytest.fixture
 async def asking(
-    phone: Phone, intake: UpdateIntake, api: ScriptedApi, sealer: Sealer, storage: SqliteStorage, clock: HandClock
+    phone: Phone, intake: UpdateIntake, api: ScriptedApi, encryptor: Encryptor, storage: SqliteStorage, clock: HandClock
 ) -> Asking:
     """A user of projects that collect phone numbers."""
     await storage.create_developer(Developer("dev_pro", "pro@example.org", "pro", clock()))
     more: dict[str, Any] = {"developer_id": "dev_pro", "collect_phone": True}
     await add_project(storage, clock(), "Acme & Söhne <shop>", REQUIRED, phone_required=True, **more)
     await add_project(storage, clock(), "Acme & Söhne <shop>", OPTIONAL, phone_required=False, **more)
-    return Asking(phone, intake, api, sealer)
+    return Asking(phone, intake, api, encryptor)

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.messengers.telegram.texts import LANGUAGES
 from taproof.messengers.telegram.updates import UpdateIntake
-from taproof.service.associated_data import phone_binding
+from taproof.service.associated_data import phone_associated_data
 
 if TYPE_CHECKING:
     from tests.messengers.telegram.conftest import Phone, ScriptedApi
@@ -24,11 +24,11 @@ KEYBOARD = {
 class Asking:
     """A user of whom a contact is asked."""
 
-    def __init__(self, phone: "Phone", intake: UpdateIntake, api: "ScriptedApi", sealer: Sealer) -> None:
+    def __init__(self, phone: "Phone", intake: UpdateIntake, api: "ScriptedApi", encryptor: Encryptor) -> None:
         self.phone = phone
         self.intake = intake
         self.api = api
-        self.sealer = sealer
+        self.encryptor = encryptor
 
     async def begin(self, project_id: str = REQUIRED, user_id: int = 11) -> str:
         """Open a new session and confirm it; return its token."""
@@ -47,9 +47,9 @@ class Asking:
 
     async def number(self, session_token: str) -> str | None:
         session = await self.phone.session(session_token)
-        if session.sealed_phone is None:
+        if session.encrypted_phone is None:
             return None
-        return self.sealer.unseal(session.sealed_phone, phone_binding(session.id))
+        return self.encryptor.decrypt(session.encrypted_phone, phone_associated_data(session.id))
 
     def texts(self) -> list[str]:
         return [sent["text"] for sent in self.api.of("sendMessage")]

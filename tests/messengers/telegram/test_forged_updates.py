@@ -185,7 +185,7 @@ async def post(endpoint: WebhookEndpoint, body: bytes, *secrets: bytes) -> int:
 async def own(bot: Bot, signin: SignIn, signer: ButtonSigner, storage: SqliteStorage, clock: HandClock) -> UpdateIntake:
     """The intake of a project's own bot."""
     await add_project(storage, clock(), "Own", OWN_PROJECT)
-    bot_set = await give_bot(storage, "dev_1", OWN_PROJECT, ProjectBot(OWN_PROJECT, OWN_BOT, "own_bot", b"sealed"))
+    bot_set = await give_bot(storage, "dev_1", OWN_PROJECT, ProjectBot(OWN_PROJECT, OWN_BOT, "own_bot", b"encrypted"))
     assert bot_set == "set"
     await add_project(storage, clock(), "Matching", MATCHING, match_code=True)
     acts = user_control_acts(UserControl(storage, signin, clock))

@@ -24,10 +24,10 @@ from tests.messengers.telegram.conftest import (
 )
 
 from taproof.core.accounts import Developer
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.identifiers import session_key
 from taproof.core.match_code import CHOICES, new_match_code
-from taproof.core.model import Identity, Session
+from taproof.core.model import MessengerIdentity, Session
 from taproof.messengers.telegram.texts import LANGUAGES
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.service.sessions.create_and_verify import CreatedSession, SignIn
@@ -36,7 +36,7 @@ from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
 
 EN = LANGUAGES["en"]
-ADA = Identity("11", "Ada", "")
+ADA = MessengerIdentity("11", "Ada", "")
 BLIND = 10_000
 MOST = 0.348
 """Of blind confirms that may pass: a third, and what chance adds to it in ten thousand."""
@@ -78,9 +78,9 @@ class Service:
     def __init__(self, stores: list[Storage]) -> None:
         self.storage = stores[0]
         self.drawn = random.Random(11)  # noqa: S311 — likewise.
-        sealer = Sealer(new_master_key(self.drawn.randbytes))
+        encryptor = Encryptor(new_master_key(self.drawn.randbytes))
         self.nodes = [
-            SignIn(each, sealer, lambda: "https://t.me/b", lambda: NOW, self.drawn.randbytes) for each in stores
+            SignIn(each, encryptor, lambda: "https://t.me/b", lambda: NOW, self.drawn.randbytes) for each in stores
         ]
 
     async def opened(self) -> CreatedSession:
@@ -221,7 +221,7 @@ async def test_right_number_confirms(
     created = await matching()
     right, _, _ = await opened(phone, intake, api, created)
     await intake.handle(phone.tap(right))
-    assert (await phone.session(created.session_token)).identity == Identity("11", "Ada Love", "ada")
+    assert (await phone.session(created.session_token)).identity == MessengerIdentity("11", "Ada Love", "ada")
     assert api.of("editMessageText")[0]["text"] == EN.confirmed.format(project=ACME, when=WHEN)
 
 

@@ -15,7 +15,7 @@ from tests.messengers.telegram.phone_asking import (
 )
 
 from taproof.core.clock import MINUTE
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.messengers.telegram.handlers import build_dispatcher
 from taproof.messengers.telegram.texts import LANGUAGES
 from taproof.messengers.telegram.updates import UpdateIntake
@@ -52,8 +52,8 @@ async def test_where_it_is_optional_the_user_may_go_on_without(asking: Asking, a
     assert [each["callback_data"] for each in untagged(row)] == [f"w:{session_token}", f"x:{session_token}"]
     await asking.intake.handle(asking.phone.tap(f"w:{session_token}"))
     session = await asking.phone.session(session_token)
-    assert session.identity == Identity("11", "Ada Love", "ada")
-    assert session.sealed_phone is None
+    assert session.identity == MessengerIdentity("11", "Ada Love", "ada")
+    assert session.encrypted_phone is None
     assert api.of("editMessageText")[-1]["text"] == EN.confirmed.format(project=ACME, when=WHEN)
     assert (asking.texts()[-1], api.of("sendMessage")[-1]["reply_markup"]) == (EN.phone.over, GONE)
 

@@ -12,7 +12,7 @@ from tests.messengers.telegram.conftest import ACME, WHEN, Fault, HandClock, Scr
 from tests.messengers.telegram.phone_asking import FORGERIES, NUMBER, OPTIONAL, REQUIRED, Asking
 
 from taproof.core.clock import MINUTE
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.messengers.telegram.handlers import build_dispatcher
@@ -55,7 +55,7 @@ class Dying:
 @pytest.mark.parametrize("step", ["confirm", "contact", "without"])
 @pytest.mark.parametrize("after", [False, True])
 async def test_killed_between_any_two_steps_one_effect(
-    step: str, *, after: bool, asking: Asking, bot: Bot, sealer: Sealer, clock: HandClock
+    step: str, *, after: bool, asking: Asking, bot: Bot, encryptor: Encryptor, clock: HandClock
 ) -> None:
     """Whatever was done before kill -9, the update that comes again brings it to its end, once, and is answered."""
     deaths = 0
@@ -72,7 +72,7 @@ async def test_killed_between_any_two_steps_one_effect(
             contact = asking.contact(user, user)
             update = contact if step == "contact" else asking.phone.tap(f"w:{session_token}", user)
         dying: Any = Dying(asking.phone.storage, last, after=after)
-        mortal = SignIn(dying, sealer, lambda: "https://t.me/b", clock, system_entropy)
+        mortal = SignIn(dying, encryptor, lambda: "https://t.me/b", clock, system_entropy)
         try:
             await UpdateIntake(bot, build_dispatcher(mortal, asking.phone.signer, clock), dying, clock).handle(update)
         except Killed:

@@ -14,15 +14,15 @@ from tests.messengers.telegram.bots_server import ServedBot
 from tests.messengers.telegram.conftest import HandClock
 from tests.messengers.telegram.test_project_bots import Farm, farm, until
 
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import ProjectBot
 from taproof.messengers.telegram import project_bot_webhooks, project_bots
 from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.handlers import build_dispatcher
-from taproof.messengers.telegram.project_bot_webhooks import OwnWebhooks, keep_webhook
-from taproof.messengers.telegram.project_bots import OwnBots, OwnReconnection
+from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks, keep_webhook
+from taproof.messengers.telegram.project_bots import ProjectBotReconnection, ProjectBots
 from taproof.messengers.telegram.updates import UpdateIntake
 
 __all__ = ["farm"]  # A fixture, which pytest finds by its name.
@@ -42,9 +42,9 @@ class Hooked:
     """A farm whose bots' updates are posted to it."""
 
     farm: Farm
-    keys: Sealer
-    endpoint: OwnWebhooks
-    own: OwnBots
+    keys: Encryptor
+    endpoint: ProjectBotWebhooks
+    own: ProjectBots
 
     def secret(self, bot: ServedBot) -> str:
         return self.keys.derive(f"own {bot.id}")
@@ -79,7 +79,7 @@ class Hooked:
 @pytest.fixture
 async def hooked(farm: Farm, clock: HandClock) -> Hooked:
     dispatcher = build_dispatcher(farm.signin, farm.signer, clock)
-    keys = Sealer(new_master_key(system_entropy))
+    keys = Encryptor(new_master_key(system_entropy))
 
     def secrets(bot_id: int) -> list[str]:
         return keys.derive_all(f"own {bot_id}")
@@ -91,8 +91,8 @@ async def hooked(farm: Farm, clock: HandClock) -> Hooked:
     async def receive(bot: Bot, reconnection: Reconnection) -> None:
         await keep_webhook(bot, f"{BASE}/{bot.id}", secrets, reconnection)
 
-    own = OwnBots(farm.bots, farm.connect, receive, farm.service_bot, lambda *counts: farm.shown.append(counts))
-    return Hooked(farm, keys, OwnWebhooks(farm.bots, intake, secrets), own)
+    own = ProjectBots(farm.bots, farm.connect, receive, farm.service_bot, lambda *counts: farm.shown.append(counts))
+    return Hooked(farm, keys, ProjectBotWebhooks(farm.bots, intake, secrets), own)
 
 
 async def test_each_bots_webhook_is_set_with_its_own_secret(hooked: Hooked) -> None:
@@ -135,7 +135,7 @@ async def test_a_rotated_master_key_gives_each_bot_its_new_secret(
     async with hooked.running():
         await until(lambda: bot.webhook)
         old = hooked.secret(bot)
-        hooked.keys._known = Sealer(f"{new_master_key(system_entropy)}")._known + hooked.keys._known
+        hooked.keys._known = Encryptor(f"{new_master_key(system_entropy)}")._known + hooked.keys._known
         new = hooked.secret(bot)
         assert new != old
         await until(lambda: bot.webhook["secret_token"] == new)
@@ -216,7 +216,7 @@ async def test_updates_of_a_bot_that_is_gone_are_not_acknowledged(
 
     found = await hooked.farm.bots.read_bot(bot.id)
     assert found is not None
-    assert await hooked.farm.storage.mark_bot_broken(project, found.sealed_token, 1)
+    assert await hooked.farm.storage.mark_bot_broken(project, found.encrypted_token, 1)
     assert await post() == 503
     await give_bot(hooked.farm.storage, "dev_1", project, None)
     assert await post() == 503
@@ -240,7 +240,7 @@ async def test_own_reconnection_forgives_what_was_mended() -> None:
     from taproof.messengers.telegram.connection import BotTokenRefusedError  # noqa: PLC0415
 
     trouble = TelegramUnauthorizedError(method=None, message="Unauthorized")  # type: ignore[arg-type]
-    reconnection = OwnReconnection()
+    reconnection = ProjectBotReconnection()
     for _ in range(3):
         await reconnection.wait(trouble)
         reconnection.succeeded()

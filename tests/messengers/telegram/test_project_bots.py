@@ -15,7 +15,7 @@ from tests.giving_bots import give_bot
 from tests.messengers.telegram.bots_server import BotsServer, ServedBot, tagged
 from tests.messengers.telegram.conftest import HandClock, add_project
 
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import BotBroken, StoreUnavailable
 from taproof.core.identifiers import session_key
@@ -24,11 +24,11 @@ from taproof.messengers.telegram import connection, polling, project_bots
 from taproof.messengers.telegram.connection import Reconnection, bot_on, create_bot, open_session
 from taproof.messengers.telegram.handlers import build_dispatcher
 from taproof.messengers.telegram.polling import LongPolling
-from taproof.messengers.telegram.project_bots import OwnBots
+from taproof.messengers.telegram.project_bots import ProjectBots
 from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.messengers.telegram.texts import LANGUAGES
 from taproof.messengers.telegram.updates import UpdateIntake
-from taproof.service.associated_data import bot_token_binding
+from taproof.service.associated_data import bot_token_associated_data
 from taproof.service.audit import service_entry
 from taproof.service.bots import Bots
 from taproof.service.sessions.create_and_verify import SignIn
@@ -55,10 +55,10 @@ class Farm:
     server: BotsServer
     storage: SqliteStorage
     clock: HandClock
-    sealer: Sealer
+    encryptor: Encryptor
     signin: SignIn
     bots: Bots
-    own: OwnBots
+    own: ProjectBots
     shown: list[tuple[int, int]]
     connect: Callable[[str], Bot]
     service_bot: Bot
@@ -75,8 +75,8 @@ class Farm:
 
     async def give(self, project_id: str, bot: ServedBot, token: str | None = None) -> None:
         """Store a bot as a project's, with the token that it has just now unless another is given."""
-        sealed = self.sealer.seal(token or bot.token, bot_token_binding(project_id), system_entropy)
-        given = ProjectBot(project_id, bot.id, bot.username, sealed)
+        encrypted = self.encryptor.encrypt(token or bot.token, bot_token_associated_data(project_id), system_entropy)
+        given = ProjectBot(project_id, bot.id, bot.username, encrypted)
         assert await give_bot(self.storage, "dev_1", project_id, given) == "set"
 
     def tap(self, bot: ServedBot, data: str, user_id: int = 11) -> dict[str, Any]:
@@ -111,11 +111,13 @@ class Farm:
 
 @pytest.fixture
 async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
-    sealer = Sealer(new_master_key(system_entropy))
-    signin = SignIn(storage, sealer, lambda: "https://t.me/Sign_In_Bot", clock, system_entropy)
+    encryptor = Encryptor(new_master_key(system_entropy))
+    signin = SignIn(storage, encryptor, lambda: "https://t.me/Sign_In_Bot", clock, system_entropy)
     nothing = cast("Any", None)
-    bots = Bots(storage, sealer, clock, system_entropy, projects=nothing, ask=nothing, is_service_bot=lambda *_: False)
-    signer = ButtonSigner(functools.partial(sealer.derive_all, PURPOSE))
+    bots = Bots(
+        storage, encryptor, clock, system_entropy, projects=nothing, ask=nothing, is_service_bot=lambda *_: False
+    )
+    signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
     dispatcher = build_dispatcher(signin, signer, clock)
     async with BotsServer().serving() as server:
         session = open_session(server.base, limit=0)
@@ -129,8 +131,8 @@ async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
             await LongPolling(bot, intake, clock(), reconnection, pace=project_bots.PACE_SECONDS).run()
 
         shown: list[tuple[int, int]] = []
-        own = OwnBots(bots, connect, receive, service_bot, lambda *counts: shown.append(counts))
-        yield Farm(server, storage, clock, sealer, signin, bots, own, shown, connect, service_bot, signer)
+        own = ProjectBots(bots, connect, receive, service_bot, lambda *counts: shown.append(counts))
+        yield Farm(server, storage, clock, encryptor, signin, bots, own, shown, connect, service_bot, signer)
         for each in (session, service_bot.session):
             client = getattr(each, "_session", None)
             if client is not None:
@@ -185,7 +187,7 @@ async def test_a_foreign_bot_shows_nothing_and_changes_nothing(farm: Farm) -> No
     assert second.texts() == []
 
 
-async def test_the_services_own_bot_shows_no_sign_in_of_an_own_bot(farm: Farm) -> None:
+async def test_the_services_project_bot_shows_no_sign_in_of_an_project_bot(farm: Farm) -> None:
     """The reverse: a project with a bot of its own is not asked for in the service's bot, whoever brings the link."""
     token = await farm.start_session(await farm.add_project(farm.server.add()))
     service_bot = farm.server.bots[7_000_000_001]
@@ -257,9 +259,9 @@ async def test_a_broken_bot_that_another_project_gets_goes_with_it(farm: Farm) -
         new = bot.revoke()
         (held,) = await farm.bots.list_bots()
         assert await farm.bots.mark_broken(held)
-        sealed = farm.sealer.seal(new, bot_token_binding(project), system_entropy)
+        encrypted = farm.encryptor.encrypt(new, bot_token_associated_data(project), system_entropy)
         loss = BotLoss(loser, service_entry("dev_1", "bot.removed", 1, system_entropy, subject=loser, details={}))
-        change = BotChange(ProjectBot(project, bot.id, bot.username, sealed), None, loss)
+        change = BotChange(ProjectBot(project, bot.id, bot.username, encrypted), None, loss)
         assert await farm.storage.update_project("dev_1", project, ProjectChanges(), 1, bot=change) is not None
         await until(lambda: farm.shown[-1] == (1, 0))
         token = await farm.start_session(project)
@@ -446,7 +448,7 @@ async def test_commands_are_listed_once(farm: Farm) -> None:
 
 
 async def test_a_token_under_another_master_key_goes_on_without_a_break(farm: Farm) -> None:
-    """When the master key is rotated every token is sealed anew; it is the same token, so nothing starts again."""
+    """When the master key is rotated every token is encrypted anew; it is the same token, so nothing starts again."""
     bot = farm.server.add()
     project = await farm.add_project(bot)
     async with farm.running():
@@ -464,7 +466,7 @@ async def test_a_token_that_cannot_be_opened_stops_its_bot_alone(farm: Farm) -> 
     bot, other = farm.server.add(), farm.server.add()
     project = await farm.add_project(bot)
     await farm.add_project(other)
-    foreign = ProjectBot(project, bot.id, bot.username, b"\x01 sealed under another key, or for another project")
+    foreign = ProjectBot(project, bot.id, bot.username, b"\x01 encrypted under another key, or for another project")
     with capture_logs() as logs:
         async with farm.running():
             await until(lambda: farm.shown[-1:] == [(2, 0)])

@@ -41,7 +41,7 @@ async def test_prompt_tells_page_browser_and_place(phone: Phone, intake: UpdateI
     """From the request that made the session to the message, each on a line of its own above the age."""
     signin = SignIn(
         phone.storage,
-        phone.signin._sealer,
+        phone.signin._encryptor,
         lambda: "https://t.me/b",
         phone.signin._clock,
         phone.signin._entropy,
@@ -121,7 +121,7 @@ def test_of_a_long_domain_the_end_is_shown() -> None:
         ("taproof-login/0.1.0 (Macintosh; Intel Mac OS X 10_15_7)", Browser("taproof login", "macOS")),
         ("python-requests/2.32.0", Browser("Python Requests", "")),
         ("", Browser()),
-        ("Tap Confirm bot", Browser()),
+        ("ButtonTap Confirm bot", Browser()),
         ("Your Bank verified bot/1.0", Browser()),
         ("<b>x</b>\u202e t.me/evil", Browser()),
         ("(" * 100_000, Browser()),

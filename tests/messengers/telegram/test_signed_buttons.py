@@ -8,7 +8,7 @@ from aiogram.types import CallbackQuery, InlineKeyboardMarkup
 from tests.messengers.telegram.conftest import BOT_ID, HandClock, Phone, ScriptedApi, add_project, opened
 from tests.messengers.telegram.phone_asking import Asking
 
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.model import NamedProject, SessionKey
 from taproof.core.request_context import RequestContext
@@ -46,7 +46,7 @@ def replies(texts: Texts) -> dict[str, Reply]:
 
 
 def signer_with(*keys: str) -> ButtonSigner:
-    return ButtonSigner(functools.partial(Sealer(",".join(keys)).derive_all, PURPOSE))
+    return ButtonSigner(functools.partial(Encryptor(",".join(keys)).derive_all, PURPOSE))
 
 
 def shown(signer: ButtonSigner, reply: Reply, user_id: int = 11, *, edited: bool = False) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from tests.messengers.telegram.conftest import (
 )
 
 from taproof.core.clock import MINUTE
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.messengers.telegram.texts import LANGUAGES
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.storage.sqlite.store import SqliteStorage
@@ -34,7 +34,7 @@ async def test_confirm(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> 
     assert await intake.handle(phone.tap(f"c:{session_token}")) == "done"
     session = await phone.session(session_token)
     assert session.status == "confirmed"
-    assert session.identity == Identity("11", "Ada Love", "ada")
+    assert session.identity == MessengerIdentity("11", "Ada Love", "ada")
     [edit] = api.of("editMessageText")
     assert edit["text"] == EN.confirmed.format(project=ACME, when=WHEN)
     assert (edit["chat_id"], edit["message_id"]) == ("11", "501")
@@ -58,7 +58,7 @@ async def test_user_without_username_or_last_name(phone: Phone, intake: UpdateIn
     session_token = await opened(phone, intake)
     user = {"id": 11, "is_bot": False, "first_name": "A\ud800d\x00a 👩‍🚀"}
     await intake.handle(phone.tap(f"c:{session_token}", 11, **{"from": user}))
-    assert (await phone.session(session_token)).identity == Identity("11", "Ada 👩‍🚀", "")
+    assert (await phone.session(session_token)).identity == MessengerIdentity("11", "Ada 👩‍🚀", "")
 
 
 async def test_big_user_id(phone: Phone, intake: UpdateIntake) -> None:

@@ -22,7 +22,7 @@ from tests.chromium import open_chromium
 
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.core.proof import sign_proof
 from taproof.sandbox.demo.server import Demo
 
@@ -87,7 +87,7 @@ class Service:
         if self.status != "confirmed":
             return JSONResponse({"status": self.status})
         self.status = "used"
-        identity = Identity("1001", self.name, "ada", self.phone)
+        identity = MessengerIdentity("1001", self.name, "ada", self.phone)
         return JSONResponse(
             {
                 "status": "confirmed",

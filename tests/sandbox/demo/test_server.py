@@ -11,7 +11,7 @@ import jwt
 import pytest
 
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.core.proof import sign_proof
 from taproof.sandbox.demo.server import BODY_LIMIT, SIGNED_IN_LIFETIME, SIGNED_IN_LIMIT, Demo
 
@@ -42,7 +42,7 @@ class World:
         return httpx.AsyncClient(transport=transport, base_url=f"{scheme}://demo.test")
 
     def proof(self, number: int = 0, project_id: str = PROJECT, secret: str = SECRET, username: str = "ada") -> str:
-        identity = Identity("1001", "Ada Lovelace", username)
+        identity = MessengerIdentity("1001", "Ada Lovelace", username)
         return sign_proof(identity, project_id, f"token-{number}", secret, self.now)
 
 
@@ -71,7 +71,7 @@ async def test_a_proof_signs_in_and_the_cookie_keeps_it(world: World, browser: h
 
 async def test_a_phone_number_is_told_only_if_there_is_one(world: World, browser: httpx.AsyncClient) -> None:
     """The number of a proof that has one is told; of any other proof not even the field's name is."""
-    identity = Identity("1001", "Ada Lovelace", "ada", "+12025550101")
+    identity = MessengerIdentity("1001", "Ada Lovelace", "ada", "+12025550101")
     proof = sign_proof(identity, PROJECT, "token-0", SECRET, world.now)
     answer = await browser.post("/demo/session", json={"proof": proof})
     assert answer.json() == ADA | {"messenger_phone": "+12025550101"}

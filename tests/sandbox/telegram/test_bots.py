@@ -343,7 +343,7 @@ async def test_revoking_ends_the_webhook(running: Running, new_bot: MakeBot) -> 
     await stop()
 
 
-async def test_the_services_own_bot_can_be_revoked_too(running: Running, bot: Bot) -> None:
+async def test_the_services_project_bot_can_be_revoked_too(running: Running, bot: Bot) -> None:
     """The first bot is a bot like any other."""
     new = await running.post(f"bots/{USERNAME}/revoke", {})
     with pytest.raises(TelegramUnauthorizedError):

@@ -10,7 +10,7 @@ from tests.service.callers import LONG, never, open_callers, until
 from tests.service.conftest import acting
 from tests.tapping import tap_right
 
-from taproof.core.encryption import Sealer, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import (
     InvalidSecretKey,
@@ -20,7 +20,7 @@ from taproof.core.errors import (
     SignInNotFound,
 )
 from taproof.core.identifiers import key_preview
-from taproof.core.model import Identity, ProjectChanges
+from taproof.core.model import MessengerIdentity, ProjectChanges
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.service.console.sign_in import CONSOLE, INVITATION, TERMINAL, ConsoleSignIn, Purpose
 from taproof.service.console.try_sign_in import StartedSignIn
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
 
-ADA = Identity("1001", "Ada", "ada")
+ADA = MessengerIdentity("1001", "Ada", "ada")
 
 
 def sign_in_of(node: "Node") -> ConsoleSignIn:
-    return ConsoleSignIn(node.storage, node.sealer, node.signin, node.clock, system_entropy)
+    return ConsoleSignIn(node.storage, node.encryptor, node.signin, node.clock, system_entropy)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def token_of(started: StartedSignIn) -> str:
     return started.deeplink.rpartition("?start=")[2]
 
 
-async def confirm(node: "Node", started: StartedSignIn, identity: Identity = ADA) -> None:
+async def confirm(node: "Node", started: StartedSignIn, identity: MessengerIdentity = ADA) -> None:
     assert (await node.signin.open_session(token_of(started), identity.messenger_id)).outcome == "opened"
     assert (await tap_right(node.signin, token_of(started), identity)).changed
 
@@ -63,17 +63,17 @@ async def test_from_the_link_to_the_identity(node: "Node", sign_in: ConsoleSignI
     started = await sign_in.start(CONSOLE)
     assert started.deeplink.startswith("https://t.me/Sign_In_Bot?start=")
     assert started.expires_at == node.clock.now + SESSION_LIFETIME
-    seen = await sign_in.read(started.sealed, CONSOLE)
+    seen = await sign_in.read(started.encrypted, CONSOLE)
     assert (seen.status, seen.deeplink, seen.expires_at) == ("pending", started.deeplink, started.expires_at)
-    assert await sign_in.finish(started.sealed, CONSOLE) is None
+    assert await sign_in.finish(started.encrypted, CONSOLE) is None
     shown = await node.signin.open_session(token_of(started), "1001")
     assert shown.project_name == CONSOLE.project_name
     assert (await tap_right(node.signin, token_of(started), ADA)).changed
     for _ in range(2):
-        assert (await sign_in.read(started.sealed, CONSOLE)).status == "confirmed"
-    assert await sign_in.finish(started.sealed, CONSOLE) == ADA
-    assert await sign_in.finish(started.sealed, CONSOLE) is None
-    assert (await sign_in.read(started.sealed, CONSOLE)).status == "used"
+        assert (await sign_in.read(started.encrypted, CONSOLE)).status == "confirmed"
+    assert await sign_in.finish(started.encrypted, CONSOLE) == ADA
+    assert await sign_in.finish(started.encrypted, CONSOLE) is None
+    assert (await sign_in.read(started.encrypted, CONSOLE)).status == "used"
 
 
 @pytest.mark.parametrize("purpose", [CONSOLE, TERMINAL, INVITATION], ids=lambda purpose: purpose.mark)
@@ -90,13 +90,13 @@ async def test_each_purpose_is_asked_for_and_opens_alone(
     for other in others:
         await sign_in.start(other)
         for ask in (
-            sign_in.read(started.sealed, other),
-            sign_in.finish(started.sealed, other),
-            sign_in.wait(started.sealed, other, LONG, never),
+            sign_in.read(started.encrypted, other),
+            sign_in.finish(started.encrypted, other),
+            sign_in.wait(started.encrypted, other, LONG, never),
         ):
             with pytest.raises(SignInNotFound):
                 await ask
-    assert await sign_in.finish(started.sealed, purpose) == ADA
+    assert await sign_in.finish(started.encrypted, purpose) == ADA
     marks = [await node.storage.read_mark(each.mark) for each in (CONSOLE, TERMINAL, INVITATION)]
     assert len(set(marks)) == 3
     assert len(await node.storage.list_projects("dev_console")) == 3
@@ -107,7 +107,7 @@ async def test_of_many_who_finish_one_gets_the_identity(node: "Node", other_node
     one, other = sign_in_of(node), sign_in_of(other_node)
     started = await one.start(CONSOLE)
     await confirm(other_node, started)
-    found = await asyncio.gather(*(each.finish(started.sealed, CONSOLE) for each in [one, other] * 8))
+    found = await asyncio.gather(*(each.finish(started.encrypted, CONSOLE) for each in [one, other] * 8))
     assert sorted(found, key=lambda identity: identity is None) == [ADA] + [None] * 15
 
 
@@ -118,38 +118,38 @@ async def test_cancelled_and_expired(node: "Node", sign_in: ConsoleSignIn) -> No
     await node.signin.cancel_session(token_of(cancelled), "1001")
     node.clock.now += SESSION_LIFETIME
     for started, status in ((cancelled, "cancelled"), (expired, "expired")):
-        assert (await sign_in.read(started.sealed, CONSOLE)).status == status
-        assert await sign_in.finish(started.sealed, CONSOLE) is None
+        assert (await sign_in.read(started.encrypted, CONSOLE)).status == status
+        assert await sign_in.finish(started.encrypted, CONSOLE) is None
 
 
 async def test_nothing_but_the_seal_reads_it(node: "Node", sign_in: ConsoleSignIn) -> None:
-    """The link, altered or cut seals, those of another key or for another purpose: all of them are unknown."""
+    """The link, altered or cut encrypts, those of another key or for another purpose: all of them are unknown."""
     started = await sign_in.start(CONSOLE)
     await confirm(node, started)
-    sealed = started.sealed
-    flipped = sealed[:-4] + ("A" if sealed[-4] != "A" else "B") + sealed[-3:]
+    encrypted = started.encrypted
+    flipped = encrypted[:-4] + ("A" if encrypted[-4] != "A" else "B") + encrypted[-3:]
 
-    def seal(sealer: Sealer, binding: str, text: str = started.deeplink) -> str:
-        return base64.urlsafe_b64encode(sealer.seal(text, binding, system_entropy)).rstrip(b"=").decode()
+    def encrypt(encryptor: Encryptor, associated_data: str, text: str = started.deeplink) -> str:
+        return base64.urlsafe_b64encode(encryptor.encrypt(text, associated_data, system_entropy)).rstrip(b"=").decode()
 
-    assert (await sign_in.read(seal(node.sealer, CONSOLE.binding), CONSOLE)).status == "confirmed"
+    assert (await sign_in.read(encrypt(node.encryptor, CONSOLE.associated_data), CONSOLE)).status == "confirmed"
     unknown = [
         "",
         "x",
         started.deeplink,
         token_of(started),
         flipped,
-        sealed[:-4],
-        sealed + "A",
-        sealed + "\n",
-        f"{sealed[:9]} {sealed[9:]}",
+        encrypted[:-4],
+        encrypted + "A",
+        encrypted + "\n",
+        f"{encrypted[:9]} {encrypted[9:]}",
         "\ud800",
         "é",
         "A" * 1_000_000,
-        seal(Sealer(new_master_key(system_entropy)), CONSOLE.binding),
-        seal(node.sealer, "webhook_secret:proj_1"),
-        seal(node.sealer, CONSOLE.binding, "https://t.me/Sign_In_Bot?start="),
-        seal(node.sealer, CONSOLE.binding, f"https://t.me/Sign_In_Bot?start={'A' * 43}"),
+        encrypt(Encryptor(new_master_key(system_entropy)), CONSOLE.associated_data),
+        encrypt(node.encryptor, "webhook_secret:proj_1"),
+        encrypt(node.encryptor, CONSOLE.associated_data, "https://t.me/Sign_In_Bot?start="),
+        encrypt(node.encryptor, CONSOLE.associated_data, f"https://t.me/Sign_In_Bot?start={'A' * 43}"),
     ]
     for each in unknown:
         for ask in (
@@ -159,27 +159,27 @@ async def test_nothing_but_the_seal_reads_it(node: "Node", sign_in: ConsoleSignI
         ):
             with pytest.raises(SignInNotFound):
                 await ask
-    assert await sign_in.finish(sealed, CONSOLE) == ADA
+    assert await sign_in.finish(encrypted, CONSOLE) == ADA
 
 
 async def test_the_seal_shows_nothing(node: "Node", sign_in: ConsoleSignIn) -> None:
     """Neither link nor token stands in what the browser keeps, and it fits a cookie."""
     started = await sign_in.start(CONSOLE)
-    raw = base64.urlsafe_b64decode(started.sealed + "==")
-    assert token_of(started) not in started.sealed
+    raw = base64.urlsafe_b64decode(started.encrypted + "==")
+    assert token_of(started) not in started.encrypted
     assert token_of(started).encode() not in raw
-    assert len(started.sealed) < 1_000
+    assert len(started.encrypted) < 1_000
 
 
 async def test_a_waiting_call_is_woken_by_the_tap(node: "Node", sign_in: ConsoleSignIn) -> None:
     """It holds a place as a verify call does, gives it back, and consumes nothing."""
     started = await sign_in.start(CONSOLE)
     async with open_callers(node):
-        call = asyncio.create_task(sign_in.wait(started.sealed, CONSOLE, LONG, never))
+        call = asyncio.create_task(sign_in.wait(started.encrypted, CONSOLE, LONG, never))
         await until(lambda: node.signin.waiting.count == 1)
         await confirm(node, started)
         assert await asyncio.wait_for(call, 10) == "over"
-    assert await sign_in.finish(started.sealed, CONSOLE) == ADA
+    assert await sign_in.finish(started.encrypted, CONSOLE) == ADA
 
 
 async def test_a_caller_who_leaves_is_told_apart(node: "Node", sign_in: ConsoleSignIn) -> None:
@@ -191,7 +191,7 @@ async def test_a_caller_who_leaves_is_told_apart(node: "Node", sign_in: ConsoleS
         await left.wait()
 
     async with open_callers(node):
-        call = asyncio.create_task(sign_in.wait(started.sealed, CONSOLE, LONG, until_left))
+        call = asyncio.create_task(sign_in.wait(started.encrypted, CONSOLE, LONG, until_left))
         await until(lambda: node.signin.waiting.count == 1)
         left.set()
         assert await asyncio.wait_for(call, 10) == "gone"
@@ -253,7 +253,7 @@ async def test_nobody_else_starts_or_reads_sessions_in_it(node: "Node", sign_in:
     assert project.secret_key_preview != key_preview(secrets.secret_key)
     with pytest.raises(InvalidSecretKey):
         await node.projects.authenticate(project.secret_key_preview)
-    assert await sign_in.finish(started.sealed, CONSOLE) == ADA
+    assert await sign_in.finish(started.encrypted, CONSOLE) == ADA
 
 
 async def test_without_a_link_nothing_starts(node: "Node", sign_in: ConsoleSignIn) -> None:

@@ -19,7 +19,7 @@ from taproof.core.errors import (
     PublicAccessDisabled,
     SessionNotFound,
 )
-from taproof.core.model import Identity, PolledSession, Project, ProjectChanges, SessionKey
+from taproof.core.model import MessengerIdentity, PolledSession, Project, ProjectChanges, SessionKey
 from taproof.service.sessions.create_and_verify import Verification
 from taproof.service.sessions.wait import SESSION_LIMIT, WaitEnd
 
@@ -43,7 +43,7 @@ async def start(node: "Node", project: Project, verifier: str, *, confirmed: boo
     created = await node.signin.create_session(project.id, public=True, code_challenge=challenge_of(verifier))
     await node.signin.open_session(created.session_token, USER)
     if confirmed:
-        assert (await node.signin.confirm_session(created.session_token, Identity(USER, "Ada", "ada"))).changed
+        assert (await node.signin.confirm_session(created.session_token, MessengerIdentity(USER, "Ada", "ada"))).changed
     return created.session_token
 
 
@@ -189,7 +189,7 @@ async def test_only_the_holder_gets_a_place_to_wait(node: "Node") -> None:
             waiting = node.signin.waiting.wait(project.id, token, 30, never, public=True, code_verifier=wrong)
             assert await asyncio.wait_for(waiting, 10) == "over"
         holder = await start_waiting(callers, project, token, verifier)
-        await node.signin.confirm_session(token, Identity(USER, "Ada", "ada"))
+        await node.signin.confirm_session(token, MessengerIdentity(USER, "Ada", "ada"))
         assert await callers.end_of(holder) == "over"
         assert (await read(node, project, token, verifier)).proof is not None
 
@@ -217,7 +217,7 @@ async def test_who_asks_with_a_wrong_verifier_takes_no_place_meanwhile(
         looked_up.set()
         assert {await callers.end_of(thief) for thief in thieves} == {"over"}
         assert not any(holder.done() for holder in holders)
-        await node.signin.confirm_session(token, Identity(USER, "Ada", "ada"))
+        await node.signin.confirm_session(token, MessengerIdentity(USER, "Ada", "ada"))
         assert {await callers.end_of(holder) for holder in holders} == {"over"}
 
 

@@ -7,7 +7,7 @@ from tests.service.conftest import acting
 
 from taproof.core.errors import BotBroken, OriginNotAllowed
 from taproof.core.identifiers import session_key
-from taproof.core.model import Identity, ProjectChanges, PromptDetails
+from taproof.core.model import MessengerIdentity, ProjectChanges, PromptDetails
 from taproof.core.request_context import NOTHING_KNOWN, RequestContext, Requester, load_context
 from taproof.service.sessions.decide import SeenSession
 from taproof.storage.sqlite.store import SqliteStorage
@@ -161,7 +161,7 @@ async def test_only_a_whole_origin_is_a_domain(node: "Node", origin: str, domain
     assert load_context(stored) == RequestContext(domain, hides_page=not domain)
 
 
-async def with_own_bot(node: "Node", broken_at: int | None = None) -> str:
+async def with_project_bot(node: "Node", broken_at: int | None = None) -> str:
     """Return a project with a bot of its own, set as the driver would."""
     project, _ = await node.project()
     assert isinstance(node.storage, SqliteStorage)
@@ -174,7 +174,7 @@ async def with_own_bot(node: "Node", broken_at: int | None = None) -> str:
 
 async def test_a_broken_bot_starts_nothing(node: "Node") -> None:
     """Never another bot in its place, which would ask in a stranger's name."""
-    project_id = await with_own_bot(node, broken_at=node.clock.now)
+    project_id = await with_project_bot(node, broken_at=node.clock.now)
     for public in (True, False):
         with pytest.raises(BotBroken):
             await node.signin.create_session(project_id, public=public)
@@ -183,10 +183,10 @@ async def test_a_broken_bot_starts_nothing(node: "Node") -> None:
 
 async def test_a_session_belongs_to_the_bot_of_its_link(node: "Node") -> None:
     """Whoever owns another bot reads what is sent to it: it shows nothing of this session and decides nothing."""
-    created = await node.signin.create_session(await with_own_bot(node), public=True)
+    created = await node.signin.create_session(await with_project_bot(node), public=True)
     token = created.session_token
     assert created.deeplink == f"https://t.me/shop_bot?start={token}"
-    ada = Identity("1001", "Ada", "")
+    ada = MessengerIdentity("1001", "Ada", "")
     for other in (0, 4243):
         assert (await node.signin.open_session(token, "1001", other)).outcome == "unknown"
     assert (await node.signin.open_session(token, "1001", 4242)).outcome == "opened"
@@ -201,9 +201,9 @@ async def test_a_session_belongs_to_the_bot_of_its_link(node: "Node") -> None:
     assert (await node.signin.confirm_session(token, ada, 4242)).changed
 
 
-async def test_a_session_of_the_services_bot_is_not_for_own_bots(node: "Node") -> None:
+async def test_a_session_of_the_services_bot_is_not_for_project_bots(node: "Node") -> None:
     """The reverse: the link of the service's own bot, opened in a project's bot, shows nothing."""
-    await with_own_bot(node)
+    await with_project_bot(node)
     project, _ = await node.project()
     token = await node.pending(project)
     assert (await node.signin.open_session(token, "1001", 4242)).outcome == "unknown"

@@ -7,7 +7,7 @@ import pytest
 from tests.databases import DRIVERS
 from tests.service.conftest import acting
 
-from taproof.core.model import Identity, ProjectChanges
+from taproof.core.model import MessengerIdentity, ProjectChanges
 from taproof.service.sessions.decide import SeenSession
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
 
 UNKNOWN = SeenSession("unknown")
 FOREIGN = SeenSession("foreign")
-ADA = Identity("1001", "Ada", "ada")
-BOB = Identity("1002", "Bob", "")
+ADA = MessengerIdentity("1001", "Ada", "ada")
+BOB = MessengerIdentity("1002", "Bob", "")
 
 
 @pytest.mark.parametrize("token", ["", "x", "A" * 43, "A" * 42 + "B", "\ud800", "A" * 1_000])
@@ -134,10 +134,10 @@ async def test_hostile_names_are_stored_without_what_no_store_bears(node: "Node"
     """NUL and lone surrogates are dropped; all else of the name arrives at the application as it is."""
     project, _ = await node.project(webhook_url="https://example.com/")
     token = await node.opened(project)
-    hostile = Identity("1001", "A\0d\ud800a <b>'\"\\ \u202e👩\u200d💻", "a\0\udfffda")
+    hostile = MessengerIdentity("1001", "A\0d\ud800a <b>'\"\\ \u202e👩\u200d💻", "a\0\udfffda")
     assert (await node.signin.confirm_session(token, hostile)).changed
     answer = await node.signin.verify_session(project.id, token, public=True)
-    assert answer.identity == Identity("1001", "Ada <b>'\"\\ \u202e👩\u200d💻", "ada")
+    assert answer.identity == MessengerIdentity("1001", "Ada <b>'\"\\ \u202e👩\u200d💻", "ada")
 
 
 async def test_the_prompt_names_the_project_as_it_is_called_now(node: "Node") -> None:

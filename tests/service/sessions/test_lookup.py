@@ -11,8 +11,8 @@ from taproof.core.clock import DAY, MINUTE, SECOND
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import InvalidRequest, ProjectNotFound, SessionNotFound
 from taproof.core.identifiers import new_session_id, new_session_token
-from taproof.core.model import Identity, Project, Session, Status
-from taproof.service.webhooks import Answer
+from taproof.core.model import MessengerIdentity, Project, Session, Status
+from taproof.service.webhooks import WebhookResponse
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
@@ -238,12 +238,12 @@ async def test_a_session_leads_to_its_deliveries(node: "Node") -> None:
             node.clock.now += SECOND
             if decision == "confirm":
                 made[session_id] = "auth.confirmed"
-                await node.signin.confirm_session(token, Identity("1001", "Ada", ""))
+                await node.signin.confirm_session(token, MessengerIdentity("1001", "Ada", ""))
             else:
                 made[session_id] = "auth.cancelled"
                 await node.signin.cancel_session(token, "1001")
     for delivery in await node.webhooks.claim_deliveries(10):
-        await node.webhooks.finish_attempt(delivery, Answer(5, 200, body=b"taken"))
+        await node.webhooks.finish_attempt(delivery, WebhookResponse(5, 200, body=b"taken"))
     sessions = await listed(node, developer)
     assert len(sessions) == 4
     for session in sessions:

@@ -9,16 +9,16 @@ from tests.service.conftest import acting
 
 from taproof.core.clock import DAY
 from taproof.core.errors import (
+    DecryptionFailed,
     InvalidRequest,
     MessengerUnavailable,
     ProjectNotFound,
     ProjectPaused,
     PublicAccessDisabled,
-    SealBroken,
     SessionNotFound,
 )
 from taproof.core.identifiers import session_key
-from taproof.core.model import Identity, ProjectChanges
+from taproof.core.model import MessengerIdentity, ProjectChanges
 from taproof.service.sessions.create_and_verify import Verification
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ async def test_a_paused_project_starts_nothing_but_goes_on_with_what_it_has(node
     for public in (True, False):
         with pytest.raises(ProjectPaused):
             await node.signin.create_session(project.id, public=public)
-    assert (await node.signin.confirm_session(token, Identity("1001", "Ada", ""))).changed
+    assert (await node.signin.confirm_session(token, MessengerIdentity("1001", "Ada", ""))).changed
     assert (await node.signin.verify_session(project.id, token, public=True)).proof is not None
 
 
@@ -125,7 +125,7 @@ async def test_the_one_read_carries_everything_and_later_ones_nothing(node: "Nod
     assert await node.signin.verify_session(project.id, token, public=True) == Verification("pending")
     node.clock.now += 1_234
     confirmed_at = node.clock.now
-    identity = Identity("1001", "Ada", "")
+    identity = MessengerIdentity("1001", "Ada", "")
     await node.signin.confirm_session(token, identity)
     node.clock.now += 30 * DAY
     answer = await node.signin.verify_session(project.id, token, public=True)
@@ -182,11 +182,11 @@ async def test_a_broken_seal_does_not_use_up_the_session(node: "Node") -> None:
     project, _ = await node.project()
     token = await node.confirmed(project)
     writer = node.storage._writer._connection
-    writer.execute("UPDATE projects SET sealed_webhook_secret = x'00'")
+    writer.execute("UPDATE projects SET encrypted_webhook_secret = x'00'")
     for _ in range(2):
-        with pytest.raises(SealBroken):
+        with pytest.raises(DecryptionFailed):
             await node.signin.verify_session(project.id, token, public=True)
-    writer.execute("UPDATE projects SET sealed_webhook_secret = ?", (project.sealed_webhook_secret,))
+    writer.execute("UPDATE projects SET encrypted_webhook_secret = ?", (project.encrypted_webhook_secret,))
     assert (await node.signin.verify_session(project.id, token, public=True)).proof is not None
 
 

@@ -18,7 +18,7 @@ from tests.service.callers import (
 from tests.service.conftest import Node, acting
 
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import Identity, PolledSession, SessionKey
+from taproof.core.model import MessengerIdentity, PolledSession, SessionKey
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.service.sessions import wait
 
@@ -54,7 +54,7 @@ async def test_a_tap_that_decides_nothing_wakes_nobody(node: Node, callers: Call
     token = await node.pending(project)
     call = await callers.start(project, token)
     await node.signin.open_session(token, USER)
-    await node.signin.confirm_session(token, Identity("666", "Eve", "eve"))
+    await node.signin.confirm_session(token, MessengerIdentity("666", "Eve", "eve"))
     await node.signin.cancel_session(token, "666")
     await asyncio.sleep(0.02)
     assert not call.done()

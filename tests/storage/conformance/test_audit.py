@@ -260,7 +260,7 @@ async def replace_project_secrets(storage: Storage, seed: "Seed") -> Scene:
     project, bob = await seed.project(), await seed.developer()
 
     def regenerate(developer_id: str, project_id: str) -> Call:
-        values = (b"n" * 32, "sk_n…n", b"sealed")
+        values = (b"n" * 32, "sk_n…n", b"encrypted")
         return lambda entry: storage.replace_project_secrets(developer_id, project_id, *values, entry=entry)
 
     return Scene(
@@ -339,7 +339,7 @@ async def resend_delivery(storage: Storage, seed: "Seed") -> Scene:
 
 async def set_bot(storage: Storage, seed: "Seed") -> Scene:
     project, other = await seed.project(), await seed.project()
-    given, taken = (ProjectBot(each.id, 7_000, "Shop_Bot", b"sealed") for each in (project, other))
+    given, taken = (ProjectBot(each.id, 7_000, "Shop_Bot", b"encrypted") for each in (project, other))
     await give_bot(storage, other.developer_id, other.id, replace(taken, bot_id=8_000))
 
     def give(developer_id: str, bot: ProjectBot | None) -> Call:
@@ -357,12 +357,12 @@ async def set_bot(storage: Storage, seed: "Seed") -> Scene:
 
 async def mark_bot_broken(storage: Storage, seed: "Seed") -> Scene:
     project = await seed.project()
-    await give_bot(storage, project.developer_id, project.id, ProjectBot(project.id, 7_000, "Shop_Bot", b"sealed"))
+    await give_bot(storage, project.developer_id, project.id, ProjectBot(project.id, 7_000, "Shop_Bot", b"encrypted"))
 
-    def mark(project_id: str, sealed: bytes) -> Call:
-        return lambda entry: storage.mark_bot_broken(project_id, sealed, NOW, entry=entry)
+    def mark(project_id: str, encrypted: bytes) -> Call:
+        return lambda entry: storage.mark_bot_broken(project_id, encrypted, NOW, entry=entry)
 
-    return Scene(mark(project.id, b"sealed"), [mark(project.id, b"another"), mark("proj_\0", b"sealed")])
+    return Scene(mark(project.id, b"encrypted"), [mark(project.id, b"another"), mark("proj_\0", b"encrypted")])
 
 
 async def update_plan(storage: Storage, seed: "Seed") -> Scene:

@@ -19,7 +19,7 @@ LARGEST_ID = 2**52 - 1
 
 
 def bot_of(project: Project, bot_id: int = 7_000_000_001, username: str = "Shop_Bot") -> ProjectBot:
-    return ProjectBot(project.id, bot_id, username, b"sealed \0 " + str(bot_id).encode())
+    return ProjectBot(project.id, bot_id, username, b"encrypted \0 " + str(bot_id).encode())
 
 
 async def give(storage: Storage, project: Project, bot: ProjectBot | None) -> str:
@@ -72,7 +72,7 @@ async def test_update_project_replaces_the_bot_whole(storage: Storage, seed: "Se
     project, other = await seed.project(), await seed.project()
     first, second = bot_of(project), bot_of(project, 7_000_000_002, "Other_Bot")
     await give(storage, project, first)
-    assert await storage.mark_bot_broken(project.id, first.sealed_token, seed.now)
+    assert await storage.mark_bot_broken(project.id, first.encrypted_token, seed.now)
     assert await give(storage, project, first) == "set"
     assert await storage.list_project_bots() == [first]
     assert await give(storage, project, second) == "set"
@@ -211,7 +211,7 @@ async def test_mark_bot_broken_is_told_once(storage: Storage, other_node: Storag
     told = await asyncio.gather(
         *(
             (storage, other_node)[number % 2].mark_bot_broken(
-                project.id, bot.sealed_token, seed.now + number, entry=seed.entry(project.developer_id, "bot.broken")
+                project.id, bot.encrypted_token, seed.now + number, entry=seed.entry(project.developer_id, "bot.broken")
             )
             for number in range(6)
         )
@@ -236,11 +236,11 @@ async def test_mark_bot_broken_leaves_a_newer_token_alone(storage: Storage, seed
     await give(storage, project, old)
     await give(storage, project, new)
     entry = seed.entry(project.developer_id, "bot.broken")
-    assert not await storage.mark_bot_broken(project.id, old.sealed_token, seed.now, entry=entry)
+    assert not await storage.mark_bot_broken(project.id, old.encrypted_token, seed.now, entry=entry)
     assert await storage.list_project_bots() == [new]
     await give(storage, project, None)
-    assert not await storage.mark_bot_broken(project.id, new.sealed_token, seed.now, entry=entry)
-    assert not await storage.mark_bot_broken("proj_\0", new.sealed_token, seed.now, entry=entry)
+    assert not await storage.mark_bot_broken(project.id, new.encrypted_token, seed.now, entry=entry)
+    assert not await storage.mark_bot_broken("proj_\0", new.encrypted_token, seed.now, entry=entry)
     assert await actions(storage, project) == []
 
 
@@ -253,5 +253,5 @@ async def test_rename_bot_changes_what_links_begin_with(storage: Storage, seed: 
     assert not await storage.rename_bot(bot.bot_id, "Shop_Bot")
     assert await storage.rename_bot(bot.bot_id, "Store_Bot")
     assert not await storage.rename_bot(7_000_000_003, "Store_Bot")
-    renamed = ProjectBot(project.id, bot.bot_id, "Store_Bot", bot.sealed_token)
+    renamed = ProjectBot(project.id, bot.bot_id, "Store_Bot", bot.encrypted_token)
     assert await storage.list_project_bots() == [renamed, neighbour]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from taproof.core.clock import SECOND
 from taproof.core.deliveries import Delivery, PassedOver
-from taproof.core.model import ProjectChanges, SealedWebhookSecrets
+from taproof.core.model import EncryptedWebhookSecrets, ProjectChanges
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ async def test_claim_deliveries_hands_out_all_that_sending_needs(storage: Storag
     await storage.update_project(project.developer_id, project.id, changes, seed.now)
     await storage.replace_project_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", b"new seal")
     await storage.rotate_webhook_secret(project.developer_id, project.id, b"next seal", seed.now, seed.now + 5)
-    secrets = SealedWebhookSecrets(b"new seal", b"next seal", seed.now + 5)
+    secrets = EncryptedWebhookSecrets(b"new seal", b"next seal", seed.now + 5)
     assert await storage.claim_deliveries(seed.now, seed.now + LEASE, 10) == [
         Delivery(
             event,

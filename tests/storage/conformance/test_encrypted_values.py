@@ -1,4 +1,4 @@
-"""Conformance: every sealed value is found in bounded pages, and replaced only if it is still the one that was read."""
+"""Conformance: encrypted values are listed in bounded pages and replaced only if unchanged."""
 
 import asyncio
 import dataclasses
@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.model import NewSession, PhoneRequest, Project, SealedWebhookSecrets
+from taproof.core.model import EncryptedWebhookSecrets, NewSession, PhoneRequest, Project
+from taproof.storage.encrypted_value_protocol import EncryptedKind, EncryptedRow, Replacement, RowKey
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
-from taproof.storage.queries.encrypted_values import SEALED_COLUMNS
-from taproof.storage.sealed_protocol import Replacement, RowKey, SealedKind, SealedRow
+from taproof.storage.queries.encrypted_values import ENCRYPTED_COLUMNS
 from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
 
-KINDS: tuple[SealedKind, ...] = get_args(SealedKind)
+KINDS: tuple[EncryptedKind, ...] = get_args(EncryptedKind)
 URL = "https://example.com/"
 
 
@@ -31,12 +31,12 @@ async def execute(storage: Storage, statement: str, *values: Any) -> list[tuple[
     return found
 
 
-async def walk(storage: Storage, kind: SealedKind, limit: int = 2) -> list[SealedRow]:
+async def walk(storage: Storage, kind: EncryptedKind, limit: int = 2) -> list[EncryptedRow]:
     """Return all values of a kind, read in pages of at most `limit`."""
-    found: list[SealedRow] = []
+    found: list[EncryptedRow] = []
     after: RowKey | None = None
     for pages in itertools.count(1):
-        page = await storage.list_sealed(kind, after, limit)
+        page = await storage.list_encrypted_values(kind, after, limit)
         assert len(page.rows) <= limit
         assert pages < 100
         found += page.rows
@@ -56,7 +56,7 @@ async def phone_of(storage: Storage, seed: "Seed", project: Project, at: int) ->
     return session
 
 
-async def filled(storage: Storage, seed: "Seed") -> dict[SealedKind, dict[str, bytes]]:
+async def filled(storage: Storage, seed: "Seed") -> dict[EncryptedKind, dict[str, bytes]]:
     """Put several values of each kind into a store, with rows between them that have none; return them by name."""
     projects = sorted(
         [await seed.project(webhook_url=URL, collect_phone=True) for _ in range(5)], key=lambda each: each.id
@@ -65,7 +65,7 @@ async def filled(storage: Storage, seed: "Seed") -> dict[SealedKind, dict[str, b
         assert await storage.rotate_webhook_secret(each.developer_id, each.id, b"next " + each.id.encode(), 1, 2)
         await execute(
             storage,
-            "UPDATE projects SET sealed_bot_token = $1 WHERE id = $2 RETURNING id",
+            "UPDATE projects SET encrypted_bot_token = $1 WHERE id = $2 RETURNING id",
             b"bot " + each.id.encode(),
             each.id,
         )
@@ -82,48 +82,48 @@ async def filled(storage: Storage, seed: "Seed") -> dict[SealedKind, dict[str, b
     marks = {f"mark {number}": b"value %d" % number for number in range(3)}
     for name, value in marks.items():
         await storage.claim_mark(name, value)
-    events = await execute(storage, "UPDATE webhook_events SET attempts = attempts RETURNING id, sealed_body")
+    events = await execute(storage, "UPDATE webhook_events SET attempts = attempts RETURNING id, encrypted_body")
     assert len(events) == 3
     return {
-        "webhook_secret": {each.id: each.sealed_webhook_secret for each in (*projects, quiet)},
+        "webhook_secret": {each.id: each.encrypted_webhook_secret for each in (*projects, quiet)},
         "next_webhook_secret": {each.id: b"next " + each.id.encode() for each in projects[1::2]},
         "bot_token": {each.id: b"bot " + each.id.encode() for each in projects[1::2]},
         "event_body": dict(events),
-        "webhook_answer": {f"{row[0]} {number}": b"sealed \0 answer" for row in events for number in (1, 2)},
+        "webhook_answer": {f"{row[0]} {number}": b"encrypted \0 answer" for row in events for number in (1, 2)},
         "phone": {each.id: b"phone of " + each.id.encode() for each in with_phone},
         "phone_request": {each.id: b"token of " + each.id.encode() for each in with_phone},
         "mark": marks,
     }
 
 
-def by_name(kind: SealedKind, rows: list[SealedRow]) -> dict[str, bytes]:
+def by_name(kind: EncryptedKind, rows: list[EncryptedRow]) -> dict[str, bytes]:
     """Return values by what they belong to; of an event's answers each by its number too."""
-    named = {f"{row.name} {row.key[1]!r}" if kind == "webhook_answer" else row.name: row.sealed for row in rows}
+    named = {f"{row.name} {row.key[1]!r}" if kind == "webhook_answer" else row.name: row.encrypted for row in rows}
     assert len(named) == len(rows)
     return named
 
 
-async def test_list_sealed_walks_through_every_value_once(storage: Storage, seed: "Seed") -> None:
+async def test_list_encrypted_walks_through_every_value_once(storage: Storage, seed: "Seed") -> None:
     """Of each kind all, with the name that it is bound to, in pages of any size; rows that have none end no walk."""
     expected = await filled(storage, seed)
     for kind, limit in itertools.product(KINDS, (1, 2, 3, 500)):
         assert by_name(kind, await walk(storage, kind, limit)) == expected[kind], kind
 
 
-async def test_list_sealed_on_an_empty_store(storage: Storage) -> None:
+async def test_list_encrypted_on_an_empty_store(storage: Storage) -> None:
     """There is one page, and nothing on it."""
     for kind in KINDS:
-        assert await storage.list_sealed(kind, None, 10) == ([], None)
+        assert await storage.list_encrypted_values(kind, None, 10) == ([], None)
 
 
-async def test_list_sealed_knows_every_sealed_column(storage: Storage) -> None:
-    """A column that was forgotten would be lost with the key that it is sealed under."""
+async def test_list_encrypted_knows_every_encrypted_column(storage: Storage) -> None:
+    """A column that was forgotten would be lost with the key that it is encrypted under."""
     if isinstance(storage, PostgresStorage):
         found = await execute(
             storage,
             r"""
             SELECT table_name, column_name FROM information_schema.columns
-            WHERE column_name LIKE 'sealed\_%' AND table_name !~ '^sessions_[0-9]'
+            WHERE column_name LIKE 'encrypted\_%' AND table_name !~ '^sessions_[0-9]'
             """,
         )
     else:
@@ -131,29 +131,29 @@ async def test_list_sealed_knows_every_sealed_column(storage: Storage) -> None:
             storage,
             """
             SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c
-            WHERE m.type = 'table' AND c.name LIKE 'sealed\\_%' ESCAPE '\\'
+            WHERE m.type = 'table' AND c.name LIKE 'encrypted\\_%' ESCAPE '\\'
             """,
         )
     assert len(found) == 7
     # The check of the key itself is among the marks, whose column has another name.
-    assert {(each.table, each.column) for each in SEALED_COLUMNS.values()} == {*found, ("marks", "value")}
+    assert {(each.table, each.column) for each in ENCRYPTED_COLUMNS.values()} == {*found, ("marks", "value")}
 
 
-async def test_replace_sealed_replaces_each_value_in_its_place(
+async def test_replace_encrypted_replaces_each_value_in_its_place(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
     """Whatever the kind: all of a batch, each in its own row, on every node, and not again."""
     await filled(storage, seed)
     for kind in KINDS:
         rows = await walk(storage, kind)
-        batch = [Replacement(row.key, row.sealed, b"new " + row.sealed) for row in rows]
-        assert await storage.replace_sealed(kind, batch) == len(rows)
-        assert await walk(other_node, kind) == [row._replace(sealed=b"new " + row.sealed) for row in rows]
-        assert await other_node.replace_sealed(kind, batch) == 0
-        assert await storage.replace_sealed(kind, []) == 0
+        batch = [Replacement(row.key, row.encrypted, b"new " + row.encrypted) for row in rows]
+        assert await storage.replace_encrypted_values(kind, batch) == len(rows)
+        assert await walk(other_node, kind) == [row._replace(encrypted=b"new " + row.encrypted) for row in rows]
+        assert await other_node.replace_encrypted_values(kind, batch) == 0
+        assert await storage.replace_encrypted_values(kind, []) == 0
 
 
-async def test_replace_sealed_changes_nothing_else(storage: Storage, seed: "Seed") -> None:
+async def test_replace_encrypted_changes_nothing_else(storage: Storage, seed: "Seed") -> None:
     """The project is the same but for the value; above all its proofs can still be made again (`secrets_version`)."""
     project = await seed.project(webhook_url=URL)
     challenged = dataclasses.replace(seed.new_session(project), code_challenge=b"c" * 32)
@@ -163,23 +163,23 @@ async def test_replace_sealed_changes_nothing_else(storage: Storage, seed: "Seed
     consumed = await storage.consume_session(challenged.key, seed.now)
     assert consumed is not None
     before = await storage.read_project(project.id)
-    replacement = Replacement((project.id,), project.sealed_webhook_secret, b"new")
-    assert await storage.replace_sealed("webhook_secret", [replacement]) == 1
+    replacement = Replacement((project.id,), project.encrypted_webhook_secret, b"new")
+    assert await storage.replace_encrypted_values("webhook_secret", [replacement]) == 1
     after = await storage.read_project(project.id)
     assert before is not None
-    assert after == dataclasses.replace(before, sealed_webhook_secret=b"new")
+    assert after == dataclasses.replace(before, encrypted_webhook_secret=b"new")
     reread = await storage.reread_session(challenged.key, seed.now - 1)
-    assert reread == dataclasses.replace(consumed, webhook_secrets=SealedWebhookSecrets(b"new"))
+    assert reread == dataclasses.replace(consumed, webhook_secrets=EncryptedWebhookSecrets(b"new"))
 
 
-async def test_replace_sealed_gives_way_to_every_other_change(
+async def test_replace_encrypted_gives_way_to_every_other_change(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
     """What was rotated, promoted, regenerated or deleted since it was read stays as it is; its neighbours are done."""
     rotated, promoted, regenerated, deleted, same = projects = [await seed.project() for _ in range(5)]
     for each in (promoted, regenerated, deleted):
         assert await storage.rotate_webhook_secret(each.developer_id, each.id, b"next", seed.now, seed.now + DAY)
-    current = [Replacement((each.id,), each.sealed_webhook_secret, b"resealed") for each in projects]
+    current = [Replacement((each.id,), each.encrypted_webhook_secret, b"resealed") for each in projects]
     following = [Replacement((each.id,), b"next", b"resealed") for each in projects]
     owner = (rotated.developer_id, rotated.id)
     assert await other_node.rotate_webhook_secret(*owner, b"fresh", seed.now, seed.now + DAY)
@@ -188,21 +188,21 @@ async def test_replace_sealed_gives_way_to_every_other_change(
     assert await other_node.replace_project_secrets(*owner, b"k" * 32, "sk_n", b"regenerated")
     assert await other_node.delete_project(deleted.developer_id, deleted.id)
     # The current secret of the first and the last is still the one that was read; the next one is of none of them.
-    assert await storage.replace_sealed("webhook_secret", current) == 2
-    assert await storage.replace_sealed("next_webhook_secret", following) == 0
+    assert await storage.replace_encrypted_values("webhook_secret", current) == 2
+    assert await storage.replace_encrypted_values("next_webhook_secret", following) == 0
     found = [await other_node.read_webhook_secrets(each.id) for each in projects]
     assert found == [
-        SealedWebhookSecrets(b"resealed", b"fresh", seed.now + DAY),
-        SealedWebhookSecrets(b"next"),
-        SealedWebhookSecrets(b"regenerated"),
+        EncryptedWebhookSecrets(b"resealed", b"fresh", seed.now + DAY),
+        EncryptedWebhookSecrets(b"next"),
+        EncryptedWebhookSecrets(b"regenerated"),
         None,
-        SealedWebhookSecrets(b"resealed"),
+        EncryptedWebhookSecrets(b"resealed"),
     ]
-    assert same.sealed_webhook_secret != b"resealed"
+    assert same.encrypted_webhook_secret != b"resealed"
 
 
 @pytest.mark.parametrize("rounds", [12])
-async def test_replace_sealed_against_a_promotion_and_itself(
+async def test_replace_encrypted_against_a_promotion_and_itself(
     storage: Storage, other_node: Storage, seed: "Seed", rounds: int
 ) -> None:
     """At the same instant on two nodes: one of two replacements wins, and a promoted secret is never overwritten."""
@@ -210,11 +210,11 @@ async def test_replace_sealed_against_a_promotion_and_itself(
         project = await seed.project()
         owner = (project.developer_id, project.id)
         assert await storage.rotate_webhook_secret(*owner, b"next", seed.now, seed.now + DAY)
-        old = project.sealed_webhook_secret
+        old = project.encrypted_webhook_secret
         first, second, _ = await asyncio.gather(
-            storage.replace_sealed("webhook_secret", [Replacement((project.id,), old, b"first")]),
-            other_node.replace_sealed("webhook_secret", [Replacement((project.id,), old, b"second")]),
+            storage.replace_encrypted_values("webhook_secret", [Replacement((project.id,), old, b"first")]),
+            other_node.replace_encrypted_values("webhook_secret", [Replacement((project.id,), old, b"second")]),
             other_node.promote_webhook_secret(*owner, seed.now),
         )
         assert first + second <= 1
-        assert await storage.read_webhook_secrets(project.id) == SealedWebhookSecrets(b"next")
+        assert await storage.read_webhook_secrets(project.id) == EncryptedWebhookSecrets(b"next")

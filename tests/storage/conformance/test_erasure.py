@@ -46,7 +46,7 @@ async def kept(storage: Storage, sessions: Sequence[NewSession]) -> list[bool]:
 
 
 async def request_phone(storage: Storage, session: NewSession, user: str) -> None:
-    await storage.ask_for_phone(PhoneRequest(session.key, session.id, user, 0, b"sealed", NOW, session.expires_at))
+    await storage.ask_for_phone(PhoneRequest(session.key, session.id, user, 0, b"encrypted", NOW, session.expires_at))
 
 
 async def test_erase_user_takes_sign_ins_with_all_that_hangs_on_them(storage: Storage, seed: "Seed") -> None:

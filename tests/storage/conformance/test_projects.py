@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.model import ProjectChanges, SealedWebhookSecrets, Status
+from taproof.core.model import EncryptedWebhookSecrets, ProjectChanges, Status
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
@@ -74,15 +74,15 @@ async def test_read_project_by_secret_key_leaves_counts_at_zero(storage: Storage
 
 
 async def test_read_webhook_secrets_as_they_are_stored(storage: Storage, seed: "Seed") -> None:
-    """The sealed bytes of this very project, or None; also for many calls at once."""
+    """The encrypted bytes of this very project, or None; also for many calls at once."""
     project, other, rotated = await seed.project(), await seed.project(), await seed.project()
     assert await storage.delete_project(other.developer_id, other.id)
     assert await storage.rotate_webhook_secret(rotated.developer_id, rotated.id, b"next", seed.now, seed.now + 9)
     found = await asyncio.gather(*(storage.read_webhook_secrets(each.id) for each in (project, other, rotated) * 2))
     expected = [
-        SealedWebhookSecrets(project.sealed_webhook_secret),
+        EncryptedWebhookSecrets(project.encrypted_webhook_secret),
         None,
-        SealedWebhookSecrets(rotated.sealed_webhook_secret, b"next", seed.now + 9),
+        EncryptedWebhookSecrets(rotated.encrypted_webhook_secret, b"next", seed.now + 9),
     ]
     assert found == expected * 2
 
@@ -156,11 +156,11 @@ async def test_replace_project_secrets_kills_the_old_key_at_once(
     session = await seed.confirmed(project)
     assert await storage.replace_project_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", b"new seal")
     assert await other_node.read_project_by_secret_key(seed.key_hash(project)) is None
-    expected = replace(project, secret_key_preview="sk_n", sealed_webhook_secret=b"new seal")
+    expected = replace(project, secret_key_preview="sk_n", encrypted_webhook_secret=b"new seal")
     assert await other_node.read_project_by_secret_key(b"n" * 32) == expected
     consumed = await other_node.consume_session(session.key, seed.now)
     assert consumed is not None
-    assert consumed.webhook_secrets == SealedWebhookSecrets(b"new seal")
+    assert consumed.webhook_secrets == EncryptedWebhookSecrets(b"new seal")
 
 
 async def test_replace_project_secrets_is_for_its_owner(storage: Storage, seed: "Seed") -> None:

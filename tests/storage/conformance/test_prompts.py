@@ -72,13 +72,13 @@ async def test_the_context_goes_when_the_session_leaves_pending(storage: Storage
 
 
 async def test_consume_and_reread_bring_the_phone(storage: Storage, seed: "Seed") -> None:
-    """The one reader gets the sealed number with the id that it is bound to, and so does who reads again."""
+    """The one reader gets the encrypted number with the id that it is bound to, and so does who reads again."""
     project = await seed.project(collect_phone=True)
     new = replace(seed.new_session(project), code_challenge=b"c" * 32)
     assert await storage.create_session(new, public=True)
     await storage.open_session(new.key, "1001", seed.now)
-    await storage.confirm_session(new.key, seed.identity("1001"), seed.now, seed.event(project), b"sealed")
+    await storage.confirm_session(new.key, seed.identity("1001"), seed.now, seed.event(project), b"encrypted")
     consumed = await storage.consume_session(new.key, seed.now)
     assert consumed is not None
-    assert (consumed.session_id, consumed.sealed_phone) == (new.id, b"sealed")
+    assert (consumed.session_id, consumed.encrypted_phone) == (new.id, b"encrypted")
     assert await storage.reread_session(new.key, seed.now - 1) == consumed

@@ -76,7 +76,7 @@ async def test_record_delivery_needs_the_project(storage: Storage, seed: "Seed")
     await storage.delete_project(project.developer_id, project.id)
     assert not await storage.record_delivery(event, seed.attempt(), "failed")
     other = await seed.project()
-    same_id = Event(event.id, "webhook.test", other.id, b"sealed", seed.now)
+    same_id = Event(event.id, "webhook.test", other.id, b"encrypted", seed.now)
     assert await storage.record_delivery(same_id, seed.attempt(), "failed")
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from taproof.core.model import Project, SealedWebhookSecrets
+from taproof.core.model import EncryptedWebhookSecrets, Project
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ async def test_rotate_webhook_secret_lets_the_next_one_follow(
     session = await seed.confirmed(project)
     next_at = seed.now + 24 * HOURS
     assert await storage.rotate_webhook_secret(project.developer_id, project.id, b"next", seed.now, next_at)
-    secrets = SealedWebhookSecrets(project.sealed_webhook_secret, b"next", next_at)
+    secrets = EncryptedWebhookSecrets(project.encrypted_webhook_secret, b"next", next_at)
     assert await other_node.read_webhook_secrets(project.id) == secrets
     read = await other_node.read_project(project.id)
     assert read is not None
@@ -48,7 +48,7 @@ async def test_rotate_webhook_secret_is_one_at_a_time(storage: Storage, other_no
     )
     assert won.count(True) == 1
     end = seed.now + 24 * HOURS
-    winner = SealedWebhookSecrets(project.sealed_webhook_secret, b"%d" % won.index(True), end)
+    winner = EncryptedWebhookSecrets(project.encrypted_webhook_secret, b"%d" % won.index(True), end)
     assert await storage.read_webhook_secrets(project.id) == winner
     assert not await rotate(storage, project, b"early", end - 1)
     assert await storage.read_webhook_secrets(project.id) == winner
@@ -61,7 +61,7 @@ async def test_rotate_webhook_secret_after_an_overlap_keeps_the_secret_in_force(
     end = seed.now + HOURS
     assert await rotate(storage, project, b"third", end, hours=2)
     found = await storage.read_webhook_secrets(project.id)
-    assert found == SealedWebhookSecrets(b"second", b"third", end + 2 * HOURS)
+    assert found == EncryptedWebhookSecrets(b"second", b"third", end + 2 * HOURS)
     assert found.at(end) == (b"second", b"third")
 
 
@@ -73,10 +73,10 @@ async def test_promote_webhook_secret_ends_the_overlap(storage: Storage, other_n
         *(store.promote_webhook_secret(project.developer_id, project.id, seed.now) for store in (storage, other_node))
     )
     assert sorted(promoted) == [False, True]
-    assert await other_node.read_webhook_secrets(project.id) == SealedWebhookSecrets(b"next")
+    assert await other_node.read_webhook_secrets(project.id) == EncryptedWebhookSecrets(b"next")
     assert await rotate(other_node, project, b"third", seed.now)
     found = await storage.read_webhook_secrets(project.id)
-    assert found == SealedWebhookSecrets(b"next", b"third", seed.now + 24 * HOURS)
+    assert found == EncryptedWebhookSecrets(b"next", b"third", seed.now + 24 * HOURS)
 
 
 async def test_promote_webhook_secret_needs_a_rotation_under_way(storage: Storage, seed: "Seed") -> None:
@@ -117,7 +117,7 @@ async def test_replace_project_secrets_ends_a_rotation(storage: Storage, seed: "
     project = await seed.project()
     assert await rotate(storage, project, b"next", seed.now)
     assert await storage.replace_project_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", b"new")
-    assert await storage.read_webhook_secrets(project.id) == SealedWebhookSecrets(b"new")
+    assert await storage.read_webhook_secrets(project.id) == EncryptedWebhookSecrets(b"new")
     assert not await storage.promote_webhook_secret(project.developer_id, project.id, seed.now)
     assert await rotate(storage, project, b"after", seed.now)
 
@@ -132,4 +132,4 @@ async def test_replace_project_secrets_against_a_rotation(storage: Storage, othe
         )
         assert rotated
         found = await storage.read_webhook_secrets(project.id)
-        assert found in {SealedWebhookSecrets(b"new"), SealedWebhookSecrets(b"new", b"next", seed.now + HOURS)}
+        assert found in {EncryptedWebhookSecrets(b"new"), EncryptedWebhookSecrets(b"new", b"next", seed.now + HOURS)}

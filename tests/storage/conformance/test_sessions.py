@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.model import ConsumedSession, Identity, PolledSession, ProjectChanges, Session, SessionKey
+from taproof.core.model import ConsumedSession, MessengerIdentity, PolledSession, ProjectChanges, Session, SessionKey
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ async def test_read_session_shows_each_step(storage: Storage, seed: "Seed") -> N
     await storage.open_session(new.key, "1001", now + 1)
     expected = replace(expected, opened_at=now + 1, opener_id="1001")
     assert await storage.read_session(new.key) == expected
-    identity = Identity("1001", "Зоя 👩‍💻 'x\" <b>", "")
+    identity = MessengerIdentity("1001", "Зоя 👩‍💻 'x\" <b>", "")
     await storage.confirm_session(new.key, identity, now + 2, seed.event(project))
     expected = replace(expected, status="confirmed", confirmed_at=now + 2, identity=identity)
     assert await storage.read_session(new.key) == expected

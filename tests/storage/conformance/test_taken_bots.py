@@ -31,7 +31,7 @@ async def broken(storage: Storage, seed: "Seed", bot_id: int = 7_000_000_001) ->
     project = await seed.project()
     bot = bot_of(project, bot_id)
     assert await give(storage, project, bot) == "set"
-    assert await storage.mark_bot_broken(project.id, bot.sealed_token, seed.now)
+    assert await storage.mark_bot_broken(project.id, bot.encrypted_token, seed.now)
     return project, bot
 
 
@@ -50,9 +50,11 @@ async def test_update_project_takes_a_broken_bot_from_its_loser(
     for each in (lost, of_sign_in):
         assert each is not None
         assert (each.bot_id, each.bot_username, each.bot_broken_at) == (None, "Shop_Bot", seed.now)
-    assert not [row for row in (await storage.list_sealed("bot_token", None, 10)).rows if row.name == loser.id]
+    assert not [
+        row for row in (await storage.list_encrypted_values("bot_token", None, 10)).rows if row.name == loser.id
+    ]
     assert (await actions(storage, loser), await actions(storage, project)) == (["bot.removed"], ["bot.set"])
-    assert not await storage.mark_bot_broken(loser.id, bot.sealed_token, seed.now + 1)
+    assert not await storage.mark_bot_broken(loser.id, bot.encrypted_token, seed.now + 1)
     assert await give(storage, loser, None) == "set"
     lost = await storage.read_project(loser.id)
     assert lost is not None
@@ -90,7 +92,7 @@ async def test_update_project_takes_no_bot_that_works(storage: Storage, seed: "S
     loser, bot = await broken(storage, seed)
     project, third = await seed.project(), await seed.project()
     await give(storage, third, bot_of(third, 7_000_000_002, "Other_Bot"))
-    mended = dataclasses.replace(bot, sealed_token=b"a new one")
+    mended = dataclasses.replace(bot, encrypted_token=b"a new one")
     assert await give(storage, loser, mended) == "set"
     before = await storage.read_project(project.id)
     for name, wanted in (
@@ -111,7 +113,7 @@ async def test_update_project_takes_another_bot_of_no_loser(storage: Storage, se
     project, other = await seed.project(), await seed.project()
     second = bot_of(loser, 7_000_000_002, "Other_Bot")
     await give(storage, loser, second)
-    assert await storage.mark_bot_broken(loser.id, second.sealed_token, seed.now)
+    assert await storage.mark_bot_broken(loser.id, second.encrypted_token, seed.now)
     assert await take(storage, seed, project, loser, bot_of(project)) is not None
     broken_at = dataclasses.replace(second, broken_at=seed.now)
     assert await storage.list_project_bots() == [bot_of(project), broken_at]

@@ -52,7 +52,7 @@ async def test_report_session_cancels_a_pending_one(storage: Storage, seed: "See
     assert await storage.report_session(new.key, "1001", NOW + 1, event) == "cancelled"
     session = await stored(storage, new)
     assert (session.status, session.cancelled_at, session.reported_at) == ("cancelled", NOW + 1, NOW + 1)
-    assert (session.used_at, session.identity, session.sealed_phone) == (None, None, None)
+    assert (session.used_at, session.identity, session.encrypted_phone) == (None, None, None)
     assert session.prompt is not None
     assert session.prompt.context is None
     assert await counts(storage, project) == (0, 0, 1, 1)
@@ -304,8 +304,8 @@ async def test_blocks_of_a_deleted_project_go_with_it(storage: Storage, seed: "S
 
 
 def request_of(session: NewSession, user: str = "1001", bot_id: int = 0, at: int = NOW) -> PhoneRequest:
-    sealed = b"sealed \0 " + session.id.encode()
-    return PhoneRequest(session.key, session.id, user, bot_id, sealed, at, session.expires_at)
+    encrypted = b"encrypted \0 " + session.id.encode()
+    return PhoneRequest(session.key, session.id, user, bot_id, encrypted, at, session.expires_at)
 
 
 async def test_ask_for_phone_is_safe_to_repeat(storage: Storage, seed: "Seed") -> None:
@@ -315,7 +315,7 @@ async def test_ask_for_phone_is_safe_to_repeat(storage: Storage, seed: "Seed") -
     assert await storage.read_phone_request(new.key) is None
     await storage.ask_for_phone(request)
     assert await storage.read_phone_request(new.key) == request
-    await storage.ask_for_phone(replace(request, sealed_token=b"other", messenger_id="2002", asked_at=NOW + 5))
+    await storage.ask_for_phone(replace(request, encrypted_token=b"other", messenger_id="2002", asked_at=NOW + 5))
     await storage.ask_for_phone(replace(request, asked_at=NOW - 5))
     assert await storage.read_phone_request(new.key) == replace(request, asked_at=NOW + 5)
 
@@ -380,26 +380,26 @@ async def test_confirm_session_takes_no_phone_that_may_not_be_collected(
         changes = ProjectChanges(collect_phone=False)
         assert await other_node.update_project(project.developer_id, project.id, changes, NOW)
     identity = seed.identity("1001")
-    assert not await storage.confirm_session(new.key, identity, NOW, seed.event(project), b"sealed")
+    assert not await storage.confirm_session(new.key, identity, NOW, seed.event(project), b"encrypted")
     assert (await stored(storage, new)).status == "pending"
     assert await storage.confirm_session(new.key, identity, NOW, seed.event(project))
-    assert (await stored(storage, new)).sealed_phone is None
+    assert (await stored(storage, new)).encrypted_phone is None
 
 
 async def test_confirm_session_keeps_the_phone_that_goes_with_it(storage: Storage, seed: "Seed") -> None:
     """Who consumes the session gets it, and the list has it; a second confirmation changes nothing."""
     project = await seed.project(collect_phone=True)
     new = await seed.opened(project)
-    assert await storage.confirm_session(new.key, seed.identity("1001"), NOW, seed.event(project), b"sealed \0")
+    assert await storage.confirm_session(new.key, seed.identity("1001"), NOW, seed.event(project), b"encrypted \0")
     assert not await storage.confirm_session(new.key, seed.identity("1001"), NOW, seed.event(project), b"second")
     polled = await storage.poll_session(new.key)
     assert polled is not None
-    assert polled.sealed_phone == b"sealed \0"
+    assert polled.encrypted_phone == b"encrypted \0"
     consumed = await storage.consume_session(new.key, NOW)
     assert consumed is not None
-    assert (consumed.sealed_phone, consumed.session_id) == (b"sealed \0", new.id)
+    assert (consumed.encrypted_phone, consumed.session_id) == (b"encrypted \0", new.id)
     (listed,) = await storage.list_sessions([project.id], None, None, 5, NOW)
-    assert listed.sealed_phone == b"sealed \0"
+    assert listed.encrypted_phone == b"encrypted \0"
 
 
 async def test_confirm_session_of_many_at_once_gives_each_its_own_phone(storage: Storage, seed: "Seed") -> None:
@@ -417,7 +417,7 @@ async def test_confirm_session_of_many_at_once_gives_each_its_own_phone(storage:
         consumed = await storage.consume_session(session.key, NOW)
         assert consumed is not None
         assert consumed.identity.messenger_id == str(2000 + number)
-        assert consumed.sealed_phone == (None if number % 3 == 0 else f"phone {number}".encode())
+        assert consumed.encrypted_phone == (None if number % 3 == 0 else f"phone {number}".encode())
 
 
 @pytest.mark.parametrize("is_read", [True, False])
@@ -461,7 +461,7 @@ async def test_report_session_keeps_a_confirmation_from_being_sent_again(
         assert not await node.resend_delivery(project.developer_id, after.event_id, NOW + 2 * MINUTE, entry=entry)
         assert await node.claim_deliveries(NOW + DAY, NOW + DAY, 10) == []
     assert await storage.list_audit_entries(project.developer_id, None, 10) == []
-    assert (await storage.list_sealed("event_body", None, 10)).rows == []
+    assert (await storage.list_encrypted_values("event_body", None, 10)).rows == []
 
 
 async def test_report_session_and_resend_delivery_at_once_send_nothing(

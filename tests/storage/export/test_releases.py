@@ -42,7 +42,7 @@ LATER_COLUMNS: Final[Mapping[str, Mapping[str, object]]] = {
     },
     "access_tokens": {"scopes": "read,write,tokens", "parent_id": None, "sign_in": None},
     "projects": {
-        "sealed_next_webhook_secret": None,
+        "encrypted_next_webhook_secret": None,
         "next_webhook_secret_at": None,
         "secrets_version": 0,
         "phone_required": 1,
@@ -51,7 +51,7 @@ LATER_COLUMNS: Final[Mapping[str, Mapping[str, object]]] = {
         "allowed_origins": "",
         "bot_id": None,
         "bot_username": None,
-        "sealed_bot_token": None,
+        "encrypted_bot_token": None,
         "bot_broken_at": None,
     },
     "sessions": {
@@ -61,7 +61,7 @@ LATER_COLUMNS: Final[Mapping[str, Mapping[str, object]]] = {
         "context": None,
         "match_code": None,
         "match_choices": None,
-        "sealed_phone": None,
+        "encrypted_phone": None,
         "reported_at": None,
     },
     "daily_counts": {"reported": 0},

@@ -1,4 +1,4 @@
-"""Coalescing: calls that come together leave together, and no call suffers for its neighbour."""
+"""Batching: calls that come together leave together, and no call suffers for its neighbour."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taproof.core.errors import StoreUnavailable
-from taproof.storage.postgres.batcher import Coalescer
+from taproof.storage.postgres.batcher import Batcher
 
 LIMIT = 4
 
@@ -35,7 +35,7 @@ class Database:
         self.lost: set[Item] = set()
         self.is_open = is_open
         self.is_away = False
-        self.coalescer = Coalescer(self.send, limit=limit, key=(lambda item: item.key) if keyed else None)
+        self.batcher = Batcher(self.send, limit=limit, key=(lambda item: item.key) if keyed else None)
         self._keyed = keyed
         self._limit = limit
         self._under_way: asyncio.Future[None] | None = None
@@ -74,7 +74,7 @@ class Database:
             self._under_way.set_result(None)
 
     def call(self, *items: Item) -> list["asyncio.Task[str]"]:
-        return [asyncio.create_task(self.coalescer.run(item)) for item in items]
+        return [asyncio.create_task(self.batcher.run(item)) for item in items]
 
     @property
     def sent(self) -> list[list[int]]:
@@ -152,7 +152,7 @@ async def test_a_store_that_is_away_is_told_to_the_whole_batch_and_nothing_is_se
     assert outcomes(results) == [StoreUnavailable] * 3
     assert database.sent == [[1, 2, 3]]
     database.is_away = False
-    assert await database.coalescer.run(Item(4)) == "result 4"
+    assert await database.batcher.run(Item(4)) == "result 4"
 
 
 async def test_a_store_lost_while_each_goes_alone_is_told_to_the_rest_at_once() -> None:
@@ -186,7 +186,7 @@ async def test_two_of_one_key_are_never_in_one_batch() -> None:
     items = [Item(1, key=1), Item(2, key=1), Item(3, key=2), Item(4, key=1), Item(5, key=3)]
     await asyncio.gather(*database.call(*items))
     assert database.sent == [[1, 3, 5], [2], [4]]
-    await database.coalescer.run(Item(6, key=1))
+    await database.batcher.run(Item(6, key=1))
     assert database.sent[-1] == [6]
 
 
@@ -242,8 +242,8 @@ async def test_results_that_do_not_match_are_told_and_never_sent_again() -> None
         batches.append(items)
         return items[1:]
 
-    coalescer = Coalescer(send, limit=10)
-    results = await asyncio.gather(*(coalescer.run(number) for number in range(3)), return_exceptions=True)
+    batcher = Batcher(send, limit=10)
+    results = await asyncio.gather(*(batcher.run(number) for number in range(3)), return_exceptions=True)
     assert outcomes(results) == [RuntimeError] * 3
     assert batches == [[0, 1, 2]]
 
@@ -253,16 +253,16 @@ async def test_closing_finishes_what_waits_and_refuses_the_rest() -> None:
     database = Database(keyed=True)
     calls = database.call(Item(1), Item(2), Item(3, key=1))
     await turns()
-    impatient = asyncio.create_task(database.coalescer.close())
+    impatient = asyncio.create_task(database.batcher.close())
     await turns()
     impatient.cancel()
     with pytest.raises(StoreUnavailable):
-        await database.coalescer.run(Item(4))
+        await database.batcher.run(Item(4))
     database.open()
-    await database.coalescer.close()
+    await database.batcher.close()
     assert [call.result() for call in calls] == ["result 1", "result 2", "result 3"]
-    await database.coalescer.close()
-    await Database().coalescer.close()
+    await database.batcher.close()
+    await Database().batcher.close()
 
 
 async def test_nobody_waits_for_ever_when_the_batch_itself_is_cancelled() -> None:
@@ -272,11 +272,11 @@ async def test_nobody_waits_for_ever_when_the_batch_itself_is_cancelled() -> Non
     await turns()
     calls += database.call(Item(3), Item(4))
     await turns()
-    assert database.coalescer._drain_task is not None
-    database.coalescer._drain_task.cancel()
+    assert database.batcher._drain_task is not None
+    database.batcher._drain_task.cancel()
     assert outcomes(await asyncio.gather(*calls, return_exceptions=True)) == [StoreUnavailable] * 4
     database.open()
-    assert await database.coalescer.run(Item(5)) == "result 5"
+    assert await database.batcher.run(Item(5)) == "result 5"
 
 
 Step = tuple[Literal["call", "cancel", "turn", "answer", "lose"], int, bool]
@@ -313,7 +313,7 @@ def test_every_caller_gets_its_own_answer_exactly_once(steps: list[Step], keyed:
         await turns()
         database.open()
         results = await asyncio.gather(*calls, return_exceptions=True)
-        await database.coalescer.close()
+        await database.batcher.close()
 
         sent = {item for batch in database.batches for item in batch}
         assert not sent & left_early

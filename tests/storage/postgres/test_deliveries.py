@@ -208,7 +208,7 @@ async def test_statements_read_the_events_that_they_need(
     """However many are due, and however few the planner believes there are: all is found by an index, in its order."""
     project = await seed.project(webhook_url=URL)
     fill = """
-    INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, project_id)
+    INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id)
     SELECT 'evt_' || $2::TEXT || n, 'auth.confirmed', repeat('x', 400)::BYTEA, n, $2, n, $3, 0, $1
     FROM generate_series(1, 20000) AS n"""
     await connection.execute(fill, project.id, "delivered", 0)

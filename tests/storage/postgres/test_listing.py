@@ -136,7 +136,7 @@ async def test_the_deliveries_of_a_session_are_found_among_those_of_its_instant(
     await connection.execute("ALTER TABLE webhook_events SET (autovacuum_enabled = off)")
     await connection.execute(
         """
-        INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts,
+        INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts,
           project_id, session_id)
         SELECT 'evt_' || n, 'auth.confirmed', repeat('x', 400)::BYTEA, n / 3, 'delivered', n, 0, 1, $1, 'sess_' || n
         FROM generate_series(1, $2) AS n""",

@@ -38,7 +38,7 @@ SELECT project_id, day, COUNT(*) FROM sessions GROUP BY project_id, day"""
 
 # Nothing of a project could be sent for a long time.
 BACKLOG = """
-INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, project_id,
+INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id,
   session_id)
 SELECT 'evt_' || n, 'auth.confirmed', repeat('x', 400)::BYTEA, n, 'due', n, 0, 0, $1, 'sess_' || n
 FROM generate_series(1, $2) AS n"""
@@ -88,7 +88,9 @@ async def test_what_a_user_asks_for_is_found_by_keys(
     await connection.execute(FILL, projects, TODAY - DAYS, TODAY, STORED)
     await connection.execute(COUNT)
     waiting = await seed.opened(await seed.project())
-    await postgres.ask_for_phone(PhoneRequest(waiting.key, waiting.id, "1001", 0, b"sealed", NOW, waiting.expires_at))
+    await postgres.ask_for_phone(
+        PhoneRequest(waiting.key, waiting.id, "1001", 0, b"encrypted", NOW, waiting.expires_at)
+    )
     if statistics == "current":
         await connection.execute("ANALYZE")
     values = ("1001", TODAY - DAYS, 500)
@@ -102,12 +104,12 @@ async def test_what_a_user_asks_for_is_found_by_keys(
     if statistics == "current":
         await connection.execute("ANALYZE webhook_events")
     event = seed.event(shop, "auth.cancelled")
-    reported = (NOW, *confirmed.key, "1001", NOW, event.id, event.type, event.sealed_body, event.created_at)
+    reported = (NOW, *confirmed.key, "1001", NOW, event.id, event.type, event.encrypted_body, event.created_at)
     read, plan = await explain(connection, sql.REPORT_SESSION, *reported)
     assert read <= 8
     # By all that leads to it: a backlog has very many of the other columns' values.
     assert re.search(r'"Index Cond": "[^"]*type[^"]*auth.confirmed', plan)
-    reported = (NOW, *waiting.key, "1001", NOW, event.id, event.type, event.sealed_body, event.created_at)
+    reported = (NOW, *waiting.key, "1001", NOW, event.id, event.type, event.encrypted_body, event.created_at)
     read, plan = await explain(connection, sql.REPORT_SESSION, *reported)
     assert read <= 4
     assert f"sessions_{TODAY - 1}" not in plan

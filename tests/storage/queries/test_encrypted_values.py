@@ -1,25 +1,25 @@
-"""The walk through sealed values costs what its pages hold, however much lies before and behind them."""
+"""The walk through encrypted values costs what its pages hold, however much lies before and behind them."""
 
 from typing import TYPE_CHECKING, get_args
 
 import pytest
 
 from taproof.core.clock import DAY
+from taproof.storage.encrypted_value_protocol import EncryptedKind
 from taproof.storage.postgres import encrypted_values
 from taproof.storage.postgres.store import PostgresStorage
-from taproof.storage.queries.encrypted_values import LIST_SEALED, REPLACE_SEALED, SEALED_COLUMNS
-from taproof.storage.sealed_protocol import SealedKind
+from taproof.storage.queries.encrypted_values import ENCRYPTED_COLUMNS, LIST_ENCRYPTED, REPLACE_ENCRYPTED
 from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
 
 
-@pytest.mark.parametrize("kind", get_args(SealedKind))
-def test_each_step_is_one_look_at_the_primary_key(kind: SealedKind, sqlite: SqliteStorage) -> None:
+@pytest.mark.parametrize("kind", get_args(EncryptedKind))
+def test_each_step_is_one_look_at_the_primary_key(kind: EncryptedKind, sqlite: SqliteStorage) -> None:
     """On SQLite a page begins where the one before it ended, and needs no sorting; a value is found by its key."""
-    key = SEALED_COLUMNS[kind].before_all
-    for statement, values in ((LIST_SEALED[kind], (*key, 10)), (REPLACE_SEALED[kind], (b"new", *key, b"old"))):
+    key = ENCRYPTED_COLUMNS[kind].before_all
+    for statement, values in ((LIST_ENCRYPTED[kind], (*key, 10)), (REPLACE_ENCRYPTED[kind], (b"new", *key, b"old"))):
         (plan,) = [row[3] for row in sqlite._reader.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
         assert plan.startswith("SEARCH "), plan
         assert "USING PRIMARY KEY" in plan, plan
@@ -31,7 +31,7 @@ async def test_a_page_of_phones_looks_at_one_day(postgres: PostgresStorage, dsn:
     await postgres.prepare_days(today - 3, today)
     for statement, values in (
         (encrypted_values._LIST_PHONES, (today, b"\x80", 10)),
-        (REPLACE_SEALED["phone"], (b"new", today, b"\x80", b"old")),
+        (REPLACE_ENCRYPTED["phone"], (b"new", today, b"\x80", b"old")),
     ):
         lines = [row[0] for row in await postgres._pool.fetch(f"EXPLAIN {statement}", *values)]
         assert f"sessions_{today}_pkey" in "\n".join(lines)
@@ -47,13 +47,13 @@ async def test_a_day_that_is_dropped_ends_no_walk(postgres: PostgresStorage, dsn
     sessions = [await seed.opened(project, at=at) for at in (old, old, new, new)]
     for each in sessions:
         at, event = each.created_at, seed.event(project)
-        assert await postgres.confirm_session(each.key, seed.identity("1001"), at, event, b"sealed")
-    page = await postgres.list_sealed("phone", None, 1)
+        assert await postgres.confirm_session(each.key, seed.identity("1001"), at, event, b"encrypted")
+    page = await postgres.list_encrypted_values("phone", None, 1)
     assert [row.key[0] for row in page.rows] == [old // DAY]
     while await postgres.purge_sessions(new // DAY, 1_000):
         pass
     names = []
     while page.after is not None:
-        page = await postgres.list_sealed("phone", page.after, 1)
+        page = await postgres.list_encrypted_values("phone", page.after, 1)
         names += [row.name for row in page.rows]
     assert sorted(names) == sorted(each.id for each in sessions[2:])

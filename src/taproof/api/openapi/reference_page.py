@@ -63,7 +63,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class DocumentedRoute:
     """One operation of the document."""
 
     anchor: str
@@ -95,7 +95,7 @@ def docs_page(document: Json) -> FixedAnswer:
     )
     environment.filters["prose"] = _prose
     reader = Reader(document)
-    endpoints: dict[str, list[Endpoint]] = {tag["name"]: [] for tag in document["tags"]}
+    endpoints: dict[str, list[DocumentedRoute]] = {tag["name"]: [] for tag in document["tags"]}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             endpoints[operation["tags"][0]].append(reader.endpoint(method.upper(), path, operation))
@@ -119,7 +119,7 @@ class Reader:
     def __init__(self, document: Json) -> None:
         self._document = document
 
-    def endpoint(self, method: str, path: str, operation: Json) -> Endpoint:
+    def endpoint(self, method: str, path: str, operation: Json) -> DocumentedRoute:
         """Return an operation as the page, and the reference in `docs/`, show it."""
         schemes = [name for each in operation["security"] for name in each]
         body = None
@@ -134,7 +134,7 @@ class Reader:
                 answers = [self._shape(each) for each in self._resolve(schema).get("oneOf", [schema])]
             else:
                 failures.append((status, response["description"]))
-        return Endpoint(
+        return DocumentedRoute(
             anchor=operation["operationId"],
             method=method,
             path=path,

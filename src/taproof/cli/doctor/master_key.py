@@ -3,9 +3,9 @@
 from taproof.cli.doctor.finding import OTHERS, Finding, from_sentences
 from taproof.config.options import NO_MASTER_KEY, called
 from taproof.config.settings import Settings, is_postgres
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.errors import TaproofError
-from taproof.runtime.store import master_key_file, open_sealer, open_storage
+from taproof.runtime.store import master_key_file, open_encryptor, open_storage
 from taproof.service.installation import has_master_key, is_under_first_key
 from taproof.storage.protocol import Storage
 
@@ -26,8 +26,8 @@ async def check_master_key(settings: Settings, *, in_use: bool) -> Finding:
             storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
             try:
                 if await has_master_key(storage):
-                    sealer = await open_sealer(settings, storage)
-                    return await _fitting(storage, sealer, where, in_file=path is not None)
+                    encryptor = await open_encryptor(settings, storage)
+                    return await _fitting(storage, encryptor, where, in_file=path is not None)
             finally:
                 await storage.close()
         except TaproofError as error:
@@ -37,9 +37,9 @@ async def check_master_key(settings: Settings, *, in_use: bool) -> Finding:
     return Finding("master key", "ok", f"{where} will be the key of this database from its first use on")
 
 
-async def _fitting(storage: Storage, sealer: Sealer, where: str, *, in_file: bool) -> Finding:
+async def _fitting(storage: Storage, encryptor: Encryptor, where: str, *, in_file: bool) -> Finding:
     """Tell of a key that fits the database, and of others behind it, which a rotation leaves behind or is about."""
-    count = sealer.key_count
+    count = encryptor.key_count
     if count == 1:
         return Finding("master key", "ok", f"{where} fits the database")
     detail = f"{where} fits the database and holds {count} keys"
@@ -50,15 +50,15 @@ async def _fitting(storage: Storage, sealer: Sealer, where: str, *, in_file: boo
             f"{detail}: a rotation is under way, or was interrupted",
             "If none is under way, run: taproof master-key rotate",
         )
-    if await is_under_first_key(storage, sealer):
+    if await is_under_first_key(storage, encryptor):
         return Finding(
             "master key",
             "ok",
-            f"{detail}; all was sealed under the first. taproof master-key reseal tells when it can be the only one",
+            f"{detail}; all was encrypted under the first. taproof master-key reseal tells when it can be the only one",
         )
     return Finding(
         "master key",
         "warning",
-        f"{detail}; there are values that are sealed under an older one",
+        f"{detail}; there are values that are encrypted under an older one",
         "When every node has this key first, run: taproof master-key reseal",
     )

@@ -4,7 +4,7 @@ from typing import Final
 
 from taproof.cli.doctor.finding import Finding, from_sentences
 from taproof.cli.doctor.master_key import check_master_key
-from taproof.cli.doctor.project_bots import check_own_bots
+from taproof.cli.doctor.project_bots import check_project_bots
 from taproof.config.options import called
 from taproof.config.settings import Settings, shown_database
 from taproof.core.clock import SECOND, Clock
@@ -36,7 +36,7 @@ async def check_postgres_store(settings: Settings, clock: Clock) -> list[Finding
         _check_pooler(settings, found),
         _check_clock(found),
         await check_master_key(settings, in_use=in_use),
-        *(await check_own_bots(settings) if in_use else []),
+        *(await check_project_bots(settings) if in_use else []),
     ]
 
 

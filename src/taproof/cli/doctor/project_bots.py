@@ -10,7 +10,7 @@ from taproof.runtime.store import open_storage
 _NAMED: Final = 5
 
 
-async def check_own_bots(settings: Settings) -> list[Finding]:
+async def check_project_bots(settings: Settings) -> list[Finding]:
     """Look at them in a store that is in use; there is nothing to say when there are none."""
     try:
         storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)

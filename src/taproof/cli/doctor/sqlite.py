@@ -9,7 +9,7 @@ import apsw
 
 from taproof.cli.doctor.finding import OTHERS, Finding
 from taproof.cli.doctor.master_key import check_master_key
-from taproof.cli.doctor.project_bots import check_own_bots
+from taproof.cli.doctor.project_bots import check_project_bots
 from taproof.config.options import called
 from taproof.config.settings import Settings, database_file
 from taproof.core.clock import SECOND
@@ -82,7 +82,7 @@ async def _check_file(settings: Settings) -> list[Finding]:
     if path.stat().st_mode & OTHERS:
         detail = f"{path} can be read by other users of this machine"
         store = Finding("store", "warning", detail, f"Run: chmod 600 {path}")
-    return [store, await check_master_key(settings, in_use=True), *await check_own_bots(settings)]
+    return [store, await check_master_key(settings, in_use=True), *await check_project_bots(settings)]
 
 
 def _store_problem(path: Path, error: apsw.Error) -> Finding:

@@ -1,8 +1,8 @@
 """What handlers act through: the private chat of one user with one bot, while one update of theirs is handled.
 
 What is not part of the sign-in's own conversation (`handlers.py`) comes in as `Acts`: a command's or a button's handler
-gets a `Chat` or a `Tap` only once it is certain that the user acted themselves, in their own private chat with the bot,
-and a `Tap` only for a button that this service made (`signed_buttons.py`).
+gets a `Chat` or a `ButtonTap` only once it is certain that the user acted themselves, in their own private chat
+with the bot, and a `ButtonTap` only for a button that this service made (`signed_buttons.py`).
 """
 
 import asyncio
@@ -70,7 +70,7 @@ class Chat:
 
 
 @dataclass(frozen=True, slots=True)
-class Tap(Chat):
+class ButtonTap(Chat):
     """A tap on a button of a message in that chat."""
 
     query_id: str = field(repr=False)
@@ -100,7 +100,7 @@ class Tap(Chat):
 
 OnCommand = Callable[[Chat, str], Awaitable[None]]
 """Gets what stands behind the command, "" when nothing does."""
-OnTap = Callable[[Tap, str], Awaitable[None]]
+OnTap = Callable[[ButtonTap, str], Awaitable[None]]
 """Gets what stands behind the colon of the button's data, once it is certain that this service made the button."""
 
 

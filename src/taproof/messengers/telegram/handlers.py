@@ -15,10 +15,10 @@ from aiogram.enums import ChatMemberStatus, ChatType, ContentType
 from aiogram.types import CallbackQuery, ChatMemberUpdated, InaccessibleMessage, Message, ReplyKeyboardRemove, User
 
 from taproof.core.clock import Clock
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.messengers.browsers import name_browser
 from taproof.messengers.reply_limits import ReplyLimits
-from taproof.messengers.telegram.chat import Acts, Chat, Reply, Tap, answer_tap, send_to_group
+from taproof.messengers.telegram.chat import Acts, ButtonTap, Chat, Reply, answer_tap, send_to_group
 from taproof.messengers.telegram.prompts import (
     CANCEL,
     CONFIRM,
@@ -139,7 +139,7 @@ class Conversation:
                 # The second of two quick taps: the first one's outcome stands in the message by now.
                 await answer_tap(bot, query.id, texts.control.gone)
             return
-        tap = Tap(bot, bot_id, user, hurry, self._signer, query.id, prompt.message_id)
+        tap = ButtonTap(bot, bot_id, user, hurry, self._signer, query.id, prompt.message_id)
         act = self._acts.taps.get(found[1])
         if act is not None:
             await act(tap, found[2])
@@ -211,7 +211,7 @@ class Conversation:
                 reply = keyboard_gone(texts)
             await chat.send(dataclasses.replace(reply, keyboard=ReplyKeyboardRemove()), needed=seen.changed)
 
-    async def _decide(self, tap: Tap, choice: str, session_token: str, place: str | None) -> SeenSession:
+    async def _decide(self, tap: ButtonTap, choice: str, session_token: str, place: str | None) -> SeenSession:
         if choice == CANCEL:
             return await self._signin.cancel_session(session_token, tap.user_id, tap.bot_id)
         if choice == WITHOUT_PHONE:
@@ -219,7 +219,7 @@ class Conversation:
         number = None if place is None else int(place)
         return await self._signin.confirm_session(session_token, _identity(tap), tap.bot_id, choice=number)
 
-    async def _show_decision(self, tap: Tap, texts: Texts, session_token: str, seen: SeenSession) -> None:
+    async def _show_decision(self, tap: ButtonTap, texts: Texts, session_token: str, seen: SeenSession) -> None:
         """Put what became of a session in its prompt's place."""
         if seen.changed:
             _log_seen("sign_in_decided", seen)
@@ -241,8 +241,8 @@ class Conversation:
             await tap.answer(outcome_notice(texts, seen))
 
 
-def _identity(chat: Chat) -> Identity:
-    return Identity(chat.user_id, chat.user.full_name, chat.user.username or "")
+def _identity(chat: Chat) -> MessengerIdentity:
+    return MessengerIdentity(chat.user_id, chat.user.full_name, chat.user.username or "")
 
 
 def _log_seen(event: str, seen: SeenSession) -> None:

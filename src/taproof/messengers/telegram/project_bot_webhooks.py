@@ -8,7 +8,7 @@ from aiogram import Bot
 from aiogram.exceptions import TelegramAPIError
 from aiogram.methods import TelegramMethod
 
-from taproof.core.errors import SealBroken, StoreUnavailable
+from taproof.core.errors import DecryptionFailed, StoreUnavailable
 from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.updates import Handling, UpdateIntake
 from taproof.messengers.telegram.webhook import Receive, Send, WebhookEndpoint, register_webhook
@@ -55,7 +55,7 @@ async def keep_webhook(bot: Bot, url: str, secrets: Secrets, reconnection: Recon
             await asyncio.sleep(min(SECRET_SECONDS, CHECK_SECONDS))
 
 
-class OwnWebhooks:
+class ProjectBotWebhooks:
     """The ASGI application behind `POST /bot/webhook/<bot id>`, in any process.
 
     Args:
@@ -82,23 +82,23 @@ class OwnWebhooks:
         """Return what handles a bot's updates; None when it is no project's any more, or is broken.
 
         Raises:
-            StoreUnavailable, SealBroken: that cannot be known.
+            StoreUnavailable, DecryptionFailed: that cannot be known.
         """
         bot = await self._bots.read_bot(bot_id)
         if bot is None or bot.broken_at is not None:
             self._intakes.pop(bot_id, None)
             return None
-        sealed, intake = self._intakes.get(bot_id, (b"", None))
-        if intake is None or sealed != bot.sealed_token:
+        encrypted, intake = self._intakes.get(bot_id, (b"", None))
+        if intake is None or encrypted != bot.encrypted_token:
             intake = self._make_intake(self._bots.open_token(bot))
-            self._intakes[bot_id] = (bot.sealed_token, intake)
+            self._intakes[bot_id] = (bot.encrypted_token, intake)
         return intake
 
 
 class _Late:
     """Finds out which bot an update is for once it is known that the messenger sent it."""
 
-    def __init__(self, webhooks: OwnWebhooks, bot_id: int) -> None:
+    def __init__(self, webhooks: ProjectBotWebhooks, bot_id: int) -> None:
         self._webhooks = webhooks
         self._bot_id = bot_id
 
@@ -106,6 +106,6 @@ class _Late:
         """Handle an update once; "retry" when it is nobody's, which it may be for a moment only."""
         try:
             intake = await self._webhooks.find_intake(self._bot_id)
-        except (StoreUnavailable, SealBroken):
+        except (StoreUnavailable, DecryptionFailed):
             return "retry"
         return "retry" if intake is None else await intake.handle(update)

@@ -14,7 +14,7 @@ import structlog
 from aiogram import Bot
 from aiogram.exceptions import TelegramAPIError, TelegramNetworkError, TelegramNotFound, TelegramUnauthorizedError
 
-from taproof.core.errors import SealBroken, StoreUnavailable
+from taproof.core.errors import DecryptionFailed, StoreUnavailable
 from taproof.core.model import ProjectBot
 from taproof.messengers.telegram.commands import announce_commands_once
 from taproof.messengers.telegram.connection import LONGEST_DELAY, BotTokenRefusedError, Reconnection
@@ -40,7 +40,7 @@ Receive = Callable[[Bot, Reconnection], Coroutine[Any, Any, None]]
 _log = structlog.get_logger(__name__)
 
 
-class OwnReconnection(Reconnection):
+class ProjectBotReconnection(Reconnection):
     """Waits as for the service's own bot, and raises BotTokenRefusedError when the token was refused twice in a row.
 
     A messenger that is away is told of by the service's own bot, not by hundreds more.
@@ -79,7 +79,7 @@ class _Running:
     task: asyncio.Task[None]
 
 
-class OwnBots:
+class ProjectBots:
     """Runs the bots of all projects.
 
     Args:
@@ -146,20 +146,20 @@ class OwnBots:
         """Return the token of a bot that is to be started; None when it runs with this token, or it cannot be read."""
         running = self._running.get(bot.bot_id)
         is_same = running is not None and not running.task.done() and running.known.project_id == bot.project_id
-        if running is not None and is_same and running.known.sealed_token == bot.sealed_token:
+        if running is not None and is_same and running.known.encrypted_token == bot.encrypted_token:
             running.known = bot
             return None
         try:
             token = self._bots.open_token(bot)
-        except SealBroken:
-            if bot.sealed_token not in self._unreadable:
-                self._unreadable.add(bot.sealed_token)
-                advice = "Put the master key back that it was sealed under, or set bot_token again."
+        except DecryptionFailed:
+            if bot.encrypted_token not in self._unreadable:
+                self._unreadable.add(bot.encrypted_token)
+                advice = "Put the master key back that it was encrypted under, or set bot_token again."
                 _log.error("own_bot_unreadable", project_id=bot.project_id, bot_username=bot.username, advice=advice)
             self._stop(bot.bot_id)
             return None
         if running is not None and is_same and running.token == token:
-            running.known = bot  # Sealed anew, under another master key.
+            running.known = bot  # Encrypted again, under another master key.
             return None
         return token
 
@@ -202,7 +202,7 @@ class OwnBots:
         try:
             while True:
                 try:
-                    await self._receive(bot, OwnReconnection())
+                    await self._receive(bot, ProjectBotReconnection())
                 except BotTokenRefusedError:
                     running = self._running.get(bot_id)
                     if await self._is_refused(bot) and running is not None:

@@ -12,7 +12,7 @@ import structlog
 
 from taproof.core.identifiers import is_project_id, session_key
 from taproof.core.model import SessionKey
-from taproof.messengers.telegram.chat import Acts, Chat, Reply, Tap
+from taproof.messengers.telegram.chat import Acts, ButtonTap, Chat, Reply
 from taproof.messengers.telegram.prompts import keyboard_gone
 from taproof.messengers.telegram.texts import texts_for
 from taproof.messengers.telegram.user_control_replies import (
@@ -65,20 +65,20 @@ class _UserControlActs:
         projects = await self._control.list_blocks(chat.user_id, chat.bot_id)
         await chat.send(unblock_reply(texts_for(chat.user.language_code).control, projects))
 
-    async def report_prompt(self, tap: Tap, data: str) -> None:
+    async def report_prompt(self, tap: ButtonTap, data: str) -> None:
         if session_key(data) is None:
             await _refuse(tap)
             return
         await self._show_report(tap, await self._control.report_session(data, tap.user_id, tap.bot_id))
 
-    async def report_sign_in(self, tap: Tap, data: str) -> None:
+    async def report_sign_in(self, tap: ButtonTap, data: str) -> None:
         key = read_key(data)
         if key is None:
             await _refuse(tap)
             return
         await self._show_report(tap, await self._control.report_sign_in(key, tap.user_id, tap.bot_id))
 
-    async def _show_report(self, tap: Tap, seen: SeenSession) -> None:
+    async def _show_report(self, tap: ButtonTap, seen: SeenSession) -> None:
         texts = texts_for(tap.user.language_code)
         if seen.changed:
             _log.info("sign_in_reported", project_id=seen.project_id, session_id=seen.session_id)
@@ -92,7 +92,7 @@ class _UserControlActs:
         else:
             await _show_gone(tap)
 
-    async def block(self, tap: Tap, data: str) -> None:
+    async def block(self, tap: ButtonTap, data: str) -> None:
         if not is_project_id(data):
             await _refuse(tap)
             return
@@ -104,7 +104,7 @@ class _UserControlActs:
         await tap.replace(blocked_reply(texts, project))
         await tap.answer(texts.blocked_notice)
 
-    async def unblock(self, tap: Tap, data: str) -> None:
+    async def unblock(self, tap: ButtonTap, data: str) -> None:
         if not is_project_id(data):
             await _refuse(tap)
             return
@@ -117,12 +117,12 @@ class _UserControlActs:
         await tap.answer(texts.unblocked_notice)
 
 
-async def _refuse(tap: Tap) -> None:
+async def _refuse(tap: ButtonTap) -> None:
     """Answer data that no button of ours carries."""
     await tap.answer(texts_for(tap.user.language_code).unknown)
 
 
-async def _show_gone(tap: Tap) -> None:
+async def _show_gone(tap: ButtonTap) -> None:
     gone = texts_for(tap.user.language_code).control.gone
     await tap.replace(Reply(gone))
     await tap.answer(gone)

@@ -40,7 +40,7 @@ from taproof.sandbox.control.request import (
     wait_field,
 )
 from taproof.sandbox.hosts import OwnHosts
-from taproof.sandbox.telegram.bots import Bot, Bots
+from taproof.sandbox.telegram.bots import Bot, SandboxBots
 from taproof.sandbox.telegram.chats import Chat, Message
 from taproof.sandbox.telegram.faults import Faults
 from taproof.sandbox.telegram.html import clean_text
@@ -63,7 +63,7 @@ class ControlApi:
         own_hosts: whose deeplinks are this sandbox's.
     """
 
-    def __init__(self, bots: Bots, faults: Faults, own_hosts: OwnHosts) -> None:
+    def __init__(self, bots: SandboxBots, faults: Faults, own_hosts: OwnHosts) -> None:
         self._bots = bots
         self._people = bots.people
         self._faults = faults

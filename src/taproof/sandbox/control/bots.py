@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from taproof.sandbox.control.errors import BotUsernameTaken, InvalidSandboxRequest, TooManyBots
 from taproof.sandbox.control.request import find_bot, json_response, optional_text, read_object
-from taproof.sandbox.telegram.bots import BOT_LIMIT, Bot, Bots, is_bot_username
+from taproof.sandbox.telegram.bots import BOT_LIMIT, Bot, SandboxBots, is_bot_username
 
 BOTS_PATH: Final = "/sandbox/bots"
 _NAME_LIMIT: Final = 64
@@ -21,7 +21,7 @@ class BotsControl:
         bots: the state.
     """
 
-    def __init__(self, bots: Bots) -> None:
+    def __init__(self, bots: SandboxBots) -> None:
         self._bots = bots
         self.routes: Final = [
             Route(BOTS_PATH, self._list_or_add, methods=["GET", "POST"]),

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse
 
 from taproof.sandbox.control.errors import BotNotFound, DeeplinkInvalid, InvalidSandboxRequest, SandboxBodyTooLarge
 from taproof.sandbox.hosts import OwnHosts
-from taproof.sandbox.telegram.bots import PHONE_PATH, Bot, Bots
+from taproof.sandbox.telegram.bots import PHONE_PATH, Bot, SandboxBots
 from taproof.sandbox.telegram.html import clean_text
 from taproof.sandbox.telegram.people import Contact, People, Person
 from taproof.sandbox.telegram.reply_markup import CALLBACK_DATA_LIMIT
@@ -108,7 +108,7 @@ def person_fields() -> tuple[str, ...]:
     return _PERSON_FIELDS
 
 
-def read_deeplink(deeplink: str, bots: Bots, own_hosts: OwnHosts) -> tuple[Bot, str]:
+def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tuple[Bot, str]:
     """Return the bot and the start parameter of a deeplink in any of its forms.
 
     They are `<base>/sandbox/phone?start=…` for the first bot and `<base>/sandbox/phone/<bot>?start=…` for any,
@@ -144,7 +144,7 @@ def read_deeplink(deeplink: str, bots: Bots, own_hosts: OwnHosts) -> tuple[Bot, 
     return bot, payloads[0]
 
 
-def read_bot(fields: dict[str, Any], bots: Bots) -> Bot:
+def read_bot(fields: dict[str, Any], bots: SandboxBots) -> Bot:
     """Return the bot that the field `bot` names; without it, the first.
 
     Raises:
@@ -154,7 +154,7 @@ def read_bot(fields: dict[str, Any], bots: Bots) -> Bot:
     return bots.first if username is None else find_bot(bots, username)
 
 
-def find_bot(bots: Bots, username: str) -> Bot:
+def find_bot(bots: SandboxBots, username: str) -> Bot:
     """Return a bot by its name, with or without the `@`.
 
     Raises:

@@ -17,7 +17,7 @@ from taproof.sandbox.telegram.messenger import Messenger
 from taproof.sandbox.telegram.methods import BotMethods
 from taproof.sandbox.telegram.people import People
 from taproof.sandbox.telegram.request import ApiError
-from taproof.sandbox.telegram.webhook import WebhookSender
+from taproof.sandbox.telegram.webhook import UpdateSender
 
 BOT_LIMIT: Final = 1_000
 PHONE_PATH: Final = "/sandbox/phone"
@@ -36,7 +36,7 @@ class Bot:
 
     token: str
     messenger: Messenger
-    webhook: WebhookSender
+    webhook: UpdateSender
     methods: BotMethods
 
     @property
@@ -52,7 +52,7 @@ class Bot:
         return username
 
 
-class Bots:
+class SandboxBots:
     """Every bot, the service's own first.
 
     Args:
@@ -117,7 +117,7 @@ class Bots:
         messenger = Messenger(bot_id, username, name, self.people, clock=self._clock, entropy=self._entropy)
         if self._is_closed:
             messenger.close()
-        webhook = WebhookSender(messenger.updates, self._own_hosts, self._clock)
+        webhook = UpdateSender(messenger.updates, self._own_hosts, self._clock)
         methods = BotMethods(messenger, webhook, self._own_hosts, self._clock)
         self._bots[bot_id] = bot = Bot(token, messenger, webhook, methods)
         return bot

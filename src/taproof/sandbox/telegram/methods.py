@@ -18,7 +18,7 @@ from taproof.sandbox.telegram.html import EntitiesInvalid, FormattedText, clean_
 from taproof.sandbox.telegram.messenger import Messenger
 from taproof.sandbox.telegram.reply_markup import InlineKeyboard, Markup, parse_reply_markup
 from taproof.sandbox.telegram.request import ApiError, Parameters, bad_request
-from taproof.sandbox.telegram.webhook import Webhook, WebhookSender
+from taproof.sandbox.telegram.webhook import UpdateSender, Webhook
 
 TEXT_LIMIT: Final = 4096
 NOTICE_LIMIT: Final = 200
@@ -47,7 +47,7 @@ class BotMethods:
         clock: returns the time in ms.
     """
 
-    def __init__(self, messenger: Messenger, webhook: WebhookSender, own_hosts: OwnHosts, clock: Clock) -> None:
+    def __init__(self, messenger: Messenger, webhook: UpdateSender, own_hosts: OwnHosts, clock: Clock) -> None:
         self._messenger = messenger
         self._webhook = webhook
         self._own_hosts = own_hosts

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from taproof.sandbox.telegram.bots import Bots
+from taproof.sandbox.telegram.bots import SandboxBots
 from taproof.sandbox.telegram.faults import Faults
 from taproof.sandbox.telegram.request import ApiError, read_parameters
 
@@ -30,7 +30,7 @@ class BotApi:
         faults: failures that were asked for.
     """
 
-    def __init__(self, bots: Bots, faults: Faults) -> None:
+    def __init__(self, bots: SandboxBots, faults: Faults) -> None:
         self._bots = bots
         self._faults = faults
 

@@ -32,7 +32,7 @@ class Webhook:
     max_connections: int
 
 
-class WebhookSender:
+class UpdateSender:
     """Sends what waits in the queue while a webhook is set."""
 
     def __init__(self, updates: UpdateQueue, own_hosts: OwnHosts, clock: Clock) -> None:

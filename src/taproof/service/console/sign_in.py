@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from taproof.core.clock import Clock
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import key_hash, key_preview, new_id, new_key, new_webhook_secret
-from taproof.core.model import SERVICE_DEVELOPER, DeveloperSignIn, Identity, Project
+from taproof.core.model import SERVICE_DEVELOPER, DeveloperSignIn, MessengerIdentity, Project
 from taproof.core.request_context import Requester
-from taproof.service.associated_data import webhook_secret_binding
-from taproof.service.console.try_sign_in import SealedSignIn, SeenSignIn, StartedSignIn
+from taproof.service.associated_data import webhook_secret_associated_data
+from taproof.service.console.try_sign_in import SeenSignIn, StartedSignIn, TrySignIn
 from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, SignIn
 from taproof.service.sessions.wait import UntilGone, WaitEnd
 from taproof.storage.protocol import Storage
@@ -31,8 +31,8 @@ class Purpose:
     project_name: str
 
     @property
-    def binding(self) -> str:
-        """What a sign-in of this purpose is sealed for: under another one it does not open."""
+    def associated_data(self) -> str:
+        """What a sign-in of this purpose is encrypted for: under another one it does not open."""
         return f"console_sign_in:{self.mark}"
 
 
@@ -48,16 +48,16 @@ class ConsoleSignIn:
 
     Args:
         storage: the store.
-        sealer: seals what the client keeps, and the project's webhook secret.
+        encryptor: encrypts what the client keeps, and the project's webhook secret.
         signin: the use cases of every sign-in.
         clock: returns the time in ms.
         entropy: returns random bytes.
     """
 
-    def __init__(self, storage: Storage, sealer: Sealer, signin: SignIn, clock: Clock, entropy: Entropy) -> None:
+    def __init__(self, storage: Storage, encryptor: Encryptor, signin: SignIn, clock: Clock, entropy: Entropy) -> None:
         self._storage = storage
-        self._sealer = sealer
-        self._sealed = SealedSignIn(storage, sealer, signin, clock, entropy)
+        self._encryptor = encryptor
+        self._encrypted = TrySignIn(storage, encryptor, signin, clock, entropy)
         self._clock = clock
         self._entropy = entropy
         self._project_ids: dict[Purpose, str] = {}
@@ -68,39 +68,39 @@ class ConsoleSignIn:
         Raises:
             MessengerUnavailable: where links lead is not known yet.
         """
-        return await self._sealed.start(await self._own_project(purpose), purpose.binding, requester)
+        return await self._encrypted.start(await self._own_project(purpose), purpose.associated_data, requester)
 
-    async def read(self, sealed: str, purpose: Purpose) -> SeenSignIn:
+    async def read(self, encrypted: str, purpose: Purpose) -> SeenSignIn:
         """Return what became of a sign-in, and change nothing.
 
         Raises:
-            SignInNotFound: `sealed` is none of this service's for `purpose`, or the sign-in is long over.
+            SignInNotFound: `encrypted` is none of this service's for `purpose`, or the sign-in is long over.
         """
-        return await self._sealed.read(sealed, purpose.binding)
+        return await self._encrypted.read(encrypted, purpose.associated_data)
 
-    async def wait(self, sealed: str, purpose: Purpose, seconds: float, until_gone: UntilGone) -> WaitEnd:
+    async def wait(self, encrypted: str, purpose: Purpose, seconds: float, until_gone: UntilGone) -> WaitEnd:
         """Wait, for at most `seconds`, as long as a sign-in is pending; change nothing.
 
         Raises:
             SignInNotFound: as for `read`.
         """
-        return await self._sealed.wait(sealed, purpose.binding, seconds, until_gone)
+        return await self._encrypted.wait(encrypted, purpose.associated_data, seconds, until_gone)
 
-    async def finish(self, sealed: str, purpose: Purpose) -> Identity | None:
+    async def finish(self, encrypted: str, purpose: Purpose) -> MessengerIdentity | None:
         """Return who confirmed, to exactly one caller; None as long as nobody has, and to every other caller.
 
         Raises:
             SignInNotFound: as for `read`.
         """
-        return (await self._sealed.finish(sealed, purpose.binding)).identity
+        return (await self._encrypted.finish(encrypted, purpose.associated_data)).identity
 
-    async def source(self, sealed: str, purpose: Purpose) -> DeveloperSignIn:
-        """Return the sign-in as what something is created with; see `SealedSignIn.source`.
+    async def source(self, encrypted: str, purpose: Purpose) -> DeveloperSignIn:
+        """Return the sign-in as what something is created with; see `TrySignIn.source`.
 
         Raises:
             SignInNotFound: as for `read`.
         """
-        return await self._sealed.source(sealed, purpose.binding)
+        return await self._encrypted.source(encrypted, purpose.associated_data)
 
     async def _own_project(self, purpose: Purpose) -> str:
         """Return the id of the project of a purpose, which is made on first use."""
@@ -116,13 +116,15 @@ class ConsoleSignIn:
         """
         secret_key = new_key("sk", self._entropy)
         project_id = new_id("proj", self._entropy)
-        binding = webhook_secret_binding(project_id)
+        associated_data = webhook_secret_associated_data(project_id)
         project = Project(
             id=project_id,
             developer_id=SERVICE_DEVELOPER,
             name=purpose.project_name,
             secret_key_preview=key_preview(secret_key),
-            sealed_webhook_secret=self._sealer.seal(new_webhook_secret(self._entropy), binding, self._entropy),
+            encrypted_webhook_secret=self._encryptor.encrypt(
+                new_webhook_secret(self._entropy), associated_data, self._entropy
+            ),
             webhook_url="",
             is_active=True,
             public_access=False,

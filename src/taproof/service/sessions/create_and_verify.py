@@ -11,7 +11,7 @@ from typing import Final
 from taproof.core.accounts import Plan
 from taproof.core.clock import Clock
 from taproof.core.code_challenge import REREAD_WINDOW, challenge_digest, is_code_verifier, is_proven
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
     BotBroken,
@@ -30,7 +30,7 @@ from taproof.core.model import (
     SERVICE_BOT,
     SERVICE_DEVELOPER,
     ConsumedSession,
-    Identity,
+    MessengerIdentity,
     NewSession,
     PolledSession,
     SessionKey,
@@ -48,7 +48,7 @@ from taproof.core.request_context import (
     origin_domain,
 )
 from taproof.core.session_state import SESSION_LIFETIME, visible_status
-from taproof.service.associated_data import phone_binding, webhook_secret_binding
+from taproof.service.associated_data import phone_associated_data, webhook_secret_associated_data
 from taproof.service.sessions.decide import Decisions
 from taproof.storage.protocol import Storage
 
@@ -73,7 +73,7 @@ class Verification:
     """
 
     status: Status
-    identity: Identity | None = None
+    identity: MessengerIdentity | None = None
     confirmed_at: int | None = None
     proof: str | None = None
 
@@ -86,7 +86,7 @@ class SignIn(Decisions):
 
     Args:
         storage: the store.
-        sealer: opens webhook secrets and seals webhook bodies.
+        encryptor: opens webhook secrets and encrypts webhook bodies.
         link_base: returns the address that a session token is appended to, such as `https://t.me/my_bot`; raises
             MessengerUnavailable as long as it is not known.
         clock: returns the time in ms.
@@ -100,19 +100,19 @@ class SignIn(Decisions):
     def __init__(
         self,
         storage: Storage,
-        sealer: Sealer,
+        encryptor: Encryptor,
         link_base: Callable[[], str],
         clock: Clock,
         entropy: Entropy,
         *,
         recorded: Callable[[], None] = lambda: None,
-        own_link_base: Callable[[str], str] = lambda username: f"https://t.me/{username}",
+        project_bot_link_base: Callable[[str], str] = lambda username: f"https://t.me/{username}",
         find_place: Callable[[str], str] = lambda _address: "",
         require_room: Callable[[str, Plan], Awaitable[None]] | None = None,
     ) -> None:
-        super().__init__(storage, sealer, clock, entropy, recorded)
+        super().__init__(storage, encryptor, clock, entropy, recorded)
         self._link_base = link_base
-        self._own_link_base = own_link_base
+        self._project_bot_link_base = project_bot_link_base
         self._find_place = find_place
         self._require_room = require_room
 
@@ -150,7 +150,9 @@ class SignIn(Decisions):
             raise BotBroken
         if self._require_room is not None and project.is_active:
             await self._require_room(project.developer_id, project.plan)
-        link_base = self._link_base() if project.bot_username is None else self._own_link_base(project.bot_username)
+        link_base = (
+            self._link_base() if project.bot_username is None else self._project_bot_link_base(project.bot_username)
+        )
         now = self._clock()
         session_token = new_session_token(now, self._entropy)
         key = session_key(session_token)
@@ -226,9 +228,9 @@ class SignIn(Decisions):
         webhook_secrets = await self._storage.read_webhook_secrets(polled.project_id)
         if webhook_secrets is None:
             raise ProjectNotFound
-        self._sealer.unseal(webhook_secrets.at(now)[0], webhook_secret_binding(polled.project_id))
-        if polled.sealed_phone is not None and (session := await self._storage.read_session(key)) is not None:
-            self._sealer.unseal(polled.sealed_phone, phone_binding(session.id))
+        self._encryptor.decrypt(webhook_secrets.at(now)[0], webhook_secret_associated_data(polled.project_id))
+        if polled.encrypted_phone is not None and (session := await self._storage.read_session(key)) is not None:
+            self._encryptor.decrypt(polled.encrypted_phone, phone_associated_data(session.id))
         consumed = await self._storage.consume_session(key, now)
         return _SEEN["used"] if consumed is None else self._confirmed(consumed, session_token)
 
@@ -240,9 +242,11 @@ class SignIn(Decisions):
     def _confirmed(self, consumed: ConsumedSession, session_token: str) -> Verification:
         """Build the confirmed answer, which depends on nothing but what is stored."""
         project_id, used_at, identity = consumed.project_id, consumed.used_at, consumed.identity
-        secret = self._sealer.unseal(consumed.webhook_secrets.at(used_at)[0], webhook_secret_binding(project_id))
-        if consumed.sealed_phone is not None:
-            phone = self._sealer.unseal(consumed.sealed_phone, phone_binding(consumed.session_id))
+        secret = self._encryptor.decrypt(
+            consumed.webhook_secrets.at(used_at)[0], webhook_secret_associated_data(project_id)
+        )
+        if consumed.encrypted_phone is not None:
+            phone = self._encryptor.decrypt(consumed.encrypted_phone, phone_associated_data(consumed.session_id))
             identity = dataclasses.replace(identity, messenger_phone=phone)
         proof = sign_proof(identity, project_id, session_token, secret, used_at)
         return Verification("confirmed", identity, consumed.confirmed_at, proof)

@@ -12,20 +12,24 @@ from typing import Any, Literal
 
 from taproof.core.clock import Clock, iso8601
 from taproof.core.deliveries import Event, EventType
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import new_event_id, session_key
-from taproof.core.model import SERVICE_BOT, Identity, PhoneRequest, PromptDetails, Session, SessionKey
+from taproof.core.model import SERVICE_BOT, MessengerIdentity, PhoneRequest, PromptDetails, Session, SessionKey
 from taproof.core.names import stored_text
 from taproof.core.request_context import NOTHING_KNOWN, RequestContext, load_context
 from taproof.core.session_state import visible_status
-from taproof.service.associated_data import event_body_binding, phone_binding, phone_request_binding
+from taproof.service.associated_data import (
+    event_body_associated_data,
+    phone_associated_data,
+    phone_request_associated_data,
+)
 from taproof.service.phones import e164_number
 from taproof.service.reported_developers import ReportedDevelopers
 from taproof.service.sessions.wait import Waiting
 from taproof.storage.protocol import Storage
 
-Outcome = Literal[
+DecisionOutcome = Literal[
     "opened",
     "phone",
     "confirmed",
@@ -57,7 +61,7 @@ class SeenSession:
     project. `signed_out`: the project is the service's own, and the developer who reported it was signed out there.
     """
 
-    outcome: Outcome
+    outcome: DecisionOutcome
     project_name: str = ""
     created_at: int = 0
     decided_at: int | None = None
@@ -80,18 +84,18 @@ class Decisions:
 
     Args:
         storage: the store.
-        sealer: seals webhook bodies and phone numbers.
+        encryptor: encrypts webhook bodies and phone numbers.
         clock: returns the time in ms.
         entropy: returns random bytes.
         recorded: called after a decision that may have recorded a webhook event, so that it leaves at once.
     """
 
     def __init__(
-        self, storage: Storage, sealer: Sealer, clock: Clock, entropy: Entropy, recorded: Callable[[], None]
+        self, storage: Storage, encryptor: Encryptor, clock: Clock, entropy: Entropy, recorded: Callable[[], None]
     ) -> None:
         self.waiting = Waiting(storage, clock)
         self._storage = storage
-        self._sealer = sealer
+        self._encryptor = encryptor
         self._clock = clock
         self._entropy = entropy
         self._recorded = recorded
@@ -119,7 +123,7 @@ class Decisions:
         return seen
 
     async def confirm_session(
-        self, session_token: str, identity: Identity, bot_id: int = SERVICE_BOT, *, choice: int | None = None
+        self, session_token: str, identity: MessengerIdentity, bot_id: int = SERVICE_BOT, *, choice: int | None = None
     ) -> SeenSession:
         """The user tapped Confirm, or with match codes the one at `choice`. The owner's first tap counts.
 
@@ -141,9 +145,9 @@ class Decisions:
             seen = await self._note_phone(session, seen)
             return dataclasses.replace(seen, outcome="mismatched") if seen.changed else seen
         if details.collect_phone:
-            sealed = self._sealer.seal(session_token, phone_request_binding(session.id), self._entropy)
+            encrypted = self._encryptor.encrypt(session_token, phone_request_associated_data(session.id), self._entropy)
             await self._storage.ask_for_phone(
-                PhoneRequest(key, session.id, user_id, bot_id, sealed, now, session.expires_at)
+                PhoneRequest(key, session.id, user_id, bot_id, encrypted, now, session.expires_at)
             )
             return dataclasses.replace(_seen(session, user_id, now), outcome="phone", phone_asked=True)
         return await self._decide(session, session_token, user_id, identity, now)
@@ -156,7 +160,7 @@ class Decisions:
         return await self._note_phone(session, await self._decide(session, session_token, opener_id, None, now))
 
     async def continue_without_phone(
-        self, session_token: str, identity: Identity, bot_id: int = SERVICE_BOT
+        self, session_token: str, identity: MessengerIdentity, bot_id: int = SERVICE_BOT
     ) -> SeenSession:
         """The user confirmed and does not give their phone number, which the project must leave to them."""
         identity = _storable(identity)
@@ -177,7 +181,7 @@ class Decisions:
 
     async def give_phone(
         self,
-        identity: Identity,
+        identity: MessengerIdentity,
         contact_owner: str | None,
         phone_number: str,
         bot_id: int = SERVICE_BOT,
@@ -214,7 +218,7 @@ class Decisions:
         phone = e164_number(phone_number) if is_own else None
         if not is_own or (phone is None and details.collect_phone):
             return dataclasses.replace(seen, outcome="phone", phone_asked=True)
-        session_token = self._sealer.unseal(request.sealed_token, phone_request_binding(session.id))
+        session_token = self._encryptor.decrypt(request.encrypted_token, phone_request_associated_data(session.id))
         if details.collect_phone:  # The developer's plan may have stopped that meanwhile.
             identity = dataclasses.replace(identity, messenger_phone=phone)
         seen = await self._decide(session, session_token, user_id, identity, now)
@@ -287,7 +291,7 @@ class Decisions:
         return dataclasses.replace(seen, phone_asked=True)
 
     async def _decide(
-        self, session: Session, session_token: str, user_id: str, identity: Identity | None, now: int
+        self, session: Session, session_token: str, user_id: str, identity: MessengerIdentity | None, now: int
     ) -> SeenSession:
         """Confirm a session for `identity`, or cancel it; only the first decision counts."""
         key = session.key
@@ -297,8 +301,8 @@ class Decisions:
         if identity is None:
             changed = await self._storage.cancel_session(key, user_id, now, event)
         else:
-            sealed_phone = self._sealed_phone(session.id, identity.messenger_phone)
-            changed = await self._storage.confirm_session(key, identity, now, event, sealed_phone)
+            encrypted_phone = self._encrypted_phone(session.id, identity.messenger_phone)
+            changed = await self._storage.confirm_session(key, identity, now, event, encrypted_phone)
         if not changed:
             current = await self._storage.read_session(key)
             collects = current is not None and current.prompt is not None and current.prompt.collect_phone
@@ -311,10 +315,12 @@ class Decisions:
         self._recorded()
         return _seen(_decided(session, identity, now), user_id, now, changed=True)
 
-    def _sealed_phone(self, session_id: str, phone: str | None) -> bytes | None:
-        return None if phone is None else self._sealer.seal(phone, phone_binding(session_id), self._entropy)
+    def _encrypted_phone(self, session_id: str, phone: str | None) -> bytes | None:
+        return (
+            None if phone is None else self._encryptor.encrypt(phone, phone_associated_data(session_id), self._entropy)
+        )
 
-    def _event(self, session: Session, session_token: str, identity: Identity | None, now: int) -> Event:
+    def _event(self, session: Session, session_token: str, identity: MessengerIdentity | None, now: int) -> Event:
         """Build the webhook event of a decision, as contract.md, Webhooks, has its body."""
         event_id = new_event_id(now, self._entropy)
         event_type: EventType = "auth.cancelled" if identity is None else "auth.confirmed"
@@ -333,13 +339,15 @@ class Decisions:
             if identity.messenger_phone is not None:
                 body["messenger_phone"] = identity.messenger_phone
             body["confirmed_at"] = iso8601(now)
-        sealed = self._sealer.seal(json.dumps(body, ensure_ascii=False), event_body_binding(event_id), self._entropy)
-        return Event(event_id, event_type, session.project_id, sealed, now)
+        encrypted = self._encryptor.encrypt(
+            json.dumps(body, ensure_ascii=False), event_body_associated_data(event_id), self._entropy
+        )
+        return Event(event_id, event_type, session.project_id, encrypted, now)
 
 
-def _storable(identity: Identity) -> Identity:
+def _storable(identity: MessengerIdentity) -> MessengerIdentity:
     """Return an identity as it can be stored. The phone number comes from a contact only."""
-    return Identity(
+    return MessengerIdentity(
         identity.messenger_id, stored_text(identity.messenger_name), stored_text(identity.messenger_username)
     )
 
@@ -350,7 +358,7 @@ def _chosen(details: PromptDetails, choice: int | None) -> str | None:
     return codes[choice] if choice is not None and 0 <= choice < len(codes) else None
 
 
-def _decided(session: Session, identity: Identity | None, now: int) -> Session:
+def _decided(session: Session, identity: MessengerIdentity | None, now: int) -> Session:
     """Return a pending session as the decision that has just been stored left it."""
     if identity is None:
         return dataclasses.replace(session, status="cancelled", cancelled_at=now)
@@ -362,7 +370,7 @@ def _seen(session: Session | None, user_id: str, now: int, *, changed: bool = Fa
     if session is None:
         return _UNKNOWN
     status = visible_status(session.status, session.expires_at, now)
-    outcome: Outcome
+    outcome: DecisionOutcome
     if session.opener_id is not None and session.opener_id != user_id:
         return SeenSession("foreign")
     if status == "pending":
@@ -376,7 +384,7 @@ def _seen(session: Session | None, user_id: str, now: int, *, changed: bool = Fa
     return dataclasses.replace(_seen_as(outcome, session), changed=changed)
 
 
-def _seen_as(outcome: Outcome, session: Session) -> SeenSession:
+def _seen_as(outcome: DecisionOutcome, session: Session) -> SeenSession:
     details = session.prompt or PromptDetails()
     return SeenSession(
         outcome,

@@ -7,11 +7,11 @@ import structlog
 
 from taproof.core.accounts import Developer
 from taproof.core.clock import Clock
-from taproof.core.encryption import Sealer
-from taproof.core.errors import InvalidRequest, ProjectNotFound, SealBroken, SessionNotFound
+from taproof.core.encryption import Encryptor
+from taproof.core.errors import DecryptionFailed, InvalidRequest, ProjectNotFound, SessionNotFound
 from taproof.core.identifiers import is_project_id, session_created_at, session_key
 from taproof.core.model import PageCursor, Session, Status
-from taproof.service.associated_data import phone_binding
+from taproof.service.associated_data import phone_associated_data
 from taproof.service.erasure import checked_messenger_id
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.storage.protocol import Storage
@@ -30,9 +30,9 @@ class SessionPage:
 class Sessions:
     """Shows a developer the sessions of their projects."""
 
-    def __init__(self, storage: Storage, sealer: Sealer, clock: Clock) -> None:
+    def __init__(self, storage: Storage, encryptor: Encryptor, clock: Clock) -> None:
         self._storage = storage
-        self._sealer = sealer
+        self._encryptor = encryptor
         self._clock = clock
 
     async def list_sessions(
@@ -107,11 +107,11 @@ class Sessions:
 
     def _opened(self, session: Session) -> Session:
         """Return a session with the phone number that is kept with it, without it if that does not open."""
-        if session.sealed_phone is None or session.identity is None:
+        if session.encrypted_phone is None or session.identity is None:
             return session
         try:
-            phone = self._sealer.unseal(session.sealed_phone, phone_binding(session.id))
-        except SealBroken:
+            phone = self._encryptor.decrypt(session.encrypted_phone, phone_associated_data(session.id))
+        except DecryptionFailed:
             # The other sessions of the list are not to be lost with it.
             _log.error(
                 "phone_unreadable", session_id=session.id, advice="It was altered, or its master key is missing."

@@ -96,17 +96,17 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "audit_purges": _columns("developer_id:text before:int entries:int purged_at:int"),
     "projects": _columns(
         "id:text developer_id:text name:text secret_key_hash:bytes secret_key_preview:text "
-        "sealed_webhook_secret:bytes webhook_url:text is_active:small public_access:small collect_phone:small "
-        "created_at:int sealed_next_webhook_secret:bytes? next_webhook_secret_at:int? secrets_version:small=0 "
+        "encrypted_webhook_secret:bytes webhook_url:text is_active:small public_access:small collect_phone:small "
+        "created_at:int encrypted_next_webhook_secret:bytes? next_webhook_secret_at:int? secrets_version:small=0 "
         "phone_required:small=1 show_context:small=1 match_code:small=0 allowed_origins:text= bot_id:int? "
-        "bot_username:text? sealed_bot_token:bytes? bot_broken_at:int?"
+        "bot_username:text? encrypted_bot_token:bytes? bot_broken_at:int?"
     ),
     "deleted_projects": _columns("id:text developer_id:text"),
     "sessions": _columns(
         "day:day token_hash:bytes id:text project_id:text status:text created_at:int expires_at:int opened_at:int? "
         "opener_id:text? confirmed_at:int? cancelled_at:int? used_at:int? messenger_id:text? messenger_name:text? "
         "messenger_username:text? code_challenge:bytes? secrets_version:small? bot_id:int=0 context:text? "
-        "match_code:text? match_choices:text? sealed_phone:bytes? reported_at:int?"
+        "match_code:text? match_choices:text? encrypted_phone:bytes? reported_at:int?"
     ),
     "daily_counts": _columns(
         "project_id:text day:day requested:small opened:small confirmed:small used:small cancelled:small "
@@ -115,16 +115,16 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "daily_users": _columns("developer_id:text day:day unique_users:small latest_users:small"),
     "user_days": _columns("developer_id:text messenger_id:text day:day project_id:text"),
     "webhook_events": _columns(
-        "id:text project_id:text type:text sealed_body:bytes created_at:int state:text due_at:int leased_until:int "
+        "id:text project_id:text type:text encrypted_body:bytes created_at:int state:text due_at:int leased_until:int "
         "attempts:small finished_at:int? schedule_start:small=0 interrupted:small=0 session_id:text?"
     ),
     "webhook_attempts": _columns(
-        "event_id:text number:small started_at:int duration:int status:small? error:text? sealed_answer:bytes?"
+        "event_id:text number:small started_at:int duration:int status:small? error:text? encrypted_answer:bytes?"
     ),
     "webhook_endpoints": _columns("project_id:text failing_since:int? off_at:int? off_reason:text? off_url:text?"),
     "ended_webhooks": _columns("project_id:text ended_at:int"),
     "phone_requests": _columns(
-        "day:day token_hash:bytes session_id:text messenger_id:text bot_id:int sealed_token:bytes asked_at:int "
+        "day:day token_hash:bytes session_id:text messenger_id:text bot_id:int encrypted_token:bytes asked_at:int "
         "expires_at:int"
     ),
     "blocks": _columns("messenger_id:text project_id:text created_at:int"),

@@ -42,7 +42,7 @@ CREATE TABLE projects (
   name TEXT NOT NULL,
   secret_key_hash BYTEA NOT NULL UNIQUE,
   secret_key_preview TEXT NOT NULL,
-  sealed_webhook_secret BYTEA NOT NULL,
+  encrypted_webhook_secret BYTEA NOT NULL,
   webhook_url TEXT NOT NULL,
   is_active INTEGER NOT NULL,
   public_access INTEGER NOT NULL,
@@ -125,7 +125,7 @@ CREATE TABLE webhook_events (
   id TEXT COLLATE "C" PRIMARY KEY,
   project_id TEXT COLLATE "C" NOT NULL,
   type TEXT NOT NULL,
-  sealed_body BYTEA NOT NULL, -- The exact bytes to send, encrypted: they hold the session token.
+  encrypted_body BYTEA NOT NULL, -- The exact bytes to send, encrypted: they hold the session token.
   created_at BIGINT NOT NULL,
   state TEXT COLLATE "C" NOT NULL, -- due, delivered, failed, or ended because its webhook was removed.
   due_at BIGINT NOT NULL,
@@ -270,10 +270,10 @@ BEGIN
 
   -- The lock keeps the webhook from being removed in between: its due events are ended after this commit or not made.
   PERFORM p.id FROM projects p WHERE p.id = ANY (moved_projects) AND p.webhook_url <> '' ORDER BY p.id FOR SHARE;
-  INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, project_id)
-  SELECT e.id, e.type, e.sealed_body, e.created_at, 'due', e.created_at, 0, 0, p.id
+  INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id)
+  SELECT e.id, e.type, e.encrypted_body, e.created_at, 'due', e.created_at, 0, 0, p.id
   FROM unnest(hashes, event_ids, event_types, event_bodies, event_times, event_projects)
-    AS e (token_hash, id, type, sealed_body, created_at, project_id)
+    AS e (token_hash, id, type, encrypted_body, created_at, project_id)
   JOIN projects p ON p.id = e.project_id AND p.webhook_url <> ''
   WHERE e.token_hash = ANY (moved_hashes);
 

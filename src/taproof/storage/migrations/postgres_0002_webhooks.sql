@@ -2,7 +2,7 @@
 -- Nodes of the older release go on working: they name no new column, and each of these is filled by itself.
 
 -- During a rotation: the webhook secret that takes the place of the current one, and when.
-ALTER TABLE projects ADD COLUMN sealed_next_webhook_secret BYTEA, ADD COLUMN next_webhook_secret_at BIGINT;
+ALTER TABLE projects ADD COLUMN encrypted_next_webhook_secret BYTEA, ADD COLUMN next_webhook_secret_at BIGINT;
 
 -- `attempts` when the schedule of retries last began; attempts whose outcome nobody wrote down.
 ALTER TABLE webhook_events
@@ -19,7 +19,7 @@ CREATE TABLE webhook_attempts (
   duration BIGINT NOT NULL, -- Milliseconds.
   status INTEGER,
   error TEXT,
-  sealed_answer BYTEA, -- Encrypted, since a receiver may send back the session token that it was sent.
+  encrypted_answer BYTEA, -- Encrypted, since a receiver may send back the session token that it was sent.
   PRIMARY KEY (event_id, number)
 );
 

@@ -144,11 +144,11 @@ BEGIN
 
   -- The lock keeps the webhook from being removed in between: its due events are ended after this commit or not made.
   PERFORM p.id FROM projects p WHERE p.id = ANY (moved_projects) AND p.webhook_url <> '' ORDER BY p.id FOR SHARE;
-  INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, project_id,
+  INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id,
     session_id)
-  SELECT e.id, e.type, e.sealed_body, e.created_at, 'due', e.created_at, 0, 0, p.id, m.session_id
+  SELECT e.id, e.type, e.encrypted_body, e.created_at, 'due', e.created_at, 0, 0, p.id, m.session_id
   FROM unnest(hashes, event_ids, event_types, event_bodies, event_times, event_projects)
-    AS e (token_hash, id, type, sealed_body, created_at, project_id)
+    AS e (token_hash, id, type, encrypted_body, created_at, project_id)
   JOIN unnest(moved_hashes, moved_ids) AS m (token_hash, session_id) ON m.token_hash = e.token_hash
   JOIN projects p ON p.id = e.project_id AND p.webhook_url <> '';
 

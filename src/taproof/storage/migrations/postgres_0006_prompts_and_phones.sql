@@ -10,7 +10,7 @@ ALTER TABLE sessions
   ADD COLUMN context TEXT,
   ADD COLUMN match_code TEXT,
   ADD COLUMN match_choices TEXT, -- Three codes with a space between them, in the order shown.
-  ADD COLUMN sealed_phone BYTEA,
+  ADD COLUMN encrypted_phone BYTEA,
   ADD COLUMN reported_at BIGINT; -- When its user said "This wasn't me".
 
 -- As postgres_0004 has it, with a phone number for each session, and what is known of where the request came from is
@@ -57,13 +57,13 @@ BEGIN
     WITH moved AS (
       UPDATE sessions s SET status = 'confirmed', confirmed_at = a.confirmed_at, messenger_id = a.messenger_id,
         messenger_name = a.messenger_name, messenger_username = a.messenger_username,
-        sealed_phone = a.sealed_phone, context = NULL
+        encrypted_phone = a.encrypted_phone, context = NULL
       FROM unnest($2, $3, $4, $5, $6, $7, $9)
-        AS a (day, token_hash, confirmed_at, messenger_id, messenger_name, messenger_username, sealed_phone), projects p
+        AS a (day, token_hash, confirmed_at, messenger_id, messenger_name, messenger_username, encrypted_phone), projects p
       WHERE s.day = ANY ($1) AND a.token_hash = ANY ($8)
         AND a.day = s.day AND a.token_hash = s.token_hash AND p.id = s.project_id
         -- A phone number is kept only while project and plan allow it: that may have ended since it was asked for.
-        AND (a.sealed_phone IS NULL OR (p.collect_phone = 1
+        AND (a.encrypted_phone IS NULL OR (p.collect_phone = 1
           AND EXISTS (SELECT FROM developers d WHERE d.id = p.developer_id AND d.plan <> 'free')))
       RETURNING s.day, s.token_hash, s.id, s.project_id, p.developer_id, s.messenger_id
     )
@@ -134,11 +134,11 @@ BEGIN
 
   -- The lock keeps the webhook from being removed in between: its due events are ended after this commit or not made.
   PERFORM p.id FROM projects p WHERE p.id = ANY (moved_projects) AND p.webhook_url <> '' ORDER BY p.id FOR SHARE;
-  INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, project_id,
+  INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id,
     session_id)
-  SELECT e.id, e.type, e.sealed_body, e.created_at, 'due', e.created_at, 0, 0, p.id, m.session_id
+  SELECT e.id, e.type, e.encrypted_body, e.created_at, 'due', e.created_at, 0, 0, p.id, m.session_id
   FROM unnest(hashes, event_ids, event_types, event_bodies, event_times, event_projects)
-    AS e (token_hash, id, type, sealed_body, created_at, project_id)
+    AS e (token_hash, id, type, encrypted_body, created_at, project_id)
   JOIN unnest(moved_hashes, moved_ids) AS m (token_hash, session_id) ON m.token_hash = e.token_hash
   JOIN projects p ON p.id = e.project_id AND p.webhook_url <> '';
 

@@ -8,7 +8,7 @@ ALTER TABLE projects
   -- A bot of the project's own; null without one.
   ADD COLUMN bot_id BIGINT,
   ADD COLUMN bot_username TEXT,
-  ADD COLUMN sealed_bot_token BYTEA,
+  ADD COLUMN encrypted_bot_token BYTEA,
   ADD COLUMN bot_broken_at BIGINT;
 CREATE UNIQUE INDEX projects_by_bot ON projects (bot_id) WHERE bot_id IS NOT NULL;
 
@@ -19,7 +19,7 @@ CREATE TABLE phone_requests (
   session_id TEXT COLLATE "C" NOT NULL,
   messenger_id TEXT COLLATE "C" NOT NULL,
   bot_id BIGINT NOT NULL,
-  sealed_token BYTEA NOT NULL,
+  encrypted_token BYTEA NOT NULL,
   asked_at BIGINT NOT NULL,
   expires_at BIGINT NOT NULL,
   PRIMARY KEY (day, token_hash)

@@ -32,7 +32,7 @@ CREATE TABLE projects (
   name TEXT NOT NULL,
   secret_key_hash BLOB NOT NULL UNIQUE,
   secret_key_preview TEXT NOT NULL,
-  sealed_webhook_secret BLOB NOT NULL,
+  encrypted_webhook_secret BLOB NOT NULL,
   webhook_url TEXT NOT NULL,
   is_active INTEGER NOT NULL,
   public_access INTEGER NOT NULL,
@@ -106,7 +106,7 @@ CREATE TABLE webhook_events (
   id TEXT PRIMARY KEY,
   project_id TEXT NOT NULL,
   type TEXT NOT NULL,
-  sealed_body BLOB NOT NULL, -- The exact bytes to send, encrypted: they hold the session token.
+  encrypted_body BLOB NOT NULL, -- The exact bytes to send, encrypted: they hold the session token.
   created_at INTEGER NOT NULL,
   state TEXT NOT NULL, -- due, delivered, failed, or ended because its webhook was removed.
   due_at INTEGER NOT NULL,

@@ -1,7 +1,7 @@
 -- Webhooks that are sent again: every attempt, what is known of an endpoint, and the rotation of webhook secrets.
 
 -- During a rotation: the webhook secret that takes the place of the current one, and when.
-ALTER TABLE projects ADD COLUMN sealed_next_webhook_secret BLOB;
+ALTER TABLE projects ADD COLUMN encrypted_next_webhook_secret BLOB;
 ALTER TABLE projects ADD COLUMN next_webhook_secret_at INTEGER;
 
 -- `attempts` when the schedule of retries last began; attempts whose outcome nobody wrote down.
@@ -21,7 +21,7 @@ CREATE TABLE webhook_attempts (
   duration INTEGER NOT NULL, -- Milliseconds.
   status INTEGER,
   error TEXT,
-  sealed_answer BLOB, -- Encrypted, since a receiver may send back the session token that it was sent.
+  encrypted_answer BLOB, -- Encrypted, since a receiver may send back the session token that it was sent.
   PRIMARY KEY (event_id, number)
 ) STRICT, WITHOUT ROWID;
 

@@ -8,7 +8,7 @@ ALTER TABLE projects ADD COLUMN allowed_origins TEXT NOT NULL DEFAULT '';
 -- A bot of the project's own; null without one.
 ALTER TABLE projects ADD COLUMN bot_id INTEGER;
 ALTER TABLE projects ADD COLUMN bot_username TEXT;
-ALTER TABLE projects ADD COLUMN sealed_bot_token BLOB;
+ALTER TABLE projects ADD COLUMN encrypted_bot_token BLOB;
 ALTER TABLE projects ADD COLUMN bot_broken_at INTEGER;
 CREATE UNIQUE INDEX projects_by_bot ON projects (bot_id) WHERE bot_id IS NOT NULL;
 
@@ -18,7 +18,7 @@ ALTER TABLE sessions ADD COLUMN bot_id INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sessions ADD COLUMN context TEXT;
 ALTER TABLE sessions ADD COLUMN match_code TEXT;
 ALTER TABLE sessions ADD COLUMN match_choices TEXT; -- Three codes with a space between them, in the order shown.
-ALTER TABLE sessions ADD COLUMN sealed_phone BLOB;
+ALTER TABLE sessions ADD COLUMN encrypted_phone BLOB;
 ALTER TABLE sessions ADD COLUMN reported_at INTEGER; -- When its user said "This wasn't me".
 ALTER TABLE daily_counts ADD COLUMN reported INTEGER NOT NULL DEFAULT 0;
 
@@ -29,7 +29,7 @@ CREATE TABLE phone_requests (
   session_id TEXT NOT NULL,
   messenger_id TEXT NOT NULL,
   bot_id INTEGER NOT NULL,
-  sealed_token BLOB NOT NULL,
+  encrypted_token BLOB NOT NULL,
   asked_at INTEGER NOT NULL,
   expires_at INTEGER NOT NULL,
   PRIMARY KEY (day, token_hash)

@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Coalescer(Generic[Item, Result]):
+class Batcher(Generic[Item, Result]):
     """Gathers the calls of one kind; of its batches never more than one is under way.
 
     Args:

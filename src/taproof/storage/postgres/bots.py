@@ -20,9 +20,9 @@ class PostgresBots(PostgresAccounts):
         return ProjectBot(*found[0]) if found else None
 
     async def mark_bot_broken(
-        self, project_id: str, sealed_token: bytes, now: int, *, entry: AuditEntry | None = None
+        self, project_id: str, encrypted_token: bytes, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
-        return bool(await self._change(entry, bot_queries.MARK_BOT_BROKEN, now, project_id, sealed_token))
+        return bool(await self._change(entry, bot_queries.MARK_BOT_BROKEN, now, project_id, encrypted_token))
 
     async def rename_bot(self, bot_id: int, username: str) -> bool:
         return bool(await self._pool.find(bot_queries.RENAME_BOT, username, bot_id))
@@ -48,7 +48,7 @@ async def write_bot(connection: asyncpg.Connection, owned: tuple[str, str], chan
     else:
         if loss is not None and await connection.fetch(bot_queries.LOSE_PROJECT_BOT, loss.project_id, bot.bot_id):
             await add_entry(connection, loss.entry)
-        values = (bot.bot_id, bot.username, bot.sealed_token, bot.broken_at)
+        values = (bot.bot_id, bot.username, bot.encrypted_token, bot.broken_at)
         try:
             changed = await connection.fetch(bot_queries.SET_PROJECT_BOT, *values, *owned)
         except asyncpg.UniqueViolationError:

@@ -20,7 +20,7 @@ from taproof.core.deliveries import (
 from taproof.core.model import PageCursor, TurnOffReason
 from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN, ENDED_AT_ONCE
 from taproof.storage.postgres import delivery_sql
-from taproof.storage.postgres.batcher import Coalescer
+from taproof.storage.postgres.batcher import Batcher
 from taproof.storage.postgres.developers import PostgresAccounts, add_entry
 from taproof.storage.postgres.pool import PostgresPool, storable
 from taproof.storage.queries import deliveries as delivery_queries
@@ -62,7 +62,7 @@ class PostgresDeliveries(PostgresAccounts):
     def __init__(self, pool: PostgresPool) -> None:
         super().__init__(pool)
         # Only one of two calls for one event has its lease, and a single statement could not tell which comes first.
-        self._attempts = Coalescer[_Finish, bool](self._finish, limit=_WRITES, key=lambda each: each.delivery.event.id)
+        self._attempts = Batcher[_Finish, bool](self._finish, limit=_WRITES, key=lambda each: each.delivery.event.id)
 
     async def claim_deliveries(
         self, now: int, leased_until: int, limit: int, passed_over: PassedOver = NOBODY

@@ -6,7 +6,7 @@ from taproof.storage.queries import deliveries as delivery_queries
 
 CLAIM_DELIVERIES: Final = """
 WITH due AS MATERIALIZED (
-  SELECT e.id, e.due_at, p.developer_id, p.webhook_url, p.sealed_webhook_secret, p.sealed_next_webhook_secret,
+  SELECT e.id, e.due_at, p.developer_id, p.webhook_url, p.encrypted_webhook_secret, p.encrypted_next_webhook_secret,
     p.next_webhook_secret_at,
     (SELECT w.failing_since FROM webhook_endpoints w WHERE w.project_id = e.project_id) AS failing_since
   FROM webhook_events e JOIN projects p ON p.id = e.project_id
@@ -19,9 +19,9 @@ WITH due AS MATERIALIZED (
   UPDATE webhook_events e SET interrupted = e.interrupted + CASE WHEN e.leased_until > 0 THEN 1 ELSE 0 END,
     due_at = $1, leased_until = $1
   FROM due WHERE e.id = due.id
-  RETURNING e.id, e.type, e.project_id, e.sealed_body, e.created_at, e.attempts, e.schedule_start
+  RETURNING e.id, e.type, e.project_id, e.encrypted_body, e.created_at, e.attempts, e.schedule_start
 )
-SELECT c.*, due.developer_id, due.webhook_url, due.sealed_webhook_secret, due.sealed_next_webhook_secret,
+SELECT c.*, due.developer_id, due.webhook_url, due.encrypted_webhook_secret, due.encrypted_next_webhook_secret,
   due.next_webhook_secret_at, due.failing_since
 FROM claimed c JOIN due ON due.id = c.id ORDER BY due.due_at"""
 _HELD: Final = """
@@ -42,7 +42,7 @@ FINISH_ATTEMPTS: Final = f"""
 WITH asked AS (
   SELECT * FROM unnest($1::TEXT[], $2::BIGINT[], $3::BIGINT[], $4::TEXT[], $5::BIGINT[], $6::INTEGER[], $7::BIGINT[],
     $8::BIGINT[], $9::INTEGER[], $10::TEXT[], $11::BYTEA[], $12::BOOLEAN[])
-    AS a (state, due_at, finished_at, id, leased_until, number, started_at, duration, status, error, sealed_answer,
+    AS a (state, due_at, finished_at, id, leased_until, number, started_at, duration, status, error, encrypted_answer,
       reached)
 ), held AS MATERIALIZED ({_HELD}
 ), finished AS (
@@ -50,8 +50,8 @@ WITH asked AS (
     attempts = e.attempts + 1
   FROM held h WHERE e.id = h.id RETURNING e.id, e.project_id, h.state, h.started_at, h.reached
 ), added AS (
-  INSERT INTO webhook_attempts (event_id, number, started_at, duration, status, error, sealed_answer)
-  SELECT h.id, h.number, h.started_at, h.duration, h.status, h.error, h.sealed_answer FROM held h
+  INSERT INTO webhook_attempts (event_id, number, started_at, duration, status, error, encrypted_answer)
+  SELECT h.id, h.number, h.started_at, h.duration, h.status, h.error, h.encrypted_answer FROM held h
 ), endpoints AS MATERIALIZED (
   SELECT f.project_id, bool_or(f.state = 'delivered') AS works, MIN(f.started_at) FILTER (WHERE f.reached) AS failed_at
   FROM finished f GROUP BY f.project_id
@@ -107,7 +107,7 @@ CROSS JOIN LATERAL ({_DELIVERY}
 WHERE p.id = $1 ORDER BY e.id"""
 READ_ATTEMPTS: Final = """
 SELECT a.* FROM unnest($1::TEXT[]) AS e (id) CROSS JOIN LATERAL (
-  SELECT x.event_id, x.number, x.started_at, x.duration, x.status, x.error, x.sealed_answer FROM webhook_attempts x
+  SELECT x.event_id, x.number, x.started_at, x.duration, x.status, x.error, x.encrypted_answer FROM webhook_attempts x
   WHERE x.event_id = e.id ORDER BY x.number DESC LIMIT $2
 ) AS a ORDER BY a.event_id, a.number DESC"""
 FIND_RESENDABLE: Final = f"{delivery_queries.FIND_RESENDABLE} FOR SHARE OF p"

@@ -1,47 +1,52 @@
-"""All sealed values of a PostgreSQL database."""
+"""All encrypted values of a PostgreSQL database."""
 
 import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+from taproof.storage.encrypted_value_protocol import EncryptedKind, EncryptedPage, Replacement, RowKey
 from taproof.storage.postgres.developers import PostgresAccounts
 from taproof.storage.postgres.partitions import Partitions
-from taproof.storage.queries.encrypted_values import LIST_SEALED, REPLACE_SEALED, SEALED_COLUMNS, sealed_page
-from taproof.storage.sealed_protocol import Replacement, RowKey, SealedKind, SealedPage
+from taproof.storage.queries.encrypted_values import (
+    ENCRYPTED_COLUMNS,
+    LIST_ENCRYPTED,
+    REPLACE_ENCRYPTED,
+    encrypted_page,
+)
 
 _AT_ONCE: Final = 4
 """Values that are replaced at the same time, each in a transaction of its own: the others' connections stay free."""
 _LIST_PHONES: Final = """
-SELECT day, token_hash, id, sealed_phone FROM sessions
+SELECT day, token_hash, id, encrypted_phone FROM sessions
 WHERE day = $1 AND token_hash > $2 ORDER BY token_hash LIMIT $3"""
 """Of one day, so that one partition is planned for and walked: its key begins with the hash."""
 
 
-class PostgresSealed(PostgresAccounts):
-    """The part of the store that sealed values are walked through. See `storage.sealed_protocol.SealedStorage`."""
+class PostgresEncryptedValues(PostgresAccounts):
+    """Lists and replaces encrypted values, for re-encryption."""
 
-    async def list_sealed(self, kind: SealedKind, after: RowKey | None, limit: int) -> SealedPage:
-        start = SEALED_COLUMNS[kind].before_all if after is None else after
+    async def list_encrypted_values(self, kind: EncryptedKind, after: RowKey | None, limit: int) -> EncryptedPage:
+        start = ENCRYPTED_COLUMNS[kind].before_all if after is None else after
         if kind == "phone":
             return await self._list_phones(start, limit)
-        return sealed_page(kind, await self._pool.fetch(LIST_SEALED[kind], *start, limit), limit)
+        return encrypted_page(kind, await self._pool.fetch(LIST_ENCRYPTED[kind], *start, limit), limit)
 
-    async def _list_phones(self, start: RowKey, limit: int) -> SealedPage:
+    async def _list_phones(self, start: RowKey, limit: int) -> EncryptedPage:
         """Return a page, which ends where a day does."""
         first, token_hash = start
         days = sorted(day for day in await Partitions(self._pool).days() if day >= int(first))
         if not days:
-            return SealedPage([], None)
+            return EncryptedPage([], None)
         found = await self._pool.fetch(_LIST_PHONES, days[0], token_hash if days[0] == first else b"", limit)
-        page = sealed_page("phone", found, limit)
+        page = encrypted_page("phone", found, limit)
         return page._replace(after=(days[1], b"")) if page.after is None and len(days) > 1 else page
 
-    async def replace_sealed(self, kind: SealedKind, replacements: Sequence[Replacement]) -> int:
+    async def replace_encrypted_values(self, kind: EncryptedKind, replacements: Sequence[Replacement]) -> int:
         # One row is all that a transaction holds, so it can only ever wait for others, and they not for it in a circle.
         places = asyncio.Semaphore(_AT_ONCE)
 
         async def replace(each: Replacement) -> int:
             async with places:
-                return len(await self._pool.fetch(REPLACE_SEALED[kind], each.new, *each.key, each.old))
+                return len(await self._pool.fetch(REPLACE_ENCRYPTED[kind], each.new, *each.key, each.old))
 
         return sum(await asyncio.gather(*map(replace, replacements)))

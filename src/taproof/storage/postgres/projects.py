@@ -6,11 +6,11 @@ from typing import Final
 import asyncpg
 
 from taproof.core.accounts import AuditEntry
-from taproof.core.model import BotChange, NamedProject, Project, ProjectChanges, SealedWebhookSecrets, SignInProject
+from taproof.core.model import BotChange, EncryptedWebhookSecrets, NamedProject, Project, ProjectChanges, SignInProject
 from taproof.storage.account_protocol import NO_LIMIT
 from taproof.storage.delivery_protocol import ENDED_AT_ONCE
 from taproof.storage.postgres import delivery_sql, developer_sql, sql
-from taproof.storage.postgres.batcher import Coalescer
+from taproof.storage.postgres.batcher import Batcher
 from taproof.storage.postgres.bots import hold_projects, write_bot
 from taproof.storage.postgres.deliveries import PostgresDeliveries, begin_ending
 from taproof.storage.postgres.developers import add_entry
@@ -33,9 +33,9 @@ class PostgresProjects(PostgresDeliveries):
 
     def __init__(self, pool: PostgresPool) -> None:
         super().__init__(pool)
-        self._secrets = Coalescer[str, SealedWebhookSecrets | None](self._read_secrets, limit=_READS)
-        self._sign_in_projects = Coalescer[str, SignInProject | None](self._read_sign_in_projects, limit=_READS)
-        self._keys = Coalescer[bytes, Project | None](self._read_by_keys, limit=_READS)
+        self._secrets = Batcher[str, EncryptedWebhookSecrets | None](self._read_secrets, limit=_READS)
+        self._sign_in_projects = Batcher[str, SignInProject | None](self._read_sign_in_projects, limit=_READS)
+        self._keys = Batcher[bytes, Project | None](self._read_by_keys, limit=_READS)
 
     async def create_project(
         self,
@@ -62,12 +62,12 @@ class PostgresProjects(PostgresDeliveries):
         found = await self._pool.find(session_queries.READ_PROJECT, project_id)
         return project_from(found[0]) if found else None
 
-    async def read_webhook_secrets(self, project_id: str) -> SealedWebhookSecrets | None:
+    async def read_webhook_secrets(self, project_id: str) -> EncryptedWebhookSecrets | None:
         return None if "\0" in project_id else await self._secrets.run(project_id)
 
-    async def _read_secrets(self, project_ids: list[str]) -> list[SealedWebhookSecrets | None]:
+    async def _read_secrets(self, project_ids: list[str]) -> list[EncryptedWebhookSecrets | None]:
         rows = await self._pool.fetch(sql.READ_WEBHOOK_SECRETS, project_ids)
-        found = {row[0]: SealedWebhookSecrets(*row[1:]) for row in rows}
+        found = {row[0]: EncryptedWebhookSecrets(*row[1:]) for row in rows}
         return [found.get(each) for each in project_ids]
 
     async def read_project_by_secret_key(self, secret_key_hash: bytes) -> Project | None:
@@ -137,24 +137,24 @@ class PostgresProjects(PostgresDeliveries):
         project_id: str,
         secret_key_hash: bytes,
         secret_key_preview: str,
-        sealed_webhook_secret: bytes,
+        encrypted_webhook_secret: bytes,
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
-        values = (secret_key_hash, secret_key_preview, sealed_webhook_secret, developer_id, project_id)
+        values = (secret_key_hash, secret_key_preview, encrypted_webhook_secret, developer_id, project_id)
         return bool(await self._change(entry, session_queries.REPLACE_PROJECT_SECRETS, *values))
 
     async def rotate_webhook_secret(
         self,
         developer_id: str,
         project_id: str,
-        sealed_next_secret: bytes,
+        encrypted_next_secret: bytes,
         now: int,
         next_at: int,
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
-        values = (sealed_next_secret, next_at, developer_id, project_id, now)
+        values = (encrypted_next_secret, next_at, developer_id, project_id, now)
         return bool(await self._change(entry, session_queries.ROTATE_WEBHOOK_SECRET, *values))
 
     async def promote_webhook_secret(

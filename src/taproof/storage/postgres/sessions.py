@@ -6,9 +6,9 @@ import asyncpg
 
 from taproof.core.clock import MINUTE, Clock, day_number
 from taproof.core.deliveries import Event
-from taproof.core.model import ConsumedSession, Identity, NewSession, PolledSession, SessionKey, Status
+from taproof.core.model import ConsumedSession, MessengerIdentity, NewSession, PolledSession, SessionKey, Status
 from taproof.storage.postgres import sql
-from taproof.storage.postgres.batcher import Coalescer
+from taproof.storage.postgres.batcher import Batcher
 from taproof.storage.postgres.notify import Announcer
 from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.pool import PostgresPool
@@ -32,10 +32,10 @@ class Confirmation(NamedTuple):
     """A call of `confirm_session`."""
 
     key: SessionKey
-    identity: Identity
+    identity: MessengerIdentity
     now: int
     event: Event
-    sealed_phone: bytes | None
+    encrypted_phone: bytes | None
 
 
 class Cancellation(NamedTuple):
@@ -57,13 +57,13 @@ class PostgresSessions:
         self._announcer = Announcer(pool)
         self._looked_back: int | None = None
         self._overlooked: list[int] = []
-        self.create = Coalescer[tuple[NewSession, bool], bool](self._create, limit=_WRITES)
-        self.poll = Coalescer[SessionKey, PolledSession | None](self._poll, limit=_READS)
+        self.create = Batcher[tuple[NewSession, bool], bool](self._create, limit=_WRITES)
+        self.poll = Batcher[SessionKey, PolledSession | None](self._poll, limit=_READS)
         # Which of two calls for one session comes first, a single statement could not tell.
-        self.open = Coalescer[Opening, bool](self._open, limit=_WRITES, key=_key)
-        self.confirm = Coalescer[Confirmation, bool](self._confirm, limit=_WRITES, key=_key)
-        self.cancel = Coalescer[Cancellation, bool](self._cancel, limit=_WRITES, key=_key)
-        self.consume = Coalescer[tuple[SessionKey, int], ConsumedSession | None](self._consume, limit=_WRITES)
+        self.open = Batcher[Opening, bool](self._open, limit=_WRITES, key=_key)
+        self.confirm = Batcher[Confirmation, bool](self._confirm, limit=_WRITES, key=_key)
+        self.cancel = Batcher[Cancellation, bool](self._cancel, limit=_WRITES, key=_key)
+        self.consume = Batcher[tuple[SessionKey, int], ConsumedSession | None](self._consume, limit=_WRITES)
 
     async def close(self) -> None:
         """Finish what is waiting."""
@@ -104,7 +104,7 @@ class PostgresSessions:
                 *identity_values(each.identity),
                 self._deadline(each.now),
                 *event_values(each.event),
-                each.sealed_phone,
+                each.encrypted_phone,
             )
             for each in items
         )
@@ -132,7 +132,16 @@ class PostgresSessions:
 
     async def report(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Status | None:
         """Write down that a session was not its user's."""
-        values = (now, *key, opener_id, self._deadline(now), event.id, event.type, event.sealed_body, event.created_at)
+        values = (
+            now,
+            *key,
+            opener_id,
+            self._deadline(now),
+            event.id,
+            event.type,
+            event.encrypted_body,
+            event.created_at,
+        )
         reported = await self._pool.find(sql.REPORT_SESSION, *values)
         if not reported:
             return None

@@ -26,14 +26,14 @@ from taproof.storage.queries import sessions as session_queries
 # ---- what the session endpoints read of projects, for all calls that come together
 
 READ_WEBHOOK_SECRETS: Final = """
-SELECT id, sealed_webhook_secret, sealed_next_webhook_secret, next_webhook_secret_at
+SELECT id, encrypted_webhook_secret, encrypted_next_webhook_secret, next_webhook_secret_at
 FROM projects WHERE id = ANY ($1::TEXT[])"""
 READ_SIGN_IN_PROJECTS: Final = """
 SELECT p.developer_id, COALESCE(d.plan, 'free'), p.is_active, p.public_access, p.show_context, p.match_code,
   p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at, p.id
 FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = ANY ($1::TEXT[])"""
 READ_PROJECTS_BY_SECRET_KEY: Final = """
-SELECT p.id, p.developer_id, p.name, p.secret_key_preview, p.sealed_webhook_secret, p.webhook_url, p.is_active,
+SELECT p.id, p.developer_id, p.name, p.secret_key_preview, p.encrypted_webhook_secret, p.webhook_url, p.is_active,
   p.public_access, p.collect_phone, p.created_at, p.secret_key_hash
 FROM projects p WHERE p.secret_key_hash = ANY ($1::BYTEA[])"""
 
@@ -82,7 +82,7 @@ WITH made AS (
 )
 SELECT day, token_hash FROM made"""
 POLL_SESSIONS: Final = """
-SELECT s.day, s.token_hash, s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.sealed_phone
+SELECT s.day, s.token_hash, s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone
 FROM unnest($2::INTEGER[], $3::BYTEA[]) AS a (day, token_hash)
 CROSS JOIN LATERAL (
   SELECT * FROM sessions x
@@ -115,7 +115,7 @@ CANCEL_SESSIONS: Final = """
 WITH asked AS (
   SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::TEXT[], $5::BIGINT[], $6::BIGINT[], $7::TEXT[], $8::TEXT[],
     $9::BYTEA[], $10::BIGINT[], $11::TEXT[])
-    AS a (day, token_hash, opener_id, cancelled_at, deadline, event_id, type, sealed_body, created_at, project_id)
+    AS a (day, token_hash, opener_id, cancelled_at, deadline, event_id, type, encrypted_body, created_at, project_id)
 ), locked AS MATERIALIZED (
   SELECT a.* FROM (SELECT * FROM asked ORDER BY day, token_hash) AS a CROSS JOIN LATERAL (
     SELECT FROM sessions s
@@ -136,9 +136,9 @@ WITH asked AS (
   SELECT p.id FROM projects p WHERE p.id IN (SELECT m.project_id FROM moved m) AND p.webhook_url <> ''
   ORDER BY p.id FOR SHARE
 ), recorded AS (
-  INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, project_id,
+  INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id,
     session_id)
-  SELECT a.event_id, a.type, a.sealed_body, a.created_at, 'due', a.created_at, 0, 0, h.id, m.id
+  SELECT a.event_id, a.type, a.encrypted_body, a.created_at, 'due', a.created_at, 0, 0, h.id, m.id
   FROM asked a JOIN moved m ON m.day = a.day AND m.token_hash = a.token_hash JOIN hooked h ON h.id = a.project_id
 )
 SELECT day, token_hash FROM moved"""
@@ -157,8 +157,8 @@ WITH asked AS (
   FROM locked l, projects p
   WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
   RETURNING s.day, s.token_hash, s.project_id, s.messenger_id, s.messenger_name, s.messenger_username,
-    s.confirmed_at, p.sealed_webhook_secret, p.sealed_next_webhook_secret, p.next_webhook_secret_at, s.used_at, s.id,
-    s.sealed_phone
+    s.confirmed_at, p.encrypted_webhook_secret, p.encrypted_next_webhook_secret, p.next_webhook_secret_at,
+    s.used_at, s.id, s.encrypted_phone
 ), counted AS (
   INSERT INTO daily_counts AS c (project_id, day, used)
   SELECT m.project_id, m.day, COUNT(*) FROM moved m GROUP BY m.project_id, m.day ORDER BY m.project_id, m.day
@@ -203,7 +203,7 @@ WITH held AS MATERIALIZED (
   SELECT p.id FROM projects p WHERE p.id IN (SELECT m.project_id FROM moved m WHERE m.status = 'cancelled')
     AND p.webhook_url <> '' ORDER BY p.id FOR SHARE
 ), recorded AS (
-  INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, project_id,
+  INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id,
     session_id)
   SELECT $6, $7, $8, $9, 'due', $9, 0, 0, h.id, m.id FROM hooked h JOIN moved m ON m.project_id = h.id
 ), confirmed AS MATERIALIZED ( -- By id after it was waited for, as whoever sends it again moves it between states.
@@ -215,7 +215,7 @@ WITH held AS MATERIALIZED (
     ORDER BY e.id
   ) AS x WHERE m.status = 'used'
 ), ended AS (
-  UPDATE webhook_events e SET state = CASE e.state WHEN 'delivered' THEN e.state ELSE 'ended' END, sealed_body = '',
+  UPDATE webhook_events e SET state = CASE e.state WHEN 'delivered' THEN e.state ELSE 'ended' END, encrypted_body = '',
     finished_at = COALESCE(e.finished_at, $1), leased_until = 0,
     interrupted = e.interrupted + CASE WHEN e.state = 'due' AND e.leased_until > 0 THEN 1 ELSE 0 END
   FROM confirmed c WHERE e.id = c.id
@@ -247,7 +247,7 @@ SELECT COUNT(*) FROM moved"""
 _SESSION: Final = """
 SELECT s.day, s.token_hash, s.id, s.project_id, p.name, s.status, s.created_at, s.expires_at, s.opened_at,
   s.opener_id, s.confirmed_at, s.cancelled_at, s.used_at, s.messenger_id, s.messenger_name, s.messenger_username,
-  s.sealed_phone, s.reported_at
+  s.encrypted_phone, s.reported_at
 FROM projects p"""
 # The newest session of each walk says which walks the page can need: no more of them than it holds sessions. A project
 # that counted nothing in these days has no partition searched.

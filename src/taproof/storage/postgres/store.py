@@ -12,7 +12,7 @@ from taproof.core.model import (
     ConsumedSession,
     DailyCounts,
     DailyUsers,
-    Identity,
+    MessengerIdentity,
     NewSession,
     PageCursor,
     PolledSession,
@@ -21,9 +21,9 @@ from taproof.core.model import (
     Status,
 )
 from taproof.storage.postgres import sql
-from taproof.storage.postgres.batcher import Coalescer
+from taproof.storage.postgres.batcher import Batcher
 from taproof.storage.postgres.bots import PostgresBots
-from taproof.storage.postgres.encrypted_values import PostgresSealed
+from taproof.storage.postgres.encrypted_values import PostgresEncryptedValues
 from taproof.storage.postgres.erasure import PostgresErasure
 from taproof.storage.postgres.listing import find_session, list_sessions
 from taproof.storage.postgres.notify import listen
@@ -50,7 +50,9 @@ class _Claim(NamedTuple):
     stale_before: int
 
 
-class PostgresStorage(PostgresUsers, PostgresProjects, PostgresSealed, PostgresBots, PostgresPlans, PostgresErasure):
+class PostgresStorage(
+    PostgresUsers, PostgresProjects, PostgresEncryptedValues, PostgresBots, PostgresPlans, PostgresErasure
+):
     """Storage in one PostgreSQL database. See `storage.protocol.Storage` for what each method promises."""
 
     def __init__(self, pool: PostgresPool, clock: Clock | None, *, pgbouncer: bool) -> None:
@@ -59,8 +61,8 @@ class PostgresStorage(PostgresUsers, PostgresProjects, PostgresSealed, PostgresB
         self._pgbouncer = pgbouncer
         self._partitions = Partitions(pool)
         self._sessions = PostgresSessions(pool, self._partitions, clock)
-        self._claims = Coalescer[_Claim, UpdateClaim](self._claim_updates, limit=_UPDATES, key=lambda claim: claim[:2])
-        self._finished = Coalescer[tuple[int, int], None](self._finish_updates, limit=_UPDATES)
+        self._claims = Batcher[_Claim, UpdateClaim](self._claim_updates, limit=_UPDATES, key=lambda claim: claim[:2])
+        self._finished = Batcher[tuple[int, int], None](self._finish_updates, limit=_UPDATES)
 
     @classmethod
     async def open(cls, dsn: str, now: int, clock: Clock | None = None, *, pgbouncer: bool = False) -> Self:
@@ -138,9 +140,9 @@ class PostgresStorage(PostgresUsers, PostgresProjects, PostgresSealed, PostgresB
         return await self._sessions.open.run(Opening(key, opener_id, now))
 
     async def confirm_session(
-        self, key: SessionKey, identity: Identity, now: int, event: Event, sealed_phone: bytes | None = None
+        self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, encrypted_phone: bytes | None = None
     ) -> bool:
-        return await self._sessions.confirm.run(Confirmation(key, identity, now, event, sealed_phone))
+        return await self._sessions.confirm.run(Confirmation(key, identity, now, event, encrypted_phone))
 
     async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
         return await self._sessions.cancel.run(Cancellation(key, opener_id, now, event))

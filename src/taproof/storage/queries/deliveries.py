@@ -3,7 +3,7 @@
 from typing import Final
 
 RECORD_EVENT: Final = """
-INSERT INTO webhook_events (session_id, id, type, sealed_body, created_at, state, due_at, leased_until, attempts,
+INSERT INTO webhook_events (session_id, id, type, encrypted_body, created_at, state, due_at, leased_until, attempts,
   project_id)
 SELECT $1, $2, $3, $4, $5, 'due', $5, 0, 0, p.id FROM projects p WHERE p.id = $6 AND p.webhook_url <> ''"""
 FIND_DUE: Final = """
@@ -20,11 +20,11 @@ UPDATE webhook_events SET interrupted = interrupted + CASE WHEN leased_until > 0
   due_at = $1, leased_until = $1
 WHERE id = $2 AND state = 'due' AND due_at <= $3 AND leased_until <= $3
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = webhook_events.project_id AND p.webhook_url <> '')
-RETURNING id, type, project_id, sealed_body, created_at, attempts, schedule_start,
+RETURNING id, type, project_id, encrypted_body, created_at, attempts, schedule_start,
   (SELECT p.developer_id FROM projects p WHERE p.id = webhook_events.project_id),
   (SELECT p.webhook_url FROM projects p WHERE p.id = webhook_events.project_id),
-  (SELECT p.sealed_webhook_secret FROM projects p WHERE p.id = webhook_events.project_id),
-  (SELECT p.sealed_next_webhook_secret FROM projects p WHERE p.id = webhook_events.project_id),
+  (SELECT p.encrypted_webhook_secret FROM projects p WHERE p.id = webhook_events.project_id),
+  (SELECT p.encrypted_next_webhook_secret FROM projects p WHERE p.id = webhook_events.project_id),
   (SELECT p.next_webhook_secret_at FROM projects p WHERE p.id = webhook_events.project_id),
   (SELECT w.failing_since FROM webhook_endpoints w WHERE w.project_id = webhook_events.project_id)"""
 READ_OLDEST_DUE: Final = """
@@ -37,7 +37,7 @@ WHERE id = $4 AND state = 'due' AND leased_until = $5
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = webhook_events.project_id AND p.webhook_url <> '')
 RETURNING project_id"""
 ADD_ATTEMPT: Final = """
-INSERT INTO webhook_attempts (event_id, number, started_at, duration, status, error, sealed_answer)
+INSERT INTO webhook_attempts (event_id, number, started_at, duration, status, error, encrypted_answer)
 VALUES ($1, $2, $3, $4, $5, $6, $7)"""
 ERASE_ATTEMPTS: Final = "DELETE FROM webhook_attempts WHERE event_id = $1 AND number <= $2"
 ENDPOINT_WORKS: Final = "DELETE FROM webhook_endpoints WHERE project_id = $1 AND off_at IS NULL"
@@ -67,7 +67,7 @@ SELECT e.project_id, e.ended_at FROM ended_webhooks e JOIN projects p ON p.id = 
 WHERE p.developer_id = $1 AND p.id = $2"""
 FORGET_ENDED_WEBHOOK: Final = "DELETE FROM ended_webhooks WHERE project_id = $1"
 RECORD_DELIVERY: Final = """
-INSERT INTO webhook_events (id, type, sealed_body, created_at, state, due_at, leased_until, attempts, finished_at,
+INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, finished_at,
   project_id)
 SELECT $1, $2, $3, $4, $5, $4, 0, 1, $6, p.id FROM projects p WHERE p.id = $7 RETURNING id"""
 _DELIVERY: Final = """
@@ -85,12 +85,12 @@ WHERE e.project_id = $1 AND e.state = $2 AND e.type = $3 AND e.created_at = $4 A
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = $1)
 ORDER BY e.id"""
 READ_ATTEMPTS: Final = """
-SELECT number, started_at, duration, status, error, sealed_answer FROM webhook_attempts
+SELECT number, started_at, duration, status, error, encrypted_answer FROM webhook_attempts
 WHERE event_id = $1 ORDER BY number DESC LIMIT $2"""
 FIND_RESENDABLE: Final = """
 SELECT e.id FROM webhook_events e JOIN projects p ON p.id = e.project_id
-WHERE p.developer_id = $1 AND e.id = $2 AND p.webhook_url <> '' AND LENGTH(e.sealed_body) > 0"""
+WHERE p.developer_id = $1 AND e.id = $2 AND p.webhook_url <> '' AND LENGTH(e.encrypted_body) > 0"""
 RESEND_DELIVERY: Final = """
 UPDATE webhook_events SET state = 'due', due_at = $1, leased_until = 0, finished_at = NULL, schedule_start = attempts,
   interrupted = interrupted + CASE WHEN state = 'due' AND leased_until > 0 THEN 1 ELSE 0 END
-WHERE id = $2 AND (state <> 'due' OR leased_until <= $1) AND LENGTH(sealed_body) > 0 RETURNING id"""
+WHERE id = $2 AND (state <> 'due' OR leased_until <= $1) AND LENGTH(encrypted_body) > 0 RETURNING id"""

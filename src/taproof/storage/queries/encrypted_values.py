@@ -1,12 +1,12 @@
-"""The columns that hold sealed values, and the statements that walk and replace them, for both stores."""
+"""The columns that hold encrypted values, and the statements that walk and replace them, for both stores."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from taproof.storage.sealed_protocol import RowKey, SealedKind, SealedPage, SealedRow
+from taproof.storage.encrypted_value_protocol import EncryptedKind, EncryptedPage, EncryptedRow, RowKey
 
 
-class SealedColumn(NamedTuple):
+class EncryptedColumn(NamedTuple):
     """A column, the primary key of its table, what comes before every such key, and the column with the name."""
 
     table: str
@@ -18,19 +18,21 @@ class SealedColumn(NamedTuple):
 
 _PROJECT: Final = (("id",), ("",), "id")
 _SESSION: Final = (("day", "token_hash"), (-1, b""))
-SEALED_COLUMNS: Final[Mapping[SealedKind, SealedColumn]] = {
-    "webhook_secret": SealedColumn("projects", "sealed_webhook_secret", *_PROJECT),
-    "next_webhook_secret": SealedColumn("projects", "sealed_next_webhook_secret", *_PROJECT),
-    "bot_token": SealedColumn("projects", "sealed_bot_token", *_PROJECT),
-    "event_body": SealedColumn("webhook_events", "sealed_body", ("id",), ("",), "id"),
-    "webhook_answer": SealedColumn("webhook_attempts", "sealed_answer", ("event_id", "number"), ("", 0), "event_id"),
-    "phone": SealedColumn("sessions", "sealed_phone", *_SESSION, "id"),
-    "phone_request": SealedColumn("phone_requests", "sealed_token", *_SESSION, "session_id"),
-    "mark": SealedColumn("marks", "value", ("name",), ("",), "name"),
+ENCRYPTED_COLUMNS: Final[Mapping[EncryptedKind, EncryptedColumn]] = {
+    "webhook_secret": EncryptedColumn("projects", "encrypted_webhook_secret", *_PROJECT),
+    "next_webhook_secret": EncryptedColumn("projects", "encrypted_next_webhook_secret", *_PROJECT),
+    "bot_token": EncryptedColumn("projects", "encrypted_bot_token", *_PROJECT),
+    "event_body": EncryptedColumn("webhook_events", "encrypted_body", ("id",), ("",), "id"),
+    "webhook_answer": EncryptedColumn(
+        "webhook_attempts", "encrypted_answer", ("event_id", "number"), ("", 0), "event_id"
+    ),
+    "phone": EncryptedColumn("sessions", "encrypted_phone", *_SESSION, "id"),
+    "phone_request": EncryptedColumn("phone_requests", "encrypted_token", *_SESSION, "session_id"),
+    "mark": EncryptedColumn("marks", "value", ("name",), ("",), "name"),
 }
 
 
-def _list(of: SealedColumn) -> str:
+def _list(of: EncryptedColumn) -> str:
     key = ", ".join(of.key)
     places = ", ".join(f"${place}" for place in range(1, len(of.key) + 1))
     return (
@@ -39,22 +41,22 @@ def _list(of: SealedColumn) -> str:
     )
 
 
-def _replace(of: SealedColumn) -> str:
+def _replace(of: EncryptedColumn) -> str:
     # The key first, as the index has it; the guard last.
     found = " AND ".join(f"{name} = ${place}" for place, name in enumerate(of.key, 2))
     guard = f"${len(of.key) + 2}"
     return f"UPDATE {of.table} SET {of.column} = $1 WHERE {found} AND {of.column} = {guard} RETURNING {of.key[0]}"
 
 
-LIST_SEALED: Final = {kind: _list(column) for kind, column in SEALED_COLUMNS.items()}
+LIST_ENCRYPTED: Final = {kind: _list(column) for kind, column in ENCRYPTED_COLUMNS.items()}
 """A page: $1 and on are the key that it begins after, the last is the limit."""
-REPLACE_SEALED: Final = {kind: _replace(column) for kind, column in SEALED_COLUMNS.items()}
+REPLACE_ENCRYPTED: Final = {kind: _replace(column) for kind, column in ENCRYPTED_COLUMNS.items()}
 """$1 is the new value, then come the key and the old value."""
 
 
-def sealed_page(kind: SealedKind, rows: list[Any], limit: int) -> SealedPage:
-    """Return the page that these rows of `LIST_SEALED` are."""
-    width = len(SEALED_COLUMNS[kind].key)
-    # Nothing is empty that was sealed: that is a body which was erased.
-    found = [SealedRow(tuple(row[:width]), row[width], row[width + 1]) for row in rows if row[width + 1]]
-    return SealedPage(found, tuple(rows[-1][:width]) if len(rows) == limit else None)
+def encrypted_page(kind: EncryptedKind, rows: list[Any], limit: int) -> EncryptedPage:
+    """Return the page that these rows of `LIST_ENCRYPTED` are."""
+    width = len(ENCRYPTED_COLUMNS[kind].key)
+    # Nothing is empty that was encrypted: that is a body which was erased.
+    found = [EncryptedRow(tuple(row[:width]), row[width], row[width + 1]) for row in rows if row[width + 1]]
+    return EncryptedPage(found, tuple(rows[-1][:width]) if len(rows) == limit else None)

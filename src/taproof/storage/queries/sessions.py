@@ -21,23 +21,23 @@ RELEASE_LEASE: Final = "DELETE FROM leases WHERE name = $1 AND holder = $2"
 # ---- projects
 
 CREATE_PROJECT: Final = """
-INSERT INTO projects (id, developer_id, name, secret_key_hash, secret_key_preview, sealed_webhook_secret,
+INSERT INTO projects (id, developer_id, name, secret_key_hash, secret_key_preview, encrypted_webhook_secret,
   webhook_url, is_active, public_access, collect_phone, created_at, phone_required, show_context, match_code,
   allowed_origins)
 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15
 WHERE (SELECT COUNT(*) FROM projects WHERE developer_id = $2) < $16
   AND ($10 = 0 OR EXISTS (SELECT 1 FROM developers d WHERE d.id = $2 AND d.plan <> 'free')) RETURNING id"""
 _PROJECT: Final = """
-SELECT p.id, p.developer_id, p.name, p.secret_key_preview, p.sealed_webhook_secret, p.webhook_url, p.is_active,
+SELECT p.id, p.developer_id, p.name, p.secret_key_preview, p.encrypted_webhook_secret, p.webhook_url, p.is_active,
   p.public_access, p.collect_phone, p.created_at"""
 _COUNTED_PROJECT: Final = f"""{_PROJECT},
   (SELECT COALESCE(SUM(c.requested), 0) FROM daily_counts c WHERE c.project_id = p.id),
   (SELECT COALESCE(SUM(c.confirmed), 0) FROM daily_counts c WHERE c.project_id = p.id),
-  p.sealed_next_webhook_secret, p.next_webhook_secret_at, w.failing_since, w.off_at, w.off_reason, w.off_url,
+  p.encrypted_next_webhook_secret, p.next_webhook_secret_at, w.failing_since, w.off_at, w.off_reason, w.off_url,
   p.phone_required, p.show_context, p.match_code, p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at
 FROM projects p LEFT JOIN webhook_endpoints w ON w.project_id = p.id"""
 READ_WEBHOOK_SECRETS: Final = """
-SELECT sealed_webhook_secret, sealed_next_webhook_secret, next_webhook_secret_at FROM projects WHERE id = $1"""
+SELECT encrypted_webhook_secret, encrypted_next_webhook_secret, next_webhook_secret_at FROM projects WHERE id = $1"""
 READ_PROJECT: Final = f"{_COUNTED_PROJECT} WHERE p.id = $1"
 LIST_PROJECTS: Final = f"{_COUNTED_PROJECT} WHERE p.developer_id = $1 ORDER BY p.created_at, p.id"
 COUNT_PROJECTS: Final = "SELECT COUNT(*) FROM projects WHERE developer_id = $1"
@@ -55,17 +55,17 @@ WHERE developer_id = $10 AND id = $11
   AND (COALESCE($5, 0) = 0 OR EXISTS (SELECT 1 FROM developers d WHERE d.id = $10 AND d.plan <> 'free'))
 RETURNING id"""
 REPLACE_PROJECT_SECRETS: Final = """
-UPDATE projects SET secret_key_hash = $1, secret_key_preview = $2, sealed_webhook_secret = $3,
-  sealed_next_webhook_secret = NULL, next_webhook_secret_at = NULL, secrets_version = secrets_version + 1
+UPDATE projects SET secret_key_hash = $1, secret_key_preview = $2, encrypted_webhook_secret = $3,
+  encrypted_next_webhook_secret = NULL, next_webhook_secret_at = NULL, secrets_version = secrets_version + 1
 WHERE developer_id = $4 AND id = $5 RETURNING id"""
 ROTATE_WEBHOOK_SECRET: Final = """
-UPDATE projects SET sealed_webhook_secret = COALESCE(sealed_next_webhook_secret, sealed_webhook_secret),
-  secrets_version = secrets_version + CASE WHEN sealed_next_webhook_secret IS NULL THEN 0 ELSE 1 END,
-  sealed_next_webhook_secret = $1, next_webhook_secret_at = $2
+UPDATE projects SET encrypted_webhook_secret = COALESCE(encrypted_next_webhook_secret, encrypted_webhook_secret),
+  secrets_version = secrets_version + CASE WHEN encrypted_next_webhook_secret IS NULL THEN 0 ELSE 1 END,
+  encrypted_next_webhook_secret = $1, next_webhook_secret_at = $2
 WHERE developer_id = $3 AND id = $4 AND (next_webhook_secret_at IS NULL OR next_webhook_secret_at <= $5)
 RETURNING id"""
 PROMOTE_WEBHOOK_SECRET: Final = """
-UPDATE projects SET sealed_webhook_secret = sealed_next_webhook_secret, sealed_next_webhook_secret = NULL,
+UPDATE projects SET encrypted_webhook_secret = encrypted_next_webhook_secret, encrypted_next_webhook_secret = NULL,
   next_webhook_secret_at = NULL, secrets_version = secrets_version + 1
 WHERE developer_id = $1 AND id = $2 AND next_webhook_secret_at > $3 RETURNING id"""
 DELETE_PROJECT: Final = "DELETE FROM projects WHERE developer_id = $1 AND id = $2 RETURNING id"
@@ -94,12 +94,12 @@ INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, code_
 SELECT $1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $10, p.id FROM projects p
 WHERE p.id = $11 AND p.is_active = 1 AND (p.public_access = 1 OR $12 = 0) RETURNING id"""
 POLL_SESSION: Final = """
-SELECT s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.sealed_phone
+SELECT s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone
 FROM sessions s JOIN projects p ON p.id = s.project_id WHERE s.day = $1 AND s.token_hash = $2"""
 _SESSION: Final = """
 SELECT s.day, s.token_hash, s.id, s.project_id, p.name, s.status, s.created_at, s.expires_at, s.opened_at,
   s.opener_id, s.confirmed_at, s.cancelled_at, s.used_at, s.messenger_id, s.messenger_name, s.messenger_username,
-  s.sealed_phone, s.reported_at"""
+  s.encrypted_phone, s.reported_at"""
 _OF_SESSIONS: Final = "FROM sessions s JOIN projects p ON p.id = s.project_id"
 READ_SESSION: Final = f"""{_SESSION}, s.bot_id, s.context, s.match_code, s.match_choices,
   CASE WHEN d.plan <> 'free' THEN p.collect_phone ELSE 0 END, p.phone_required
@@ -110,7 +110,7 @@ WHERE day = $3 AND token_hash = $4 AND status = 'pending' AND opener_id IS NULL 
 RETURNING project_id"""
 CONFIRM_SESSION: Final = """
 UPDATE sessions SET status = 'confirmed', confirmed_at = $1, messenger_id = $2, messenger_name = $3,
-  messenger_username = $4, sealed_phone = $5, context = NULL
+  messenger_username = $4, encrypted_phone = $5, context = NULL
 WHERE day = $6 AND token_hash = $7 AND status = 'pending' AND opener_id = $2 AND expires_at > $8
   AND EXISTS (SELECT 1 FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = sessions.project_id
     AND ($5 IS NULL OR (p.collect_phone = 1 AND d.plan <> 'free')))
@@ -126,13 +126,14 @@ UPDATE sessions SET status = 'used', used_at = $1,
 WHERE day = $2 AND token_hash = $3 AND status = 'confirmed'
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, messenger_id, messenger_name, messenger_username, confirmed_at,
-  (SELECT p.sealed_webhook_secret FROM projects p WHERE p.id = sessions.project_id),
-  (SELECT p.sealed_next_webhook_secret FROM projects p WHERE p.id = sessions.project_id),
-  (SELECT p.next_webhook_secret_at FROM projects p WHERE p.id = sessions.project_id), used_at, id, sealed_phone"""
+  (SELECT p.encrypted_webhook_secret FROM projects p WHERE p.id = sessions.project_id),
+  (SELECT p.encrypted_next_webhook_secret FROM projects p WHERE p.id = sessions.project_id),
+  (SELECT p.next_webhook_secret_at FROM projects p WHERE p.id = sessions.project_id), used_at, id, encrypted_phone"""
 # By `used_at`, which only a used session has: so its key is the one way to it, whatever a planner thinks of a status.
 REREAD_SESSION: Final = """
 SELECT s.project_id, s.messenger_id, s.messenger_name, s.messenger_username, s.confirmed_at,
-  p.sealed_webhook_secret, p.sealed_next_webhook_secret, p.next_webhook_secret_at, s.used_at, s.id, s.sealed_phone
+  p.encrypted_webhook_secret, p.encrypted_next_webhook_secret, p.next_webhook_secret_at, s.used_at, s.id,
+  s.encrypted_phone
 FROM sessions s JOIN projects p ON p.id = s.project_id
 WHERE s.day = $1 AND s.token_hash = $2 AND s.code_challenge IS NOT NULL AND s.used_at > $3
   AND s.secrets_version = p.secrets_version AND s.reported_at IS NULL"""
@@ -148,7 +149,7 @@ RETURNING project_id, id, status, confirmed_at"""
 # No application is told any more that somebody is signed in who says that it was not them, also not when the event is
 # asked for again. An attempt that is under way may still arrive.
 END_CONFIRMED_EVENT: Final = """
-UPDATE webhook_events SET state = CASE state WHEN 'delivered' THEN state ELSE 'ended' END, sealed_body = $1,
+UPDATE webhook_events SET state = CASE state WHEN 'delivered' THEN state ELSE 'ended' END, encrypted_body = $1,
   finished_at = COALESCE(finished_at, $2), leased_until = 0,
   interrupted = interrupted + CASE WHEN state = 'due' AND leased_until > 0 THEN 1 ELSE 0 END
 WHERE project_id = $3 AND state IN ('due', 'delivered', 'failed', 'ended') AND type = 'auth.confirmed'

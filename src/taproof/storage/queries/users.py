@@ -4,14 +4,14 @@ from typing import Final
 
 # Later than whatever else the user was asked for in this bot, also where the clocks of two nodes are not the same.
 ASK_FOR_PHONE: Final = """
-INSERT INTO phone_requests (day, token_hash, session_id, messenger_id, bot_id, sealed_token, asked_at, expires_at)
+INSERT INTO phone_requests (day, token_hash, session_id, messenger_id, bot_id, encrypted_token, asked_at, expires_at)
 SELECT $1, $2, $3, $4, $5, $6, (
   SELECT CASE WHEN MAX(o.asked_at) >= $7 THEN MAX(o.asked_at) + 1 ELSE $7 END FROM phone_requests o
   WHERE o.messenger_id = $4 AND o.bot_id = $5 AND NOT (o.day = $1 AND o.token_hash = $2)), $8
 WHERE $1 = $1 ON CONFLICT (day, token_hash) DO UPDATE SET asked_at = excluded.asked_at
 WHERE phone_requests.asked_at < excluded.asked_at"""
 _PHONE_REQUEST: Final = """
-SELECT r.day, r.token_hash, r.session_id, r.messenger_id, r.bot_id, r.sealed_token, r.asked_at, r.expires_at
+SELECT r.day, r.token_hash, r.session_id, r.messenger_id, r.bot_id, r.encrypted_token, r.asked_at, r.expires_at
 FROM phone_requests r"""
 READ_PHONE_REQUEST: Final = f"{_PHONE_REQUEST} WHERE r.day = $1 AND r.token_hash = $2"
 # Whatever became of it: a contact that comes once more, or too late, must not go to another one that still waits.

@@ -15,7 +15,7 @@ from taproof.core.errors import AccessDenied, StoreUnavailable
 from taproof.core.model import DeveloperSignIn
 from taproof.storage.queries import developers as developer_queries
 from taproof.storage.rows import access_ended, entry_values
-from taproof.storage.sqlite.counters import Tally
+from taproof.storage.sqlite.counters import Counters
 from taproof.storage.sqlite.group_commit import GroupCommit, rows
 
 Found = TypeVar("Found")
@@ -30,8 +30,8 @@ class SqliteAccess:
         self._reader = reader
         self._lookup = lookup
         self._lookups = ThreadPoolExecutor(1, thread_name_prefix="taproof-lookup")
-        self._tally = Tally()
-        self._writer = GroupCommit(writer, self._tally.clear, self._tally.write)
+        self._counters = Counters()
+        self._writer = GroupCommit(writer, self._counters.clear, self._counters.write)
 
     def _read(self, statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         return _rows(self._reader, statement, values)

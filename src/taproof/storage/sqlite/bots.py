@@ -20,9 +20,9 @@ class SqliteBots(SqliteAccess):
         return ProjectBot(*found[0]) if found else None
 
     async def mark_bot_broken(
-        self, project_id: str, sealed_token: bytes, now: int, *, entry: AuditEntry | None = None
+        self, project_id: str, encrypted_token: bytes, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
-        return bool(await self._write(bot_queries.MARK_BOT_BROKEN, (now, project_id, sealed_token), entry))
+        return bool(await self._write(bot_queries.MARK_BOT_BROKEN, (now, project_id, encrypted_token), entry))
 
     async def rename_bot(self, bot_id: int, username: str) -> bool:
         return bool(await self._write(bot_queries.RENAME_BOT, (username, bot_id)))
@@ -53,7 +53,7 @@ def write_bot(connection: apsw.Connection, owned: tuple[str, str], change: BotCh
     else:
         if loss is not None and rows(connection, bot_queries.LOSE_PROJECT_BOT, (loss.project_id, bot.bot_id)):
             add_entry(connection, loss.entry)
-        values = (bot.bot_id, bot.username, bot.sealed_token, bot.broken_at)
+        values = (bot.bot_id, bot.username, bot.encrypted_token, bot.broken_at)
         changed = rows(connection, bot_queries.SET_PROJECT_BOT, (*values, *owned))
     if changed:
         add_entry(connection, entry)

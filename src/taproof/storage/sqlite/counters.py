@@ -14,7 +14,7 @@ Counted = Literal["requested", "opened", "confirmed", "used", "cancelled"]
 COLUMNS: Final[tuple[Counted, ...]] = ("requested", "opened", "confirmed", "used", "cancelled")
 
 
-class Tally:
+class Counters:
     """What the transaction under way has counted, by project and day."""
 
     def __init__(self) -> None:

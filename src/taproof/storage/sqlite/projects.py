@@ -8,7 +8,7 @@ import apsw
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import BotTaken
-from taproof.core.model import BotChange, NamedProject, Project, ProjectChanges, SealedWebhookSecrets, SignInProject
+from taproof.core.model import BotChange, EncryptedWebhookSecrets, NamedProject, Project, ProjectChanges, SignInProject
 from taproof.storage.account_protocol import NO_LIMIT
 from taproof.storage.delivery_protocol import ENDED_AT_ONCE
 from taproof.storage.queries import deliveries as delivery_queries
@@ -54,9 +54,9 @@ class SqliteProjects(SqliteDeliveries):
         found = self._read(session_queries.READ_PROJECT, (project_id,))
         return project_from(found[0]) if found else None
 
-    async def read_webhook_secrets(self, project_id: str) -> SealedWebhookSecrets | None:
+    async def read_webhook_secrets(self, project_id: str) -> EncryptedWebhookSecrets | None:
         found = self._read(session_queries.READ_WEBHOOK_SECRETS, (project_id,))
-        return SealedWebhookSecrets(*found[0]) if found else None
+        return EncryptedWebhookSecrets(*found[0]) if found else None
 
     async def read_project_by_secret_key(self, secret_key_hash: bytes) -> Project | None:
         found = self._read(session_queries.READ_PROJECT_BY_SECRET_KEY, (secret_key_hash,))
@@ -121,24 +121,24 @@ class SqliteProjects(SqliteDeliveries):
         project_id: str,
         secret_key_hash: bytes,
         secret_key_preview: str,
-        sealed_webhook_secret: bytes,
+        encrypted_webhook_secret: bytes,
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
-        values = (secret_key_hash, secret_key_preview, sealed_webhook_secret, developer_id, project_id)
+        values = (secret_key_hash, secret_key_preview, encrypted_webhook_secret, developer_id, project_id)
         return bool(await self._write(session_queries.REPLACE_PROJECT_SECRETS, values, entry))
 
     async def rotate_webhook_secret(
         self,
         developer_id: str,
         project_id: str,
-        sealed_next_secret: bytes,
+        encrypted_next_secret: bytes,
         now: int,
         next_at: int,
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
-        values = (sealed_next_secret, next_at, developer_id, project_id, now)
+        values = (encrypted_next_secret, next_at, developer_id, project_id, now)
         return bool(await self._write(session_queries.ROTATE_WEBHOOK_SECRET, values, entry))
 
     async def promote_webhook_secret(

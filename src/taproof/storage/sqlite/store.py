@@ -13,7 +13,7 @@ from taproof.core.model import (
     ConsumedSession,
     DailyCounts,
     DailyUsers,
-    Identity,
+    MessengerIdentity,
     NewSession,
     PageCursor,
     PolledSession,
@@ -28,7 +28,7 @@ from taproof.storage.rows import consumed_from, event_values, identity_values, n
 from taproof.storage.sqlite import listing, notify, user_counts
 from taproof.storage.sqlite.bots import SqliteBots
 from taproof.storage.sqlite.connection import migrate_file, open_connections
-from taproof.storage.sqlite.encrypted_values import SqliteSealed
+from taproof.storage.sqlite.encrypted_values import SqliteEncryptedValues
 from taproof.storage.sqlite.erasure import SqliteErasure
 from taproof.storage.sqlite.group_commit import rows
 from taproof.storage.sqlite.plans import SqlitePlans
@@ -36,7 +36,7 @@ from taproof.storage.sqlite.projects import SqliteProjects
 from taproof.storage.sqlite.users import SqliteUsers
 
 
-class SqliteStorage(SqliteUsers, SqliteProjects, SqliteSealed, SqliteBots, SqlitePlans, SqliteErasure):
+class SqliteStorage(SqliteUsers, SqliteProjects, SqliteEncryptedValues, SqliteBots, SqlitePlans, SqliteErasure):
     """Storage in one SQLite file. See `storage.protocol.Storage` for what each method promises."""
 
     @classmethod
@@ -98,7 +98,7 @@ class SqliteStorage(SqliteUsers, SqliteProjects, SqliteSealed, SqliteBots, Sqlit
         def write(connection: apsw.Connection) -> bool:
             if not rows(connection, session_queries.CREATE_SESSION, values):
                 return False
-            self._tally.add("requested", session.project_id, session.key.day)
+            self._counters.add("requested", session.project_id, session.key.day)
             return True
 
         return bool(await self._writer.run(write))
@@ -115,20 +115,20 @@ class SqliteStorage(SqliteUsers, SqliteProjects, SqliteSealed, SqliteBots, Sqlit
         def write(connection: apsw.Connection) -> bool:
             found = rows(connection, session_queries.OPEN_SESSION, (now, opener_id, *key, self._at_least(now)))
             for (project_id,) in found:
-                self._tally.add("opened", project_id, key.day)
+                self._counters.add("opened", project_id, key.day)
             return bool(found)
 
         return bool(await self._writer.run(write))
 
     async def confirm_session(
-        self, key: SessionKey, identity: Identity, now: int, event: Event, sealed_phone: bytes | None = None
+        self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, encrypted_phone: bytes | None = None
     ) -> bool:
-        values = (now, *identity_values(identity), sealed_phone, *key)
+        values = (now, *identity_values(identity), encrypted_phone, *key)
 
         def write(connection: apsw.Connection) -> bool:
             found = rows(connection, session_queries.CONFIRM_SESSION, (*values, self._at_least(now)))
             for project_id, developer_id, session_id in found:
-                self._tally.add("confirmed", project_id, key.day)
+                self._counters.add("confirmed", project_id, key.day)
                 notify.record(connection, key)
                 user_counts.count_user(connection, developer_id, project_id, identity.messenger_id, key.day)
                 connection.execute(delivery_queries.RECORD_EVENT, (session_id, *event_values(event)))
@@ -140,7 +140,7 @@ class SqliteStorage(SqliteUsers, SqliteProjects, SqliteSealed, SqliteBots, Sqlit
         def write(connection: apsw.Connection) -> bool:
             found = rows(connection, session_queries.CANCEL_SESSION, (now, *key, opener_id, self._at_least(now)))
             for project_id, session_id in found:
-                self._tally.add("cancelled", project_id, key.day)
+                self._counters.add("cancelled", project_id, key.day)
                 notify.record(connection, key)
                 connection.execute(delivery_queries.RECORD_EVENT, (session_id, *event_values(event)))
             return bool(found)
@@ -153,7 +153,7 @@ class SqliteStorage(SqliteUsers, SqliteProjects, SqliteSealed, SqliteBots, Sqlit
             if not found:
                 return None
             consumed = consumed_from(found[0])
-            self._tally.add("used", consumed.project_id, key.day)
+            self._counters.add("used", consumed.project_id, key.day)
             return consumed
 
         consumed: ConsumedSession | None = await self._writer.run(write)

@@ -1,4 +1,4 @@
-"""A store full of sealed values of every kind, with what stands in each of them."""
+"""A store full of encrypted values of every kind, with what stands in each of them."""
 
 import asyncio
 import hashlib
@@ -13,24 +13,24 @@ from tests.giving_bots import give_bot
 from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, MINUTE, system_clock
 from taproof.core.deliveries import Attempt, Event
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
-from taproof.core.errors import SealBroken
+from taproof.core.errors import DecryptionFailed
 from taproof.core.identifiers import new_event_id, new_webhook_secret
-from taproof.core.model import Identity, NewSession, PhoneRequest, Project, ProjectBot, SessionKey
+from taproof.core.model import MessengerIdentity, NewSession, PhoneRequest, Project, ProjectBot, SessionKey
 from taproof.service.associated_data import (
-    bot_token_binding,
-    event_body_binding,
-    phone_binding,
-    phone_request_binding,
-    webhook_secret_binding,
+    bot_token_associated_data,
+    event_body_associated_data,
+    phone_associated_data,
+    phone_request_associated_data,
+    webhook_secret_associated_data,
 )
 from taproof.service.developers import Developers
 from taproof.service.installation import KEY_MARK, check_master_key
-from taproof.service.reencryption import BINDINGS
-from taproof.service.webhooks import answer_binding
+from taproof.service.reencryption import ASSOCIATED_DATA
+from taproof.service.webhooks import answer_associated_data
+from taproof.storage.encrypted_value_protocol import EncryptedKind, EncryptedRow
 from taproof.storage.protocol import Storage
-from taproof.storage.sealed_protocol import SealedKind, SealedRow
 from taproof.storage.sqlite.store import SqliteStorage
 
 USER = "1001"
@@ -39,7 +39,7 @@ _AT_ONCE = 200
 
 
 @dataclass
-class SealedValues:
+class EncryptedValues:
     """What stands in each value of a store, by kind and by what it is bound to."""
 
     developer: Developer
@@ -56,27 +56,27 @@ class SealedValues:
 class _Filling:
     """Puts values into a store."""
 
-    def __init__(self, storage: Storage, sealer: Sealer, values: SealedValues, others: int) -> None:
+    def __init__(self, storage: Storage, encryptor: Encryptor, values: EncryptedValues, others: int) -> None:
         self.storage = storage
         self.others = others
-        self.sealer = sealer
+        self.encryptor = encryptor
         self.values = values
         self.now = system_clock()
 
-    def seal(self, text: str, binding: str) -> bytes:
-        """Seal a value and note what stands in it."""
-        self.values.plain[binding] = text
-        return self.sealer.seal(text, binding, system_entropy)
+    def encrypt(self, text: str, associated_data: str) -> bytes:
+        """Encrypt a value and note what stands in it."""
+        self.values.plain[associated_data] = text
+        return self.encryptor.encrypt(text, associated_data, system_entropy)
 
     async def project(self, number: int) -> None:
         project_id = f"proj_{number:022d}"
-        sealed = self.seal(new_webhook_secret(system_entropy), webhook_secret_binding(project_id))
+        encrypted = self.encrypt(new_webhook_secret(system_entropy), webhook_secret_associated_data(project_id))
         project = Project(
             id=project_id,
             developer_id=self.values.developer.id,
             name=f"Shop {number}",
             secret_key_preview="sk_aaaa…zzzz",
-            sealed_webhook_secret=sealed,
+            encrypted_webhook_secret=encrypted,
             webhook_url=URL,
             is_active=True,
             public_access=True,
@@ -90,7 +90,10 @@ class _Filling:
         project_id = self.values.projects[number]
         token = f"{1_000_000 + number}:AAabcdefghijklmnopqrstuvwxyz0123456"
         bot = ProjectBot(
-            project_id, 1_000_000 + number, f"shop_{number}_bot", self.seal(token, bot_token_binding(project_id))
+            project_id,
+            1_000_000 + number,
+            f"shop_{number}_bot",
+            self.encrypt(token, bot_token_associated_data(project_id)),
         )
         assert await give_bot(self.storage, self.values.developer.id, project_id, bot) == "set"
 
@@ -102,20 +105,20 @@ class _Filling:
         session = NewSession(key, session_id, project_id, at, self.now + 10 * MINUTE)
         assert await self.storage.create_session(session, public=True)
         assert await self.storage.open_session(key, USER, at)
-        sealed = self.seal(f"token {number}", phone_request_binding(session_id))
-        await self.storage.ask_for_phone(PhoneRequest(key, session_id, USER, 0, sealed, at, self.now + 10 * MINUTE))
-        phone = self.seal(f"+4915{number:08d}", phone_binding(session_id))
+        encrypted = self.encrypt(f"token {number}", phone_request_associated_data(session_id))
+        await self.storage.ask_for_phone(PhoneRequest(key, session_id, USER, 0, encrypted, at, self.now + 10 * MINUTE))
+        phone = self.encrypt(f"+4915{number:08d}", phone_associated_data(session_id))
         event_id = new_event_id(at, system_entropy)
-        body = self.seal(json.dumps({"id": event_id}), event_body_binding(event_id))
+        body = self.encrypt(json.dumps({"id": event_id}), event_body_associated_data(event_id))
         event = Event(event_id, "auth.confirmed", project_id, body, at)
-        identity = Identity(USER, "Ada", "")
+        identity = MessengerIdentity(USER, "Ada", "")
         assert await self.storage.confirm_session(key, identity, at, event, phone)
 
     async def delivery(self, number: int) -> None:
         event_id = new_event_id(self.now, system_entropy)
-        body = self.seal(json.dumps({"id": event_id}), event_body_binding(event_id))
+        body = self.encrypt(json.dumps({"id": event_id}), event_body_associated_data(event_id))
         event = Event(event_id, "webhook.test", self.values.projects[number], body, self.now)
-        answer = self.seal(f"answer {number}", answer_binding(event_id, 1))
+        answer = self.encrypt(f"answer {number}", answer_associated_data(event_id, 1))
         assert await self.storage.record_delivery(event, Attempt(1, self.now, 5, 500, None, answer), "failed")
 
 
@@ -132,11 +135,11 @@ async def _each(work: Callable[[int], Coroutine[Any, Any, None]], numbers: Itera
         await asyncio.gather(*map(work, waiting[start : start + _AT_ONCE]))
 
 
-async def fill(storage: Storage, sealer: Sealer, *, projects: int, others: int) -> SealedValues:
-    """Put so many projects into a store, and so many sessions, deliveries and bots; return what is sealed there."""
-    await check_master_key(storage, sealer, system_entropy)
+async def fill(storage: Storage, encryptor: Encryptor, *, projects: int, others: int) -> EncryptedValues:
+    """Put so many projects into a store, and so many sessions, deliveries and bots; return what is encrypted there."""
+    await check_master_key(storage, encryptor, system_entropy)
     developer = await Developers(storage, system_clock, system_entropy).create_developer("ada@example.com", "business")
-    filling = _Filling(storage, sealer, SealedValues(developer), others)
+    filling = _Filling(storage, encryptor, EncryptedValues(developer), others)
     today = filling.now // DAY
     await storage.prepare_days(today - 3, today + 1)
     await _each(filling.project, range(projects))
@@ -146,30 +149,32 @@ async def fill(storage: Storage, sealer: Sealer, *, projects: int, others: int) 
     return filling.values
 
 
-async def sealed_rows(storage: Storage, kind: SealedKind) -> list[SealedRow]:
+async def encrypted_rows(storage: Storage, kind: EncryptedKind) -> list[EncryptedRow]:
     """Return all values of a kind, without the marks that are none."""
-    page = await storage.list_sealed(kind, None, 1_000)
+    page = await storage.list_encrypted_values(kind, None, 1_000)
     rows = page.rows
     while page.after is not None:
-        page = await storage.list_sealed(kind, page.after, 1_000)
+        page = await storage.list_encrypted_values(kind, page.after, 1_000)
         rows += page.rows
     return [row for row in rows if kind != "mark" or row.name == KEY_MARK]
 
 
-async def check(storage: Storage, values: SealedValues, sealer: Sealer, *, old: Sealer | None = None) -> int:
+async def check(
+    storage: Storage, values: EncryptedValues, encryptor: Encryptor, *, old: Encryptor | None = None
+) -> int:
     """Open everything, and compare what is known; with `old` nothing may be left that it opens. Return how many."""
     plain = dict(values.plain)
     count = 0
-    for kind, binding in BINDINGS.items():
-        for row in await sealed_rows(storage, kind):
-            text = sealer.unseal(row.sealed, binding(row))
-            assert plain.pop(binding(row), text) == text, kind
-            assert old is None or not old.knows(row.sealed), kind
+    for kind, associated_data in ASSOCIATED_DATA.items():
+        for row in await encrypted_rows(storage, kind):
+            text = encryptor.decrypt(row.encrypted, associated_data(row))
+            assert plain.pop(associated_data(row), text) == text, kind
+            assert old is None or not old.knows(row.encrypted), kind
             count += 1
             if old is not None:
                 try:
-                    old.unseal(row.sealed, binding(row))
-                except SealBroken:
+                    old.decrypt(row.encrypted, associated_data(row))
+                except DecryptionFailed:
                     continue
                 raise AssertionError(kind)
     assert plain == {}

@@ -11,43 +11,43 @@ from starlette.responses import Response
 
 from taproof.console.access import delete_cookie, read_cookie, set_cookie
 from taproof.core.clock import SECOND, Clock
-from taproof.core.encryption import Sealer
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
-from taproof.core.errors import SealBroken
+from taproof.core.errors import DecryptionFailed
 
 _UNTIL: Final = "until"
 
 
-class SealedCookie:
-    """A cookie with a JSON object, sealed under the master key, that is good for a time and for one purpose.
+class EncryptedCookie:
+    """A cookie with a JSON object, encrypted under the master key, that is good for a time and for one purpose.
 
     Args:
         name: of the cookie; one with another name does not open, whatever it holds.
         seconds: how long it is good. The browser is told so, and not believed.
-        sealer: seals it.
+        encryptor: encrypts it.
         clock: returns the time in ms.
         entropy: returns random bytes.
     """
 
-    def __init__(self, name: str, seconds: int, sealer: Sealer, clock: Clock, entropy: Entropy) -> None:
+    def __init__(self, name: str, seconds: int, encryptor: Encryptor, clock: Clock, entropy: Entropy) -> None:
         self._name = name
         self._seconds = seconds
-        self._sealer = sealer
+        self._encryptor = encryptor
         self._clock = clock
         self._entropy = entropy
 
-    def give(self, request: Request, response: Response, content: Mapping[str, Any], binding: str = "") -> None:
-        """Let the browser keep `content`, which can be read under the same `binding` only."""
+    def give(self, request: Request, response: Response, content: Mapping[str, Any], associated_data: str = "") -> None:
+        """Let the browser keep `content`, which can be read under the same `associated_data` only."""
         text = json.dumps({**content, _UNTIL: self._clock() + self._seconds * SECOND})
-        sealed = self._sealer.seal(text, self._place(binding), self._entropy)
-        set_cookie(request, response, self._name, base64.urlsafe_b64encode(sealed).decode(), max_age=self._seconds)
+        encrypted = self._encryptor.encrypt(text, self._place(associated_data), self._entropy)
+        set_cookie(request, response, self._name, base64.urlsafe_b64encode(encrypted).decode(), max_age=self._seconds)
 
-    def read(self, request: Request, binding: str = "") -> dict[str, Any]:
+    def read(self, request: Request, associated_data: str = "") -> dict[str, Any]:
         """Return what the browser keeps: {} when that is nothing, is over, or was given under another binding."""
         try:
-            sealed = base64.b64decode(read_cookie(request, self._name) or "", altchars=b"-_", validate=True)
-            content: dict[str, Any] = json.loads(self._sealer.unseal(sealed, self._place(binding)))
-        except (binascii.Error, ValueError, SealBroken):
+            encrypted = base64.b64decode(read_cookie(request, self._name) or "", altchars=b"-_", validate=True)
+            content: dict[str, Any] = json.loads(self._encryptor.decrypt(encrypted, self._place(associated_data)))
+        except (binascii.Error, ValueError, DecryptionFailed):
             return {}
         return content if self._clock() < content.pop(_UNTIL) else {}
 
@@ -56,5 +56,5 @@ class SealedCookie:
         if read_cookie(request, self._name) is not None:
             delete_cookie(request, response, self._name)
 
-    def _place(self, binding: str) -> str:
-        return f"console_{self._name}:{binding}"
+    def _place(self, associated_data: str) -> str:
+        return f"console_{self._name}:{associated_data}"
