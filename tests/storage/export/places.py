@@ -30,7 +30,7 @@ class Place(NamedTuple):
 
 def sqlite_place(path: Path) -> Place:
     migrate_file(path, 0)
-    program = f"transfer_sqlite.open_sqlite_target(Path({str(path)!r}))"
+    program = f"sqlite.open_sqlite_target(Path({str(path)!r}))"
     return Place(lambda: open_sqlite_source(path), lambda: open_sqlite_target(path), program)
 
 
@@ -38,7 +38,7 @@ def sqlite_place(path: Path) -> Place:
 async def postgres_place() -> AsyncIterator[tuple[Place, str]]:
     with fresh_database() as dsn:
         await migrate_postgres(dsn, 0)
-        program = f"transfer_postgres.open_postgres_target({dsn!r})"
+        program = f"postgres.open_postgres_target({dsn!r})"
         yield Place(lambda: open_postgres_source(dsn), lambda: open_postgres_target(dsn), program), dsn
 
 

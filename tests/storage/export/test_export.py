@@ -217,7 +217,7 @@ async def test_only_an_empty_store_is_filled(place: Place) -> None:
 PROGRAM = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from taproof.storage import transfer_postgres, transfer_sqlite
+from taproof.storage.export import postgres, sqlite
 from taproof.storage.export.format import ExportReader
 
 async def main():
