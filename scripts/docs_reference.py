@@ -19,7 +19,8 @@ from taproof.api.developer import build_developer_api
 from taproof.api.metrics import Metrics
 from taproof.api.openapi.document import build_openapi
 from taproof.cli.main import commands
-from taproof.config.options import OPTIONS, variable
+from taproof.config.options import variable
+from taproof.config.settings import OPTIONS
 
 DOCS: Final = Path(__file__).parent.parent / "docs"
 SETTINGS_INTRO: Final = """\

@@ -14,7 +14,8 @@ from taproof.api.errors import STATUSES
 from taproof.api.metrics import Metrics
 from taproof.api.openapi.document import build_openapi
 from taproof.api.openapi.reference_page import docs_page
-from taproof.config.options import OPTIONS, variable
+from taproof.config.options import variable
+from taproof.config.settings import OPTIONS
 from taproof.core.accounts import AuditAction
 
 ROOT = Path(__file__).parent.parent

@@ -17,7 +17,8 @@ import taproof
 from taproof.api.errors import STATUSES
 from taproof.api.metrics import Metrics
 from taproof.cli.main import commands
-from taproof.config.options import OPTIONS, variable
+from taproof.config.options import variable
+from taproof.config.settings import OPTIONS
 from taproof.core.model import Status
 from taproof.core.session_state import TRANSITIONS
 from taproof.service.webhooks import AttemptOutcome

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import typer
 from typer.core import TyperCommand
 
-from taproof.config.options import OPTIONS, called, variable
+from taproof.config.database_url import shown_database
+from taproof.config.options import called, variable
+from taproof.config.settings import OPTIONS, Settings, load_settings
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import TaproofError
 
 if TYPE_CHECKING:
-    from taproof.config.settings import Settings
     from taproof.core.encryption import Encryptor
     from taproof.service.developers import Developers
     from taproof.service.projects import Projects
@@ -132,19 +133,17 @@ def _print_bug(error: Exception) -> None:
         typer.echo(redact_text("".join(traceback.format_exception(error))), err=True)
 
 
-def load(given: Given) -> "Settings":
+def load(given: Given) -> Settings:
     """Read the settings and let the log go to stderr from here on, so that stdout stays the answer."""
     from taproof.config.logging import configure_logging
-    from taproof.config.settings import load_settings
 
     settings = load_settings({name: ",".join(each) if OPTIONS[name].many else each for name, each in given.items()})
     configure_logging(settings.log_level, settings.log_format)
     return settings
 
 
-async def require_database(settings: "Settings") -> None:
+async def require_database(settings: Settings) -> None:
     """Refuse to make an empty database where one was expected: in the wrong directory, or on the wrong server."""
-    from taproof.config.settings import shown_database
     from taproof.runtime.store import has_database
 
     if not await has_database(settings.database_url):
@@ -204,7 +203,7 @@ def with_projects(given: Given, work: Callable[["Developers", "Projects"], Await
 
 
 @contextlib.asynccontextmanager
-async def open_encrypted_store(settings: "Settings") -> AsyncIterator[tuple["Storage", "Encryptor"]]:
+async def open_encrypted_store(settings: Settings) -> AsyncIterator[tuple["Storage", "Encryptor"]]:
     """Open the store that must be there already, and what opens the secrets in it."""
     from taproof.runtime.store import open_encryptor, open_storage
     from taproof.service.installation import check_mode
