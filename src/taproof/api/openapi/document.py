@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document: the developer API as FastAPI describes it, all else written by hand.
 
-The sign-in endpoints are in `openapi_sign_in.py`, those of `taproof login` in `openapi_login.py`, what is sent to
-webhooks in `openapi_webhooks.py`, and the answers to failed requests in `openapi_failures.py`.
+`sign_in.py` describes the sign-in endpoints, `login.py` those of `taproof login`, `webhooks.py` what is sent to
+webhooks, and `failures.py` the answers to failed requests.
 
 Every answer that a route can give is listed, failures too, so that a client, or a fuzzer, can hold it to that.
 """
