@@ -3,7 +3,6 @@
 
 import contextlib
 import io
-import json
 import math
 import platform
 import re
@@ -23,9 +22,11 @@ from taproof.core.errors import TaproofError
 from taproof.core.identifiers import is_key
 from taproof.core.names import visible_name
 from taproof.core.webhook_url import is_loopback
+from taproof.sdk.exchange import NoResponse, Request, Service
+from taproof.sdk.retries import json_object
 
 if TYPE_CHECKING:
-    import httpx
+    from taproof.sdk.blocking_http import BlockingHttp
 
 _WAIT: Final = 25
 """Seconds that the service is asked to wait for the tap."""
@@ -259,47 +260,35 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Service:
-    """Calls one service. What it answers is read through a cap."""
+    """Calls one service. Its answers are read up to a limit, redirects are not followed, and no proxy is used."""
 
     address: str
-    client: "httpx.Client"
+    http: "BlockingHttp"
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None, *, bearer: str | None = None) -> _Answer:
         """Make one call; raises ServiceUnusable when there is no answer."""
-        import httpx
-
-        headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
-        content = b""
-        try:
-            with self.client.stream(method, f"{self.address}{path}", json=body, headers=headers) as response:
-                for chunk in response.iter_bytes():
-                    content += chunk
-                    if len(content) > _ANSWER_LIMIT:
-                        raise ServiceUnusable(f"{self.address} does not answer as a Taproof service does.")
-        except httpx.HTTPError as error:
-            reason = visible_name(str(error)) or type(error).__name__
-            raise ServiceUnusable(f"{self.address} cannot be reached: {reason}.") from None
-        return _Answer(self.address, response.status_code, response.headers.get("X-Error-Code", ""), _object(content))
+        request = Request(
+            method=method, path=path, bearer=bearer, body=body, seconds=_WAIT + 15, answer_limit=_ANSWER_LIMIT
+        )
+        outcome = self.http.send(request)
+        if isinstance(outcome, NoResponse):
+            raise ServiceUnusable(f"{self.address} cannot be reached: {outcome.reason}.")
+        if outcome.body is None:
+            raise ServiceUnusable(f"{self.address} does not answer as a Taproof service does.")
+        code = outcome.headers.get("x-error-code", "")
+        return _Answer(self.address, outcome.status, code, json_object(outcome.body))
 
 
 @contextlib.contextmanager
 def _open(address: str) -> Iterator[_Service]:
-    import httpx
+    from taproof.sdk.blocking_http import BlockingHttp
 
-    timeout = httpx.Timeout(15, read=_WAIT + 15)
-    # No redirect is followed, which could lead an access token elsewhere; no proxy is used where there is no TLS.
-    trust_env = address.startswith("https:")
-    headers = {"User-Agent": f"taproof-login/{version('taproof')} ({_SYSTEMS.get(platform.system(), '')})"}
-    with httpx.Client(timeout=timeout, follow_redirects=False, trust_env=trust_env, headers=headers) as client:
-        yield _Service(address, client)
-
-
-def _object(content: bytes) -> dict[str, Any]:
+    user_agent = f"taproof-login/{version('taproof')} ({_SYSTEMS.get(platform.system(), '')})"
+    http = BlockingHttp(Service(address=address), user_agent=user_agent)
     try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        yield _Service(address, http)
+    finally:
+        http.close()
 
 
 def _service_address(url: str) -> str:
