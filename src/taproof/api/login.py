@@ -1,4 +1,4 @@
-"""Signing in from a terminal with the messenger, for an access token: what `taproof login` calls.
+"""Sign in from a terminal with the messenger, for an access token. `taproof login` calls these endpoints.
 
 The answers have the terms of RFC 8628 (OAuth 2.0 Device Authorization Grant), sections 3.2 and 3.5, where these fit;
 bodies are JSON and failures have the one error shape, as everywhere in this API.
@@ -32,12 +32,12 @@ from taproof.service.console.sign_in import TERMINAL, ConsoleSignIn
 from taproof.service.developers import Developers
 
 WAIT_LIMIT: Final = 25
-"""Seconds that a call may wait at most."""
+"""The longest wait of a call, in seconds."""
 INTERVAL: Final = 2
 """Seconds between two calls that do not wait."""
 TOKEN_NAME: Final = "taproof login"  # noqa: S105 — the label of a token, not a token.
 TOKEN_DAYS: Final = 90
-"""How long the access token is valid."""
+"""The lifetime of the access token."""
 DeviceCode = Annotated[
     str,
     Field(
@@ -120,7 +120,7 @@ class LoginApi:
     async def _start(self, scope: Scope, receive: Receive) -> StartedLogin:
         await read_json_object(scope, receive)
         self._limits.start_sign_in(scope)
-        # A terminal is no page: what it says in an Origin header would only mislead the user.
+        # A terminal is not a web page. An Origin header from it would only mislead the user.
         requester = requester_of(scope)._replace(origin=None)
         started = await self._console_sign_in.start(TERMINAL, requester)
         return StartedLogin(
@@ -135,7 +135,7 @@ class LoginApi:
         body = await read_json_object(scope, receive)
         device_code = text_field(body, "device_code")
         name = text_field(body, "name").strip() if "name" in body else TOKEN_NAME
-        # Before anything is consumed: whoever has confirmed should not have to do so again for a slip in the name.
+        # The name is checked before the sign-in is consumed: the user need not confirm again because of a wrong name.
         if (problem := name_problem(name)) is not None:
             raise InvalidRequest(f"name {problem}.")
         seconds = wait_seconds(body["wait"], WAIT_LIMIT) if "wait" in body else 0
@@ -182,7 +182,11 @@ class LoginApi:
         )
 
     async def _wait(self, device_code: str, seconds: float, receive: Receive) -> None:
-        """Wait as long as the sign-in is pending; raises when the client has gone away: nothing is read for nobody."""
+        """Wait while the sign-in is pending.
+
+        Raises:
+            AuthorizationPending: the client has gone away, so the result must not be read.
+        """
         with self._metrics.waiting_calls.track_inprogress():
             end = await self._console_sign_in.wait(device_code, TERMINAL, seconds, partial(until_gone, receive))
         if end == "no_place":

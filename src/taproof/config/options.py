@@ -1,4 +1,4 @@
-"""How a person meets a setting: as an option, as a variable, and in the sentences that ask for it."""
+"""The names of a setting: its option, its variable, and the sentences that ask for it."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -26,7 +26,7 @@ SWITCH: Final = Form("", "must be 1 or 0")
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One setting, as a person meets it; `panel` is the group in which `--help` shows it.
+    """One setting in `--help` and in the docs; `panel` is its group.
 
     `help` completes a line of `--help`. `default` says in words what holds without the setting.
     The last three are those of its `Form`.
@@ -60,21 +60,21 @@ NO_MESSENGER: Final = (
     f"There is no messenger to sign in with. Give {called('bot_token')}, the token of a bot from @BotFather, or try "
     f"everything out with {called('sandbox')}."
 )
-"""Why `serve` refuses to start without either."""
+"""The error of `serve` without a bot token and without the sandbox."""
 
 NO_LINK_BASE: Final = (
     f"This node cannot tell where sign-in links lead. Give {called('messenger_link_base')}, such as "
     f"https://t.me/my_bot, or {called('bot_token')}."
 )
-"""The same for a node that answers HTTP only, and so needs no bot."""
+"""The same error for a node that only answers HTTP, and so needs no bot."""
 
 NO_MASTER_KEY: Final = (
     f"Set {variable('master_key')}: with PostgreSQL every node and every command needs the same key, which is kept in "
     "no file. Only for a new database make one, with: openssl rand -base64 32"
 )
-"""Why nothing that needs stored secrets starts on PostgreSQL without the key."""
+"""The error of every command that needs stored secrets, on PostgreSQL without the key."""
 
 
 def no_messenger(role: str, bot_updates: str) -> str:
-    """Return why a node refuses to start, or cannot work, without a bot token."""
+    """Return the error of a node that needs a bot token and has none."""
     return NO_LINK_BASE if role == "api" and bot_updates == "polling" else NO_MESSENGER

@@ -48,7 +48,7 @@ from taproof.core.webhook_url import is_loopback
 
 BOT_API: Final = "https://api.telegram.org"
 WEBHOOK_PATH: Final = "/bot/webhook"
-"""Where below the base URL the messenger posts updates. It is here so that `doctor` need not import the service."""
+"""The path below the base URL to which the messenger posts updates. Here `doctor` can read it without the service."""
 _API_ROLES: Final = frozenset({"all", "api"})
 
 _TRIAL: Final = "Trying it out"
@@ -64,7 +64,7 @@ _UNLIMITED: Final = "no limit on any plan"
 
 
 class InvalidSettings(TaproofError):
-    """A setting cannot be used."""
+    """At least one setting is invalid."""
 
     def __init__(self, sentences: list[str]) -> None:
         self.sentences = sentences
@@ -278,7 +278,7 @@ class Settings(BaseModel):
 
     @property
     def address_rules(self) -> AddressRules:
-        """Which addresses webhooks may be posted to. In the sandbox this machine itself is one of them."""
+        """The addresses that webhooks may be posted to. In the sandbox they include this machine."""
         return AddressRules((*self.webhook_allow, "loopback") if self.sandbox else self.webhook_allow)
 
     @property
@@ -288,12 +288,12 @@ class Settings(BaseModel):
 
     @property
     def serves_api(self) -> bool:
-        """Whether this node answers the HTTP API."""
+        """True if this node answers the HTTP API."""
         return self.role in _API_ROLES
 
     @property
     def needs_bot(self) -> bool:
-        """Whether this node calls the Bot API: to receive updates, answer them, or learn what its links begin with."""
+        """True if this node calls the Bot API: to receive updates, to answer them, or to learn its link base."""
         if self.role == "api":
             return self.messenger_link_base is None or self.bot_updates == "webhook"
         return self.role != "worker"
@@ -328,7 +328,7 @@ def load_settings(given: Mapping[str, object]) -> Settings:
     """Read the settings: `given` (from options, by field name) first, then the environment, then the defaults.
 
     Raises:
-        InvalidSettings: with one sentence for each problem, which never holds the value.
+        InvalidSettings: it has one sentence for each problem. No sentence contains a value.
     """
     try:
         return _reader()(**dict(given))
@@ -344,11 +344,11 @@ def load_settings(given: Mapping[str, object]) -> Settings:
 
 
 _OF_APPLICATIONS: Final = {"TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET", "TAPROOF_SECRET_KEY"}
-"""What applications that use the SDK read, and may be set where the service is started."""
+"""Variables of applications that use the SDK. They may be set in the terminal that starts the service."""
 
 
 def unknown_variables(environment: Iterable[str]) -> list[str]:
-    """Return a sentence for every TAPROOF_ variable that no setting reads: most likely a typing error."""
+    """Return a sentence for every TAPROOF_ variable that is not a setting. Most are typing errors."""
     known = [variable(name) for name in OPTIONS]
     sentences = []
     for given in sorted(environment):

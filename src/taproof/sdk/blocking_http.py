@@ -36,7 +36,7 @@ _CHUNK: Final = 65_536
 
 
 class _TimedReader(io.RawIOBase):
-    """Reads from a socket for as long in all as the socket's timeout was when it was made, in seconds."""
+    """Reads from a socket. All reads together may take the timeout that the socket has at the start, in seconds."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
@@ -67,7 +67,7 @@ class _TimedAnswer(http.client.HTTPResponse):
         self.fp = io.BufferedReader(_TimedReader(sock))
 
 
-# urllib3 gives the socket, before each answer, the seconds that the request has left (`Timeout(total=…)`).
+# Before each answer, urllib3 sets the socket's timeout to the time that the request has left (`Timeout(total=…)`).
 
 
 class _Connection(HTTPConnection):
@@ -87,9 +87,10 @@ class _TlsPool(urllib3.HTTPSConnectionPool):
 
 
 class _TimedPools(urllib3.PoolManager):
-    """A `PoolManager` whose requests end, with their answers' bodies, within the `total` of their `Timeout`.
+    """A `PoolManager` that ends each request, including the body of its answer, within the `total` of its `Timeout`.
 
-    Looking a name up is not counted, for nothing can end that; and of several addresses each has the time to connect.
+    The name lookup is not counted, because nothing can interrupt it. Each address of a name has the full time to
+    connect.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -122,7 +123,7 @@ class BlockingHttp:
             try:
                 body = _read_body(response, request.answer_limit)
             except BaseException:
-                # Bytes of this answer may still come: nobody may take them for the next one's.
+                # More bytes of this answer may still arrive. The next request must not read them as its own.
                 response.close()
                 raise
             headers = {name.lower(): value for name, value in response.headers.items()}

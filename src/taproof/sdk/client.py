@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def _blocking(call: Callable[Concatenate[Service, P], Call[R]]) -> Callable[Concatenate["Client", P], R]:
-    """Return the method that makes a call."""
+    """Return the method of `Client` that makes this call."""
 
     def method(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._carry_out(call(self._service, *args, **kwargs))
@@ -28,7 +28,7 @@ def _blocking(call: Callable[Concatenate[Service, P], Call[R]]) -> Callable[Conc
 def _iterating(
     pages: Callable[Concatenate[Service, P], developer_calls.Pages[T]],
 ) -> Callable[Concatenate["Client", P], Iterator[T]]:
-    """Return the method that goes through all pages of a list."""
+    """Return the method of `Client` that goes through all pages of this list."""
 
     def method(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         return self._iterate(pages(self._service, *args, **kwargs))

@@ -9,9 +9,9 @@ from typing import Final
 from taproof.sdk.exchange import Request, Service
 
 IDLE_CONNECTIONS: Final = 32
-"""Kept for the next calls; there may be more at a time."""
+"""Connections that are kept for later calls. More may be open at a time."""
 CONNECT: Final = 10.0
-"""Seconds for making a connection, of those that a request may take."""
+"""Seconds of a request's time that may pass until the connection is made."""
 NO_CONNECTION: Final = "no connection came about"
 NO_HOST: Final = "the address names no host that there can be"
 TOO_SLOW: Final = "no complete answer came in time"
@@ -27,7 +27,7 @@ def fixed_headers() -> dict[str, str]:
     except metadata.PackageNotFoundError:  # Copied into an application instead of installed.
         version = "unknown"
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    # Answers are short. Uncompressed, none can be made to grow without end.
+    # Answers are short. Without compression, a small answer cannot expand without limit.
     return {
         "Accept": "application/json",
         "Accept-Encoding": "identity",
@@ -42,17 +42,21 @@ def own_headers(request: Request) -> dict[str, str]:
 
 
 def json_body(request: Request) -> bytes | None:
-    """Return what is sent as the body; raises TypeError or ValueError when an argument cannot be written as JSON."""
+    """Return the body as JSON.
+
+    Raises:
+        TypeError, ValueError: an argument cannot be written as JSON.
+    """
     return None if request.body is None else json.dumps(request.body, allow_nan=False).encode()
 
 
 def tls_context(service: Service, ca_file: str | None) -> ssl.SSLContext | None:
-    """Return a context that checks certificates and names; None for an http:// address."""
+    """Return a TLS context that checks certificates and host names; None for an http:// address."""
     return ssl.create_default_context(cafile=ca_file) if service.address.startswith("https:") else None
 
 
 def is_tls_failure(error: BaseException | None) -> bool:
-    """Tell whether an error came of TLS: a certificate does not get better when it is looked at again."""
+    """Tell whether a certificate was refused. A retry would not help then."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError | ssl.CertificateError):
             return True

@@ -99,7 +99,7 @@ def document(service: Service, outcome: CallResult) -> dict[str, Any]:
 
 
 def json_object(body: bytes | None) -> dict[str, Any]:
-    """Return the JSON object that `body` holds, {} for anything else."""
+    """Return the JSON object in `body`; {} for anything else."""
     try:
         found = json.loads(body or b"")
     except (ValueError, RecursionError):
