@@ -111,8 +111,8 @@ class AuditPurge:
 class Invitation:
     """A one-time link that creates a developer or links a messenger account; only a hash of its code is stored.
 
-    `email` is "" for the first developer of an installation, who enters it. `developer_id` is the existing developer who
-    gets another messenger account, None to create a developer.
+    `email` is "" for the first developer of an installation, who enters it. `developer_id` is the existing
+    developer who gets another messenger account, None to create a developer.
     """
 
     id: str
@@ -192,9 +192,10 @@ class EndedToken:
 class EndedRights:
     """The credentials and rights that a reported sign-in ended.
 
-    `console_sessions` is their number; `invitations` and `developers` are ids. A developer who accepted an invitation of
-    the reported sign-in keeps the account, but can no longer sign in and is no owner. `is_unbound` is true if the sign-in
-    had linked the developer's messenger account, which is now unlinked.
+    `console_sessions` is their number; `invitations` and `developers` are ids. A developer who accepted an
+    invitation of
+    the reported sign-in keeps the account, but can no longer sign in and is no owner. `is_unbound` is true if the
+    sign-in had linked the developer's messenger account, which is now unlinked.
     """
 
     console_sessions: int

@@ -118,7 +118,7 @@ class PolledSession(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """A session to store as pending. With a `code_challenge` (a SHA-256), only the holder of the verifier can read it."""
+    """A session to store as pending. With a `code_challenge`, a SHA-256, only the verifier's holder can read it."""
 
     key: SessionKey
     id: str
@@ -162,8 +162,8 @@ class EncryptedWebhookSecrets(NamedTuple):
     def at(self, now: int) -> tuple[bytes, bytes | None]:
         """Return the secret that signs proofs and webhooks at `now`, and the one that follows it.
 
-        Webhooks are signed with both (service `webhooks.py`). From `next_at` on, the second is the only one, even if the
-        stored row has not changed yet.
+        Webhooks are signed with both (service `webhooks.py`). From `next_at` on, the second is the only one, even
+        if the stored row has not changed yet.
         """
         if self.next is None or self.next_at is None:
             return self.current, None

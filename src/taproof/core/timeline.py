@@ -17,8 +17,8 @@ _NEVER_OPENED: Final = (
     f"that it opens the messenger. {_AGAIN}"
 )
 _NEVER_USED: Final = (
-    "Confirmed, but never used: no client has called verify since. Check that your client keeps polling until the status "
-    "is no longer pending. If your application takes the identity from the webhook, this is expected."
+    "Confirmed, but never used: no client has called verify since. Check that your client keeps polling until the "
+    "status is no longer pending. If your application takes the identity from the webhook, this is expected."
 )
 _REPORTED: Final = "The user reported this sign-in: it was not them."
 """The user tapped "This wasn't me"; see docs/how-to/for-your-users.md."""
@@ -106,7 +106,7 @@ def _reported(session: Session, reported_at: int) -> list[Step]:
     if session.confirmed_at is None:
         return [Step("reported", reported_at, "The user tapped “This wasn’t me”, which cancelled the session.")]
     if session.used_at is None:
-        sentence = "The user tapped “This wasn’t me”. The sign-in was not used, and can no longer be."
+        sentence = "The user tapped “This wasn’t me” before the sign-in was used, which ended it."
         return [_confirmed(session), Step("reported", reported_at, sentence)]
     sentence = "The user tapped “This wasn’t me” after the sign-in was used."
     return [_confirmed(session), _used(session), Step("reported", reported_at, sentence)]

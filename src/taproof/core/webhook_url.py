@@ -68,7 +68,7 @@ def _address_problem(host: str, rules: AddressRules) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether `host` names this machine itself: `localhost`, a name below it (RFC 6761), or a loopback address."""
+    """Return whether `host` is this machine: `localhost`, a name below it (RFC 6761), or a loopback address."""
     return _is_own_name(host) or _NOTHING_ALLOWED.problem(host) == "loopback"
 
 
