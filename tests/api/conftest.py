@@ -17,14 +17,14 @@ from jsonschema import Draft202012Validator
 from prometheus_client import CollectorRegistry
 
 from taproof.api.developer import build_developer_api
-from taproof.api.limits.rates import RateLimits
-from taproof.api.metrics import Metrics
 from taproof.api.openapi.document import build_openapi
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import BotTokenRefused, MessengerUnavailable
+from taproof.http.limits.rates import RateLimits
+from taproof.http.metrics import Metrics
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
 from taproof.service.bots import BotAccount, Bots

@@ -8,12 +8,12 @@ import httpx
 import pytest
 from tests.api.conftest import Api, make_projects
 
-from taproof.api.https_only import HttpsOnly
-from taproof.api.limits.rates import RateLimits
 from taproof.api.router import Router
 from taproof.api.sessions import SessionApi
 from taproof.core.clock import MINUTE
 from taproof.core.rate_limit import Rate
+from taproof.http.https_only import HttpsOnly
+from taproof.http.limits.rates import RateLimits
 
 ADA, GRACE, ADA_6 = "203.0.113.7", "198.51.100.9", "2001:db8:1:2::7"
 PROXY = "10.0.0.1"

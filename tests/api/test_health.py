@@ -12,12 +12,12 @@ from jsonschema import Draft202012Validator
 from markupsafe import escape
 from tests.api.conftest import Api, assert_error
 
-from taproof.api.errors import STATUSES
 from taproof.api.health import build_operations, build_watching
 from taproof.api.openapi.reference_page import docs_page
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.deliveries import EventType
 from taproof.core.errors import StoreUnavailable
+from taproof.http.errors import STATUSES
 
 PATHS = ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/docs/docs.css"]
 

@@ -8,11 +8,11 @@ import pytest
 from tests.api.conftest import Api, assert_no_page, make_projects
 
 from taproof.api.health import build_operations
-from taproof.api.https_only import HttpsOnly
 from taproof.api.login import LoginApi
 from taproof.api.router import Router
-from taproof.api.sdk_files import SDK_PATH, SdkFiles
 from taproof.api.sessions import SessionApi
+from taproof.http.https_only import HttpsOnly
+from taproof.http.sdk_files import SDK_PATH, SdkFiles
 
 
 @pytest.fixture

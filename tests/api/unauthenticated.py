@@ -18,9 +18,9 @@ from typing import Any, Final
 from starlette.routing import Route
 
 from taproof.api.router import AsgiApp, LateApp, Router
-from taproof.api.sdk_files import SdkFiles
 from taproof.config.settings import load_settings
 from taproof.core.accounts import Actor
+from taproof.http.sdk_files import SdkFiles
 from taproof.runtime.app import build_app, build_console, console_apps, webhook_apps
 from taproof.runtime.sandbox_mode import start_sandbox
 from taproof.runtime.services import Services, open_services

@@ -23,14 +23,14 @@ from tests.console.browsing import Browsing
 from tests.sign_ins import stored_sign_in
 from tests.tapping import tap_right
 
-from taproof.api.limits.rates import RateLimits
-from taproof.api.metrics import Metrics
 from taproof.console.app import Console, ConsoleServices
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
 from taproof.core.model import MessengerIdentity, Project
+from taproof.http.limits.rates import RateLimits
+from taproof.http.metrics import Metrics
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
 from taproof.service.console.sessions import ConsoleSessions

@@ -6,10 +6,10 @@ import pytest
 from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import Installation, Visitor
 
-from taproof.api.errors import NO_PAGE
 from taproof.console.guard import SECURITY_HEADERS
 from taproof.console.rendering import Pages
 from taproof.core.errors import InvalidRequest, MessengerUnavailable, StoreUnavailable
+from taproof.http.errors import NO_PAGE
 
 SECRET = "con_of_somebody"
 

@@ -16,13 +16,13 @@ from tests.faults.clients import clients, new_sessions
 from tests.faults.conftest import Figure
 from tests.faults.place import make_place
 
-from taproof.api.limits.rates import RateLimits
-from taproof.api.metrics import Metrics
 from taproof.api.sessions import SessionApi
 from taproof.core.clock import MINUTE
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.rate_limit import Rate
+from taproof.http.limits.rates import RateLimits
+from taproof.http.metrics import Metrics
 from taproof.service.sessions.create_and_verify import SignIn
 from taproof.storage.sqlite.store import SqliteStorage
 

@@ -18,17 +18,17 @@ from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
 from taproof.api import schemas, serializers
 from taproof.api.audit import AuditPageAnswer, show_page
-from taproof.api.body.json import read_json_object
-from taproof.api.errors import NO_PAGE, bearer_token, install_error_handlers
-from taproof.api.instants import read_instant
-from taproof.api.limits.developers import TellLimits
-from taproof.api.limits.rates import RateLimits
-from taproof.api.metrics import CountRequests, Metrics
-from taproof.api.validation import validation_sentence
 from taproof.core.accounts import Actor, Developer
 from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.errors import InvalidAccessToken, InvalidRequest
 from taproof.core.model import Status
+from taproof.http.body.json import read_json_object
+from taproof.http.errors import NO_PAGE, bearer_token, install_error_handlers
+from taproof.http.instants import read_instant
+from taproof.http.limits.developers import TellLimits
+from taproof.http.limits.rates import RateLimits
+from taproof.http.metrics import CountRequests, Metrics
+from taproof.http.validation import validation_sentence
 from taproof.service.analytics import AnalyticsReader, Window
 from taproof.service.audit import AuditLog
 from taproof.service.bots import Bots

@@ -7,12 +7,12 @@ from fastapi import FastAPI
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from taproof.api.errors import send_error
-from taproof.api.fixed_answer import FixedAnswer, allows_get, send_answer
-from taproof.api.metrics import Metrics
 from taproof.api.openapi.document import build_openapi
 from taproof.api.openapi.reference_page import STYLESHEET_PATH, docs_page, stylesheet
 from taproof.core.errors import NotFound
+from taproof.http.errors import send_error
+from taproof.http.fixed_answer import FixedAnswer, allows_get, send_answer
+from taproof.http.metrics import Metrics
 from taproof.storage.protocol import Storage
 
 _UNCACHED: Final = ((b"cache-control", b"no-store"),)

@@ -10,11 +10,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from taproof.api.body.json import Receive, Scope, read_json_object
-from taproof.api.errors import NO_PAGE, error_response
-from taproof.api.limits.rates import RateLimits
-from taproof.api.metrics import Metrics
-from taproof.api.sessions import Headers, Send, requester_of, text_field, until_gone, wait_seconds
+from taproof.api.sessions import Headers, Send, text_field, wait_seconds
 from taproof.core.accounts import Actor
 from taproof.core.clock import DAY, SECOND, Clock
 from taproof.core.errors import (
@@ -28,6 +24,11 @@ from taproof.core.errors import (
 )
 from taproof.core.model import MessengerIdentity
 from taproof.core.names import name_problem
+from taproof.http.body.json import Receive, Scope, read_json_object
+from taproof.http.errors import NO_PAGE, error_response
+from taproof.http.limits.rates import RateLimits
+from taproof.http.metrics import Metrics
+from taproof.http.requester import requester_of, until_gone
 from taproof.service.console.sign_in import TERMINAL, ConsoleSignIn
 from taproof.service.developers import Developers
 

@@ -9,7 +9,6 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from taproof.api.instants import read_instant
 from taproof.api.project_fields import AllowedOrigins, CollectPhone, MatchCode, PhoneRequired, ShowContext, stored
 from taproof.core.accounts import Plan
 from taproof.core.attempt_errors import SENTENCES, ShownError
@@ -18,6 +17,7 @@ from taproof.core.model import ProjectChanges, Status, TurnOffReason
 from taproof.core.names import NAME_LIMIT
 from taproof.core.rights import Scope
 from taproof.core.webhook_url import WEBHOOK_URL_LIMIT
+from taproof.http.instants import read_instant
 from taproof.service.projects import OVERLAP_LIMIT
 from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN
 

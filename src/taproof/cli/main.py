@@ -218,10 +218,10 @@ def create_project(
 
     project, secrets = with_projects(given, work)
 
-    from taproof.api import serializers
+    from taproof.service import serializers
 
     if as_json:
-        print_json(serializers.created_project(project, secrets).model_dump())
+        print_json(serializers.created_project(project, secrets))
     else:
         typer.echo(f"Created {project.id} ({visible_name(project.name)}) for {email}.")
         print_secrets(
@@ -240,10 +240,10 @@ def list_projects(given: Given, email: Email, *, as_json: AsJson = False) -> Non
 
     found = with_projects(given, work)
 
-    from taproof.api import serializers
+    from taproof.service import serializers
 
     if as_json:
-        print_json({"projects": [serializers.project(project).model_dump() for project in found]})
+        print_json({"projects": [serializers.project(project) for project in found]})
     else:
         columns = ("id", "name", "state", "public", "sessions", "confirmed")
         rows = [

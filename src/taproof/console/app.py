@@ -11,10 +11,6 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from taproof.api.fixed_answer import FixedAnswer
-from taproof.api.limits.pages import PageLimit
-from taproof.api.limits.rates import RateLimits
-from taproof.api.sdk_files import sdk_release
 from taproof.console.access import HOME, Access
 from taproof.console.account import AccountPages
 from taproof.console.analytics import AnalyticsPages
@@ -36,6 +32,10 @@ from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.errors import NotFound, TaproofError
+from taproof.http.fixed_answer import FixedAnswer
+from taproof.http.limits.pages import PageLimit
+from taproof.http.limits.rates import RateLimits
+from taproof.http.sdk_files import sdk_release
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
 from taproof.service.bots import Bots

@@ -7,7 +7,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from taproof.api.errors import STATUSES, retry_after
 from taproof.console import project_form
 from taproof.console.access import HOME, Access, Visitor
 from taproof.console.forms import Form, read_form
@@ -25,6 +24,7 @@ from taproof.core.errors import (
 )
 from taproof.core.model import Project, ProjectChanges
 from taproof.core.names import isolated_name, visible_name
+from taproof.http.errors import STATUSES, retry_after
 from taproof.service.bots import Bots
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects

@@ -18,8 +18,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from taproof.api.errors import STATUSES
-from taproof.api.limits.rates import RateLimits
 from taproof.console.access import HOME, SIGN_IN, Access, client_address, requester_on_page, safe_next
 from taproof.console.encrypted_cookie import EncryptedCookie
 from taproof.console.forms import read_form
@@ -40,6 +38,8 @@ from taproof.core.errors import (
 )
 from taproof.core.model import DeveloperSignIn, MessengerIdentity, Status
 from taproof.core.names import isolated_name
+from taproof.http.errors import STATUSES
+from taproof.http.limits.rates import RateLimits
 from taproof.service.console.sign_in import CONSOLE, INVITATION, ConsoleSignIn, Purpose
 from taproof.service.developers import Developers, checked_email
 from taproof.service.invitations import Invitations

@@ -14,8 +14,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from taproof.api.errors import STATUSES
-from taproof.api.sessions import verified_answer
 from taproof.console.access import (
     HOME,
     Access,
@@ -30,7 +28,9 @@ from taproof.console.waiting_state import show_state
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import BotBroken, MessengerUnavailable, PlanLimitReached, ProjectPaused, SignInNotFound
 from taproof.core.model import MessengerIdentity, Project, Status
+from taproof.http.errors import STATUSES
 from taproof.sdk import ProofError, verify_proof
+from taproof.service import serializers
 from taproof.service.console.try_sign_in import TrySignIn
 from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import Verification
@@ -156,7 +156,7 @@ class TryItPages:
         identity, proof = verification.identity, verification.proof
         if identity is None or proof is None:
             return TryItResult(verification.status)
-        answer = verified_answer(verification)
+        answer = serializers.verification(verification)
         secret = (await self._projects.read_webhook_secret(visitor.actor, project.id)).webhook_secret
         problem = ""
         try:

@@ -22,20 +22,20 @@ import uvloop
 from granian.server.embed import Server
 from starlette.responses import RedirectResponse
 
-from taproof.api.body.deadline import BodiesInTime
-from taproof.api.body.read import BODY_SECONDS
 from taproof.api.developer import build_developer_api
 from taproof.api.health import build_operations, build_watching
-from taproof.api.limits.pages import PageLimit
 from taproof.api.login import LoginApi
 from taproof.api.router import AsgiApp, LateApp, Router
-from taproof.api.sdk_files import SdkFiles
 from taproof.api.sessions import SessionApi
 from taproof.config.settings import WEBHOOK_PATH, Settings
 from taproof.console.app import Console, ConsoleServices
 from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
+from taproof.http.body.deadline import BodiesInTime
+from taproof.http.body.read import BODY_SECONDS
+from taproof.http.limits.pages import PageLimit
+from taproof.http.sdk_files import SdkFiles
 from taproof.jobs.housekeeping import sweep_until
 from taproof.jobs.leader import LeaderElection, Work
 from taproof.runtime.listener import ServerStopped, create_server, raise_file_limit, until_listening

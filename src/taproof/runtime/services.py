@@ -15,13 +15,13 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from taproof.api.limits.rates import RateLimits
-from taproof.api.metrics import Metrics
 from taproof.config.settings import Settings
 from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
+from taproof.http.limits.rates import RateLimits
+from taproof.http.metrics import Metrics
 from taproof.runtime.deeplinks import MessengerLink
 from taproof.runtime.geoip import place_finder
 from taproof.runtime.store import open_encryptor, open_plans, open_projects, open_storage

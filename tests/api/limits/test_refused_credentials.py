@@ -8,10 +8,10 @@ import pytest
 from structlog.testing import capture_logs
 from tests.api.conftest import Api, ManualClock, make_projects
 
-from taproof.api.limits.refused_credentials import LINES, RefusedCredentials
 from taproof.api.router import Router
 from taproof.api.sessions import SessionApi
 from taproof.core.clock import MINUTE, SECOND
+from taproof.http.limits.refused_credentials import LINES, RefusedCredentials
 
 ADDRESS = "203.0.113.7"
 ACCESS_TOKEN = f"tap_{'Q' * 49}"

@@ -9,11 +9,11 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from taproof.api.errors import STATUSES
-from taproof.api.fixed_answer import FixedAnswer
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.clock import HOUR, MINUTE, SECOND
 from taproof.core.retry_schedule import RETRY_DELAYS
+from taproof.http.errors import STATUSES
+from taproof.http.fixed_answer import FixedAnswer
 from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN
 
 STYLESHEET_PATH: Final = "/docs/docs.css"
