@@ -213,7 +213,7 @@ async def make_projects(services: Services, receiver: str) -> tuple[list[Project
 async def make_project(services: Services, developer: Developer, name: str) -> tuple[Project, str]:
     """Make a project; return it with its webhook secret."""
     project, secrets = await services.projects.create_project(
-        Actor(developer, "command_line"), name, webhook_url="", public_access=True, collect_phone=False
+        Actor(developer, "command_line"), ProjectChanges(name=name)
     )
     return project, secrets.webhook_secret
 

@@ -20,6 +20,7 @@ from starlette.routing import Route
 from taproof.api.router import AsgiApp, LateApp, Router
 from taproof.config.settings import load_settings
 from taproof.core.accounts import Actor
+from taproof.core.model import ProjectChanges
 from taproof.http.sdk_files import SdkFiles
 from taproof.runtime.app import build_app, build_console, console_apps, webhook_apps
 from taproof.runtime.sandbox_mode import start_sandbox
@@ -131,7 +132,7 @@ async def running(folder: Path, *, sandbox: bool = False) -> AsyncIterator[Runni
         app = build_app(settings, services, apps)
         developer = await services.developers.create_developer("ada@example.com", "business")
         project, _ = await services.projects.create_project(
-            Actor(developer, "command_line"), "Shop", webhook_url="", public_access=True, collect_phone=False
+            Actor(developer, "command_line"), ProjectChanges(name="Shop")
         )
         yield Running(app, services, project.id)
 

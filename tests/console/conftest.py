@@ -28,7 +28,7 @@ from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
-from taproof.core.model import MessengerIdentity, Project
+from taproof.core.model import MessengerIdentity, Project, ProjectChanges
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
 from taproof.service.analytics import AnalyticsReader
@@ -137,7 +137,7 @@ class Visitor(Browsing):
     async def create_project(self, name: str = "Shop", *, webhook_url: str = "") -> tuple[Project, ProjectSecrets]:
         """Make a project through the service."""
         return await self._console.services.projects.create_project(
-            self.actor, name, webhook_url=webhook_url, public_access=True, collect_phone=False
+            self.actor, ProjectChanges(name=name, webhook_url=webhook_url)
         )
 
     async def start_session(self, project_id: str) -> CreatedSession:

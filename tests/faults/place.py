@@ -16,6 +16,7 @@ from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
+from taproof.core.model import ProjectChanges
 from taproof.runtime.store import open_storage
 from taproof.service.developers import Developers
 from taproof.service.projects import Projects
@@ -69,11 +70,7 @@ async def make_place(url: str, *, pgbouncer: bool = False) -> Place:
     storage = await open_storage(url, pgbouncer=pgbouncer)
     developer = await Developers(storage, system_clock, system_entropy).create_developer(_DEVELOPER, "free")
     project, secrets = await _projects(storage, master_key).create_project(
-        Actor(developer, "command_line"),
-        "Shop",
-        webhook_url="https://example.com/",
-        public_access=True,
-        collect_phone=False,
+        Actor(developer, "command_line"), ProjectChanges(name="Shop", webhook_url="https://example.com/")
     )
     await storage.close()
     return Place(url, master_key, project.id, secrets.webhook_secret)
@@ -85,7 +82,7 @@ async def add_project(place: Place, name: str, webhook_url: str) -> tuple[str, s
     developer = await storage.read_developer(_DEVELOPER)
     assert developer is not None
     project, secrets = await _projects(storage, place.master_key).create_project(
-        Actor(developer, "command_line"), name, webhook_url=webhook_url, public_access=True, collect_phone=False
+        Actor(developer, "command_line"), ProjectChanges(name=name, webhook_url=webhook_url)
     )
     await storage.close()
     return project.id, secrets.webhook_secret

@@ -24,7 +24,7 @@ from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed, MasterKeyWrong
 from taproof.core.identifiers import session_key
-from taproof.core.model import MessengerIdentity, Project, ProjectBot
+from taproof.core.model import MessengerIdentity, Project, ProjectBot, ProjectChanges
 from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks
 from taproof.runtime.key_file import read_or_make_master_key
 from taproof.service.associated_data import bot_token_associated_data
@@ -100,10 +100,7 @@ class Place:
             (
                 await self.projects.create_project(
                     self.actor,
-                    "Shop",
-                    webhook_url="https://example.com/hook",
-                    public_access=True,
-                    collect_phone=collect_phone,
+                    ProjectChanges(name="Shop", webhook_url="https://example.com/hook", collect_phone=collect_phone),
                 )
             )[0]
             for _ in range(2)

@@ -17,7 +17,7 @@ from taproof.core.address_rules import AddressRules
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import MessengerUnavailable
-from taproof.core.model import MessengerIdentity, Project
+from taproof.core.model import MessengerIdentity, Project, ProjectChanges
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
 from taproof.service.deliveries import Deliveries
@@ -124,10 +124,7 @@ class Node:
     ) -> tuple[Project, ProjectSecrets]:
         return await self.projects.create_project(
             acting(developer or await self.developer()),
-            "Shop",
-            webhook_url=webhook_url,
-            public_access=public_access,
-            collect_phone=False,
+            ProjectChanges(name="Shop", webhook_url=webhook_url, public_access=public_access),
         )
 
     async def pending(self, project: Project) -> str:

@@ -182,9 +182,7 @@ async def test_of_those_who_make_the_last_project_one_does(node: "Node", other_n
 
     async def create() -> str:
         try:
-            await next(nodes).create_project(
-                acting(developer), "Shop", webhook_url="", public_access=True, collect_phone=False
-            )
+            await next(nodes).create_project(acting(developer), ProjectChanges(name="Shop"))
         except PlanLimitReached as error:
             return error.sentence
         return "made"
@@ -203,9 +201,9 @@ async def test_no_plan_has_room_for_more_than_any_developer(node: "Node", monkey
     monkeypatch.setattr(project_service, "PROJECT_LIMIT", 1)
     developer = await node.developer()
     made = projects_of(node, {"free": 5})
-    await made.create_project(acting(developer), "Shop", webhook_url="", public_access=True, collect_phone=False)
+    await made.create_project(acting(developer), ProjectChanges(name="Shop"))
     with pytest.raises(TooManyProjects):
-        await made.create_project(acting(developer), "Shop", webhook_url="", public_access=True, collect_phone=False)
+        await made.create_project(acting(developer), ProjectChanges(name="Shop"))
 
 
 # ---- a change of plan
@@ -222,9 +220,7 @@ async def test_a_downgrade_and_collecting_at_the_same_instant(node: "Node", othe
     with pytest.raises(InvalidRequest, match=r"^collect_phone is available on the pro and business plans"):
         await node.projects.update_project(acting(developer), project.id, ProjectChanges(collect_phone=True))
     with pytest.raises(InvalidRequest, match=r"^collect_phone is available on the pro and business plans"):
-        await node.projects.create_project(
-            acting(developer), "Shop", webhook_url="", public_access=True, collect_phone=True
-        )
+        await node.projects.create_project(acting(developer), ProjectChanges(name="Shop", collect_phone=True))
     assert [each.collect_phone for each in await node.projects.list_projects(developer)] == [False]
 
 
@@ -255,9 +251,7 @@ async def test_a_plan_that_is_another_one_for_a_moment(
     if times == 1:
         assert (await node.projects.update_project(acting(developer), project.id, changes)).collect_phone
         left = 1
-        made, _ = await node.projects.create_project(
-            acting(developer), "Shop", webhook_url="", public_access=True, collect_phone=True
-        )
+        made, _ = await node.projects.create_project(acting(developer), ProjectChanges(name="Shop", collect_phone=True))
         assert made.collect_phone
     else:
         with pytest.raises(InvalidRequest, match=r"^collect_phone is available"):

@@ -94,9 +94,7 @@ class SessionLife(RuleBasedStateMachine):
 
     def make_project(self, webhook_url: str) -> ModelProject:
         project, secrets = self.run(
-            self.management.create_project(
-                self.actor, "Shop", webhook_url=webhook_url, public_access=True, collect_phone=False
-            )
+            self.management.create_project(self.actor, ProjectChanges(name="Shop", webhook_url=webhook_url))
         )
         return ModelProject(project, secrets.webhook_secret, webhook_url=webhook_url)
 

@@ -17,7 +17,7 @@ from taproof.core.clock import system_clock
 from taproof.core.deliveries import Delivery, Event
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.model import EncryptedWebhookSecrets, MessengerIdentity, Project
+from taproof.core.model import EncryptedWebhookSecrets, MessengerIdentity, Project, ProjectChanges
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import SignIn
@@ -140,7 +140,7 @@ class Shop:
         developer = developer or self.developer
         await self.storage.create_developer(developer)
         project, secrets = await self.projects.create_project(
-            Actor(developer, "command_line"), "Shop", webhook_url=webhook_url, public_access=True, collect_phone=False
+            Actor(developer, "command_line"), ProjectChanges(name="Shop", webhook_url=webhook_url)
         )
         return project, secrets.webhook_secret
 

@@ -97,6 +97,10 @@ class CreateProject(_Request):
     allowed_origins: AllowedOrigins = Field(default_factory=list)
     bot_token: BotToken = ""
 
+    def as_changes(self) -> ProjectChanges:
+        """Return the fields that were sent, but for the bot's token."""
+        return ProjectChanges(**stored(self.model_dump(exclude_unset=True, exclude={"bot_token"})))
+
 
 class UpdateProject(_Request):
     """Changes to a project. Fields that are left out stay as they are."""

@@ -25,6 +25,7 @@ from taproof.cli.output import print_finding, print_json, print_secrets, print_t
 from taproof.config.options import NO_MASTER_KEY, OPTIONS, called, no_messenger, unknown_variables
 from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
+from taproof.core.model import ProjectChanges
 from taproof.core.names import visible_name
 
 if TYPE_CHECKING:
@@ -212,9 +213,8 @@ def create_project(
 
     async def work(developers: "Developers", projects: "Projects") -> tuple[Any, Any]:
         actor = Actor(await developers.read_developer(email), "command_line")
-        return await projects.create_project(
-            actor, name, webhook_url=webhook_url, public_access=public_access, collect_phone=False
-        )
+        wanted = ProjectChanges(name=name, webhook_url=webhook_url, public_access=public_access)
+        return await projects.create_project(actor, wanted)
 
     project, secrets = with_projects(given, work)
 
