@@ -34,8 +34,7 @@ from taproof.http.metrics import Metrics
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
 from taproof.service.console.sessions import ConsoleSessions
-from taproof.service.console.sign_in import ConsoleSignIn
-from taproof.service.console.try_sign_in import TrySignIn
+from taproof.service.console.sign_in import DeveloperSignIns
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
@@ -182,8 +181,7 @@ async def console(tmp_path: Path, clock: ManualClock, *, in_sandbox: bool) -> As
         erasure=Erasure(storage, clock, system_entropy),
         console_sessions=ConsoleSessions(storage, clock, system_entropy),
         invitations=Invitations(storage, clock, system_entropy),
-        console_sign_in=ConsoleSignIn(storage, encryptor, signin, clock, system_entropy),
-        try_sign_in=TrySignIn(storage, encryptor, signin, clock, system_entropy),
+        developer_sign_ins=DeveloperSignIns(storage, encryptor, signin, clock, system_entropy),
     )
     limits = RateLimits(
         Metrics(CollectorRegistry(), "0.1.0"), clock, generate_address=None, generate_project=None, local_only=True

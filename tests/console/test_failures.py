@@ -50,7 +50,7 @@ async def test_a_messenger_that_is_away_says_when_to_come_back(
     anonymous: Browsing, console: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sign-in's page stays, with the reason on it, and its 503 too has Retry-After."""
-    monkeypatch.setattr(console.services.console_sign_in, "start", fail_with(MessengerUnavailable()))
+    monkeypatch.setattr(console.services.developer_sign_ins, "start", fail_with(MessengerUnavailable()))
     shown = await anonymous.submit("/console/sign-in", "/console/sign-in")
     assert (shown.status, shown.response.headers["retry-after"]) == (503, "1")
     assert shown.form("/console/sign-in") is not None

@@ -17,7 +17,7 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import InvalidRequest, PlanLimitReached, ProjectNotFound, StoreUnavailable, TooManyProjects
 from taproof.core.model import SERVICE_DEVELOPER, MessengerIdentity, ProjectChanges
 from taproof.service import projects as project_service
-from taproof.service.console.sign_in import CONSOLE, ConsoleSignIn
+from taproof.service.console.sign_in import CONSOLE, DeveloperSignIns
 from taproof.service.plans import FRESH, Plans
 from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import SignIn
@@ -166,7 +166,7 @@ async def test_generate_is_refused_and_what_is_under_way_goes_on(node: "Node") -
 async def test_signing_in_to_the_service_itself_has_no_limit(node: "Node") -> None:
     """Whatever the limits are: else nobody could come in to the console to change anything."""
     signin = signin_of(node, plans_of(node, sign_ins={"free": 0, "pro": 0, "business": 0}))
-    console = ConsoleSignIn(node.storage, node.encryptor, signin, node.clock, system_entropy)
+    console = DeveloperSignIns(node.storage, node.encryptor, signin, node.clock, system_entropy)
     assert (await console.start(CONSOLE)).deeplink
     assert await node.storage.list_projects(SERVICE_DEVELOPER)
 

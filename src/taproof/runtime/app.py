@@ -195,8 +195,7 @@ def build_console(settings: Settings, services: Services) -> Console:
         erasure=services.erasure,
         console_sessions=services.console_sessions,
         invitations=services.invitations,
-        console_sign_in=services.console_sign_in,
-        try_sign_in=services.try_sign_in,
+        developer_sign_ins=services.developer_sign_ins,
     )
     return Console(
         asked,
@@ -228,7 +227,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, AsgiA
         metrics=services.metrics,
         limits=services.limits,
     )
-    login = LoginApi(services.console_sign_in, developers, services.metrics, services.limits, system_clock)
+    login = LoginApi(services.developer_sign_ins, developers, services.metrics, services.limits, system_clock)
     operations = build_operations(storage, services.metrics, developer_api)
     return Router(
         SessionApi(services.signin, projects, services.metrics, services.limits),

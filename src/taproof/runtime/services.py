@@ -29,8 +29,7 @@ from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
 from taproof.service.bots import BotAccount, Bots
 from taproof.service.console.sessions import ConsoleSessions
-from taproof.service.console.sign_in import ConsoleSignIn
-from taproof.service.console.try_sign_in import TrySignIn
+from taproof.service.console.sign_in import DeveloperSignIns
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
@@ -59,8 +58,7 @@ class Services:
     erasure: Erasure
     bots: Bots
     console_sessions: ConsoleSessions
-    console_sign_in: ConsoleSignIn
-    try_sign_in: TrySignIn
+    developer_sign_ins: DeveloperSignIns
     invitations: Invitations
     sessions: Sessions
     analytics: AnalyticsReader
@@ -104,7 +102,6 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
         metrics = Metrics(CollectorRegistry(), version("taproof"), shared_metrics)
         token_owners = _TokenOwners(settings)
         stack.push_async_callback(token_owners.close)
-        try_sign_in = TrySignIn(storage, encryptor, signin, system_clock, system_entropy)
         yield Services(
             storage=storage,
             encryptor=encryptor,
@@ -125,8 +122,7 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
                 limited=metrics.rate_limited["bot_token"].inc,
             ),
             console_sessions=ConsoleSessions(storage, system_clock, system_entropy),
-            console_sign_in=ConsoleSignIn(storage, encryptor, signin, system_clock, system_entropy),
-            try_sign_in=try_sign_in,
+            developer_sign_ins=DeveloperSignIns(storage, encryptor, signin, system_clock, system_entropy),
             invitations=Invitations(storage, system_clock, system_entropy),
             sessions=Sessions(storage, encryptor, system_clock),
             analytics=AnalyticsReader(storage, system_clock),
