@@ -24,7 +24,7 @@ PATHS = ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/docs/doc
 
 @pytest.fixture
 async def operations(api: Api) -> AsyncIterator[httpx.AsyncClient]:
-    app = build_operations(api.storage, api.metrics, api.app)
+    app = build_operations(api.storage.ping, api.metrics, api.app)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://taproof.test") as client:
         yield client
 
@@ -50,7 +50,7 @@ async def test_unknown_addresses_are_404(operations: httpx.AsyncClient) -> None:
 
 async def test_a_node_without_an_api_names_what_it_answers(api: Api) -> None:
     """A `worker` or `bot` node has no /docs, so its 404 does not send anybody there."""
-    transport = httpx.ASGITransport(build_watching(api.storage, api.metrics))
+    transport = httpx.ASGITransport(build_watching(api.storage.ping, api.metrics))
     async with httpx.AsyncClient(transport=transport, base_url="https://taproof.test") as client:
         refused = await client.get("/docs")
     assert_error(refused, 404, "not_found")

@@ -213,7 +213,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, AsgiA
     """Return the application with every route of this role; `others` are further applications by their path."""
     storage, developers, projects = services.storage, services.developers, services.projects
     if not settings.serves_api:
-        return build_watching(storage, services.metrics)
+        return build_watching(storage.ping, services.metrics)
     developer_api = build_developer_api(
         developers,
         projects,
@@ -228,7 +228,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, AsgiA
         limits=services.limits,
     )
     login = LoginApi(services.developer_sign_ins, developers, services.metrics, services.limits, system_clock)
-    operations = build_operations(storage, services.metrics, developer_api)
+    operations = build_operations(storage.ping, services.metrics, developer_api)
     return Router(
         SessionApi(services.signin, projects, services.metrics, services.limits),
         developer_api,

@@ -11,10 +11,10 @@ from markupsafe import Markup, escape
 
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.clock import HOUR, MINUTE, SECOND
+from taproof.core.deliveries import ATTEMPTS_SHOWN
 from taproof.core.retry_schedule import RETRY_DELAYS
 from taproof.http.errors import STATUSES
 from taproof.http.fixed_answer import FixedAnswer
-from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN
 
 STYLESHEET_PATH: Final = "/docs/docs.css"
 _HEADERS: Final = (
