@@ -125,9 +125,9 @@ async def running(folder: Path, *, sandbox: bool = False) -> AsyncIterator[Runni
         if sandbox:
             started = await start_sandbox(settings, services.developers, services.projects, services.invitations)
             apps |= started.apps
-            services.link.base = started.link_base
+            services.deeplinks.set_service_bot(started.link_base, started.bot_id)
         else:
-            services.link.base = link_base
+            services.deeplinks.set_service_bot(link_base, 1)
         apps = console_apps(build_console(settings, services)) | apps | webhook_apps(settings, LateApp(), LateApp())
         app = build_app(settings, services, apps)
         developer = await services.developers.create_developer("ada@example.com", "business")

@@ -29,7 +29,6 @@ from taproof.api.router import AsgiApp, LateApp, Router
 from taproof.api.sessions import SessionApi
 from taproof.config.settings import WEBHOOK_PATH, Settings
 from taproof.console.app import Console, ConsoleServices
-from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.http.body.deadline import BodiesInTime
@@ -38,6 +37,7 @@ from taproof.http.limits.pages import PageLimit
 from taproof.http.sdk_files import SdkFiles
 from taproof.jobs.housekeeping import sweep_until
 from taproof.jobs.leader import LeaderElection, Work
+from taproof.runtime.deeplinks import Deeplinks
 from taproof.runtime.listener import ServerStopped, create_server, raise_file_limit, until_listening
 from taproof.runtime.sandbox_mode import RunningSandbox, start_sandbox
 from taproof.runtime.services import Services, load_messenger, open_services
@@ -103,8 +103,7 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
             sandbox = await start_sandbox(settings, services.developers, services.projects, services.invitations)
             stack.push_async_callback(sandbox.messenger.close)
             apps.update({path: BodiesInTime(each, BODY_SECONDS) for path, each in sandbox.apps.items()})
-            services.link.base = sandbox.link_base
-            services.link.bot_id = bot_id_of(sandbox.bot_token)
+            services.deeplinks.set_service_bot(sandbox.link_base, sandbox.bot_id)
         console = build_console(settings, services) if settings.serves_api else None
         if console is not None:
             apps = console_apps(console) | apps
@@ -123,7 +122,7 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
             else:
                 invitation = sandbox.invitation if sandbox else await invite_first(settings, services)
                 seed = sandbox.seed if sandbox else None
-                print_screen(settings, seed, invitation, link_known=services.link.base is not None)
+                print_screen(settings, seed, invitation, link_known=services.deeplinks.is_known)
             messenger = await _connect_messenger(settings, services, sandbox, stack)
             if messenger is not None:
                 webhook.app, own_webhooks.app = messenger.webhook, messenger.own_webhooks
@@ -261,7 +260,7 @@ async def _choose_parts(
     if settings.serves_api:
         parts.finishing.append(services.signin.waiting.run_until(stopping))
         if messenger is not None:
-            parts.cancelled.append(messenger.learn_link(services.link))
+            parts.cancelled.append(_learn_deeplinks(services.deeplinks, messenger))
     if settings.role in {"all", "bot"} and messenger is not None:
         lead(f"bot {messenger.bot.id}", messenger.receive_updates)
         lead("own bots", messenger.project_bots.run)
@@ -278,6 +277,13 @@ async def _choose_parts(
         sender = WebhookSender(services.webhooks, post, services.recorded, services.metrics)
         parts.finishing.append(sender.run_until(stopping))
     return parts
+
+
+async def _learn_deeplinks(deeplinks: Deeplinks, messenger: "BotRuntime") -> None:
+    """Ask the messenger for the bot's address unless it is known; then rest until cancelled."""
+    if not deeplinks.is_known:
+        deeplinks.set_service_bot(await messenger.fetch_address(), messenger.bot.id)
+    await asyncio.Event().wait()
 
 
 async def _run_parts(

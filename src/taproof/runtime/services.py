@@ -22,7 +22,7 @@ from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
-from taproof.runtime.deeplinks import MessengerLink
+from taproof.runtime.deeplinks import Deeplinks
 from taproof.runtime.geoip import place_finder
 from taproof.runtime.store import open_encryptor, open_plans, open_projects, open_storage
 from taproof.service.analytics import AnalyticsReader
@@ -50,7 +50,7 @@ class Services:
 
     storage: Storage
     encryptor: Encryptor
-    link: MessengerLink
+    deeplinks: Deeplinks
     signin: SignIn
     developers: Developers
     projects: Projects
@@ -80,18 +80,18 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
         stack.push_async_callback(storage.close)
         await check_mode(storage, sandbox=settings.sandbox)
         encryptor = await open_encryptor(settings, storage)
-        link = _messenger_link(settings)
+        deeplinks = _deeplinks(settings)
         recorded = asyncio.Event()
         projects = open_projects(settings, storage, encryptor)
         plans = open_plans(settings, storage)
         signin = SignIn(
             storage,
             encryptor,
-            link,
+            deeplinks.of_service_bot,
             system_clock,
             system_entropy,
             recorded=recorded.set,
-            project_bot_link_base=link.of_project_bot,
+            project_bot_link_base=deeplinks.of_project_bot,
             require_room=plans.require_room,
             find_place=place_finder(settings.geoip_file, system_clock),
         )
@@ -105,7 +105,7 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
         yield Services(
             storage=storage,
             encryptor=encryptor,
-            link=link,
+            deeplinks=deeplinks,
             signin=signin,
             developers=Developers(storage, system_clock, system_entropy),
             projects=projects,
@@ -118,7 +118,7 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
                 system_entropy,
                 projects=projects,
                 ask=token_owners.ask,
-                is_service_bot=link.is_service_bot,
+                is_service_bot=deeplinks.is_service_bot,
                 limited=metrics.rate_limited["bot_token"].inc,
             ),
             console_sessions=ConsoleSessions(storage, system_clock, system_entropy),
@@ -152,10 +152,10 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
         )
 
 
-def _messenger_link(settings: Settings) -> MessengerLink:
+def _deeplinks(settings: Settings) -> Deeplinks:
     token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
     bots = f"{settings.base_url}/sandbox/phone/" if settings.sandbox else "https://t.me/"
-    return MessengerLink(settings.messenger_link_base, bots, bot_id_of(token))
+    return Deeplinks(settings.messenger_link_base, bots, bot_id_of(token))
 
 
 class _TokenOwners:
