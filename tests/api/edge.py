@@ -82,7 +82,7 @@ async def open_edge(api: Api, *, local_only: bool = True) -> Edge:
 
 def limited_edge(api: Api, limits: RateLimits, access_token: str, project: dict[str, Any]) -> Edge:
     projects = make_projects(api.storage, api.signin._encryptor, api.clock)
-    router = Router(SessionApi(api.signin, projects, api.metrics, limits), api.app, api.app, {})
+    router = Router(SessionApi(api.signin, api.signin.waiting, projects, api.metrics, limits), api.app, api.app, {})
     return Edge(api, HttpsOnly(router, [ip_network("10.0.0.0/8")]), access_token, project, limits)
 
 

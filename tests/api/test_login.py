@@ -66,7 +66,9 @@ class Login:
 
 @pytest.fixture
 async def login(api: Api) -> AsyncIterator[Login]:
-    developer_sign_ins = DeveloperSignIns(api.storage, api.signin._encryptor, api.signin, api.clock, system_entropy)
+    developer_sign_ins = DeveloperSignIns(
+        api.storage, api.signin._encryptor, api.signin, api.clock, system_entropy, waiting=api.signin.waiting
+    )
     endpoints = LoginApi(developer_sign_ins, api.developers, api.metrics, api.limits, api.clock)
     apps = dict(zip(PATHS, (endpoints.start, endpoints.create_token), strict=True))
 

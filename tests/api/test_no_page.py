@@ -21,7 +21,7 @@ async def client(api: Api) -> AsyncIterator[httpx.AsyncClient]:
     projects = make_projects(api.storage, api.signin._encryptor, api.clock)
     unused: Any = None
     router = Router(
-        SessionApi(api.signin, projects, api.metrics, api.limits),
+        SessionApi(api.signin, api.signin.waiting, projects, api.metrics, api.limits),
         api.app,
         build_operations(api.storage.ping, api.metrics, api.app),
         {"/sdk/*": SdkFiles("0.1.0"), "/api/v1/login": LoginApi(*[unused] * 5).start},

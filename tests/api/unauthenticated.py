@@ -126,8 +126,6 @@ async def running(folder: Path, *, sandbox: bool = False) -> AsyncIterator[Runni
             started = await start_sandbox(settings, services.developers, services.projects, services.invitations)
             apps |= started.apps
             services.deeplinks.set_service_bot(started.link_base, started.bot_id)
-        else:
-            services.deeplinks.set_service_bot(link_base, 1)
         apps = console_apps(build_console(settings, services)) | apps | webhook_apps(settings, LateApp(), LateApp())
         app = build_app(settings, services, apps)
         developer = await services.developers.create_developer("ada@example.com", "business")

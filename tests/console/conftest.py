@@ -22,6 +22,7 @@ from tests.api.conftest import (
 from tests.console.browsing import Browsing
 from tests.sign_ins import stored_sign_in
 from tests.tapping import tap_right
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.console.app import Console, ConsoleServices
 from taproof.core.accounts import Actor, Developer, Plan
@@ -41,7 +42,7 @@ from taproof.service.erasure import Erasure
 from taproof.service.invitations import Invitations
 from taproof.service.plans import Plans
 from taproof.service.projects import ProjectSecrets
-from taproof.service.sessions.create_and_verify import CreatedSession, SignIn
+from taproof.service.sessions.create_and_verify import CreatedSession
 from taproof.service.sessions.decide import SeenSession
 from taproof.service.sessions.list import Sessions
 from taproof.service.webhooks import Webhooks
@@ -57,7 +58,7 @@ GRACE = MessengerIdentity("1002", "Grace", "")
 class Messenger:
     """A pretend messenger: it opens sign-in links and taps their buttons."""
 
-    signin: SignIn
+    signin: WholeSignIn
 
     async def open(self, deeplink: str, opener_id: str = ADA.messenger_id) -> SeenSession:
         return await self.signin.open_session(_token(deeplink), opener_id)
@@ -162,7 +163,7 @@ async def console(tmp_path: Path, clock: ManualClock, *, in_sandbox: bool) -> As
     receiver = Receiver()
     webhooks = Webhooks(storage, encryptor, clock, system_entropy, "Taproof/test")
     plans = Plans(storage, clock, system_entropy, projects=PROJECTS_BY_PLAN, sign_ins=SIGN_INS_BY_PLAN)
-    signin = SignIn(
+    signin = WholeSignIn(
         storage, encryptor, lambda: "https://t.me/test_bot", clock, system_entropy, require_room=plans.require_room
     )
     projects = make_projects(storage, encryptor, clock)
@@ -181,7 +182,7 @@ async def console(tmp_path: Path, clock: ManualClock, *, in_sandbox: bool) -> As
         erasure=Erasure(storage, clock, system_entropy),
         console_sessions=ConsoleSessions(storage, clock, system_entropy),
         invitations=Invitations(storage, clock, system_entropy),
-        developer_sign_ins=DeveloperSignIns(storage, encryptor, signin, clock, system_entropy),
+        developer_sign_ins=DeveloperSignIns(storage, encryptor, signin, clock, system_entropy, waiting=signin.waiting),
     )
     limits = RateLimits(
         Metrics(CollectorRegistry(), "0.1.0"), clock, generate_address=None, generate_project=None, local_only=True

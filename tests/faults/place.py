@@ -10,6 +10,7 @@ from typing import Any
 
 import apsw
 import asyncpg
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Actor
 from taproof.core.address_rules import AddressRules
@@ -20,7 +21,6 @@ from taproof.core.model import ProjectChanges
 from taproof.runtime.store import open_storage
 from taproof.service.developers import Developers
 from taproof.service.projects import Projects
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -53,13 +53,15 @@ class Place:
         return [self.url, self.project_id, self.master_key]
 
     @asynccontextmanager
-    async def sign_in(self, *, pgbouncer: bool = False) -> AsyncIterator[SignIn]:
+    async def sign_in(self, *, pgbouncer: bool = False) -> AsyncIterator[WholeSignIn]:
         """Yield the sign-in of one more node, which is this process."""
         storage = await open_storage(self.url, pgbouncer=pgbouncer)
         if self.is_quick and isinstance(storage, SqliteStorage):
             storage._writer._connection.pragma("synchronous", 0)
         try:
-            yield SignIn(storage, Encryptor(self.master_key), lambda: "https://t.me/b", system_clock, system_entropy)
+            yield WholeSignIn(
+                storage, Encryptor(self.master_key), lambda: "https://t.me/b", system_clock, system_entropy
+            )
         finally:
             await storage.close()
 

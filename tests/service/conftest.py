@@ -11,6 +11,7 @@ from typing import cast
 
 import pytest
 from tests.databases import DRIVERS, OpenStore
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
@@ -24,7 +25,6 @@ from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.projects import Projects, ProjectSecrets
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.sessions.list import Sessions
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.protocol import Storage
@@ -88,7 +88,7 @@ class Node:
         self.encryptor = encryptor
         self.clock = clock
         self.link = Link()
-        self.signin = SignIn(storage, encryptor, self.link, clock, system_entropy)
+        self.signin = WholeSignIn(storage, encryptor, self.link, clock, system_entropy)
         self.projects = Projects(
             storage,
             encryptor,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.service.conftest import acting
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Plan
 from taproof.core.address_rules import AddressRules
@@ -20,7 +21,6 @@ from taproof.service import projects as project_service
 from taproof.service.console.sign_in import CONSOLE, DeveloperSignIns
 from taproof.service.plans import FRESH, Plans
 from taproof.service.projects import Projects
-from taproof.service.sessions.create_and_verify import SignIn
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
@@ -45,8 +45,10 @@ def projects_of(node: "Node", limits: dict[Plan, int]) -> Projects:
     )
 
 
-def signin_of(node: "Node", plans: Plans) -> SignIn:
-    return SignIn(node.storage, node.encryptor, node.link, node.clock, system_entropy, require_room=plans.require_room)
+def signin_of(node: "Node", plans: Plans) -> WholeSignIn:
+    return WholeSignIn(
+        node.storage, node.encryptor, node.link, node.clock, system_entropy, require_room=plans.require_room
+    )
 
 
 # ---- the month
@@ -166,7 +168,7 @@ async def test_generate_is_refused_and_what_is_under_way_goes_on(node: "Node") -
 async def test_signing_in_to_the_service_itself_has_no_limit(node: "Node") -> None:
     """Whatever the limits are: else nobody could come in to the console to change anything."""
     signin = signin_of(node, plans_of(node, sign_ins={"free": 0, "pro": 0, "business": 0}))
-    console = DeveloperSignIns(node.storage, node.encryptor, signin, node.clock, system_entropy)
+    console = DeveloperSignIns(node.storage, node.encryptor, signin, node.clock, system_entropy, waiting=signin.waiting)
     assert (await console.start(CONSOLE)).deeplink
     assert await node.storage.list_projects(SERVICE_DEVELOPER)
 

@@ -36,7 +36,9 @@ class Door:
 
     def __init__(self, node: "Node") -> None:
         self.node = node
-        self.sign_ins = DeveloperSignIns(node.storage, node.encryptor, node.signin, node.clock, system_entropy)
+        self.sign_ins = DeveloperSignIns(
+            node.storage, node.encryptor, node.signin, node.clock, system_entropy, waiting=node.signin.waiting
+        )
         self.sessions = ConsoleSessions(node.storage, node.clock, system_entropy)
         self.control = UserControl(node.storage, node.signin, node.clock)
 

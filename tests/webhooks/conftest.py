@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
@@ -20,7 +21,6 @@ from taproof.core.entropy import system_entropy
 from taproof.core.model import EncryptedWebhookSecrets, MessengerIdentity, Project, ProjectChanges
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.projects import Projects
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.webhooks import AttemptOutcome, SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
 from taproof.webhooks.http_client import open_webhook_client
@@ -117,7 +117,7 @@ class Shop:
         self.clock = clock
         self.encryptor = Encryptor(new_master_key(system_entropy))
         self.recorded = asyncio.Event()
-        self.signin = SignIn(
+        self.signin = WholeSignIn(
             storage, self.encryptor, lambda: "https://t.me/b", clock, system_entropy, recorded=self.recorded.set
         )
         self.projects = Projects(

@@ -22,6 +22,7 @@ from taproof.http.requester import requester_of, until_gone
 from taproof.service import serializers
 from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, CreatedSession, SignIn, Verification
+from taproof.service.sessions.wait import Waiting
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
@@ -49,12 +50,14 @@ _PREFLIGHT: Final[Headers] = [
 class SessionApi:
     """Answers generate and verify, public and server-side. Each public method is an ASGI application."""
 
-    def __init__(self, signin: SignIn, projects: Projects, metrics: Metrics, limits: RateLimits) -> None:
+    def __init__(
+        self, signin: SignIn, waiting: Waiting, projects: Projects, metrics: Metrics, limits: RateLimits
+    ) -> None:
         self._signin = signin
         self._projects = projects
         self._metrics = metrics
         self._limits = limits
-        self._waiting = signin.waiting
+        self._waiting = waiting
 
     async def generate_public(self, scope: Scope, receive: Receive, send: Send) -> None:
         """POST /api/v1/generate/public."""

@@ -153,7 +153,7 @@ async def _connect_messenger(
     module = await asyncio.to_thread(load_messenger)
     messenger: BotRuntime = module.connect_messenger(
         settings,
-        services.signin,
+        services.decisions,
         services.storage,
         services.encryptor,
         sandbox,
@@ -229,7 +229,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, AsgiA
     login = LoginApi(services.developer_sign_ins, developers, services.metrics, services.limits, system_clock)
     operations = build_operations(storage.ping, services.metrics, developer_api)
     return Router(
-        SessionApi(services.signin, projects, services.metrics, services.limits),
+        SessionApi(services.signin, services.waiting, projects, services.metrics, services.limits),
         developer_api,
         operations,
         {
@@ -258,7 +258,7 @@ async def _choose_parts(
         parts.finishing.append(LeaderElection(storage, system_clock, holder, name, work).run_until(stopping))
 
     if settings.serves_api:
-        parts.finishing.append(services.signin.waiting.run_until(stopping))
+        parts.finishing.append(services.waiting.run_until(stopping))
         if messenger is not None:
             parts.cancelled.append(_learn_deeplinks(services.deeplinks, messenger))
     if settings.role in {"all", "bot"} and messenger is not None:

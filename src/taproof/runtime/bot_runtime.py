@@ -41,7 +41,7 @@ from taproof.messengers.telegram.webhook import WebhookEndpoint, register_webhoo
 from taproof.runtime.listener import own_address
 from taproof.runtime.sandbox_mode import RunningSandbox
 from taproof.service.bots import Bots
-from taproof.service.sessions.create_and_verify import SignIn
+from taproof.service.sessions.decide import Decisions
 from taproof.service.user_control import UserControl
 from taproof.storage.protocol import Storage
 
@@ -121,7 +121,7 @@ def open_accounts(settings: Settings) -> Accounts:
 
 def connect_messenger(
     settings: Settings,
-    signin: SignIn,
+    decisions: Decisions,
     storage: Storage,
     encryptor: Encryptor,
     sandbox: RunningSandbox | None,
@@ -136,11 +136,11 @@ def connect_messenger(
     else:
         token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
     bot = create_bot(token, api_url, tls=tls)
-    acts = user_control_acts(UserControl(storage, signin, system_clock))
+    acts = user_control_acts(UserControl(storage, decisions, system_clock))
     # Whoever tries something out signs in over and over, always as the same few pretend users.
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
-    dispatcher = build_dispatcher(signin, signer, system_clock, acts, limits)
+    dispatcher = build_dispatcher(decisions, signer, system_clock, acts, limits)
     intake = UpdateIntake(bot, dispatcher, storage, system_clock)
     secrets = functools.partial(encryptor.derive_all, f"telegram webhook secret {bot.id}")
 

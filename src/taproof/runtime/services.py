@@ -38,7 +38,9 @@ from taproof.service.invitations import Invitations
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import SignIn
+from taproof.service.sessions.decide import Decisions
 from taproof.service.sessions.list import Sessions
+from taproof.service.sessions.wait import Waiting
 from taproof.service.webhooks import Webhooks
 from taproof.storage.protocol import Storage
 from taproof.webhooks.http_client import WebhookClient, open_webhook_client
@@ -52,6 +54,8 @@ class Services:
     encryptor: Encryptor
     deeplinks: Deeplinks
     signin: SignIn
+    waiting: Waiting
+    decisions: Decisions
     developers: Developers
     projects: Projects
     plans: Plans
@@ -84,13 +88,13 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
         recorded = asyncio.Event()
         projects = open_projects(settings, storage, encryptor)
         plans = open_plans(settings, storage)
+        waiting = Waiting(storage, system_clock)
         signin = SignIn(
             storage,
             encryptor,
             deeplinks.of_service_bot,
             system_clock,
             system_entropy,
-            recorded=recorded.set,
             project_bot_link_base=deeplinks.of_project_bot,
             require_room=plans.require_room,
             find_place=place_finder(settings.geoip_file, system_clock),
@@ -107,6 +111,10 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
             encryptor=encryptor,
             deeplinks=deeplinks,
             signin=signin,
+            waiting=waiting,
+            decisions=Decisions(
+                storage, encryptor, system_clock, system_entropy, wake=waiting.wake, recorded=recorded.set
+            ),
             developers=Developers(storage, system_clock, system_entropy),
             projects=projects,
             plans=plans,
@@ -122,7 +130,9 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
                 limited=metrics.rate_limited["bot_token"].inc,
             ),
             console_sessions=ConsoleSessions(storage, system_clock, system_entropy),
-            developer_sign_ins=DeveloperSignIns(storage, encryptor, signin, system_clock, system_entropy),
+            developer_sign_ins=DeveloperSignIns(
+                storage, encryptor, signin, system_clock, system_entropy, waiting=waiting
+            ),
             invitations=Invitations(storage, system_clock, system_entropy),
             sessions=Sessions(storage, encryptor, system_clock),
             analytics=AnalyticsReader(storage, system_clock),

@@ -33,7 +33,9 @@ ADA = MessengerIdentity("1001", "Ada", "ada")
 
 
 def sign_in_of(node: "Node") -> DeveloperSignIns:
-    return DeveloperSignIns(node.storage, node.encryptor, node.signin, node.clock, system_entropy)
+    return DeveloperSignIns(
+        node.storage, node.encryptor, node.signin, node.clock, system_entropy, waiting=node.signin.waiting
+    )
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from taproof.core.request_context import Requester
 from taproof.core.session_state import visible_status
 from taproof.service.associated_data import webhook_secret_associated_data
 from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, SignIn, Verification
-from taproof.service.sessions.wait import UntilGone, WaitEnd
+from taproof.service.sessions.wait import UntilGone, WaitEnd, Waiting
 from taproof.storage.protocol import Storage
 
 _ENCRYPTED_LIMIT: Final = 2_000
@@ -103,15 +103,26 @@ class DeveloperSignIns:
     Args:
         storage: the store.
         encryptor: encrypts what the client keeps, and the webhook secrets of the service's own projects.
-        signin: the use cases of every sign-in.
+        signin: creates and reads sessions.
         clock: returns the time in ms.
         entropy: returns random bytes.
+        waiting: the calls that wait for a decision.
     """
 
-    def __init__(self, storage: Storage, encryptor: Encryptor, signin: SignIn, clock: Clock, entropy: Entropy) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        encryptor: Encryptor,
+        signin: SignIn,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        waiting: Waiting,
+    ) -> None:
         self._storage = storage
         self._encryptor = encryptor
         self._signin = signin
+        self._waiting = waiting
         self._clock = clock
         self._entropy = entropy
         self._project_ids: dict[Purpose, str] = {}
@@ -151,7 +162,7 @@ class DeveloperSignIns:
         """
         opened = await self._open(encrypted, purpose)
         project_id = opened.session.project_id
-        return await self._signin.waiting.wait(project_id, opened.session_token, seconds, until_gone, public=False)
+        return await self._waiting.wait(project_id, opened.session_token, seconds, until_gone, public=False)
 
     async def finish(self, encrypted: str, purpose: Purpose | Trial) -> Verification:
         """Return the answer of verify: to exactly one caller with the user who confirmed, and the proof.
