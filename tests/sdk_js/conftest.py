@@ -21,7 +21,7 @@ from tests.chromium import open_chromium
 from tests.e2e.conftest import Developer, OwnProject, Phone, Service, launch, make_phone
 
 PAGES = Path(__file__).parent / "pages"
-BUNDLE = Path(__file__).parents[2] / "src/taproof/api/static/sdk/0.1.0/taproof.js"
+BUNDLE = Path(__file__).parents[2] / "src/taproof/http/static/sdk/0.1.0/taproof.js"
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 375, "height": 700}
 # The machine that runs the tests may be busy; nothing here measures time.
 expect.set_options(timeout=20_000)

@@ -10,10 +10,10 @@
 | `credential` | access tokens and invitation codes tried from a client address | 20 a minute |
 | `page` | what a client address opens of the console and of /metrics | 600 a minute |
 
-What developers do once they are recognised is limited in `developer_limits.py`.
+What developers do once they are recognised is limited in `developers.py`.
 
-A client address is that of `transport.HttpsOnly`, of IPv6 its /64. In all but `verify_session` a /48 of IPv6 is counted
-too, and has ten times as much: see `address_limit.py`. Where the service is for this machine only, a program here has
+A client address is that of `HttpsOnly`, of IPv6 its /64. In all but `verify_session` a /48 of IPv6 is counted
+too, and has ten times as much: see `addresses.py`. Where the service is for this machine only, a program here has
 no address. Everywhere else loopback is an address like any other, since a proxy here may pass on strangers without a
 word of them. Public and server-side calls are counted apart, so that no flood of the
 one, which anybody can make, stops the other. What a refused call would have taken is not taken. The header fields are
@@ -26,14 +26,14 @@ from typing import Final
 
 from starlette.types import Message, Scope, Send
 
-from taproof.api.https_only import parse_address
-from taproof.api.limits.addresses import AddressLimit, counted_address
-from taproof.api.limits.developers import DeveloperLimits
-from taproof.api.limits.refused_credentials import RefusedCredentials
-from taproof.api.metrics import LimitName, Metrics
 from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.errors import RateLimited, StoreUnavailable, TaproofError
 from taproof.core.rate_limit import Gcra, KeyedGcra, Rate, Standing
+from taproof.http.https_only import parse_address
+from taproof.http.limits.addresses import AddressLimit, counted_address
+from taproof.http.limits.developers import DeveloperLimits
+from taproof.http.limits.refused_credentials import RefusedCredentials
+from taproof.http.metrics import LimitName, Metrics
 
 POLLS: Final = Gcra(1, 1_450, 10)
 """A client that polls every 1.5 s is never refused, however late some of its calls are; ten times as often is refused

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from taproof.api.body.read import body_headers, read_body
 from taproof.core.errors import InvalidRequest
+from taproof.http.body.read import body_headers, read_body
 
 _LONGEST_TYPE: Final = 200
 """Bytes of a content type at most: no real one with its parameters has as many."""

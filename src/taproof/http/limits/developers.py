@@ -20,12 +20,12 @@ from typing import Final, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from taproof.api.errors import bearer_token, send_error
-from taproof.api.metrics import LimitName
 from taproof.core.accounts import Actor
 from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.errors import RateLimited
 from taproof.core.rate_limit import Gcra, KeyedGcra, Rate, Standing
+from taproof.http.errors import bearer_token, send_error
+from taproof.http.metrics import LimitName
 
 PROJECTS_OF_A_UNIT: Final = 100
 WAY_OUT: Final = Gcra(30, MINUTE, 30)

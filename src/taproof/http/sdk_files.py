@@ -13,14 +13,14 @@ from typing import Final, NamedTuple
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from taproof.api.errors import NO_PAGE, send_error
-from taproof.api.fixed_answer import FixedAnswer, allows_get, send_answer
 from taproof.core.errors import NotFound
+from taproof.http.errors import NO_PAGE, send_error
+from taproof.http.fixed_answer import FixedAnswer, allows_get, send_answer
 
 SDK_PATH: Final = "/sdk/taproof.js"
 _ABOUT_PATH: Final = "/sdk/taproof.json"
 _NAME: Final = "taproof.js"
-_RELEASES: Final = files("taproof.api") / "static" / "sdk"
+_RELEASES: Final = files("taproof.http") / "static" / "sdk"
 _JAVASCRIPT: Final = "text/javascript; charset=utf-8"
 _ANY_ORIGIN: Final = (
     (b"access-control-allow-origin", b"*"),

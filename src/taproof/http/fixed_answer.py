@@ -4,8 +4,8 @@ from typing import Final
 
 from starlette.types import Receive, Scope, Send
 
-from taproof.api.errors import NO_PAGE, send_error
 from taproof.core.errors import MethodNotAllowed
+from taproof.http.errors import NO_PAGE, send_error
 
 _ALLOW: Final = (b"allow", b"GET, HEAD")
 

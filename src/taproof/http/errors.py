@@ -19,7 +19,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from taproof.api.validation import validation_sentence
 from taproof.core.errors import (
     AccessDenied,
     AccessTokenNotFound,
@@ -66,6 +65,7 @@ from taproof.core.errors import (
     TooManyProjects,
     WebhookNotSet,
 )
+from taproof.http.validation import validation_sentence
 
 RawHeaders = list[tuple[bytes, bytes]]
 

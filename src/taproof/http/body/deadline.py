@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from taproof.api.errors import send_error
 from taproof.core.errors import InvalidRequest
+from taproof.http.errors import send_error
 
 _EVERY: Final = 1.0
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from taproof.api.body import deadline as body_deadline
-from taproof.api.body import json
-from taproof.api.body import read as body_reading
-from taproof.api.body.deadline import BodiesInTime, BodyDeadline
 from taproof.core.errors import InvalidRequest
+from taproof.http.body import deadline as body_deadline
+from taproof.http.body import json
+from taproof.http.body import read as body_reading
+from taproof.http.body.deadline import BodiesInTime, BodyDeadline
 
 SCOPE = {"type": "http", "headers": [(b"content-type", b"application/json"), (b"content-length", b"2")]}
 

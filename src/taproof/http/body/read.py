@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from starlette.types import Receive
 
-from taproof.api.body.deadline import BodyDeadline, late_sentence
 from taproof.core.errors import InvalidRequest, PayloadTooLarge
+from taproof.http.body.deadline import BodyDeadline, late_sentence
 
 BODY_LIMIT: Final = 16 * 1024
 """Bytes of a request body at most."""

@@ -52,7 +52,7 @@ LimitName = Literal[
     "page",
     "bot_token",
 ]
-"""The limits of `rate_limits.py` and `developer_limits.py`, and that of bot tokens (service `bots.py`)."""
+"""The limits of `limits/rates.py` and `limits/developers.py`, and that of bot tokens (service `bots.py`)."""
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 

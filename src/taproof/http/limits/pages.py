@@ -2,9 +2,9 @@
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from taproof.api.errors import send_error
-from taproof.api.limits.rates import RateLimits
 from taproof.core.errors import RateLimited
+from taproof.http.errors import send_error
+from taproof.http.limits.rates import RateLimits
 
 
 class PageLimit:

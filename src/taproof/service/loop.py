@@ -1,4 +1,4 @@
-"""What every loop of a worker shares: it ends between two steps, and survives a store that is away and any bug."""
+"""Run a worker's loop: it stops between two steps, and goes on after a failed step or while the store is away."""
 
 import asyncio
 import contextlib

@@ -11,11 +11,11 @@ import httpx
 import pytest
 from tests.api.conftest import assert_error
 
-from taproof.api.sdk_files import SdkFiles
+from taproof.http.sdk_files import SdkFiles
 
 VERSION = version("taproof")
 RELEASE = f"/sdk/{VERSION}/taproof.js"
-BUNDLE = (files("taproof.api") / "static" / "sdk" / VERSION / "taproof.js").read_bytes()
+BUNDLE = (files("taproof.http") / "static" / "sdk" / VERSION / "taproof.js").read_bytes()
 
 
 @pytest.fixture

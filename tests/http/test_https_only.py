@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taproof.api.https_only import HttpsOnly
+from taproof.http.https_only import HttpsOnly
 
 HSTS = (b"strict-transport-security", b"max-age=31536000")
 REFUSED = "refused"

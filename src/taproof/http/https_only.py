@@ -12,8 +12,8 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from taproof.api.errors import send_error
 from taproof.core.errors import HttpsRequired
+from taproof.http.errors import send_error
 
 _FORWARDED: Final = frozenset({b"x-forwarded-for", b"x-forwarded-proto", b"forwarded"})
 _KNOWN_HOSTS: Final = 4096
