@@ -8,7 +8,7 @@ from tests.docs.blocks import DOCS, block_of
 from taproof.core.request_context import RequestContext
 from taproof.messengers.browsers import Browser
 from taproof.messengers.telegram.prompts import opened_reply
-from taproof.messengers.telegram.texts import LANGUAGES
+from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.service.sessions.decide import SeenSession
 
 PAGE = "how-to/for-your-users.md"

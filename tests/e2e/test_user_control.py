@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.e2e.conftest import OwnProject, Phone
 
-from taproof.messengers.telegram.texts import LANGUAGES
+from taproof.messengers.texts.catalog import LANGUAGES
 
 TEXTS = LANGUAGES["en"].control
 

@@ -13,7 +13,7 @@ import pytest
 from tests.sdk_js.conftest import BUNDLE
 from tests.sdk_js.qr import expected_modules
 
-from taproof.messengers.telegram.texts import LANGUAGES
+from taproof.messengers.texts.catalog import LANGUAGES
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "sdk/js"

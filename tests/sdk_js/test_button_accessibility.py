@@ -10,7 +10,7 @@ from tests.e2e.conftest import OwnProject, Phone
 from tests.e2e.test_console_accessibility import AXE, RULES, Theme
 from tests.sdk_js.conftest import DESKTOP, PHONE, OpenContext, Site, Way, decide, heard, part, shown_link, start
 
-from taproof.messengers.telegram.texts import LANGUAGES
+from taproof.messengers.texts.catalog import LANGUAGES
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 

@@ -28,7 +28,7 @@ from tests.sdk_js.conftest import (
 from tests.sdk_js.test_button_accessibility import SCHEME, assert_accessible
 
 import taproof
-from taproof.messengers.telegram.texts import LANGUAGES
+from taproof.messengers.texts.catalog import LANGUAGES
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 

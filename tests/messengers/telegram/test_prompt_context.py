@@ -8,8 +8,8 @@ from tests.messengers.telegram.conftest import Phone, ScriptedApi
 from taproof.core.request_context import RequestContext, Requester
 from taproof.messengers.browsers import Browser, name_browser
 from taproof.messengers.telegram.prompts import opened_reply
-from taproof.messengers.telegram.texts import LANGUAGES
 from taproof.messengers.telegram.updates import UpdateIntake
+from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.sessions.decide import SeenSession
 
