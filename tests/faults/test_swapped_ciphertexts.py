@@ -15,6 +15,7 @@ import pytest
 from tests.e2e.conftest import Service, launch
 from tests.faults.encrypted_values import open_quick
 from tests.giving_bots import give_bot
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
@@ -24,7 +25,7 @@ from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed, MasterKeyWrong
 from taproof.core.identifiers import session_key
-from taproof.core.model import MessengerIdentity, Project, ProjectBot
+from taproof.core.model import MessengerIdentity, Project, ProjectBot, ProjectChanges
 from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks
 from taproof.runtime.key_file import read_or_make_master_key
 from taproof.service.associated_data import bot_token_associated_data
@@ -33,7 +34,6 @@ from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.installation import KEY_MARK, MODE_MARK, check_master_key
 from taproof.service.projects import Projects
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -49,7 +49,7 @@ class Place:
         self.storage = storage
         self.encryptor = encryptor
         self.service = service
-        self.signin = SignIn(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
+        self.signin = WholeSignIn(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
         self.projects = Projects(
             storage,
             encryptor,
@@ -100,10 +100,7 @@ class Place:
             (
                 await self.projects.create_project(
                     self.actor,
-                    "Shop",
-                    webhook_url="https://example.com/hook",
-                    public_access=True,
-                    collect_phone=collect_phone,
+                    ProjectChanges(name="Shop", webhook_url="https://example.com/hook", collect_phone=collect_phone),
                 )
             )[0]
             for _ in range(2)
@@ -330,16 +327,16 @@ async def the_check_of_the_key(place: Place) -> None:
     """What tells whether a key is the right one does not fit another mark, nor another mark it."""
     connection = apsw.Connection(str(place.service.database))
     try:
-        marks: dict[str, Any] = dict(connection.execute("SELECT name, value FROM marks").fetchall())  # type: ignore[arg-type]
-        put = {KEY_MARK: marks[MODE_MARK], MODE_MARK: marks[KEY_MARK]}
-        connection.executemany("UPDATE marks SET value = ? WHERE name = ?", [(put[name], name) for name in put])
+        metadata: dict[str, Any] = dict(connection.execute("SELECT name, value FROM metadata").fetchall())  # type: ignore[arg-type]
+        put = {KEY_MARK: metadata[MODE_MARK], MODE_MARK: metadata[KEY_MARK]}
+        connection.executemany("UPDATE metadata SET value = ? WHERE name = ?", [(put[name], name) for name in put])
         with pytest.raises(MasterKeyWrong):
             await check_master_key(place.storage, place.encryptor, system_entropy)
         done = place.service.command("projects", "create", place.developer.email, "Shop")
         assert done.returncode == 1
-        assert marks[KEY_MARK].hex() not in done.stdout + done.stderr
+        assert metadata[KEY_MARK].hex() not in done.stdout + done.stderr
     finally:
-        connection.executemany("UPDATE marks SET value = ? WHERE name = ?", [(marks[name], name) for name in put])
+        connection.executemany("UPDATE metadata SET value = ? WHERE name = ?", [(metadata[name], name) for name in put])
         connection.close()
 
 
@@ -351,7 +348,7 @@ CASES: dict[tuple[str, str], Callable[[Place], Awaitable[None]]] = {
     ("webhook_attempts", "encrypted_answer"): webhook_answers,
     ("sessions", "encrypted_phone"): phones,
     ("phone_requests", "encrypted_token"): phone_requests,
-    ("marks", "value"): the_check_of_the_key,
+    ("metadata", "value"): the_check_of_the_key,
 }
 
 
@@ -371,5 +368,5 @@ def test_every_encrypted_column_has_a_case(service: Service) -> None:
         ).fetchall()
     finally:
         connection.close()
-    assert {*found, ("marks", "value")} == set(CASES)
+    assert {*found, ("metadata", "value")} == set(CASES)
     assert len(found) == 7

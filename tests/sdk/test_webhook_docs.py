@@ -23,18 +23,17 @@ from pydantic import BaseModel
 
 import taproof.sdk
 from taproof.api.developer import PAGE_LIMIT, build_developer_api
-from taproof.api.metrics import Metrics
 from taproof.api.openapi.document import build_openapi
 from taproof.api.schemas import AttemptAnswer, DeliveryAnswer, RotateWebhookSecret
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
-from taproof.core.deliveries import DeliveryState, EventType
+from taproof.core.deliveries import ATTEMPTS_SHOWN, DeliveryState, EventType
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
 from taproof.core.signature import signature_headers
+from taproof.http.metrics import Metrics
 from taproof.sdk import WebhookError, verify_webhook
 from taproof.service.projects import OVERLAP_LIMIT
 from taproof.service.webhooks import ANSWER_KEPT, FAILING_LIMIT, SEND_TIMEOUT
-from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN
 from taproof.webhooks import scheduler
 
 ROOT = Path(__file__).parent.parent.parent
@@ -326,7 +325,7 @@ def duration(milliseconds: int) -> str:
 def test_the_schedule_is_the_codes() -> None:
     """The retries, how much later they may be, and how long they take in all."""
     *most, last = map(duration, RETRY_DELAYS)
-    assert f"{', '.join(most)} and {last} after the attempt before, each up to a fifth later" in TEXT
+    assert f"{', '.join(most)} and {last}, each up to a fifth longer" in TEXT
     latest = sum(next_attempt_at(stage, 0, lambda n: b"\xff" * n) or 0 for stage in range(len(RETRY_DELAYS)))
     assert f"After the ninth attempt, {round(sum(RETRY_DELAYS) / HOUR)} to {round(latest / HOUR)} hours" in TEXT
     assert len(RETRY_DELAYS) == 8

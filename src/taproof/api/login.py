@@ -10,11 +10,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, Field
 
-from taproof.api.body.json import Receive, Scope, read_json_object
-from taproof.api.errors import NO_PAGE, error_response
-from taproof.api.limits.rates import RateLimits
-from taproof.api.metrics import Metrics
-from taproof.api.sessions import Headers, Send, requester_of, text_field, until_gone, wait_seconds
+from taproof.api.sessions import Headers, Send, text_field, wait_seconds
 from taproof.core.accounts import Actor
 from taproof.core.clock import DAY, SECOND, Clock
 from taproof.core.errors import (
@@ -28,7 +24,12 @@ from taproof.core.errors import (
 )
 from taproof.core.model import MessengerIdentity
 from taproof.core.names import name_problem
-from taproof.service.console.sign_in import TERMINAL, ConsoleSignIn
+from taproof.http.body.json import Receive, Scope, read_json_object
+from taproof.http.errors import NO_PAGE, error_response
+from taproof.http.limits.rates import RateLimits
+from taproof.http.metrics import Metrics
+from taproof.http.requester import requester_of, until_gone
+from taproof.service.console.sign_in import TERMINAL, DeveloperSignIns
 from taproof.service.developers import Developers
 
 WAIT_LIMIT: Final = 25
@@ -97,14 +98,14 @@ class LoginApi:
 
     def __init__(
         self,
-        console_sign_in: ConsoleSignIn,
+        developer_sign_ins: DeveloperSignIns,
         developers: Developers,
         metrics: Metrics,
         limits: RateLimits,
         clock: Clock,
     ) -> None:
         self._limits = limits
-        self._console_sign_in = console_sign_in
+        self._developer_sign_ins = developer_sign_ins
         self._developers = developers
         self._metrics = metrics
         self._clock = clock
@@ -122,7 +123,7 @@ class LoginApi:
         self._limits.start_sign_in(scope)
         # A terminal is not a web page. An Origin header from it would only mislead the user.
         requester = requester_of(scope)._replace(origin=None)
-        started = await self._console_sign_in.start(TERMINAL, requester)
+        started = await self._developer_sign_ins.start(TERMINAL, requester)
         return StartedLogin(
             device_code=started.encrypted,
             verification_uri_complete=started.deeplink,
@@ -144,7 +145,7 @@ class LoginApi:
         try:
             if seconds:
                 await self._wait(device_code, seconds, receive)
-            seen = await self._console_sign_in.read(device_code, TERMINAL)
+            seen = await self._developer_sign_ins.read(device_code, TERMINAL)
         except SignInNotFound as error:
             self._limits.poll_failed(scope, "", device_code, None, error, public=True)
             raise
@@ -154,7 +155,7 @@ class LoginApi:
             raise AccessDenied
         if seen.status == "expired":
             raise ExpiredToken
-        identity = await self._console_sign_in.finish(device_code, TERMINAL)
+        identity = (await self._developer_sign_ins.finish(device_code, TERMINAL)).identity
         if identity is None:
             raise ExpiredToken(_USED)
         return await self._give_token(scope, device_code, identity, name)
@@ -170,7 +171,7 @@ class LoginApi:
         actor = Actor(developer, "login", address=client[0] if client else "")
         expires_at = self._clock() + TOKEN_DAYS * DAY
         try:
-            sign_in = await self._console_sign_in.source(device_code, TERMINAL)
+            sign_in = await self._developer_sign_ins.source(device_code, TERMINAL)
             created = await self._developers.create_access_token(actor, name, expires_at=expires_at, sign_in=sign_in)
         except AccessDenied:
             raise AccessDenied(_REPORTED) from None
@@ -188,7 +189,7 @@ class LoginApi:
             AuthorizationPending: the client has gone away, so the result must not be read.
         """
         with self._metrics.waiting_calls.track_inprogress():
-            end = await self._console_sign_in.wait(device_code, TERMINAL, seconds, partial(until_gone, receive))
+            end = await self._developer_sign_ins.wait(device_code, TERMINAL, seconds, partial(until_gone, receive))
         if end == "no_place":
             self._metrics.waits_without_place.inc()
         if end == "gone":

@@ -27,6 +27,7 @@ from taproof.config.options import NO_MASTER_KEY, called, no_messenger
 from taproof.config.settings import OPTIONS, InvalidSettings, unknown_variables
 from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
+from taproof.core.model import ProjectChanges
 from taproof.core.names import visible_name
 
 if TYPE_CHECKING:
@@ -210,16 +211,15 @@ def create_project(
 
     async def work(developers: "Developers", projects: "Projects") -> tuple[Any, Any]:
         actor = Actor(await developers.read_developer(email), "command_line")
-        return await projects.create_project(
-            actor, name, webhook_url=webhook_url, public_access=public_access, collect_phone=False
-        )
+        wanted = ProjectChanges(name=name, webhook_url=webhook_url, public_access=public_access)
+        return await projects.create_project(actor, wanted)
 
     project, secrets = with_projects(given, work)
 
-    from taproof.api import serializers
+    from taproof.service import serializers
 
     if as_json:
-        print_json(serializers.created_project(project, secrets).model_dump())
+        print_json(serializers.created_project(project, secrets))
     else:
         typer.echo(f"Created {project.id} ({visible_name(project.name)}) for {email}.")
         print_secrets(
@@ -238,10 +238,10 @@ def list_projects(given: Given, email: Email, *, as_json: AsJson = False) -> Non
 
     found = with_projects(given, work)
 
-    from taproof.api import serializers
+    from taproof.service import serializers
 
     if as_json:
-        print_json({"projects": [serializers.project(project).model_dump() for project in found]})
+        print_json({"projects": [serializers.project(project) for project in found]})
     else:
         columns = ("id", "name", "state", "public", "sessions", "confirmed")
         rows = [

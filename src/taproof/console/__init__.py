@@ -5,5 +5,5 @@ the page module that has its concept's name: `projects.py`, `sessions.py`, `anal
 `taproof.service` as the developer API does, and shows a template of `templates/` through `rendering.py`. Who is signed
 in is `access.py`. Everything works without JavaScript but what says otherwise; `static/` has the ES modules.
 
-Built on `taproof.api`, and wired by `taproof.runtime.services` and `taproof.runtime.app`.
+Built on `taproof.http`, and wired by `taproof.runtime.services` and `taproof.runtime.app`.
 """

@@ -11,18 +11,18 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from taproof.api import serializers
-from taproof.api.errors import STATUSES
-from taproof.api.instants import read_instant
 from taproof.console.access import Access, Visitor
 from taproof.console.forms import read_form
 from taproof.console.rendering import Pages
 from taproof.core.accounts import Developer
+from taproof.core.attempt_errors import attempt_sentence
 from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.errors import InvalidRequest, ProjectNotFound, SessionNotFound
 from taproof.core.identifiers import session_created_at
 from taproof.core.model import Session, Status
 from taproof.core.timeline import outcome_sentence, timeline
+from taproof.http.errors import STATUSES
+from taproof.http.instants import read_instant
 from taproof.service.deliveries import Deliveries, SeenDelivery
 from taproof.service.projects import Projects
 from taproof.service.sessions.list import SessionPage, Sessions
@@ -36,17 +36,8 @@ BADGES: Final[dict[Status, str]] = {
     "expired": "bad",
     "used": "good",
 }
-WORDS: Final[dict[Status, str]] = {
-    "pending": "pending",
-    "confirmed": "confirmed",
-    "cancelled": "cancelled",
-    "expired": "expired",
-    "used": "read",
-}
-"""What pages call a status: the last is "used" in the API, and "read" is what has happened to the result."""
 _REPORTED: Final = ("bad", "reported")
-"""Badge and words of a session whose user said that it was not them, whatever its status."""
-_CHOICES: Final = [(status, words if words == status else f"{words} ({status})") for status, words in WORDS.items()]
+"""The badge and label of a session that its user reported, whatever its status."""
 _NOT_FOUND: Final = (
     "No session of yours has that id or token. Paste the whole of it: an id is sess_ and 27 letters and digits, a "
     "session token is 43 characters."
@@ -220,7 +211,7 @@ class SessionPages:
             "rows": rows,
             "projects": projects,
             "project": next(({"id": id_, "name": name} for id_, name in projects if id_ == filters.project_id), None),
-            "statuses": _CHOICES,
+            "statuses": STATUS_NAMES,
             "is_first": cursor is None,
             "newest": filters.address(),
             "live": filters.address(f"{_LIST}/live") if cursor is None and not error else "",
@@ -250,7 +241,7 @@ class SessionPages:
 def _badge(session: Session) -> tuple[str, str]:
     if session.reported_at is not None:
         return _REPORTED
-    return BADGES[session.status], WORDS[session.status]
+    return BADGES[session.status], session.status
 
 
 def _is_moving(session: Session, deliveries: list[SeenDelivery], now: int) -> bool:
@@ -298,6 +289,12 @@ class SeenAttempt(NamedTuple):
 def _attempts(delivery: SeenDelivery) -> list[SeenAttempt]:
     record = delivery.record
     return [
-        SeenAttempt(record.event_id, attempt.number, attempt.started_at, attempt.status, answer.error is None)
-        for attempt, answer in zip(record.attempts, serializers.delivery(delivery).attempts, strict=True)
+        SeenAttempt(
+            record.event_id,
+            attempt.number,
+            attempt.started_at,
+            attempt.status,
+            attempt_sentence(attempt.status, attempt.error) is None,
+        )
+        for attempt in record.attempts
     ]
