@@ -12,29 +12,29 @@ from taproof.http.errors import STATUSES
 API_INTRO: Final = """\
 # API
 
-This page is made from the service's OpenAPI document. A running service has the same as a page with examples in curl
-(`/docs`) and as JSON to generate clients from (`/openapi.json`).
+This page is generated from the service's OpenAPI document. A running service serves the same document as a page with
+curl examples (`/docs`), and as JSON for client generators (`/openapi.json`).
 """
 ERRORS_INTRO: Final = """\
 # Errors
 
-A failed request answers with exactly one field, `{"error": "…"}`: one sentence that a person can act on. A program
-reads the status and the header `X-Error-Code`, whose codes stay the same from release to release; the sentence may be
-more exact than the one here, and may change. `cancelled`, `expired` and `used` are no errors: they are a `status` in an
-answer of 200.
+The body of every error has exactly one field, `{"error": "…"}`: one sentence that a person can act on. Programs should
+read the status and the header `X-Error-Code`, whose codes stay the same from release to release. The sentence may be
+more specific than the one below, and may change. `cancelled`, `expired` and `used` are not errors: they are values of
+`status` in a 200 response.
 
 What to do, by status:
 
 | status | do |
 |---|---|
-| 400, 401, 404, 405, 413 | The same request will fail again. Mend it, or the credential, as the sentence says. |
-| 403 | The credential may not do this. Use one that may: `WWW-Authenticate` names the scope that is missing. |
-| 429, 503 | Try the same request again after as many seconds as `Retry-After` says. |
-| 500 | A bug in the service; its log has the place. Trying again once does no harm. |
+| 400, 401, 404, 405, 413 | The same request will fail again. Correct it, or the credential, as the sentence says. |
+| 403 | The credential may not do this. Use one that may: `WWW-Authenticate` names the missing scope. |
+| 429, 503 | Repeat the request after the number of seconds in `Retry-After`. |
+| 500 | This is a bug in the service; its log shows where. It is safe to try again once. |
 
-A request that brought no answer, or a 502 or 504 of a proxy, may have been carried out or not. `verify` gives identity
-and proof once, unless the session was made with a `code_challenge`: then who holds the verifier may read the same
-answer again within 60 seconds.
+A request without an answer may or may not have been carried out, and so may one that a proxy answers with 502 or 504.
+`verify` returns identity and proof once. If the session has a `code_challenge`, the holder of the verifier can read the
+same answer again for 60 seconds.
 """
 
 

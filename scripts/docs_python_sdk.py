@@ -12,9 +12,9 @@ import taproof
 INTRO: Final = """\
 # Python SDK
 
-`pip install taproof` (not on PyPI yet: [Install](../how-to/install.md)) is the SDK: two packages beside it, nothing
-of the server's. `pip install "taproof[async]"` adds httpx, for `AsyncClient`. The names below are those of `taproof`.
-Ready sign-ins for your framework: [FastAPI](../how-to/fastapi.md), [Django](../how-to/django.md),
+`pip install taproof` (not on PyPI yet: [Install](../how-to/install.md)) installs the SDK with two dependencies, and
+nothing of the server. `pip install "taproof[async]"` adds httpx, for `AsyncClient`. Import the names below from
+`taproof`. There are ready integrations for [FastAPI](../how-to/fastapi.md), [Django](../how-to/django.md) and
 [Flask](../how-to/flask.md).
 
 A server that checks a proof needs one function:
@@ -26,14 +26,14 @@ from taproof import MemoryGuard, verify_proof
 
 identity = verify_proof(
     os.environ["PROOF"],
-    os.environ["TAPROOF_WEBHOOK_SECRET"].replace(",", " ").split(),  # One; during a rotation two.
+    os.environ["TAPROOF_WEBHOOK_SECRET"].replace(",", " ").split(),  # One secret; two during a rotation.
     project_id=os.environ["TAPROOF_PROJECT_ID"],
     guard=MemoryGuard(),
 )
 print(identity.messenger_id, identity.messenger_name)
 ```
 
-A sign-in that your own program starts, with the project's secret key (`sk_…`):
+Your own program can start a sign-in with the project's secret key (`sk_…`):
 
 <!-- run by tests/docs/test_python_sdk.py -->
 ```python
@@ -52,10 +52,10 @@ else:
     print("Not signed in:", result.status)
 ```
 
-`is_confirmed` is a property, without parentheses. `wait_for_user(sign_in, timeout=30)` returns after 30 seconds with
-the status `pending` if the user has not decided by then: call it again to wait on.
+`is_confirmed` is a property, so write it without parentheses. If the user has not decided within 30 seconds,
+`wait_for_user(sign_in, timeout=30)` returns with the status `pending`. Call it again to keep waiting.
 
-The service's API:
+The client also covers the developer API:
 
 ```python
 import os
@@ -65,7 +65,7 @@ from taproof import Client
 with Client(os.environ["TAPROOF_BASE_URL"], access_token=os.environ["ACCESS_TOKEN"]) as client:
     for project in client.list_projects():
         print(project.name, project.sessions_count)
-    for session in client.list_sessions(status="used"):  # Confirmed, and the result was read.
+    for session in client.list_sessions(status="used"):  # Confirmed, and the application got the result.
         print(session.messenger_name, session.confirmed_at)
 ```
 """
@@ -102,7 +102,7 @@ def _entry(name: str, thing: Any) -> str:
     if thing is taproof.AsyncClient:
         # The same, but to await: told of once.
         members = [(each, method) for each, method in members if not hasattr(taproof.Client, each)]
-        parts.append("Its methods are those of [`Client`](#client), to await, and one more.\n")
+        parts.append("It has the same methods as [`Client`](#client), to be awaited, and one more.\n")
     if members:
         parts.append("**Methods**\n")
     for member, each in members:

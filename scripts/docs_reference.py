@@ -25,19 +25,20 @@ DOCS: Final = Path(__file__).parent.parent / "docs"
 SETTINGS_INTRO: Final = """\
 # Settings
 
-Every option of `taproof serve` is also an environment variable; an option given on the command line wins. Command lines
-can be seen by other users of the machine, so secrets (the bot token, the master key, a database password) belong in the
-environment. A setting that cannot be used stops the start, with a sentence for each; a variable that begins with
-`TAPROOF_` and is no setting is a warning in the log.
+Every option of `taproof serve` is also an environment variable; an option on the command line takes precedence. Other
+users of the machine can see command lines, so put secrets (the bot token, the master key, a database password) in the
+environment. Invalid settings stop the start; each one is reported. An unknown variable that begins with `TAPROOF_`
+causes a warning in the log.
 """
 CLI_INTRO: Final = """\
 # Command line
 
-A command ends with 0 when it did what it says, with 1 when it could not (one sentence on stderr says why), and with 2
-when it was called wrongly. `--json` is for programs. Where an option has a variable, the option wins.
+A command exits with 0 on success, with 1 on failure (one sentence on stderr gives the reason), and with 2 if it was
+called incorrectly. `--json` prints output for programs. If an option also has a variable, the option takes precedence.
 
-All commands but `serve`, `login`, `logout`, `token` and `version` work on the database itself and need what the service
-has: the same `TAPROOF_DATABASE_URL`, and `TAPROOF_MASTER_KEY` with PostgreSQL. They may run while the service does.
+All commands except `serve`, `login`, `logout`, `token` and `version` work directly on the database. They need the same
+settings as the service: `TAPROOF_DATABASE_URL` and, with PostgreSQL, `TAPROOF_MASTER_KEY`. They may run while the
+service is running.
 """
 
 

@@ -10,38 +10,39 @@ from taproof.core.model import Status
 from taproof.core.session_state import SESSION_LIFETIME, TRANSITIONS, SessionEvent
 
 STATES_INTRO: Final = """\
-# A session's states
+# Session states
 
 ![The states of a session and what leads from one to the next](../images/session-states.svg)
 
-A session begins as `pending`. What the table does not have does not happen: a second tap, a tap after the end or a
-second read change nothing.
+A session starts as `pending`. Only the transitions in the table exist: a second tap, a late tap or another `verify`
+call after the result changes nothing.
 """
 MEANINGS: Final[dict[Status, str]] = {
     "pending": "The user has not decided.",
-    "confirmed": "The user tapped Confirm; nobody has read that yet.",
-    "cancelled": "The user tapped Cancel or a wrong number, gave no phone number, or said that it was not them.",
-    "expired": f"The {SESSION_LIFETIME // MINUTE} minutes ended before a decision.",
-    "used": "Identity and proof were read, once, or the user said that it was not them. "
-    "Start a new session for another sign-in.",
+    "confirmed": "The user tapped Confirm; the application has not received the result yet.",
+    "cancelled": "The user tapped Cancel or a wrong number, gave no phone number, or reported the sign-in.",
+    "expired": f"The user did not decide within {SESSION_LIFETIME // MINUTE} minutes.",
+    "used": "The application received identity and proof, or the user reported the sign-in. "
+    "Create a new session for another sign-in.",
 }
 CAUSES: Final[dict[SessionEvent, str]] = {
     "open": "the user opens the link",
     "confirm": "the user taps Confirm",
     "cancel": "the user taps Cancel",
-    "expire": f"{SESSION_LIFETIME // MINUTE} minutes are over",
-    "consume": "verify answers it",
-    "report": "the user says: This wasn't me",
+    "expire": f"{SESSION_LIFETIME // MINUTE} minutes pass",
+    "consume": "verify returns the result",
+    "report": "the user taps This wasn't me",
 }
 AT_ONCE: Final = """\
-**Expiry needs nobody.** A pending session is `expired` for every reader from the instant that its time is over, whether
-or not the housekeeping has written it down; a tap at that instant or later does not confirm.
+**Expiry is immediate.** A pending session is `expired` for every reader from the instant its time is over, whether or
+not housekeeping has recorded that. A tap at that instant or later does not confirm.
 
-**Each change is one guarded statement**: of many readers, taps or nodes at once, one wins. A property test holds both
-databases to this table.
+**Each change is one guarded statement.** Of many concurrent readers, taps or nodes, exactly one wins. A property test
+checks both databases against this table.
 
-**With a `code_challenge`**, who holds the verifier is answered the same `confirmed` again, byte for byte, within 60
-seconds after the first read, so that a lost answer does not lose a sign-in. The state is `used` from the first read on.
+**With a `code_challenge`**, the holder of the verifier gets the same `confirmed` answer again, byte for byte, for 60
+seconds after the first one. A lost answer therefore does not lose a sign-in. The state is `used` from the first answer
+on.
 """
 _PLACES: Final[dict[Status, tuple[int, int]]] = {
     "pending": (110, 150),
@@ -71,7 +72,7 @@ def states_page() -> str:
     return "\n".join(
         [
             STATES_INTRO,
-            table(("state", "meaning", "nothing follows"), states),
+            table(("state", "meaning", "final"), states),
             table(("from", "when", "to"), moves),
             AT_ONCE,
         ]

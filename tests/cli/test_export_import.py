@@ -225,4 +225,4 @@ def test_the_header_says_what_it_is(run: Run, project_id: str) -> None:
     header = json.loads(Path("all.jsonl").read_text(encoding="ascii").splitlines()[0])
     assert (header["format"], header["version"]) == ("taproof-export", 1)
     assert header["created_at"].endswith("Z")
-    assert header["tables"]["marks"] == ["name", "value"]
+    assert header["tables"]["metadata"] == ["name", "value"]

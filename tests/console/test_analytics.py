@@ -105,7 +105,7 @@ def figures_of_page(shown: Shown) -> dict[str, Any]:
                 ("Requested", "requested"),
                 ("Opened", "opened"),
                 ("Confirmed", "confirmed"),
-                ("Read", "used"),
+                ("Used", "used"),
                 ("Cancelled", "cancelled"),
                 ("Expired", "expired"),
                 ("Reported", "reported"),
@@ -214,7 +214,7 @@ async def test_reports_are_told_of_and_explained(console: Installation, visitor:
     await console.messenger.signin.report_session(started.session_token, ADA.messenger_id)
     shown = await visitor.get(PATHS[0])
     assert shown.texts(".//dl[@class='figures']/div/dd")[-1] == "1"
-    assert "the user said “This wasn’t me”" in shown.text
+    assert "the user tapped “This wasn’t me”" in shown.text
     assert "1 sessions, 0 confirmed, 1 reported by their users" in shown.html
 
 

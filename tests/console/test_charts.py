@@ -122,7 +122,7 @@ def test_the_funnel_shows_shares(a_week: Analytics) -> None:
         "Requested: 200 (100.0 %)",
         "Opened: 150 (75.0 %)",
         "Confirmed: 100 (50.0 %)",
-        "Read: 0 (0.0 %)",
+        "Used: 0 (0.0 %)",
     ]
     assert [bar.get("width") for bar in root.iter("rect")] == ["100.000%", "75.000%", "50.000%"]
 

@@ -154,7 +154,7 @@ async def test_what_changes_is_sent(visitor: Visitor, console: Installation, str
     started = await visitor.start_session(shop.id)
     assert "Waiting for the user to open the link." in (await client.news()).rows
     await console.messenger.open(started.deeplink)
-    assert ">Opened: waiting for the answer.<" in (await client.news()).rows
+    assert ">Opened, waiting for an answer.<" in (await client.news()).rows
     await console.messenger.confirm(started.deeplink)
     last = await client.news()
     assert "Ada Lovelace" in last.rows
@@ -171,11 +171,11 @@ async def test_time_alone_changes_rows(visitor: Visitor, console: Installation, 
     client = await streams.open(visitor)
     first = await client.news()
     assert "pending" in first.rows
-    assert "not read yet" in first.rows
+    assert "not used yet" in first.rows
     console.clock.now += 11 * 60_000
     second = await client.news()
     assert "The link was never opened." in second.rows
-    assert "never read" in second.rows
+    assert "never used" in second.rows
 
 
 async def test_the_stream_has_the_filters_of_its_page(visitor: Visitor, streams: Streams) -> None:

@@ -103,7 +103,7 @@ async def test_focus_and_rows_that_stay_are_left_alone(page: Page, visitor: Visi
     await expect(links.nth(2)).to_be_focused()
     assert await page.evaluate("document.activeElement.closest('tr').wasHere")
     await console.messenger.open(first.deeplink)
-    await expect(page.locator("#session-rows tr").nth(2)).to_contain_text("Opened:")
+    await expect(page.locator("#session-rows tr").nth(2)).to_contain_text("Opened, waiting")
     await expect(links.nth(2)).to_be_focused()
     assert not await page.evaluate("document.activeElement.closest('tr').wasHere")
 
@@ -188,14 +188,14 @@ async def test_the_page_of_a_session_follows_it(page: Page, visitor: Visitor, co
     await expect(page.locator(".lead")).to_contain_text("Waiting for the user to open the link.")
     await page.get_by_role("link", name=shop.id).focus()
     await console.messenger.open(started.deeplink)
-    await expect(page.locator(".lead")).to_contain_text("Opened:")
-    await expect(page.locator("#moving-state")).to_contain_text("Opened:")
+    await expect(page.locator(".lead")).to_contain_text("Opened, waiting")
+    await expect(page.locator("#moving-state")).to_contain_text("Opened, waiting")
     await expect(page.get_by_role("link", name=shop.id)).to_be_focused()
     await console.messenger.confirm(started.deeplink)
     await expect(page.locator("#steps")).to_contain_text("The user tapped Confirm.")
     console.clock.now += MINUTE
     await console.messenger.signin.verify_session(shop.id, started.session_token, public=True)
-    await expect(page.locator(".lead")).to_contain_text("Confirmed and read.")
+    await expect(page.locator(".lead")).to_contain_text("Confirmed and used.")
     await expect(page.get_by_role("button", name="Stop updating")).to_be_hidden()
 
 

@@ -79,9 +79,9 @@ async def test_the_list_says_when_where_who_and_what(visitor: Visitor, console: 
     shown = await visitor.get(LIST)
     assert [row[1:] for row in shown.rows()] == [
         ["Blog", "pending", "", "Waiting for the user to open the link."],
-        ["Shop", "read", "Ada Lovelace @ada 1001", "Confirmed and read."],
+        ["Shop", "used", "Ada Lovelace @ada 1001", "Confirmed and used."],
         ["Blog", "cancelled", "", "Cancelled by the user."],
-        ["Shop", "confirmed", "Grace 1002", "Confirmed, but not read yet."],
+        ["Shop", "confirmed", "Grace 1002", "Confirmed, but not used yet."],
         ["Shop", "expired", "", "The link was never opened."],
     ]
     times = [row[0] for row in shown.rows()]
@@ -109,10 +109,12 @@ async def test_reports_of_users_are_marked(visitor: Visitor, console: Installati
         found = await console.services.sessions.read_session_by_token(visitor.developer, started.session_token)
         pages[name] = await visitor.get(f"{LIST}/{found.id}")
     shown = await visitor.get(LIST)
-    assert {tuple(row[2::2]) for row in shown.rows()} == {("reported", "Reported by the user: it was not them.")}
+    assert {tuple(row[2::2]) for row in shown.rows()} == {
+        ("reported", "The user reported this sign-in: it was not them.")
+    }
     assert "Nobody was signed in" in pages["early"].text
-    assert "nobody can any more" in pages["unread"].text
-    assert "The result was read" not in pages["unread"].text
+    assert "before the sign-in was used, which ended it" in pages["unread"].text
+    assert "was already used" not in pages["unread"].text
     assert "end the session that your application opened" in pages["read"].text
     for page in pages.values():
         steps = page.texts(".//ol[@id='steps']/li/p/strong")
@@ -290,8 +292,8 @@ async def test_a_project_keeps_its_tabs(visitor: Visitor) -> None:
         assert not (await visitor.get(path)).all(".//nav[@aria-label='Project']")
 
 
-async def test_read_is_the_word_for_used(visitor: Visitor) -> None:
-    """The filter names both: the word of the pages and that of the API."""
+async def test_the_filter_has_every_status(visitor: Visitor) -> None:
+    """Pages and API use the same words."""
     shown = await visitor.get(LIST)
     assert shown.texts(".//select[@id='status']/option") == [
         "Any",
@@ -299,7 +301,7 @@ async def test_read_is_the_word_for_used(visitor: Visitor) -> None:
         "confirmed",
         "cancelled",
         "expired",
-        "read (used)",
+        "used",
     ]
 
 
@@ -384,22 +386,22 @@ async def test_the_steps_and_how_long_each_took(visitor: Visitor, console: Insta
         "requested 2026-11-18 11:06:40 UTC",
         "opened 2026-11-18 11:06:42 UTC 2.4 s later",
         "confirmed 2026-11-18 11:07:47 UTC 1 min 5 s later",
-        "read 2026-11-18 11:07:47 UTC at once",
+        "used 2026-11-18 11:07:47 UTC at once",
     ]
     assert shown.texts(".//ol[@id='steps']/li/p[2]")[2] == "The user tapped Confirm."
-    assert shown.texts(".//p[@class='lead']") == ["read Confirmed and read."]
+    assert shown.texts(".//p[@class='lead']") == ["used Confirmed and used."]
 
 
 @pytest.mark.parametrize(
     ("opened", "decided", "waited", "said"),
     [
         (False, "", 0, "pending Waiting for the user to open the link."),
-        (True, "", 0, "pending Opened: waiting for the answer. So far the user tapped neither"),
+        (True, "", 0, "pending Opened, waiting for an answer. So far the user tapped neither"),
         (False, "", 11 * MINUTE, "expired The link was never opened. Check that"),
         (True, "", 11 * MINUTE, "expired Opened, but not answered."),
         (True, "cancelled", 0, "cancelled Cancelled by the user."),
-        (True, "confirmed", 0, "confirmed Confirmed, but not read yet."),
-        (True, "confirmed", DAY // 24, "confirmed Confirmed, but never read"),
+        (True, "confirmed", 0, "confirmed Confirmed, but not used yet."),
+        (True, "confirmed", DAY // 24, "confirmed Confirmed, but never used"),
     ],
 )
 async def test_plain_words_for_what_happened(

@@ -25,62 +25,62 @@ CASES: dict[str, tuple[Session, int, list[tuple[StepName, int | None]], str]] = 
     "asked for": (
         PENDING,
         EDGE - 1,
-        [("requested", START), ("opened", None), ("confirmed", None), ("read", None)],
+        [("requested", START), ("opened", None), ("confirmed", None), ("used", None)],
         "Waiting for the user to open the link.",
     ),
     "opened": (
         OPENED,
         EDGE - 1,
-        [("requested", START), ("opened", START + 5_000), ("confirmed", None), ("read", None)],
-        "Opened: waiting for the answer. So far the user tapped neither Confirm nor Cancel.",
+        [("requested", START), ("opened", START + 5_000), ("confirmed", None), ("used", None)],
+        "Opened, waiting for an answer. So far the user tapped neither Confirm nor Cancel.",
     ),
     "confirmed just now": (
         CONFIRMED,
         EDGE - 1,
-        [("requested", START), ("opened", START + 5_000), ("confirmed", START + 9_000), ("read", None)],
-        "Confirmed, but not read yet. Waiting for your application",
+        [("requested", START), ("opened", START + 5_000), ("confirmed", START + 9_000), ("used", None)],
+        "Confirmed, but not used yet. Waiting for your application",
     ),
-    "never read": (
+    "never used": (
         CONFIRMED,
         EDGE,
-        [("requested", START), ("opened", START + 5_000), ("confirmed", START + 9_000), ("read", None)],
-        "Confirmed, but never read: nobody has asked verify since. Check that your client goes on polling",
+        [("requested", START), ("opened", START + 5_000), ("confirmed", START + 9_000), ("used", None)],
+        "Confirmed, but never used: no client has called verify since. Check that your client keeps polling",
     ),
-    "read": (
+    "used": (
         USED,
         EDGE,
-        [("requested", START), ("opened", START + 5_000), ("confirmed", START + 9_000), ("read", START + 11_000)],
-        "Confirmed and read.",
+        [("requested", START), ("opened", START + 5_000), ("confirmed", START + 9_000), ("used", START + 11_000)],
+        "Confirmed and used.",
     ),
     "cancelled": (
         CANCELLED,
         EDGE,
         [("requested", START), ("opened", START + 5_000), ("cancelled", START + 9_000)],
-        "Cancelled by the user. A new try needs a new session.",
+        "Cancelled by the user. To try again, start a new session.",
     ),
     "reported on the prompt": (
         replace(CANCELLED, reported_at=START + 9 * SECOND),
         EDGE,
         [("requested", START), ("opened", START + 5_000), ("reported", START + 9_000)],
-        "Reported by the user: it was not them. Nobody was signed in.",
+        "The user reported this sign-in: it was not them. Nobody was signed in.",
     ),
-    "reported before it was read": (
+    "reported before it was used": (
         replace(USED, used_at=None, reported_at=START + 10 * SECOND),
         EDGE,
         [("requested", START), ("opened", START + 5_000), ("confirmed", START + 9_000), ("reported", START + 10_000)],
-        "Reported by the user: it was not them. Nobody was signed in.",
+        "The user reported this sign-in: it was not them. Nobody was signed in.",
     ),
-    "reported after it was read": (
+    "reported after it was used": (
         replace(USED, reported_at=EDGE + 5),
         EDGE + 9,
         [
             ("requested", START),
             ("opened", START + 5_000),
             ("confirmed", START + 9_000),
-            ("read", START + 11_000),
+            ("used", START + 11_000),
             ("reported", EDGE + 5),
         ],
-        "Reported by the user: it was not them. But the result was read before: end the session",
+        "The user reported this sign-in: it was not them. The sign-in was already used: end the session",
     ),
     "never opened": (
         PENDING,
@@ -92,7 +92,7 @@ CASES: dict[str, tuple[Session, int, list[tuple[StepName, int | None]], str]] = 
         OPENED,
         EDGE,
         [("requested", START), ("opened", START + 5_000), ("expired", EDGE)],
-        "Opened, but not answered. The user tapped neither Confirm nor Cancel before the 10 minutes were over.",
+        "Opened, but not answered. The user tapped neither Confirm nor Cancel within 10 minutes.",
     ),
 }
 
@@ -111,7 +111,7 @@ def test_a_step_that_did_not_happen_does_not_read_as_if_it_had(name: str) -> Non
     session, now, _, _ = CASES[name]
     for step in timeline(session, now):
         assert step.sentence.endswith(".")
-        says_no = " not " in step.sentence or "never" in step.sentence or "nothing" in step.sentence
+        says_no = " not " in step.sentence or "never" in step.sentence or " no " in step.sentence
         assert says_no == (step.at is None)
 
 
@@ -122,7 +122,7 @@ def test_expiry_is_told_from_its_instant_on(written_down: Session) -> None:
     for now in (EDGE, EDGE + MINUTE):
         assert timeline(written_down, now) == timeline(swept, now)
         assert outcome_sentence(written_down, now) == outcome_sentence(swept, now)
-    assert timeline(written_down, EDGE - 1)[-1] == Step("read", None, "There is nothing to read yet.")
+    assert timeline(written_down, EDGE - 1)[-1] == Step("used", None, "There is no result yet.")
 
 
 def test_what_the_user_was_called_is_not_told() -> None:
@@ -166,14 +166,14 @@ def test_no_tap_is_told_that_was_not_made(session: Session, prompt: PromptDetail
 @pytest.mark.parametrize(
     ("prompt", "said"),
     [
-        (PromptDetails(), "The user tapped neither Confirm nor Cancel before"),
-        (MATCH, "The user neither chose a number nor tapped Cancel before"),
-        (PHONE, "The user tapped neither Confirm nor Cancel, or did not share their phone number before"),
-        (None, "The user neither confirmed nor cancelled before"),
+        (PromptDetails(), "The user tapped neither Confirm nor Cancel within"),
+        (MATCH, "The user neither chose a number nor tapped Cancel within"),
+        (PHONE, "The user tapped neither Confirm nor Cancel, or did not share their phone number within"),
+        (None, "The user neither confirmed nor cancelled within"),
     ],
 )
 def test_what_the_user_left_undone(prompt: PromptDetails | None, said: str) -> None:
     """Who confirmed and never shared the number has answered, but not to the end: that is not denied."""
     session = replace(OPENED, prompt=prompt)
     assert said in outcome_sentence(session, EDGE)
-    assert said.removeprefix("The user ").removesuffix(" before") in outcome_sentence(session, EDGE - 1)
+    assert said.removeprefix("The user ").removesuffix(" within") in outcome_sentence(session, EDGE - 1)

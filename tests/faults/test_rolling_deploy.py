@@ -1,28 +1,20 @@
 """Nodes of two releases on one database: old ones work on the newer schema, new ones take up what old ones left."""
 
 import asyncio
-from pathlib import Path
 
-import apsw
 import asyncpg
 import pytest
 from tests.faults.load import loaded
-from tests.faults.place import Place, assert_counters_fit, rows
+from tests.faults.place import Place, assert_counters_fit
 
-from taproof.core.clock import DAY, MINUTE, system_clock
-from taproof.core.encryption import Encryptor, new_master_key
-from taproof.core.entropy import system_entropy
-from taproof.core.identifiers import new_id, new_session_token, new_webhook_secret, session_key
 from taproof.core.model import MessengerIdentity
 from taproof.runtime.store import migrate
-from taproof.service.associated_data import webhook_secret_associated_data
 from taproof.storage import migrate as migrating
 from taproof.storage.migrate import Migration, migrations
 
-USER = "1001"
 TABLES = (
     *("access_tokens", "bot_updates", "daily_counts", "daily_users", "deleted_projects", "developers", "leases"),
-    *("marks", "projects", "sessions", "user_days", "webhook_events", "invitations", "console_sessions"),
+    *("metadata", "projects", "sessions", "user_days", "webhook_events", "invitations", "console_sessions"),
     "audit_entries",
 )
 # What a later release may do to the table that is used most, and a while in which it holds its locks.
@@ -132,85 +124,3 @@ async def test_a_migration_that_met_a_circle_of_locks_is_repeated(
         await migration
     finally:
         await node.close()
-
-
-async def make_place_of_release_0_1_0(path: Path) -> Place:
-    """Do as `make_place` does, with the statements of that release: today's name columns that it does not have."""
-    url, master_key, project_id = f"sqlite:///{path}", new_master_key(system_entropy), new_id("proj", system_entropy)
-    webhook_secret = new_webhook_secret(system_entropy)
-    await migrate(url)
-    encrypted = Encryptor(master_key).encrypt(
-        webhook_secret, webhook_secret_associated_data(project_id), system_entropy
-    )
-    connection = apsw.Connection(str(path))
-    connection.execute("INSERT INTO developers VALUES ('dev_1', 'ada@example.com', 'ada@example.com', 'free', 1)")
-    connection.execute(
-        "INSERT INTO projects VALUES (?, 'dev_1', 'Shop', x'00', 'sk_…', ?, 'https://example.com/', 1, 1, 0, 1)",
-        (project_id, encrypted),
-    )
-    connection.close()
-    return Place(url, master_key, project_id, webhook_secret)
-
-
-async def test_a_database_of_release_0_1_0_is_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its schema is brought up to date in place, and whoever had begun to sign in can go on."""
-    path = tmp_path / "taproof.db"
-    with monkeypatch.context() as patched:
-        release(patched, "sqlite", migrations("sqlite")[:1])
-        place = await make_place_of_release_0_1_0(path)
-    # Three sessions as that release wrote them, of which a user has opened two.
-    connection = apsw.Connection(str(path))
-    now = system_clock()
-    pending, opened, confirmed = tokens = [new_session_token(now, system_entropy) for _ in range(3)]
-    for number, token in enumerate(tokens):
-        key = session_key(token)
-        assert key is not None
-        opener = None if token == pending else USER
-        connection.execute(
-            "INSERT INTO sessions (day, token_hash, id, project_id, status, created_at, expires_at, opened_at,"
-            " opener_id) VALUES (?, ?, ?, ?, 'pending', ?, ?, ?, ?)",
-            (*key, f"sess_{number:022d}", place.project_id, now, now + 10 * MINUTE, opener and now, opener),
-        )
-    connection.execute(
-        "INSERT INTO daily_counts (project_id, day, requested, opened) VALUES (?, ?, 3, 2)",
-        (place.project_id, now // DAY),
-    )
-    connection.close()
-    # A decision as that release wrote it: it had no table for the decisions that other processes wait for.
-    connection = apsw.Connection(str(path))
-    connection.execute(
-        """
-        UPDATE sessions SET status = 'confirmed', confirmed_at = created_at, messenger_id = '1001',
-          messenger_name = 'Ada', messenger_username = '' WHERE token_hash = (
-            SELECT token_hash FROM sessions WHERE opener_id IS NOT NULL LIMIT 1);
-        INSERT INTO daily_users (developer_id, day, unique_users, latest_users)
-          SELECT p.developer_id, s.day, 1, 1 FROM sessions s JOIN projects p ON p.id = s.project_id
-          WHERE s.status = 'confirmed';
-        UPDATE daily_counts SET confirmed = 1, unique_users = 1, latest_users = 1;
-        INSERT INTO user_days SELECT p.developer_id, '1001', s.day, p.id
-          FROM sessions s JOIN projects p ON p.id = s.project_id WHERE s.status = 'confirmed';
-        """
-    )
-    connection.close()
-    assert await rows(place.url, "SELECT MAX(version) FROM schema_migrations") == [(1,)]
-    async with place.sign_in() as signin:
-        statuses: list[tuple[str, bool]] = []
-        for token in (opened, confirmed):
-            answer = await signin.verify_session(place.project_id, token, public=True)
-            statuses.append((answer.status, answer.proof is not None))
-            again = await signin.confirm_session(token, MessengerIdentity(USER, "Ada", ""))
-            statuses.append((again.outcome, again.changed))
-        assert sorted(statuses) == [
-            ("confirmed", False),
-            ("confirmed", True),
-            ("confirmed", True),
-            ("pending", False),
-        ]
-        await signin.open_session(pending, "7")
-        assert (await signin.confirm_session(pending, MessengerIdentity("7", "Bob", ""))).changed
-        assert (await signin.verify_session(place.project_id, pending, public=True)).proof
-    latest = len(migrations("sqlite"))
-    assert await rows(place.url, "SELECT MAX(version) FROM schema_migrations") == [(latest,)]
-    assert await rows(place.url, "SELECT requested, opened, confirmed, used, unique_users FROM daily_counts") == [
-        (3, 3, 3, 2, 2)
-    ]

@@ -327,16 +327,16 @@ async def the_check_of_the_key(place: Place) -> None:
     """What tells whether a key is the right one does not fit another mark, nor another mark it."""
     connection = apsw.Connection(str(place.service.database))
     try:
-        marks: dict[str, Any] = dict(connection.execute("SELECT name, value FROM marks").fetchall())  # type: ignore[arg-type]
-        put = {KEY_MARK: marks[MODE_MARK], MODE_MARK: marks[KEY_MARK]}
-        connection.executemany("UPDATE marks SET value = ? WHERE name = ?", [(put[name], name) for name in put])
+        metadata: dict[str, Any] = dict(connection.execute("SELECT name, value FROM metadata").fetchall())  # type: ignore[arg-type]
+        put = {KEY_MARK: metadata[MODE_MARK], MODE_MARK: metadata[KEY_MARK]}
+        connection.executemany("UPDATE metadata SET value = ? WHERE name = ?", [(put[name], name) for name in put])
         with pytest.raises(MasterKeyWrong):
             await check_master_key(place.storage, place.encryptor, system_entropy)
         done = place.service.command("projects", "create", place.developer.email, "Shop")
         assert done.returncode == 1
-        assert marks[KEY_MARK].hex() not in done.stdout + done.stderr
+        assert metadata[KEY_MARK].hex() not in done.stdout + done.stderr
     finally:
-        connection.executemany("UPDATE marks SET value = ? WHERE name = ?", [(marks[name], name) for name in put])
+        connection.executemany("UPDATE metadata SET value = ? WHERE name = ?", [(metadata[name], name) for name in put])
         connection.close()
 
 
@@ -348,7 +348,7 @@ CASES: dict[tuple[str, str], Callable[[Place], Awaitable[None]]] = {
     ("webhook_attempts", "encrypted_answer"): webhook_answers,
     ("sessions", "encrypted_phone"): phones,
     ("phone_requests", "encrypted_token"): phone_requests,
-    ("marks", "value"): the_check_of_the_key,
+    ("metadata", "value"): the_check_of_the_key,
 }
 
 
@@ -368,5 +368,5 @@ def test_every_encrypted_column_has_a_case(service: Service) -> None:
         ).fetchall()
     finally:
         connection.close()
-    assert {*found, ("marks", "value")} == set(CASES)
+    assert {*found, ("metadata", "value")} == set(CASES)
     assert len(found) == 7

@@ -325,7 +325,7 @@ def duration(milliseconds: int) -> str:
 def test_the_schedule_is_the_codes() -> None:
     """The retries, how much later they may be, and how long they take in all."""
     *most, last = map(duration, RETRY_DELAYS)
-    assert f"{', '.join(most)} and {last} after the attempt before, each up to a fifth later" in TEXT
+    assert f"{', '.join(most)} and {last}, each up to a fifth longer" in TEXT
     latest = sum(next_attempt_at(stage, 0, lambda n: b"\xff" * n) or 0 for stage in range(len(RETRY_DELAYS)))
     assert f"After the ninth attempt, {round(sum(RETRY_DELAYS) / HOUR)} to {round(latest / HOUR)} hours" in TEXT
     assert len(RETRY_DELAYS) == 8

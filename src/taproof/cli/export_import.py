@@ -137,7 +137,7 @@ async def _import(settings: "Settings", file: str) -> tuple[dict[str, int], bool
     encryptor = _given_encryptor(settings)
     is_sandbox = False
 
-    def check_mark(name: str, value: bytes) -> None:
+    def check_metadata(name: str, value: bytes) -> None:
         nonlocal is_sandbox
         is_sandbox = is_sandbox or (name, value) == (MODE_MARK, b"sandbox")
         if name == KEY_MARK:
@@ -148,7 +148,7 @@ async def _import(settings: "Settings", file: str) -> tuple[dict[str, int], bool
         await store.migrate(settings.database_url)
         async with _open_target(settings) as target:
             counting = _CountingUnknown(target, encryptor)
-            rows = await reader.copy_to(counting, check_mark, lambda: progress(position(), size))
+            rows = await reader.copy_to(counting, check_metadata, lambda: progress(position(), size))
     return rows, is_sandbox, counting.count
 
 
@@ -229,7 +229,7 @@ class _CountingUnknown:
     """
 
     def __init__(self, target: "Target", encryptor: "Encryptor | None") -> None:
-        self.choose_owner, self.commit = target.choose_owner, target.commit
+        self.commit = target.commit
         self.count = 0
         self._insert = target.insert
         self._encryptor = encryptor

@@ -22,7 +22,7 @@ _DATES: Final = 4
 """Dates below the bars at most: so many stand side by side on a phone."""
 _STEP: Final = 44
 """Pixels for a step of the funnel: its words and its bar."""
-FUNNEL: Final = (("requested", "Requested"), ("opened", "Opened"), ("confirmed", "Confirmed"), ("used", "Read"))
+FUNNEL: Final = (("requested", "Requested"), ("opened", "Opened"), ("confirmed", "Confirmed"), ("used", "Used"))
 """The steps of a sign-in that goes well, as the counts name them and as people do."""
 
 

@@ -36,17 +36,8 @@ BADGES: Final[dict[Status, str]] = {
     "expired": "bad",
     "used": "good",
 }
-WORDS: Final[dict[Status, str]] = {
-    "pending": "pending",
-    "confirmed": "confirmed",
-    "cancelled": "cancelled",
-    "expired": "expired",
-    "used": "read",
-}
-"""What pages call a status: the last is "used" in the API, and "read" is what has happened to the result."""
 _REPORTED: Final = ("bad", "reported")
-"""Badge and words of a session whose user said that it was not them, whatever its status."""
-_CHOICES: Final = [(status, words if words == status else f"{words} ({status})") for status, words in WORDS.items()]
+"""The badge and label of a session that its user reported, whatever its status."""
 _NOT_FOUND: Final = (
     "No session of yours has that id or token. Paste the whole of it: an id is sess_ and 27 letters and digits, a "
     "session token is 43 characters."
@@ -220,7 +211,7 @@ class SessionPages:
             "rows": rows,
             "projects": projects,
             "project": next(({"id": id_, "name": name} for id_, name in projects if id_ == filters.project_id), None),
-            "statuses": _CHOICES,
+            "statuses": STATUS_NAMES,
             "is_first": cursor is None,
             "newest": filters.address(),
             "live": filters.address(f"{_LIST}/live") if cursor is None and not error else "",
@@ -250,7 +241,7 @@ class SessionPages:
 def _badge(session: Session) -> tuple[str, str]:
     if session.reported_at is not None:
         return _REPORTED
-    return BADGES[session.status], WORDS[session.status]
+    return BADGES[session.status], session.status
 
 
 def _is_moving(session: Session, deliveries: list[SeenDelivery], now: int) -> bool:

@@ -1,4 +1,4 @@
-"""Developers and all by which they are recognised and remembered, as frozen values. Times are as in `model.py`."""
+"""Developers, their credentials and their audit log, as frozen values. Times are as in `model.py`."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,8 +8,8 @@ from taproof.core.rights import FULL, SCOPES, Grant, Scope
 Plan = Literal["free", "pro", "business"]
 
 Via = Literal["access_token", "console", "login", "invitation", "command_line", "service"]
-"""How somebody acted: through the API, in the console, with `taproof login` (the messenger alone, from a terminal), by
-taking up an invitation, on the operator's command line, or it was the service itself."""
+"""The way of an action: the API, the console, `taproof login` (the messenger alone, from a terminal), accepting an
+invitation, the operator's command line, or the service itself."""
 
 AuditAction = Literal[
     "developer.created",
@@ -40,18 +40,18 @@ AuditAction = Literal[
     "user.erased",
     "audit.purged",
 ]
-"""What an entry of the audit log says was done."""
+"""The action of an audit log entry."""
 
 InvitationOutcome = Literal["accepted", "gone", "email_taken", "identity_taken", "not_first"]
-"""What became of taking up an invitation. "gone": there is none, it was taken up already, or its time is over."""
+"""The result of accepting an invitation. "gone": it does not exist, was already accepted, or has expired."""
 
 
 @dataclass(frozen=True, slots=True)
 class Developer:
     """An account that owns projects.
 
-    An owner may invite others. `messenger_id` is the messenger account that signs in to the console, None as long as
-    none was bound.
+    An owner may invite others. `messenger_id` is the messenger account that signs in to the console, None until one is
+    linked.
     """
 
     id: str
@@ -65,10 +65,10 @@ class Developer:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who does something: the developer, how they were recognised, and where the request came from.
+    """The developer who acts, the credential used, and the origin of the request.
 
-    `via_id` is the id of the access token, the console session or the invitation, "" for any other `via`; `address` an
-    IP address, "" on the command line. `grant`: what the acting credential may do.
+    `via_id` is the id of the access token, the console session or the invitation, "" for any other `via`. `address` is
+    an IP address, "" on the command line. `grant` holds the rights of the acting credential.
     """
 
     developer: Developer
@@ -80,10 +80,10 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One line of a developer's audit log; it is written once and never changed.
+    """One entry of a developer's audit log. It is written once and never changed.
 
-    `developer_id`: whose log it is in. `actor`: who did it: an e-mail address, "command line" or "Taproof". `subject`:
-    the id of what was changed. `details`: a JSON object, as text, that never holds a secret.
+    `developer_id` is the developer whose log has the entry. `actor` is an e-mail address, "command line" or "Taproof".
+    `subject` is the id of the changed object. `details` is a JSON object, as text, that never holds a secret.
     """
 
     id: str
@@ -100,7 +100,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditPurge:
-    """Erased entries of a developer's audit log: every one made before `before` (ms), `entries` of them ever."""
+    """The erased part of a developer's audit log: all entries before `before` (ms), `entries` in total."""
 
     before: int
     entries: int
@@ -109,10 +109,10 @@ class AuditPurge:
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """A one-time link that makes a developer, or binds a messenger account to one; only a hash of its code is stored.
+    """A one-time link that creates a developer or links a messenger account; only a hash of its code is stored.
 
-    `email` is "" for the first developer of an installation, who says theirs. `developer_id`: the developer that is
-    there already and gets another messenger account; None to make a new one.
+    `email` is "" for the first developer of an installation, who enters it. `developer_id` is the existing
+    developer who gets another messenger account, None to create a developer.
     """
 
     id: str
@@ -131,9 +131,9 @@ class Invitation:
 class ConsoleSession:
     """A browser that is signed in to the console; only a hash of its cookie is stored.
 
-    `access_token_id`: the access token that it was signed in with, and that it ends with. `messenger_id`: the account
-    that signed in, when it was the messenger; it ends when another one is bound to the developer. `user_agent` is what
-    the browser called itself, cut to 200 characters. `scopes`, `expires_at` (ms) and `sign_in` are those of its grant.
+    `access_token_id` is the access token used to sign in; the session ends with it. `messenger_id` is the messenger
+    account used to sign in; the session ends when the developer links another one. `user_agent` is the browser's own
+    name, cut to 200 characters. `scopes`, `expires_at` (ms) and `sign_in` are those of its grant.
     """
 
     id: str
@@ -150,15 +150,15 @@ class ConsoleSession:
 
     @property
     def grant(self) -> Grant:
-        """Its rights."""
+        """The rights of this credential."""
         return Grant(self.scopes, self.expires_at, self.access_token_id, self.sign_in)
 
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """A developer's Bearer token, without its plaintext: only the SHA-256 of it is stored.
+    """A developer's Bearer token (RFC 6750) without its plaintext: only its SHA-256 is stored.
 
-    `parent_id`: the access token that it was created with; None if it was created otherwise. `sign_in`: see `Grant`.
+    `parent_id` is the access token that created it, if one did. `sign_in`: see `Grant`.
     """
 
     id: str
@@ -174,7 +174,7 @@ class AccessToken:
 
     @property
     def grant(self) -> Grant:
-        """Its rights."""
+        """The rights of this credential."""
         return Grant(self.scopes, self.expires_at, self.id, self.sign_in)
 
 
@@ -190,11 +190,12 @@ class EndedToken:
 
 @dataclass(frozen=True, slots=True)
 class EndedRights:
-    """Credentials and access that the report of a sign-in ended.
+    """The credentials and rights that a reported sign-in ended.
 
-    `console_sessions`: how many of the developer's. `invitations` and `developers`: their ids. A developer who came by
-    an invitation of the reported sign-in keeps the account, but nothing signs them in and they are no owner.
-    `is_unbound`: whether the sign-in had bound the developer's messenger account, which it no longer is.
+    `console_sessions` is their number; `invitations` and `developers` are ids. A developer who accepted an
+    invitation of
+    the reported sign-in keeps the account, but can no longer sign in and is no owner. `is_unbound` is true if the
+    sign-in had linked the developer's messenger account, which is now unlinked.
     """
 
     console_sessions: int

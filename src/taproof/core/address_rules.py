@@ -1,7 +1,7 @@
-"""Which addresses a webhook may be posted to: public ones, and what the operator allows besides.
+"""The addresses that webhooks may be posted to: public ones, and those that the operator allows.
 
 The table follows IANA's registries of special-purpose addresses (RFC 6890 and its updates) and of IPv6 address space.
-`ipaddress.is_global` is not asked: what it says of the same address differs between versions of Python.
+`ipaddress.is_global` is not used: its answer for an address differs between versions of Python.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from typing import Final
 RANGES: Final[dict[str, tuple[str, ...]]] = {
     "loopback": ("127.0.0.0/8", "::1/128"),
     "private": ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"),
-    # Where clouds answer their own machines, for secrets too: metadata of AWS, Azure, GCP, Alibaba and Oracle, and the
-    # service networks of IBM. Some of these are public addresses by IANA's registries, and some lie in "private".
+    # Cloud metadata services, which also return secrets: AWS, Azure, GCP, Alibaba and Oracle, and the service networks
+    # of IBM. IANA's registries list some of these as public, and some are in "private".
     "cloud-internal": (
         *("169.254.169.254/32", "169.254.170.2/32", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32"),
         *("161.26.0.0/16", "166.8.0.0/14", "fd00:ec2::/32", "fd20:ce::254/128"),
@@ -33,14 +33,13 @@ RANGES: Final[dict[str, tuple[str, ...]]] = {
     "nat64": ("64:ff9b::/96", "64:ff9b:1::/48"),
     "6to4": ("192.88.99.0/24", "2002::/16"),
     "teredo": ("2001::/32",),
-    # Of IPv6, addresses are public in 2000::/3 only; what no other name covers outside it is here.
+    # Only 2000::/3 has public IPv6 addresses. This covers everything else that no other name covers.
     "reserved": ("240.0.0.0/4", "::/3", "4000::/2", "8000::/1"),
 }
-"""Every range that is not public, by the name that an operator allows it with. Where ranges overlap, the smallest one
-names the address."""
+"""All ranges that are not public, by the name that allows them. Where ranges overlap, the smallest one applies."""
 
 _BY_NAME_ONLY: Final = "cloud-internal"
-"""An operator who allows a wide network, such as fd00::/8, does not mean these: only a network inside them does."""
+"""Allowing a wide network, such as fd00::/8, does not allow these: only their name or a network inside them does."""
 
 _LAST_32_BITS: Final = frozenset({"ipv4-mapped", "ipv4-compatible", "ipv4-translated", "nat64"})
 _SMALLEST_FIRST: Final[list[tuple[IPv4Network | IPv6Network, str]]] = sorted(
@@ -50,10 +49,10 @@ _SMALLEST_FIRST: Final[list[tuple[IPv4Network | IPv6Network, str]]] = sorted(
 
 
 class AddressRules:
-    """Tells whether an address may be posted to.
+    """Decides which addresses webhooks may be posted to.
 
     Args:
-        allowed: names of `RANGES` and networks such as `10.0.0.0/8`, that may be posted to beside public addresses.
+        allowed: names of `RANGES` and networks such as `10.0.0.0/8`, allowed besides public addresses.
 
     Raises:
         ValueError: one of them is neither.
@@ -65,10 +64,10 @@ class AddressRules:
         self._networks = [ip_network(name) for name in names if name not in RANGES]
 
     def problem(self, address: str) -> str | None:
-        """Return what forbids `address`: the name of its range, or what is wrong with it; None if it may be posted to.
+        """Return the reason against `address`: the name of its range, or its defect; None if it is allowed.
 
-        Only the usual notation is read. What `inet_aton` takes beyond it (`127.1`, `0x7f.0.0.1`, `2130706433`) is
-        "unreadable", and an address with a zone (`fe80::1%eth0`) "scoped".
+        Only the usual notation is accepted. Other notations of `inet_aton` (`127.1`, `0x7f.0.0.1`, `2130706433`) are
+        "unreadable", and an address with a zone (`fe80::1%eth0`) is "scoped".
         """
         try:
             parsed = ip_address(address)
@@ -80,20 +79,20 @@ class AddressRules:
         smallest, name = next((entry for entry in _SMALLEST_FIRST if address in entry[0]), (None, ""))
         if smallest is None:
             return None
-        # Of what only its name or a network inside it opens, a wider network opens nothing.
+        # A wider network does not allow a range that only its name or a network inside it allows.
         least = smallest.prefixlen if name == _BY_NAME_ONLY else 0
         if name not in self._names and not any(
             address in network and network.prefixlen >= least for network in self._networks
         ):
             return name
-        # A gateway or a tunnel passes on to the IPv4 address inside, so allowing its range opens no way around these
-        # rules: with "nat64" allowed, as a network without IPv4 needs it, 64:ff9b::10.0.0.1 is still private.
+        # A gateway or tunnel forwards to the IPv4 address inside, so that address is checked too: even with "nat64"
+        # allowed, as a network without IPv4 needs it, 64:ff9b::10.0.0.1 is private.
         problems = (self._problem(inner) for inner in _carried(name, address))
         return next((problem for problem in problems if problem is not None), None)
 
 
 def _carried(name: str, address: IPv4Address | IPv6Address) -> list[IPv4Address]:
-    """Return the IPv4 addresses that an IPv6 address of this range stands for."""
+    """Return the IPv4 addresses inside an IPv6 address of this range."""
     if isinstance(address, IPv4Address):
         return []
     if name in _LAST_32_BITS:

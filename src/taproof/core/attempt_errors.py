@@ -1,4 +1,4 @@
-"""Why an attempt to deliver a webhook event failed: every code, and the sentence that a developer reads."""
+"""The errors of webhook deliveries: each code, and its sentence for the developer."""
 
 from typing import Final, Literal, cast
 
@@ -15,9 +15,9 @@ AttemptError = Literal[
     "circuit_open",
     "not_signed",
 ]
-"""Why no answer came. It is stored with the attempt."""
+"""The reason for a missing answer. It is stored with the attempt."""
 Refusal = Literal["redirected", "gone", "not_accepted"]
-"""Why an answer does not take the event. It is told from the status whenever it is shown."""
+"""The reason why an answer does not accept the event. It is derived from the status whenever it is shown."""
 ShownError = Literal[AttemptError, Refusal]
 
 SENTENCES: Final[dict[ShownError, str]] = {
@@ -58,15 +58,14 @@ def attempt_sentence(status: int | None, error: str | None) -> str | None:
 
 
 def attempt_error(status: int | None, error: str | None) -> ShownError | None:
-    """Return why an attempt failed, given what is stored of it.
+    """Return the error code of a stored attempt.
 
     Args:
-        status: the receiver's HTTP status, None when there was no answer.
-        error: why there was none, None when there was one.
+        status: the receiver's HTTP status, None without an answer.
+        error: the stored reason for a missing answer, None with an answer.
 
     Returns:
-        None when the event was taken; also for a code that is not known here, since a process of a newer release,
-        sharing the store, may have written it down.
+        None if the event was accepted. Also None for an unknown code, which a node of a newer release may have stored.
     """
     if error is not None:
         return cast("AttemptError", error) if error in SENTENCES else None

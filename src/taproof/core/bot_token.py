@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 _TOKEN: Final = re.compile(r"([1-9][0-9]{0,15}):[A-Za-z0-9_-]{30,100}")
-# Long enough that the log's redaction knows every one of them: see `logging.py`.
+# At least 30 characters, so that the log's redaction matches every token: see `logging.py`.
 _LARGEST_ID: Final = 2**52 - 1
 """core.telegram.org/bots/api#user: an id has at most 52 significant bits."""
 

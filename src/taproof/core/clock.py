@@ -26,18 +26,18 @@ def day_number(instant: int) -> int:
 
 
 def iso8601(instant: int) -> str:
-    """Write `instant` (ms) as the contract has it: UTC, milliseconds, `Z` (contract.md, Everywhere)."""
+    """Return `instant` (ms) in ISO 8601: UTC, milliseconds, `Z` (contract.md, Everywhere)."""
     return f"{_to_the_second(instant // SECOND)}.{instant % SECOND:03d}Z"
 
 
 @functools.lru_cache(256)
 def _to_the_second(seconds: int) -> str:
-    """Write the part that all sessions of one second share."""
+    """Return the part that all instants of one second share."""
     return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
 
 
 def iso_date(day: int) -> str:
-    """Write a day number as `2026-11-20`."""
+    """Return a day number as `2026-11-20`."""
     return f"{datetime.fromtimestamp(day * DAY // SECOND, UTC):%Y-%m-%d}"
 
 

@@ -1,4 +1,4 @@
-"""Binding the answer to who asked: a session made with a `code_challenge` is read with its `code_verifier` alone.
+"""PKCE: a session created with a `code_challenge` can only be read with its `code_verifier`.
 
 Source: RFC 7636 (PKCE), sections 4.1, 4.2 and 4.6; S256 is the only method.
 """
@@ -13,8 +13,9 @@ from taproof.core.clock import SECOND
 
 METHOD: Final = "S256"
 REREAD_WINDOW: Final = 60 * SECOND
-"""Milliseconds after the first confirmed read in which the verifier's holder may read the same answer again: a lost
-answer does not lose the sign-in."""
+"""Milliseconds after the first confirmed read in which the holder of the verifier may read the same answer again.
+
+So a lost answer does not lose the sign-in."""
 CHALLENGE_PATTERN: Final = "^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$"
 VERIFIER_PATTERN: Final = "^[A-Za-z0-9._~-]{43,128}$"
 
@@ -23,21 +24,21 @@ _VERIFIER: Final = re.compile(VERIFIER_PATTERN.strip("^$"))
 
 
 def challenge_digest(code_challenge: str) -> bytes | None:
-    """Return the SHA-256 that a code challenge spells, or None when it does not have the form of one."""
+    """Return the SHA-256 that a code challenge encodes, or None when it is malformed."""
     if _CHALLENGE.fullmatch(code_challenge) is None:
         return None
     return base64.urlsafe_b64decode(f"{code_challenge}=")
 
 
 def is_code_verifier(value: object) -> TypeGuard[str]:
-    """Tell whether `value` has the form of a code verifier: 43 to 128 unreserved characters."""
+    """Return whether `value` has the form of a code verifier: 43 to 128 unreserved characters."""
     return isinstance(value, str) and _VERIFIER.fullmatch(value) is not None
 
 
 def is_proven(digest: bytes | None, code_verifier: object) -> bool:
-    """Tell whether a session may be read: it has no challenge, or `code_verifier` is the one behind it.
+    """Return whether a session may be read: it has no challenge, or `code_verifier` matches it.
 
-    Whatever a client has sent as its verifier may be asked about.
+    `code_verifier` may be any value that a client sent.
     """
     if digest is None:
         return True

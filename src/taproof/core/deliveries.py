@@ -9,8 +9,8 @@ from taproof.core.model import EncryptedWebhookSecrets
 EventType = Literal["auth.confirmed", "auth.cancelled", "webhook.test"]
 
 DeliveryState = Literal["due", "delivered", "failed", "ended"]
-"""What became of an event: still to be sent, taken by the receiver, given up after the last retry (dead letter), or
-ended because its webhook was removed or turned off."""
+"""The state of an event: to be sent, accepted by the receiver, given up after the last retry (dead letter), or ended
+because its webhook was removed or turned off."""
 
 ATTEMPTS_SHOWN: Final = 50
 """The latest attempts of a delivery that are kept: a schedule has nine, but an event may be sent again at will."""
@@ -18,10 +18,10 @@ ATTEMPTS_SHOWN: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A webhook event to be recorded in the transaction of the decision that causes it.
+    """A webhook event, recorded in the transaction of the decision that causes it.
 
-    `encrypted_body` is the exact body that will be sent, encrypted: it holds the session token, of which nothing
-    but a hash may lie in the store.
+    `encrypted_body` is the exact body to send. It is encrypted because it holds the session token, of which the store
+    otherwise has only a hash.
     """
 
     id: str
@@ -33,11 +33,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A claimed event with what is needed to send it. The claim is a lease that ends at `leased_until`.
+    """A claimed event with the data needed to send it. The claim is a lease that ends at `leased_until`.
 
-    `attempt` is the number that this attempt has, from 1; `stage` how many attempts were made before it since the
-    event was recorded or last resent: where the schedule of retries stands. `endpoint_fails` is what every process
-    knows of the endpoint: nothing has succeeded there since an attempt failed.
+    `attempt` is the number of this attempt, from 1. `stage` is the number of attempts before it since the event was
+    recorded or last resent, that is, the position in the schedule of retries. `endpoint_fails` is true if an attempt to
+    this endpoint failed, in any process, and none has succeeded since.
     """
 
     event: Event
@@ -51,12 +51,12 @@ class Delivery:
 
     @property
     def is_resent(self) -> bool:
-        """Whether this is the first attempt since a developer asked for the event to be sent again."""
+        """True for the first attempt after a developer asked to send the event again."""
         return self.stage == 0 and self.attempt > 1
 
 
 class PassedOver(NamedTuple):
-    """Whose due events are not claimed: those of `projects`, and of `developers` those of all projects but `spared`."""
+    """The due events not to claim: those of `projects`, and those of `developers` except in the `spared` projects."""
 
     projects: Sequence[str] = ()
     developers: Sequence[str] = ()
@@ -70,9 +70,9 @@ NOBODY: Final = PassedOver()
 class Attempt:
     """One attempt to deliver an event.
 
-    `started_at` and `duration` in ms; `status` is the receiver's HTTP status, None when there was no answer; `error` a
-    code of `core/attempt_errors.py`, None when there was one. `encrypted_answer` is the beginning of the answer's body,
-    encrypted since a receiver may send back what it was sent.
+    `started_at` and `duration` are in ms. `status` is the receiver's HTTP status, None without an answer. `error` is a
+    code of `core/attempt_errors.py`, None with an answer. `encrypted_answer` is the beginning of the answer's body,
+    encrypted because a receiver may return the session token that it was sent.
     """
 
     number: int
@@ -85,11 +85,11 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRecord:
-    """What a developer may see of an event's delivery.
+    """The delivery of an event, as its developer sees it.
 
-    `due_at`: when the next attempt is made, while `state` is "due"; `leased_until`: until when a worker holds it, 0
-    when none does. `interrupted` attempts were begun by a worker that ended before it could write down their outcome.
-    `session_id`: the session whose decision the event tells of; None for a test, and for events of older releases.
+    While `state` is "due", the next attempt is at `due_at`. A worker holds the event until `leased_until`, which is 0
+    without a worker. `interrupted` counts attempts whose worker ended before it recorded the outcome. `session_id` is
+    the session of the event, None for a test.
     """
 
     event_id: str

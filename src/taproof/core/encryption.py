@@ -1,8 +1,8 @@
-"""Encryption at rest: AES-256-GCM under a master key, bound to the row that the value belongs to.
+"""Encryption at rest: AES-256-GCM under a master key, with the row of the value as associated data.
 
-An encrypted value is `version (1) | key id (4) | nonce (12) | ciphertext and tag`. The binding (for example
-`webhook_secret:proj_…`) is authenticated, so that a value moved to another row does not open. There may be several
-master keys, while one takes the place of another: the first encrypts, all open, and the key id tells which.
+An encrypted value is `version (1) | key id (4) | nonce (12) | ciphertext and tag`. The associated data (for example
+`webhook_secret:proj_…`) is authenticated, so a value moved to another row cannot be decrypted. While one master key
+replaces another there are several: the first encrypts, all decrypt, and the key id selects one.
 """
 
 import base64
@@ -32,12 +32,12 @@ def new_master_key(entropy: Entropy) -> str:
 
 
 def split_master_keys(text: str) -> list[str]:
-    """Return the master keys of a text that has commas or line ends between them. They are not looked at."""
+    """Return the master keys of a text, separated by commas or line ends. They are not checked."""
     return [each.strip() for each in _BETWEEN.split(text.strip())]
 
 
 class _Key:
-    """One master key, made ready. It shows nothing of itself."""
+    """One master key, ready for use. Its `repr` shows no secret."""
 
     __slots__ = ("cipher", "id", "secret")
 

@@ -1,4 +1,4 @@
-"""What the service keeps of projects and sessions, as frozen values.
+"""Projects and sessions, as frozen values.
 
 Times are integer milliseconds since the Unix epoch (UTC). See also `accounts.py` and `deliveries.py`.
 """
@@ -12,17 +12,17 @@ Status = Literal["pending", "confirmed", "cancelled", "expired", "used"]
 """A session's state (service-spec.md, States and transitions)."""
 
 SERVICE_DEVELOPER: Final = "dev_console"
-"""Whose the projects are through which the service uses itself: too short for the id of any developer."""
+"""The owner of the projects through which developers sign in to the service. It is too short for a developer's id."""
 
 SERVICE_BOT: Final = 0
-"""What stands for the service's own bot where the id of a project's own bot would stand."""
+"""The bot id of the service's own bot, in place of a project bot's id."""
 
 TurnOffReason = Literal["gone", "failing"]
-"""Why a webhook was turned off: its receiver answered 410 Gone, or nothing but failures for five days."""
+"""The reason for turning off a webhook: a 410 Gone answer, or only failures for five days."""
 
 
 class SessionKey(NamedTuple):
-    """Where a session is stored: the UTC day that its token carries, and the SHA-256 of the token."""
+    """The storage key of a session: the UTC day in its token, and the SHA-256 of the token."""
 
     day: int
     token_hash: bytes
@@ -30,7 +30,7 @@ class SessionKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeveloperSignIn:
-    """A session by which a developer signed in to the service itself: where it is stored, and its id."""
+    """A session by which a developer signed in to the service itself: its storage key and its id."""
 
     key: SessionKey
     id: str
@@ -38,9 +38,9 @@ class DeveloperSignIn:
 
 @dataclass(frozen=True, slots=True)
 class MessengerIdentity:
-    """Who confirmed: the messenger's own account data. `messenger_username` is "" when there is none.
+    """The messenger account that confirmed. `messenger_username` is "" when the account has none.
 
-    `messenger_phone` is in E.164 form, and None unless the project collects it and the user gave it.
+    `messenger_phone` is in E.164 form, and None unless the project collects it and the user shared it.
     """
 
     messenger_id: str
@@ -67,18 +67,18 @@ class Session:
     used_at: int | None = None
     identity: MessengerIdentity | None = None
     encrypted_phone: bytes | None = None
-    """The phone number that the identity goes with, encrypted for this session: see `service/phones.py`."""
+    """The user's phone number, encrypted for this session: see `service/phones.py`."""
     reported_at: int | None = None
     prompt: "PromptDetails | None" = field(default=None, compare=False)
-    """What only the bot needs: `Storage.read_session` alone gives it."""
+    """Details that only the bot needs; only `read_session` returns them."""
 
 
 class PromptDetails(NamedTuple):
-    """What the bot shows and asks before a session is decided.
+    """The details that the bot shows and asks for before the user decides.
 
-    `bot_id`: the one bot that may show it and take its decision. `context`: a JSON object, None when there is nothing
-    to tell. `match_choices`: three codes, of which `match_code` is the right one; None when the project has no match
-    codes. `collect_phone`: whether the project does, and its developer's plan has it.
+    `bot_id` is the one bot that may show the session and take its decision. `context` is a JSON object, None when
+    nothing is known. `match_choices` are three codes, of which `match_code` is the right one; both are None without
+    match codes. `collect_phone` is true if the project collects phone numbers and its developer's plan allows it.
     """
 
     bot_id: int = SERVICE_BOT
@@ -90,7 +90,7 @@ class PromptDetails(NamedTuple):
 
 
 class SignInProject(NamedTuple):
-    """What a project has to say about a new session."""
+    """The settings of a project that apply to a new session."""
 
     developer_id: str
     plan: Plan
@@ -99,14 +99,14 @@ class SignInProject(NamedTuple):
     show_context: bool
     match_code: bool
     allowed_origins: str
-    """Origins with a space between them; "" is any."""
+    """Origins separated by spaces; "" allows any."""
     bot_id: int | None
     bot_username: str | None
     bot_broken_at: int | None
 
 
 class PolledSession(NamedTuple):
-    """The least that answers a poll: read on the hottest path, so it is a tuple."""
+    """The fields that answer a poll. It is a tuple because polls are the hottest path."""
 
     project_id: str
     public_access: bool
@@ -118,7 +118,7 @@ class PolledSession(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """A session to be stored as pending; with a `code_challenge`, a SHA-256, who has its verifier alone reads it."""
+    """A session to store as pending. With a `code_challenge`, a SHA-256, only the verifier's holder can read it."""
 
     key: SessionKey
     id: str
@@ -146,24 +146,24 @@ class PhoneRequest:
 
 
 class NamedProject(NamedTuple):
-    """A project as users know it. `project_name` is what the developer typed: show it through `core.names` only."""
+    """A project's id and name. The developer chose `project_name`: show it only through `core.names`."""
 
     project_id: str
     project_name: str
 
 
 class EncryptedWebhookSecrets(NamedTuple):
-    """A project's webhook secrets as they are stored. During a rotation there are two, until `next_at` (ms)."""
+    """A project's encrypted webhook secrets. During a rotation there are two, until `next_at` (ms)."""
 
     current: bytes
     next: bytes | None = None
     next_at: int | None = None
 
     def at(self, now: int) -> tuple[bytes, bytes | None]:
-        """Return the secret that proofs and webhooks are signed with at `now`, and the one that will follow it.
+        """Return the secret that signs proofs and webhooks at `now`, and the one that follows it.
 
-        The second one is signed with beside the first (service `webhooks.py`). Once `next_at` has come it is the only
-        one, whether or not anything has written that down.
+        Webhooks are signed with both (service `webhooks.py`). From `next_at` on, the second is the only one, even
+        if the stored row has not changed yet.
         """
         if self.next is None or self.next_at is None:
             return self.current, None
@@ -172,9 +172,9 @@ class EncryptedWebhookSecrets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConsumedSession:
-    """What the one reader that moved a session from confirmed to used gets, to build the answer and the proof.
+    """The data for the answer and the proof, given to the one call that moves a session from confirmed to used.
 
-    `used_at`: when that was, so that the same answer and proof can be made again.
+    With `used_at`, the same answer and proof can be made again.
     """
 
     project_id: str
@@ -205,22 +205,22 @@ class Project:
     encrypted_next_webhook_secret: bytes | None = None
     next_webhook_secret_at: int | None = None
     webhook_failing_since: int | None = None
-    """When the first attempt failed since when none has succeeded; None while the webhook works."""
+    """The first failed attempt since the last success (ms); None while the webhook works."""
     webhook_off_at: int | None = None
     webhook_off_reason: TurnOffReason | None = None
     webhook_off_url: str | None = None
-    """Where the webhook led that was turned off: `webhook_url` is "" since then."""
+    """The URL of the webhook that was turned off; `webhook_url` has been "" since."""
     phone_required: bool = True
-    """Whether who does not give their phone number is not signed in; of no effect without `collect_phone`."""
+    """Sign in only users who share their phone number. No effect without `collect_phone`."""
     show_context: bool = True
-    """Whether the prompt tells where the request came from."""
+    """Show the origin of the request in the prompt."""
     match_code: bool = False
     allowed_origins: tuple[str, ...] = ()
-    """The origins of the pages that may start sign-ins; any when there are none."""
+    """The origins of the pages that may start sign-ins; empty allows any."""
     bot_id: int | None = None
     bot_username: str | None = None
     bot_broken_at: int | None = None
-    """Since when the messenger refuses the token of the project's own bot."""
+    """The time (ms) since which the messenger refuses the project bot's token."""
 
     @property
     def webhook_secrets(self) -> EncryptedWebhookSecrets:
@@ -264,7 +264,7 @@ PROJECT_DEFAULTS: Final = ProjectChanges(
 
 @dataclass(frozen=True, slots=True)
 class ProjectBot:
-    """A bot of a project's own, with its encrypted token."""
+    """A project bot with its encrypted token."""
 
     project_id: str
     bot_id: int
@@ -274,9 +274,9 @@ class ProjectBot:
 
 
 class BotLoss(NamedTuple):
-    """A project that loses its bot to another one, if the bot is broken; `entry` tells its developer.
+    """A project that loses its broken bot to another project; `entry` informs its developer.
 
-    It stays broken, without a token: starting sign-ins in another bot is for its developer to choose.
+    The project keeps a broken bot without a token: its developer decides which bot asks users from then on.
     """
 
     project_id: str
@@ -284,9 +284,9 @@ class BotLoss(NamedTuple):
 
 
 class BotChange(NamedTuple):
-    """The bot that a project gets in the place of any other, None to take away its own; `entry` tells of it.
+    """The new bot of a project, None to remove its bot; `entry` records the change.
 
-    `loss`: who has had the bot until now.
+    `loss` is the project that has had the bot until now.
     """
 
     bot: ProjectBot | None
@@ -312,7 +312,7 @@ class RemovedBot(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DailyCounts:
-    """What became of the sessions that were created on one UTC day, for one project."""
+    """Counts of one project's sessions that were created on one UTC day."""
 
     project_id: str
     day: int
@@ -325,7 +325,7 @@ class DailyCounts:
     unique_users: int = 0
     latest_users: int = 0
     reported: int = 0
-    """Sessions of that day whose user said that it was not them."""
+    """Sessions of that day that their user reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,7 +342,7 @@ class DailyUsers:
 
 
 class PageCursor(NamedTuple):
-    """Where a page, newest first, ended: the next one starts strictly after this item."""
+    """The last item of a page, newest first; the next page starts strictly after it."""
 
     created_at: int
     id: str

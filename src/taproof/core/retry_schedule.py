@@ -16,17 +16,17 @@ RETRY_DELAYS: Final = (
     10 * HOUR,
     10 * HOUR,
 )
-"""Milliseconds from the end of a failed attempt to the next one; after the last of them the event is dead-lettered."""
+"""Milliseconds from the end of a failed attempt to the next one. After the last of them the event is a dead letter."""
 _JITTER: Final = 5
-"""A delay is lengthened by up to a fifth, so that events that failed together do not come back together."""
+"""A delay grows by up to a fifth, so that events that failed together are not retried together."""
 
 
 def next_attempt_at(stage: int, now: int, entropy: Entropy, delays: Sequence[int] = RETRY_DELAYS) -> int | None:
-    """Return when an event is due again that has just failed, in ms; None when that was its last attempt.
+    """Return the time (ms) of the next attempt after a failure; None after the last attempt.
 
     Args:
-        stage: how many attempts were made before the one that failed.
-        now: when it failed, in ms.
+        stage: the number of attempts before the one that failed.
+        now: the time of the failure, in ms.
         entropy: returns random bytes, for the jitter.
         delays: the schedule.
     """

@@ -13,8 +13,8 @@ from taproof.core.clock import iso8601
 from taproof.core.errors import InsufficientScope, InvalidRequest
 
 Scope = Literal["read", "write", "tokens"]
-"""One right of a credential. `read`: everything but secrets. `write`: change projects, and read their secrets.
-`tokens`: create and end credentials."""
+"""One right of a credential. `read` reads everything but secrets, `write` changes projects and reads their secrets,
+`tokens` creates and ends credentials."""
 
 SCOPES: Final[tuple[Scope, ...]] = ("read", "write", "tokens")
 """All scopes, in the order in which they are stored and shown."""
@@ -28,8 +28,7 @@ class Grant:
         scopes: what it may do, in the order of `SCOPES`.
         expires_at: when it ends by itself, in ms since the epoch; None if it does not.
         access_token_id: the access token that it is, or that it was created with.
-        sign_in: the id of the session by which a developer signed in with the messenger, and which it comes from; None
-            if it comes from the command line.
+        sign_in: the id of the messenger sign-in that it comes from; None if it comes from the command line.
     """
 
     scopes: tuple[Scope, ...] = SCOPES
@@ -79,7 +78,7 @@ FULL: Final = Grant()
 
 
 def scopes_text(scopes: Iterable[Scope]) -> str:
-    """Return scopes as they are stored: with a comma between them."""
+    """Return scopes as they are stored, separated by commas."""
     return ",".join(scopes)
 
 

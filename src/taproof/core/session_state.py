@@ -1,4 +1,4 @@
-"""The life of a session, as one table. An event that the table does not have raises and changes nothing.
+"""The life of a session, as one table. An event that is not in the table raises and changes nothing.
 
 Source: service-spec.md, States and transitions; contract.md, Session endpoints. Both drivers' guarded statements
 are held to this table by a stateful property test (`tests/storage/test_session_life.py`).
@@ -12,7 +12,7 @@ from taproof.core.model import Status
 SessionEvent = Literal["open", "confirm", "cancel", "expire", "consume", "report"]
 
 SESSION_LIFETIME: Final = 10 * MINUTE
-"""How long a session may stay pending, in milliseconds (service-spec.md, Limits)."""
+"""The time that a session may stay pending, in milliseconds (service-spec.md, Limits)."""
 
 TRANSITIONS: Final[dict[tuple[Status, SessionEvent], Status]] = {
     ("pending", "open"): "pending",
@@ -20,7 +20,7 @@ TRANSITIONS: Final[dict[tuple[Status, SessionEvent], Status]] = {
     ("pending", "cancel"): "cancelled",
     ("pending", "expire"): "expired",
     ("confirmed", "consume"): "used",
-    # "This wasn't me": nobody gets the proof of a session that is not used yet.
+    # "This wasn't me": nobody gets the proof of a reported session that is not used yet.
     ("pending", "report"): "cancelled",
     ("confirmed", "report"): "used",
     ("used", "report"): "used",
@@ -32,7 +32,7 @@ class IllegalTransition(Exception):
 
 
 def visible_status(stored: Status, expires_at: int, now: int) -> Status:
-    """Return what a reader sees at `now`: a pending session is expired from the instant its time is over."""
+    """Return the status that a reader sees at `now`: a pending session is expired from `expires_at` on."""
     return "expired" if stored == "pending" and now >= expires_at else stored
 
 

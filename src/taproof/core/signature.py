@@ -1,7 +1,7 @@
 """Webhook signatures over exactly the bytes that are sent.
 
-`X-Service-Signature` is the spec's (service-spec.md, Authentication); the other three are those of Standard Webhooks
-(https://www.standardwebhooks.com), so that one secret serves both kinds of receiver.
+`X-Service-Signature` comes from service-spec.md (Authentication), the other three headers from Standard Webhooks
+(https://www.standardwebhooks.com). One secret serves both kinds of receiver.
 """
 
 import base64
@@ -18,8 +18,8 @@ def signature_headers(event_id: str, body: bytes, webhook_secrets: Sequence[str]
     Args:
         event_id: goes into `webhook-id`, and is signed.
         body: what will be sent.
-        webhook_secrets: `whsec_…` strings. `webhook-signature` carries one signature for each, as Standard Webhooks has
-            it for a rotation; `X-Service-Signature` has room for the first one's only.
+        webhook_secrets: `whsec_…` strings. `webhook-signature` carries one signature for each, as Standard Webhooks
+            defines for a rotation; `X-Service-Signature` carries only that of the first.
         now: the time in ms; goes into `webhook-timestamp`, and is signed.
     """
     timestamp = str(now // SECOND)

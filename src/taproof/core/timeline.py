@@ -1,4 +1,4 @@
-"""What happened to a session, step by step and in plain words, for the developer who looks at it.
+"""The steps of a session in plain words, for its developer.
 
 Source: service-spec.md, States and transitions.
 """
@@ -9,30 +9,30 @@ from typing import Final, Literal
 from taproof.core.model import Session, Status
 from taproof.core.session_state import visible_status
 
-StepName = Literal["requested", "opened", "confirmed", "cancelled", "expired", "read", "reported"]
+StepName = Literal["requested", "opened", "confirmed", "cancelled", "expired", "used", "reported"]
 
-_AGAIN: Final = "A new try needs a new session."
+_AGAIN: Final = "To try again, start a new session."
 _NEVER_OPENED: Final = (
     "The link was never opened. Check that your page shows it, as a button on a phone or as a QR code elsewhere, and "
     f"that it opens the messenger. {_AGAIN}"
 )
-_NEVER_READ: Final = (
-    "Confirmed, but never read: nobody has asked verify since. Check that your client goes on polling until the status "
-    "is no longer pending. If your application takes the identity from the webhook, all is well."
+_NEVER_USED: Final = (
+    "Confirmed, but never used: no client has called verify since. Check that your client keeps polling until the "
+    "status is no longer pending. If your application takes the identity from the webhook, this is expected."
 )
-_REPORTED: Final = "Reported by the user: it was not them."
+_REPORTED: Final = "The user reported this sign-in: it was not them."
 """The user tapped "This wasn't me"; see docs/how-to/for-your-users.md."""
 _REPORTED_IN_TIME: Final = (
-    f"{_REPORTED} Nobody was signed in. Reports of several users mean that somebody sends them your sign-in links."
+    f"{_REPORTED} Nobody was signed in. Reports by several users suggest that somebody sends them your sign-in links."
 )
 _REPORTED_TOO_LATE: Final = (
-    f"{_REPORTED} But the result was read before: end the session that your application opened for it."
+    f"{_REPORTED} The sign-in was already used: end the session that your application opened for it."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a session. `at` is when it happened, in ms; None: it has not, and `sentence` says so."""
+    """One step of a session. `at` is its time in ms; None if it has not happened, which `sentence` then says."""
 
     name: StepName
     at: int | None
@@ -40,10 +40,10 @@ class Step:
 
 
 def timeline(session: Session, now: int) -> list[Step]:
-    """Return the steps of a session as it stands at `now`, from the request to its end, or to what is still awaited.
+    """Return the steps of a session at `now`, from the request to its end, or to the step that it waits for.
 
-    What the user was asked, a match code or a phone number, is in `session.prompt`. Where that is None the sentences
-    leave open which it was.
+    `session.prompt` says whether the user was asked for a match code or a phone number. Where it is None, the sentences
+    cover both cases.
     """
     status = visible_status(session.status, session.expires_at, now)
     steps = [
@@ -55,9 +55,9 @@ def timeline(session: Session, now: int) -> list[Step]:
     elif status == "cancelled":
         steps.append(_cancelled(session))
     elif status == "expired":
-        steps.append(Step("expired", session.expires_at, "The 10 minutes were over, and the link stopped working."))
+        steps.append(Step("expired", session.expires_at, "The link expired after 10 minutes."))
     else:
-        steps += [_confirmed(session), _read(session)]
+        steps += [_confirmed(session), _used(session)]
     return steps
 
 
@@ -85,7 +85,7 @@ def _confirmed(session: Session) -> Step:
 
 
 def _cancelled(session: Session) -> Step:
-    """Which of them it was is not kept: all are the user's way to say no, and declining the phone number is Cancel."""
+    """Return the step of a cancelled session. The store does not record which of the ways to decline the user chose."""
     prompt = session.prompt
     phone = ", perhaps when asked for their phone number" if prompt is not None and prompt.collect_phone else ""
     number = (
@@ -94,26 +94,26 @@ def _cancelled(session: Session) -> Step:
     return Step("cancelled", session.cancelled_at, f"The user tapped Cancel{phone}{number}.")
 
 
-def _read(session: Session) -> Step:
+def _used(session: Session) -> Step:
     if session.used_at is not None:
-        return Step("read", session.used_at, "The result was read through verify, with identity and proof.")
+        return Step("used", session.used_at, "Your application received the identity and the proof through verify.")
     if session.confirmed_at is not None:
-        return Step("read", None, "The result has not been read.")
-    return Step("read", None, "There is nothing to read yet.")
+        return Step("used", None, "Your application has not received the result.")
+    return Step("used", None, "There is no result yet.")
 
 
 def _reported(session: Session, reported_at: int) -> list[Step]:
     if session.confirmed_at is None:
-        return [Step("reported", reported_at, "The user said “This wasn’t me”, which cancelled the session.")]
+        return [Step("reported", reported_at, "The user tapped “This wasn’t me”, which cancelled the session.")]
     if session.used_at is None:
-        sentence = "The user said “This wasn’t me”. Nobody had read the result, and nobody can any more."
+        sentence = "The user tapped “This wasn’t me” before the sign-in was used, which ended it."
         return [_confirmed(session), Step("reported", reported_at, sentence)]
-    sentence = "The user said “This wasn’t me”, after the result had been read."
-    return [_confirmed(session), _read(session), Step("reported", reported_at, sentence)]
+    sentence = "The user tapped “This wasn’t me” after the sign-in was used."
+    return [_confirmed(session), _used(session), Step("reported", reported_at, sentence)]
 
 
 def outcome_sentence(session: Session, now: int) -> str:
-    """Return in plain words what became of a session by `now`, and what to do next where there is something to do."""
+    """Return the outcome of a session at `now` in plain words, with the next step where there is one."""
     if session.reported_at is not None:
         return _REPORTED_IN_TIME if session.used_at is None else _REPORTED_TOO_LATE
     status = visible_status(session.status, session.expires_at, now)
@@ -121,25 +121,25 @@ def outcome_sentence(session: Session, now: int) -> str:
         case "pending" if session.opened_at is None:
             return "Waiting for the user to open the link."
         case "pending":
-            return f"Opened: waiting for the answer. So far the user {_unanswered(session)}."
+            return f"Opened, waiting for an answer. So far the user {_unanswered(session)}."
         case "expired" if session.opened_at is None:
             return _NEVER_OPENED
         case "expired":
-            until = "before the 10 minutes were over"
+            until = "within 10 minutes"
             return f"Opened, but not answered. The user {_unanswered(session)} {until}. {_AGAIN}"
         case "cancelled":
             return f"Cancelled by the user. {_AGAIN}"
         case "used":
-            return "Confirmed and read."
+            return "Confirmed and used."
         case "confirmed" if now < session.expires_at:
-            # Until then a client goes on polling (service-spec.md, Limits).
-            return "Confirmed, but not read yet. Waiting for your application to ask verify."
+            # Until then a client keeps polling (service-spec.md, Limits).
+            return "Confirmed, but not used yet. Waiting for your application to call verify."
         case "confirmed":
-            return _NEVER_READ
+            return _NEVER_USED
 
 
 def _unanswered(session: Session) -> str:
-    """Return what the user of a session that was opened and not decided has not done."""
+    """Return what the user of an opened, undecided session has not done."""
     prompt = session.prompt
     if prompt is None:
         return "neither confirmed nor cancelled"

@@ -1,6 +1,6 @@
-"""Which webhook URLs are accepted (contract.md, Developer endpoints).
+"""The webhook URLs that are accepted (contract.md, Developer endpoints).
 
-A name is not resolved here: what it leads to is checked at each connection, by `webhooks/http_client.py`.
+Names are not resolved here: `webhooks/http_client.py` checks the address at each connection.
 """
 
 import re
@@ -13,7 +13,7 @@ from taproof.core.address_rules import AddressRules
 
 WEBHOOK_URL_LIMIT: Final = 2048
 _NAME: Final = re.compile(r"[a-z0-9._-]+")
-# What browsers and `inet_aton` take for an IPv4 address, in whatever spelling: its last part is a number.
+# Browsers and `inet_aton` read a host as an IPv4 address if its last part is a number.
 _NUMBER_LAST: Final = re.compile(r"(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)\.*$")
 _NOTHING_ALLOWED: Final = AddressRules()
 
@@ -21,13 +21,13 @@ _NOTHING_ALLOWED: Final = AddressRules()
 def webhook_url_problem(
     url: str, *, rules: AddressRules, ports: Iterable[int], allow_loopback_http: bool
 ) -> str | None:
-    """Return why `url` cannot be a webhook URL, as the rest of a sentence; None if it can. "" means no webhook.
+    """Return the problem of a webhook URL, as the rest of a sentence; None if it is accepted. "" means no webhook.
 
     Args:
-        url: what a developer sent.
-        rules: which addresses may be posted to; a URL that holds an address of another kind is refused at once.
-        ports: may be posted to.
-        allow_loopback_http: accept plain HTTP, and any port, to this machine itself, as the sandbox does.
+        url: the URL that a developer sent.
+        rules: the allowed addresses; a URL with any other address is refused.
+        ports: the allowed ports.
+        allow_loopback_http: accept plain HTTP and any port to this machine, as the sandbox does.
     """
     if url == "":
         return None
@@ -53,7 +53,7 @@ def webhook_url_problem(
 
 
 def _address_problem(host: str, rules: AddressRules) -> str | None:
-    """Return why a host that is an address, or a name for this machine, cannot be posted to."""
+    """Return the problem of a host that is an address or a name of this machine; None if it is allowed."""
     if _is_own_name(host.rstrip(".")):
         problem = rules.problem("127.0.0.1")
     elif ":" in host or _NUMBER_LAST.search(host):
@@ -68,7 +68,7 @@ def _address_problem(host: str, rules: AddressRules) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether `host` names this machine itself: `localhost`, a name below it (RFC 6761), or a loopback address."""
+    """Return whether `host` is this machine: `localhost`, a name below it (RFC 6761), or a loopback address."""
     return _is_own_name(host) or _NOTHING_ALLOWED.problem(host) == "loopback"
 
 

@@ -184,7 +184,7 @@ async def test_an_export_shows_one_moment(tmp_path: Path) -> None:
             await fill(place, some_rows())
             before = await content(place)
             async with place.source() as source:
-                await source.count("marks")
+                await source.count("metadata")
                 if place is other:
                     connection = await asyncpg.connect(dsn)
                     await connection.execute("DELETE FROM sessions; DELETE FROM projects")
@@ -242,7 +242,7 @@ async def test_a_killed_import_leaves_an_empty_store(place: Place, tmp_path: Pat
     await fill(source, some_rows(sessions=3_000))
     file = tmp_path / "export.jsonl"
     file.write_bytes(await export(source))
-    for table in ("marks", "sessions", "bot_updates", "none, but after the commit"):
+    for table in ("metadata", "sessions", "bot_updates", "none, but after the commit"):
         command = [sys.executable, "-c", PROGRAM.format(target=place.program), str(file), table]
         died = await asyncio.to_thread(subprocess.run, command, check=False, capture_output=True)
         assert died.returncode == -9, died.stderr
@@ -262,9 +262,9 @@ async def test_nobody_gets_in_while_a_sqlite_file_is_filled(tmp_path: Path) -> N
     await store.close()
     other = apsw.Connection(str(path))
     async with place.target() as target:
-        await target.insert("marks", [("mode", b"real")], [2])
+        await target.insert("metadata", [("mode", b"real")], [2])
         with pytest.raises(apsw.BusyError):
-            other.execute("SELECT COUNT(*) FROM marks").fetchall()
+            other.execute("SELECT COUNT(*) FROM metadata").fetchall()
     other.close()
     assert not any((await content(place)).values())
     store = SqliteStorage.open(path, 0)
@@ -276,13 +276,13 @@ async def test_who_writes_while_postgresql_is_filled_waits(tmp_path: Path) -> No
     """A node that starts meanwhile comes after the import, and so finds the mark of its mode and key."""
     async with postgres_place() as (place, dsn):
         other = await asyncpg.connect(dsn)
-        claim = "INSERT INTO marks (name, value) VALUES ('mode', 'sandbox') ON CONFLICT (name) DO NOTHING"
+        claim = "INSERT INTO metadata (name, value) VALUES ('mode', 'sandbox') ON CONFLICT (name) DO NOTHING"
         async with place.target() as target:
-            await target.insert("marks", [("mode", b"real")], [2])
+            await target.insert("metadata", [("mode", b"real")], [2])
             claiming = asyncio.create_task(other.execute(claim))
             await asyncio.sleep(0.2)
             assert not claiming.done()
-            await target.commit({table: int(table == "marks") for table in TABLES})
+            await target.commit({table: int(table == "metadata") for table in TABLES})
         assert await claiming == "INSERT 0 0"
         await other.close()
-        assert (await content(place))["marks"] == [("mode", b"real")]
+        assert (await content(place))["metadata"] == [("mode", b"real")]

@@ -44,46 +44,29 @@ class NotEmpty(TaproofError):
 
 
 class Column(NamedTuple):
-    """A column, with what its values are; `small` is an integer of four bytes on PostgreSQL.
-
-    The export of an older release may lack one that may be null, or that has a `default`.
-    """
+    """A column and the kind of its values; `small` is an integer of four bytes on PostgreSQL."""
 
     name: str
     kind: Kind
     may_be_null: bool
-    default: int | str | None = None
-
-    @property
-    def may_be_missing(self) -> bool:
-        """Whether an export can be read that does not have this column."""
-        return self.may_be_null or self.default is not None
 
 
 def _columns(text: str) -> tuple[Column, ...]:
-    """Return columns written as `name:kind`, `name:kind?` where they may be null, `name:kind=default`.
-
-    A default of nothing is an empty text.
-    """
-    return tuple(_column(*part.split(":")) for part in text.split())
-
-
-def _column(name: str, text: str) -> Column:
-    kind, has_default, default = text.partition("=")
-    value = None if not has_default else int(default) if default.isdigit() else default
-    return Column(name, kind.rstrip("?"), kind.endswith("?"), value)  # type: ignore[arg-type]
+    """Return columns written as `name:kind`, or `name:kind?` where they may be null."""
+    parts = (part.split(":") for part in text.split())
+    return tuple(Column(name, kind.rstrip("?"), kind.endswith("?")) for name, kind in parts)  # type: ignore[arg-type]
 
 
 TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     # First, so that a wrong master key is found before anything else is read.
-    "marks": _columns("name:text value:bytes"),
+    "metadata": _columns("name:text value:bytes"),
     "developers": _columns(
-        "id:text email:text email_key:text plan:text created_at:int is_owner:small=0 messenger_id:text? "
-        "messenger_name:text= inviter_id:text? sign_in:text? bound_by:text?"
+        "id:text email:text email_key:text plan:text created_at:int is_owner:small messenger_id:text? "
+        "messenger_name:text inviter_id:text? sign_in:text? bound_by:text?"
     ),
     "access_tokens": _columns(
         "id:text developer_id:text name:text preview:text token_hash:bytes created_at:int last_used_at:int? "
-        "expires_at:int? scopes:text=read,write,tokens parent_id:text? sign_in:text?"
+        "expires_at:int? scopes:text parent_id:text? sign_in:text?"
     ),
     "invitations": _columns(
         "id:text code_hash:bytes email:text plan:text is_owner:small developer_id:text? invited_by:text created_at:int "
@@ -97,26 +80,26 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "projects": _columns(
         "id:text developer_id:text name:text secret_key_hash:bytes secret_key_preview:text "
         "encrypted_webhook_secret:bytes webhook_url:text is_active:small public_access:small collect_phone:small "
-        "created_at:int encrypted_next_webhook_secret:bytes? next_webhook_secret_at:int? secrets_version:small=0 "
-        "phone_required:small=1 show_context:small=1 match_code:small=0 allowed_origins:text= bot_id:int? "
+        "created_at:int encrypted_next_webhook_secret:bytes? next_webhook_secret_at:int? secrets_version:small "
+        "phone_required:small show_context:small match_code:small allowed_origins:text bot_id:int? "
         "bot_username:text? encrypted_bot_token:bytes? bot_broken_at:int?"
     ),
     "deleted_projects": _columns("id:text developer_id:text"),
     "sessions": _columns(
         "day:day token_hash:bytes id:text project_id:text status:text created_at:int expires_at:int opened_at:int? "
         "opener_id:text? confirmed_at:int? cancelled_at:int? used_at:int? messenger_id:text? messenger_name:text? "
-        "messenger_username:text? code_challenge:bytes? secrets_version:small? bot_id:int=0 context:text? "
+        "messenger_username:text? code_challenge:bytes? secrets_version:small? bot_id:int context:text? "
         "match_code:text? match_choices:text? encrypted_phone:bytes? reported_at:int?"
     ),
     "daily_counts": _columns(
         "project_id:text day:day requested:small opened:small confirmed:small used:small cancelled:small "
-        "expired:small unique_users:small latest_users:small reported:small=0"
+        "expired:small unique_users:small latest_users:small reported:small"
     ),
     "daily_users": _columns("developer_id:text day:day unique_users:small latest_users:small"),
     "user_days": _columns("developer_id:text messenger_id:text day:day project_id:text"),
     "webhook_events": _columns(
         "id:text project_id:text type:text encrypted_body:bytes created_at:int state:text due_at:int leased_until:int "
-        "attempts:small finished_at:int? schedule_start:small=0 interrupted:small=0 session_id:text?"
+        "attempts:small finished_at:int? schedule_start:small interrupted:small session_id:text?"
     ),
     "webhook_attempts": _columns(
         "event_id:text number:small started_at:int duration:int status:small? error:text? encrypted_answer:bytes?"
@@ -132,20 +115,6 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "bot_updates": _columns("bot_id:int update_id:int claimed_at:int done:small"),
 }
 """What is moved, by table, in the order of the file: the same columns in both stores."""
-_LATER_TABLES: Final = frozenset(
-    {
-        "webhook_attempts",
-        "webhook_endpoints",
-        "ended_webhooks",
-        "invitations",
-        "audit_entries",
-        "audit_purges",
-        "phone_requests",
-        "blocks",
-        "removed_usage",
-    }
-)
-"""Those that the export of an older release does not have."""
 
 
 class Source(Protocol):
@@ -173,9 +142,6 @@ class Target(Protocol):
             ExportFileWrong: a row cannot be added, for example since it is there twice.
         """
 
-    async def choose_owner(self) -> None:
-        """Make the oldest developer an owner."""
-
     async def commit(self, counts: Mapping[str, int]) -> None:
         """Make everything durable at once. Raises ExportFileWrong when a table does not have so many rows."""
 
@@ -186,8 +152,6 @@ SELECT: Final = {table: f"SELECT {_NAMES[table]} FROM {table}" for table in TABL
 INSERT: Final = {table: f"INSERT INTO {table} ({_NAMES[table]})" for table in TABLES}
 COUNT: Final = {table: f"SELECT COUNT(*) FROM {table}" for table in TABLES}  # noqa: S608
 ANY: Final = {table: f"SELECT 1 FROM {table} LIMIT 1" for table in TABLES}  # noqa: S608
-CHOOSE_OWNER: Final = """
-UPDATE developers SET is_owner = 1 WHERE id = (SELECT id FROM developers ORDER BY created_at, id LIMIT 1)"""
 """The statements of both ends, by table."""
 
 
@@ -249,10 +213,6 @@ class ExportReader:
         self._file = file
         self._line = 0
         self._digest = hashlib.sha256()
-        self._plans: dict[str, list[tuple[int | None, Column]]] = {}
-        """For each table of the file: the columns to be stored, and where they stand in a row, if they do."""
-        self._widths: dict[str, int] = {}
-        self._knows_owners = True
         header = self._parsed(self._next_line())
         if not isinstance(header, dict) or header.get("format") != FORMAT:
             raise self._wrong("this is not an export of Taproof")
@@ -271,30 +231,19 @@ class ExportReader:
             if table not in TABLES:
                 raise self._wrong(f"there is no table {table!r:.80}")
         for table, columns in TABLES.items():
-            if table not in tables and table in _LATER_TABLES:
-                continue
-            found = tables.get(table)
-            if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+            if table not in tables:
                 raise self._wrong(f"the table {table} is missing")
-            for column in columns:
-                if column.name not in found and not column.may_be_missing:
-                    raise self._wrong(f"the column {table}.{column.name} is missing")
-            if len(found) != len({column.name for column in columns}.intersection(found)):
-                raise self._wrong(f"the table {table} has columns that this release does not know")
-            # The name of the table comes first in a row, so each place is one further.
-            places = {name: place for place, name in enumerate(found, 1)}
-            self._plans[table] = [(places.get(column.name), column) for column in columns]
-            self._widths[table] = len(found)
-        self._knows_owners = "is_owner" in tables["developers"]
+            if tables[table] != [column.name for column in columns]:
+                raise self._wrong(f"the table {table} has other columns than in this release of Taproof")
 
     async def copy_to(
-        self, target: Target, check_mark: Callable[[str, bytes], None], on_chunk: Callable[[], None]
+        self, target: Target, check_metadata: Callable[[str, bytes], None], on_chunk: Callable[[], None]
     ) -> dict[str, int]:
         """Put all rows into the target and commit; return how many each table has.
 
         Args:
             target: an empty store.
-            check_mark: called with each mark; raises to refuse the import.
+            check_metadata: called with each metadata entry; raises to refuse the import.
             on_chunk: called after each chunk.
 
         Raises:
@@ -308,7 +257,7 @@ class ExportReader:
             self._digest.update(line)
             parsed = self._parsed(line)
             name = parsed[0] if parsed and isinstance(parsed[0], str) else ""
-            if name not in self._plans:
+            if name not in TABLES:
                 raise self._wrong(f"there is no table {name!r:.80}")
             if name != table or len(rows) == CHUNK or size > _CHUNK_BYTES:
                 if rows:
@@ -316,8 +265,8 @@ class ExportReader:
                     on_chunk()
                 table, rows, lines, size = name, [], [], 0
             row = self._row(name, parsed)
-            if name == "marks":
-                check_mark(*row)
+            if name == "metadata":
+                check_metadata(*row)
             rows.append(row)
             lines.append(self._line)
             size += len(line)
@@ -325,9 +274,6 @@ class ExportReader:
         self._check_footer(self._parsed(line), counts)
         if rows:
             await target.insert(table, rows, lines)
-        if not self._knows_owners:
-            # The export of a release before there were owners: an installation has one.
-            await target.choose_owner()
         await target.commit(counts)
         return counts
 
@@ -358,13 +304,10 @@ class ExportReader:
             raise self._wrong("it is not JSON") from None
 
     def _row(self, table: str, parsed: list[Any]) -> Row:
-        width = self._widths[table]
-        if len(parsed) != width + 1:
-            raise self._wrong(f"a row of {table} has {width} values, not {len(parsed) - 1}")
-        return [
-            column.default if place is None else self._value(table, column, parsed[place])
-            for place, column in self._plans[table]
-        ]
+        columns = TABLES[table]
+        if len(parsed) != len(columns) + 1:
+            raise self._wrong(f"a row of {table} has {len(columns)} values, not {len(parsed) - 1}")
+        return [self._value(table, column, value) for column, value in zip(columns, parsed[1:], strict=True)]
 
     def _value(self, table: str, column: Column, value: Any) -> Any:
         """Return a value as it is stored. `type()` and not `isinstance`: true is no number here."""
@@ -386,8 +329,7 @@ class ExportReader:
     def _check_footer(self, footer: Any, counts: Mapping[str, int]) -> None:
         if not isinstance(footer, dict) or "sha256" not in footer:
             raise self._wrong("it is neither a row nor the end of an export")
-        rows = {table: counts[table] for table in self._plans}
-        if footer["sha256"] != self._digest.hexdigest() or footer.get("rows") != rows:
+        if footer["sha256"] != self._digest.hexdigest() or footer.get("rows") != counts:
             raise self._wrong("the number of rows or the checksum is not that of the lines above: the file was changed")
         try:
             rest = self._file.read(1)

@@ -13,7 +13,6 @@ import asyncpg
 from taproof.core.errors import StoreUnavailable, TaproofError
 from taproof.storage.export.format import (
     ANY,
-    CHOOSE_OWNER,
     CHUNK,
     COUNT,
     SELECT,
@@ -85,10 +84,6 @@ class PostgresTarget:
             )
             self._days.add(day)
 
-    async def choose_owner(self) -> None:
-        """Make the oldest developer an owner."""
-        await self._connection.execute(CHOOSE_OWNER)
-
     async def commit(self, counts: Mapping[str, int]) -> None:
         """Make everything durable at once."""
         for table in TABLES:
@@ -135,7 +130,7 @@ async def open_postgres_target(dsn: str) -> AsyncIterator[PostgresTarget]:
         for table in TABLES:
             if await connection.fetch(ANY[table]):
                 raise NotEmpty(
-                    f"The database is not empty: there are {table.replace('_', ' ')} in it. An import needs a new one. "
+                    f"The database is not empty: its table {table} has rows. An import needs a new one. "
                     "Choose another with --database (TAPROOF_DATABASE_URL)."
                 )
         days = {row[0] for row in await connection.fetch(sql.SESSION_TABLES)}

@@ -11,7 +11,6 @@ import apsw
 from taproof.core.errors import StoreUnavailable
 from taproof.storage.export.format import (
     ANY,
-    CHOOSE_OWNER,
     CHUNK,
     COUNT,
     INSERT,
@@ -76,10 +75,6 @@ class SqliteTarget:
         except (apsw.ConstraintError, apsw.MismatchError) as error:
             raise wrong_line(lines[taken - 1], f"this row of {table} cannot be added ({error})") from error
 
-    async def choose_owner(self) -> None:
-        """Make the oldest developer an owner."""
-        self._connection.execute(CHOOSE_OWNER)
-
     async def commit(self, counts: Mapping[str, int]) -> None:
         """Make everything durable at once."""
         for table in TABLES:
@@ -99,7 +94,7 @@ async def open_sqlite_source(path: Path) -> AsyncIterator[SqliteSource]:
     """
     with _sentences(path, "read"), contextlib.closing(_connect(path)) as connection:
         connection.execute("PRAGMA query_only = 1; BEGIN").fetchall()
-        _count(connection, "marks")  # The picture is taken by the first read.
+        _count(connection, "metadata")  # The first read takes the snapshot.
         yield SqliteSource(connection)
 
 
@@ -137,7 +132,7 @@ async def open_sqlite_target(path: Path) -> AsyncIterator[SqliteTarget]:
 
 def _not_empty(database: str, table: str) -> str:
     return (
-        f"The database {database} is not empty: there are {table.replace('_', ' ')} in it. An import needs a new one. "
+        f"The database {database} is not empty: its table {table} has rows. An import needs a new one. "
         "Choose another with --database (TAPROOF_DATABASE_URL)."
     )
 

@@ -1,15 +1,16 @@
 -- The schema of Taproof on PostgreSQL 14 and newer. Times are milliseconds since the epoch, days are UTC days since
--- 1970-01-01. A released migration never changes: `migrate.py` holds each to its checksum. What a node of an older
--- release calls must go on working: a function that changes gets a new name.
+-- 1970-01-01. A released migration never changes: `migrate.py` compares each with its checksum. Nodes of the previous
+-- release must keep working during a rolling deploy: a function that changes gets a new name.
 --
--- Text that is compared or sorted has the collation "C": by code point, as SQLite does, and the same on every server.
+-- Text that is compared or sorted has the collation "C": by code point, as on SQLite, and the same on every server.
 
-CREATE TABLE marks (
+-- Values of the installation itself, such as the check of the master key.
+CREATE TABLE metadata (
   name TEXT COLLATE "C" PRIMARY KEY,
   value BYTEA NOT NULL
 );
 
--- Who does what only one process may do at a time, and until when.
+-- The work that one process at a time may do, and until when its lease lasts.
 CREATE TABLE leases (
   name TEXT COLLATE "C" PRIMARY KEY,
   holder TEXT COLLATE "C" NOT NULL,
@@ -21,8 +22,35 @@ CREATE TABLE developers (
   email TEXT NOT NULL,
   email_key TEXT COLLATE "C" NOT NULL UNIQUE, -- The address in lower case: two spellings are one developer.
   plan TEXT NOT NULL,
-  created_at BIGINT NOT NULL
+  created_at BIGINT NOT NULL,
+  is_owner INTEGER NOT NULL DEFAULT 0,
+  messenger_id TEXT COLLATE "C",
+  messenger_name TEXT NOT NULL DEFAULT '',
+  inviter_id TEXT COLLATE "C", -- The inviter and the sign-in of the invitation that this developer accepted.
+  sign_in TEXT COLLATE "C",
+  bound_by TEXT COLLATE "C" -- The sign-in that linked the messenger account.
 );
+CREATE UNIQUE INDEX developers_by_messenger_id ON developers (messenger_id);
+CREATE INDEX developers_by_inviter ON developers (inviter_id) WHERE inviter_id IS NOT NULL;
+CREATE INDEX developers_by_sign_in ON developers (sign_in) WHERE sign_in IS NOT NULL;
+CREATE INDEX developers_by_binding ON developers (bound_by) WHERE bound_by IS NOT NULL;
+
+CREATE TABLE invitations (
+  id TEXT COLLATE "C" PRIMARY KEY,
+  code_hash BYTEA NOT NULL UNIQUE,
+  email TEXT NOT NULL, -- Empty for the first developer, who enters their own.
+  plan TEXT NOT NULL,
+  is_owner INTEGER NOT NULL,
+  developer_id TEXT COLLATE "C", -- The developer who gets another messenger account; null to create a developer.
+  invited_by TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  expires_at BIGINT NOT NULL,
+  inviter_id TEXT COLLATE "C", -- Null when the operator created it.
+  sign_in TEXT COLLATE "C" -- The messenger sign-in that the inviter's rights come from.
+);
+CREATE INDEX invitations_by_expiry ON invitations (expires_at);
+CREATE INDEX invitations_by_inviter ON invitations (inviter_id) WHERE inviter_id IS NOT NULL;
+CREATE INDEX invitations_by_sign_in ON invitations (sign_in) WHERE sign_in IS NOT NULL;
 
 CREATE TABLE access_tokens (
   id TEXT COLLATE "C" PRIMARY KEY,
@@ -32,9 +60,71 @@ CREATE TABLE access_tokens (
   token_hash BYTEA NOT NULL UNIQUE,
   created_at BIGINT NOT NULL,
   last_used_at BIGINT,
-  expires_at BIGINT
+  expires_at BIGINT,
+  scopes TEXT NOT NULL DEFAULT 'read,write,tokens',
+  parent_id TEXT COLLATE "C", -- The access token that created it.
+  sign_in TEXT COLLATE "C" -- The messenger sign-in that it comes from.
 );
 CREATE INDEX access_tokens_by_developer ON access_tokens (developer_id, created_at);
+CREATE INDEX access_tokens_by_sign_in ON access_tokens (sign_in) WHERE sign_in IS NOT NULL;
+
+CREATE TABLE console_sessions (
+  id TEXT COLLATE "C" PRIMARY KEY,
+  token_hash BYTEA NOT NULL UNIQUE,
+  developer_id TEXT COLLATE "C" NOT NULL,
+  created_at BIGINT NOT NULL,
+  last_seen_at BIGINT NOT NULL,
+  access_token_id TEXT COLLATE "C", -- The session ends with this access token.
+  address TEXT NOT NULL,
+  user_agent TEXT NOT NULL,
+  messenger_id TEXT COLLATE "C", -- The account that signed in; unlinking it ends the session. Null with a token.
+  scopes TEXT NOT NULL DEFAULT 'read,write,tokens',
+  expires_at BIGINT,
+  sign_in TEXT COLLATE "C" -- The messenger sign-in that it comes from.
+);
+CREATE INDEX console_sessions_by_developer ON console_sessions (developer_id, created_at, id);
+CREATE INDEX console_sessions_by_age ON console_sessions (last_seen_at);
+CREATE INDEX console_sessions_by_sign_in ON console_sessions (sign_in) WHERE sign_in IS NOT NULL;
+
+-- The key makes a page of one developer's log, newest first, one walk.
+CREATE TABLE audit_entries (
+  id TEXT COLLATE "C" NOT NULL,
+  developer_id TEXT COLLATE "C" NOT NULL,
+  created_at BIGINT NOT NULL,
+  action TEXT NOT NULL,
+  actor TEXT NOT NULL,
+  via TEXT NOT NULL,
+  via_id TEXT NOT NULL,
+  address TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  details TEXT NOT NULL, -- A JSON object.
+  PRIMARY KEY (developer_id, created_at, id)
+);
+CREATE INDEX audit_entries_by_age ON audit_entries (created_at);
+
+-- What was erased of each developer's audit log, one row for each developer.
+CREATE TABLE audit_purges (
+  developer_id TEXT COLLATE "C" PRIMARY KEY,
+  before BIGINT NOT NULL, -- Entries older than this are erased, or are about to be.
+  entries BIGINT NOT NULL, -- How many were erased, in total.
+  purged_at BIGINT NOT NULL
+);
+-- The audit log is append-only. An entry is erased only after its erasure was recorded in audit_purges.
+CREATE FUNCTION refuse_to_change_audit_log() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION 'The audit log is append-only.';
+END $$;
+CREATE TRIGGER audit_entries_are_append_only BEFORE UPDATE OR TRUNCATE ON audit_entries
+FOR EACH STATEMENT EXECUTE FUNCTION refuse_to_change_audit_log();
+CREATE FUNCTION refuse_to_erase_audit_entry() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+BEGIN
+  IF EXISTS (SELECT FROM audit_purges p WHERE p.developer_id = OLD.developer_id AND p.before > OLD.created_at) THEN
+    RETURN OLD;
+  END IF;
+  RAISE EXCEPTION 'The audit log is append-only.';
+END $$;
+CREATE TRIGGER audit_entries_are_not_erased BEFORE DELETE ON audit_entries
+FOR EACH ROW EXECUTE FUNCTION refuse_to_erase_audit_entry();
 
 CREATE TABLE projects (
   id TEXT COLLATE "C" PRIMARY KEY,
@@ -47,12 +137,25 @@ CREATE TABLE projects (
   is_active INTEGER NOT NULL,
   public_access INTEGER NOT NULL,
   collect_phone INTEGER NOT NULL,
-  created_at BIGINT NOT NULL
+  created_at BIGINT NOT NULL,
+  encrypted_next_webhook_secret BYTEA, -- During a rotation: the secret that replaces the current one, and when.
+  next_webhook_secret_at BIGINT,
+  secrets_version INTEGER NOT NULL DEFAULT 0, -- Counts the changes of the webhook secret that signs proofs.
+  phone_required INTEGER NOT NULL DEFAULT 1,
+  show_context INTEGER NOT NULL DEFAULT 1,
+  match_code INTEGER NOT NULL DEFAULT 0,
+  allowed_origins TEXT NOT NULL DEFAULT '', -- Separated by spaces; '' allows any.
+  bot_id BIGINT, -- The project bot; null without one.
+  bot_username TEXT,
+  encrypted_bot_token BYTEA,
+  bot_broken_at BIGINT
 );
-CREATE INDEX projects_by_developer ON projects (developer_id, created_at, id);
+-- Listing names reads the index alone: a row holds up to 8 KB of origins and addresses.
+CREATE INDEX projects_by_developer ON projects (developer_id, created_at, id, name);
+CREATE UNIQUE INDEX projects_by_bot ON projects (bot_id) WHERE bot_id IS NOT NULL;
 
--- A deleted project's row moves here, so that nothing finds it any more while housekeeping erases what it left.
--- It stays for a minute after all was erased: a statement that began before the deletion may still commit.
+-- The row of a deleted project moves here, so that no statement finds the project while housekeeping erases its data.
+-- It stays for a minute after everything is erased: a statement that began before the deletion may still commit.
 CREATE TABLE deleted_projects (
   id TEXT COLLATE "C" PRIMARY KEY,
   developer_id TEXT COLLATE "C" NOT NULL,
@@ -60,8 +163,8 @@ CREATE TABLE deleted_projects (
   is_erased INTEGER NOT NULL DEFAULT 0
 );
 
--- One partition a day, `sessions_<day>`: a statement that names the day plans and locks that one only, and retention
--- drops whole days.
+-- One partition for each day, `sessions_<day>`: a statement that names the day plans and locks that partition only, and
+-- retention drops whole days.
 CREATE TABLE sessions (
   day INTEGER NOT NULL, -- The UTC day that the token carries.
   token_hash BYTEA NOT NULL,
@@ -78,15 +181,49 @@ CREATE TABLE sessions (
   messenger_id TEXT COLLATE "C",
   messenger_name TEXT,
   messenger_username TEXT,
-  -- The hash first: a partition has one day, but as long as it has no statistics the planner expects two hundred, and
-  -- would think it cheap to look for a session by its day.
+  code_challenge BYTEA, -- The SHA-256 of the verifier (RFC 7636); null when the session is not bound to its client.
+  secrets_version INTEGER, -- The project's value when the session was used: while equal, the proof can be repeated.
+  bot_id BIGINT NOT NULL DEFAULT 0, -- The bot of the session's link; 0 is the service's own.
+  context TEXT, -- JSON: where the request came from. Erased when the session leaves pending.
+  match_code TEXT,
+  match_choices TEXT, -- Three codes separated by spaces, in the order shown.
+  encrypted_phone BYTEA,
+  reported_at BIGINT, -- When the user tapped "This wasn't me".
+  -- The hash comes first: without statistics the planner expects two hundred days in a partition, not one.
   PRIMARY KEY (token_hash, day)
 ) PARTITION BY LIST (day);
 CREATE INDEX sessions_by_project ON sessions (project_id, status, created_at, id);
 CREATE INDEX sessions_pending ON sessions (expires_at) WHERE status = 'pending';
+-- The account comes first, because nearly all entries differ there: each step of a search is one short comparison.
+CREATE INDEX sessions_by_messenger ON sessions (messenger_id, project_id, status, created_at, id)
+  WHERE messenger_id IS NOT NULL;
 
--- What became of the sessions created on a day. `latest_users` are those whose last confirmed day this is.
--- INTEGER, so that a sum of them is a BIGINT; 2,147,483,647 sign-ins of one project on one day are 24,855 a second.
+-- Users who tapped Confirm and are asked for their contact. The message with the contact does not name its session.
+CREATE TABLE phone_requests (
+  day INTEGER NOT NULL,
+  token_hash BYTEA NOT NULL,
+  session_id TEXT COLLATE "C" NOT NULL,
+  messenger_id TEXT COLLATE "C" NOT NULL,
+  bot_id BIGINT NOT NULL,
+  encrypted_token BYTEA NOT NULL,
+  asked_at BIGINT NOT NULL,
+  expires_at BIGINT NOT NULL,
+  PRIMARY KEY (day, token_hash)
+);
+CREATE INDEX phone_requests_by_messenger ON phone_requests (messenger_id, bot_id, asked_at);
+CREATE INDEX phone_requests_by_age ON phone_requests (expires_at);
+
+-- The projects that a messenger account has blocked.
+CREATE TABLE blocks (
+  messenger_id TEXT COLLATE "C" NOT NULL,
+  project_id TEXT COLLATE "C" NOT NULL,
+  created_at BIGINT NOT NULL,
+  PRIMARY KEY (messenger_id, project_id)
+);
+CREATE INDEX blocks_by_project ON blocks (project_id);
+
+-- Counts of the sessions created on a day. `latest_users` are the users whose last confirmed day this is.
+-- INTEGER makes a sum a BIGINT; 2,147,483,647 sign-ins of one project on one day are 24,855 a second.
 CREATE TABLE daily_counts (
   project_id TEXT COLLATE "C" NOT NULL,
   day INTEGER NOT NULL,
@@ -98,10 +235,11 @@ CREATE TABLE daily_counts (
   expired INTEGER NOT NULL DEFAULT 0,
   unique_users INTEGER NOT NULL DEFAULT 0,
   latest_users INTEGER NOT NULL DEFAULT 0,
+  reported INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (project_id, day)
-) WITH (fillfactor = 50); -- A few rows that are updated all the time: room beside each keeps the updates off the index.
+) WITH (fillfactor = 50); -- A few rows are updated all the time: free space beside each keeps the updates off the index.
 
--- The same two figures over all projects of a developer, where one person may use several.
+-- The same two counts over all projects of a developer: one user may use several.
 CREATE TABLE daily_users (
   developer_id TEXT COLLATE "C" NOT NULL,
   day INTEGER NOT NULL,
@@ -110,7 +248,7 @@ CREATE TABLE daily_users (
   PRIMARY KEY (developer_id, day)
 ) WITH (fillfactor = 50);
 
--- Who confirmed on which day, once each: what keeps the counts of distinct users exact.
+-- The users who confirmed on each day, once each. They keep the counts of distinct users exact.
 CREATE TABLE user_days (
   developer_id TEXT COLLATE "C" NOT NULL,
   messenger_id TEXT COLLATE "C" NOT NULL,
@@ -121,21 +259,70 @@ CREATE TABLE user_days (
 CREATE INDEX user_days_by_project ON user_days (project_id);
 CREATE INDEX user_days_by_age ON user_days (day);
 
+-- The confirmed users of deleted projects. They still count towards their developer's month.
+CREATE TABLE removed_usage (
+  developer_id TEXT COLLATE "C" NOT NULL,
+  day INTEGER NOT NULL,
+  confirmed INTEGER NOT NULL,
+  PRIMARY KEY (developer_id, day)
+);
+CREATE INDEX removed_usage_by_age ON removed_usage (day);
+
 CREATE TABLE webhook_events (
   id TEXT COLLATE "C" PRIMARY KEY,
   project_id TEXT COLLATE "C" NOT NULL,
   type TEXT NOT NULL,
-  encrypted_body BYTEA NOT NULL, -- The exact bytes to send, encrypted: they hold the session token.
+  encrypted_body BYTEA NOT NULL, -- The exact bytes to send. They hold the session token.
   created_at BIGINT NOT NULL,
   state TEXT COLLATE "C" NOT NULL, -- due, delivered, failed, or ended because its webhook was removed.
   due_at BIGINT NOT NULL,
   leased_until BIGINT NOT NULL,
   attempts INTEGER NOT NULL,
-  finished_at BIGINT
+  finished_at BIGINT,
+  schedule_start INTEGER NOT NULL DEFAULT 0, -- `attempts` when the schedule of retries last began.
+  interrupted INTEGER NOT NULL DEFAULT 0, -- Attempts whose outcome was not recorded.
+  session_id TEXT COLLATE "C" -- Null for a test.
 );
 CREATE INDEX webhook_events_due ON webhook_events (due_at) WHERE state = 'due';
-CREATE INDEX webhook_events_by_project ON webhook_events (project_id, state);
+CREATE INDEX webhook_events_by_project ON webhook_events (project_id, state, type COLLATE "C", created_at, id);
 CREATE INDEX webhook_events_finished ON webhook_events (finished_at) WHERE finished_at IS NOT NULL;
+
+CREATE TABLE webhook_attempts (
+  event_id TEXT COLLATE "C" NOT NULL,
+  number INTEGER NOT NULL,
+  started_at BIGINT NOT NULL,
+  duration BIGINT NOT NULL, -- Milliseconds.
+  status INTEGER,
+  error TEXT,
+  encrypted_answer BYTEA, -- Encrypted, because a receiver may return the session token that it was sent.
+  PRIMARY KEY (event_id, number)
+);
+-- A statement that deletes both would miss an attempt that was recorded while it waited for the event.
+CREATE FUNCTION erase_webhook_attempts() RETURNS TRIGGER LANGUAGE plpgsql
+SET enable_seqscan = off -- Use the primary key, however small the table is when this is planned.
+AS $$
+BEGIN
+  DELETE FROM webhook_attempts a USING erased e WHERE a.event_id = e.id;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER webhook_attempts_are_erased AFTER DELETE ON webhook_events
+REFERENCING OLD TABLE AS erased FOR EACH STATEMENT EXECUTE FUNCTION erase_webhook_attempts();
+
+-- The state of a project's endpoint. There is a row only while something is wrong with it.
+CREATE TABLE webhook_endpoints (
+  project_id TEXT COLLATE "C" PRIMARY KEY,
+  failing_since BIGINT,
+  off_at BIGINT,
+  off_reason TEXT,
+  off_url TEXT
+);
+
+-- Projects whose webhook was removed while more deliveries were due than end at once, and when. A new webhook is not set
+-- until the others have ended.
+CREATE TABLE ended_webhooks (
+  project_id TEXT COLLATE "C" PRIMARY KEY,
+  ended_at BIGINT NOT NULL
+);
 
 CREATE TABLE bot_updates (
   bot_id BIGINT NOT NULL,
@@ -146,8 +333,8 @@ CREATE TABLE bot_updates (
 );
 CREATE INDEX bot_updates_by_age ON bot_updates (claimed_at);
 
--- Whoever changes what is known of a person's days holds this person's lock first, until the end of the transaction:
--- two nodes cannot both find somebody new. Locks are taken in one order, so that none waits in a circle.
+-- Changing the days of a user requires this user's lock until the end of the transaction, so that two nodes cannot both
+-- count the user as new. Locks are taken in one order, so that they cannot deadlock.
 CREATE FUNCTION lock_people(of_developers TEXT[], of_people TEXT[]) RETURNS VOID LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM pg_advisory_xact_lock(person.lock_key) FROM (
@@ -156,18 +343,18 @@ BEGIN
   ) AS person;
 END $$;
 
--- Move sessions from pending to confirmed, with their counts, people and events; return those that were moved.
--- `planned_days` names each day once, so that a statement is planned for the partitions of these only; all other arrays
--- have one element per session. For LATERAL and `status || ''` see postgres_sql.py. Each statement sees what was
--- committed while the one before it waited. Rows are locked in one order everywhere: sessions, people, daily_counts,
--- daily_users, projects.
+-- Move sessions from pending to confirmed, with their counts, users and events; return those that were moved.
+-- `planned_days` names each day once, so that a statement is planned for the partitions of these days only. All other
+-- arrays have one element for each session. `storage/postgres/` explains LATERAL and `status || ''`. Each statement sees
+-- what was committed while the one before it waited. Rows are locked in one order everywhere: sessions, users,
+-- daily_counts, daily_users, projects.
 CREATE FUNCTION confirm_sessions(
   planned_days INTEGER[], of_days INTEGER[], hashes BYTEA[], confirmed_times BIGINT[], people TEXT[], names TEXT[],
   usernames TEXT[], deadlines BIGINT[], event_ids TEXT[], event_types TEXT[], event_bodies BYTEA[],
-  event_times BIGINT[], event_projects TEXT[]
+  event_times BIGINT[], event_projects TEXT[], phones BYTEA[]
 ) RETURNS TABLE (moved_day INTEGER, moved_hash BYTEA) LANGUAGE plpgsql
--- What stands in quotes is planned anew each time and so names its days; all else is planned once, which takes half the
--- time of the whole, and by the primary keys, however small the tables were when it was planned.
+-- The quoted statements are planned at each call, for the partitions of their days. All others are planned once, which
+-- halves the total time, and use the primary keys, however small the tables are when they are planned.
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
 AS $$
 DECLARE
@@ -175,6 +362,7 @@ DECLARE
   locked_hashes BYTEA[];
   moved_days INTEGER[];
   moved_hashes BYTEA[];
+  moved_ids TEXT[];
   moved_projects TEXT[];
   moved_developers TEXT[];
   moved_people TEXT[];
@@ -196,17 +384,22 @@ BEGIN
   EXECUTE $q$
     WITH moved AS (
       UPDATE sessions s SET status = 'confirmed', confirmed_at = a.confirmed_at, messenger_id = a.messenger_id,
-        messenger_name = a.messenger_name, messenger_username = a.messenger_username
-      FROM unnest($2, $3, $4, $5, $6, $7)
-        AS a (day, token_hash, confirmed_at, messenger_id, messenger_name, messenger_username), projects p
+        messenger_name = a.messenger_name, messenger_username = a.messenger_username,
+        encrypted_phone = a.encrypted_phone, context = NULL
+      FROM unnest($2, $3, $4, $5, $6, $7, $9)
+        AS a (day, token_hash, confirmed_at, messenger_id, messenger_name, messenger_username, encrypted_phone),
+        projects p
       WHERE s.day = ANY ($1) AND a.token_hash = ANY ($8)
         AND a.day = s.day AND a.token_hash = s.token_hash AND p.id = s.project_id
-      RETURNING s.day, s.token_hash, s.project_id, p.developer_id, s.messenger_id
+        -- A phone number is kept only if project and plan still allow it.
+        AND (a.encrypted_phone IS NULL OR (p.collect_phone = 1
+          AND EXISTS (SELECT FROM developers d WHERE d.id = p.developer_id AND d.plan <> 'free')))
+      RETURNING s.day, s.token_hash, s.id, s.project_id, p.developer_id, s.messenger_id
     )
-    SELECT array_agg(m.day), array_agg(m.token_hash), array_agg(m.project_id), array_agg(m.developer_id),
-      array_agg(m.messenger_id) FROM moved m
-  $q$ INTO moved_days, moved_hashes, moved_projects, moved_developers, moved_people
-  USING planned_days, of_days, hashes, confirmed_times, people, names, usernames, locked_hashes;
+    SELECT array_agg(m.day), array_agg(m.token_hash), array_agg(m.id), array_agg(m.project_id),
+      array_agg(m.developer_id), array_agg(m.messenger_id) FROM moved m
+  $q$ INTO moved_days, moved_hashes, moved_ids, moved_projects, moved_developers, moved_people
+  USING planned_days, of_days, hashes, confirmed_times, people, names, usernames, locked_hashes, phones;
   IF moved_days IS NULL THEN
     RETURN;
   END IF;
@@ -268,19 +461,21 @@ BEGIN
     ON CONFLICT DO NOTHING;
   END LOOP;
 
-  -- The lock keeps the webhook from being removed in between: its due events are ended after this commit or not made.
+  -- The lock keeps the webhook from being removed in between: its due events end after this commit, or none are made.
   PERFORM p.id FROM projects p WHERE p.id = ANY (moved_projects) AND p.webhook_url <> '' ORDER BY p.id FOR SHARE;
-  INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id)
-  SELECT e.id, e.type, e.encrypted_body, e.created_at, 'due', e.created_at, 0, 0, p.id
+  INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id,
+    session_id)
+  SELECT e.id, e.type, e.encrypted_body, e.created_at, 'due', e.created_at, 0, 0, p.id, m.session_id
   FROM unnest(hashes, event_ids, event_types, event_bodies, event_times, event_projects)
     AS e (token_hash, id, type, encrypted_body, created_at, project_id)
-  JOIN projects p ON p.id = e.project_id AND p.webhook_url <> ''
-  WHERE e.token_hash = ANY (moved_hashes);
+  JOIN unnest(moved_hashes, moved_ids) AS m (token_hash, session_id) ON m.token_hash = e.token_hash
+  JOIN projects p ON p.id = e.project_id AND p.webhook_url <> '';
 
   RETURN QUERY SELECT * FROM unnest(moved_days, moved_hashes);
 END $$;
 
--- Take at most `count_limit` person-days of a deleted project out of its developer's counts; return how many.
+-- Take at most `count_limit` user days of a deleted project out of its developer's counts; return how many. A plan counts
+-- each user once a day: `removed_usage` receives what the erased users have used of it, in the same statement.
 CREATE FUNCTION erase_people(of_developer TEXT, of_project TEXT, count_limit BIGINT) RETURNS INTEGER
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -299,7 +494,7 @@ BEGIN
   FOR n IN 1 .. cardinality(people) LOOP
     DELETE FROM user_days u WHERE u.developer_id = of_developer AND u.messenger_id = people[n] AND u.day = days[n]
       AND u.project_id = of_project;
-    IF NOT FOUND THEN -- Another node has erased it.
+    IF NOT FOUND THEN -- Another node erased it.
       CONTINUE;
     END IF;
     erased := erased + 1;
@@ -314,6 +509,8 @@ BEGIN
     UPDATE daily_users c SET unique_users = c.unique_users - 1,
       latest_users = c.latest_users - CASE WHEN last_day > days[n] THEN 0 ELSE 1 END
     WHERE c.developer_id = of_developer AND c.day = days[n];
+    INSERT INTO removed_usage AS r (developer_id, day, confirmed) VALUES (of_developer, days[n], 1)
+    ON CONFLICT (developer_id, day) DO UPDATE SET confirmed = r.confirmed + 1;
     UPDATE daily_users c SET latest_users = c.latest_users + 1
     WHERE c.developer_id = of_developer AND c.day = last_day AND last_day < days[n];
   END LOOP;

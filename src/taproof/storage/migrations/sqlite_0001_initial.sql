@@ -1,18 +1,60 @@
 -- The schema of Taproof on SQLite. Times are milliseconds since the epoch, days are UTC days since 1970-01-01.
--- A released migration never changes: `migrate.py` holds each to its checksum.
+-- A released migration never changes: `migrate.py` compares each with its checksum.
 
-CREATE TABLE marks (
+-- Values of the installation itself, such as the check of the master key.
+CREATE TABLE metadata (
   name TEXT PRIMARY KEY,
   value BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- The work that one process at a time may do, and until when its lease lasts.
+CREATE TABLE leases (
+  name TEXT PRIMARY KEY,
+  holder TEXT NOT NULL,
+  held_until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The latest decisions, in the order of their commits. Other processes read on from where they stopped.
+CREATE TABLE decisions (
+  id INTEGER PRIMARY KEY,
+  day INTEGER NOT NULL,
+  token_hash BLOB NOT NULL
+) STRICT;
+
 CREATE TABLE developers (
   id TEXT PRIMARY KEY,
   email TEXT NOT NULL,
-  email_key TEXT NOT NULL UNIQUE, -- The address in lower case: two spellings of one address are one developer.
+  email_key TEXT NOT NULL UNIQUE, -- The address in lower case: two spellings are one developer.
   plan TEXT NOT NULL,
-  created_at INTEGER NOT NULL
+  created_at INTEGER NOT NULL,
+  is_owner INTEGER NOT NULL DEFAULT 0,
+  messenger_id TEXT,
+  messenger_name TEXT NOT NULL DEFAULT '',
+  inviter_id TEXT, -- The inviter and the sign-in of the invitation that this developer accepted.
+  sign_in TEXT,
+  bound_by TEXT -- The sign-in that linked the messenger account.
 ) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX developers_by_messenger_id ON developers (messenger_id);
+CREATE INDEX developers_by_inviter ON developers (inviter_id) WHERE inviter_id IS NOT NULL;
+CREATE INDEX developers_by_sign_in ON developers (sign_in) WHERE sign_in IS NOT NULL;
+CREATE INDEX developers_by_binding ON developers (bound_by) WHERE bound_by IS NOT NULL;
+
+CREATE TABLE invitations (
+  id TEXT PRIMARY KEY,
+  code_hash BLOB NOT NULL UNIQUE,
+  email TEXT NOT NULL, -- Empty for the first developer, who enters their own.
+  plan TEXT NOT NULL,
+  is_owner INTEGER NOT NULL,
+  developer_id TEXT, -- The developer who gets another messenger account; null to create a developer.
+  invited_by TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  inviter_id TEXT, -- Null when the operator created it.
+  sign_in TEXT -- The messenger sign-in that the inviter's rights come from.
+) STRICT, WITHOUT ROWID;
+CREATE INDEX invitations_by_expiry ON invitations (expires_at);
+CREATE INDEX invitations_by_inviter ON invitations (inviter_id) WHERE inviter_id IS NOT NULL;
+CREATE INDEX invitations_by_sign_in ON invitations (sign_in) WHERE sign_in IS NOT NULL;
 
 CREATE TABLE access_tokens (
   id TEXT PRIMARY KEY,
@@ -22,9 +64,72 @@ CREATE TABLE access_tokens (
   token_hash BLOB NOT NULL UNIQUE,
   created_at INTEGER NOT NULL,
   last_used_at INTEGER,
-  expires_at INTEGER
+  expires_at INTEGER,
+  scopes TEXT NOT NULL DEFAULT 'read,write,tokens',
+  parent_id TEXT, -- The access token that created it.
+  sign_in TEXT -- The messenger sign-in that it comes from.
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX access_tokens_by_developer ON access_tokens (developer_id, created_at);
+CREATE INDEX access_tokens_by_sign_in ON access_tokens (sign_in) WHERE sign_in IS NOT NULL;
+
+CREATE TABLE console_sessions (
+  id TEXT PRIMARY KEY,
+  token_hash BLOB NOT NULL UNIQUE,
+  developer_id TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  last_seen_at INTEGER NOT NULL,
+  access_token_id TEXT, -- The session ends with this access token.
+  address TEXT NOT NULL,
+  user_agent TEXT NOT NULL,
+  messenger_id TEXT, -- The account that signed in; unlinking it ends the session. Null with a token.
+  scopes TEXT NOT NULL DEFAULT 'read,write,tokens',
+  expires_at INTEGER,
+  sign_in TEXT -- The messenger sign-in that it comes from.
+) STRICT, WITHOUT ROWID;
+CREATE INDEX console_sessions_by_developer ON console_sessions (developer_id, created_at, id);
+CREATE INDEX console_sessions_by_age ON console_sessions (last_seen_at);
+CREATE INDEX console_sessions_by_sign_in ON console_sessions (sign_in) WHERE sign_in IS NOT NULL;
+
+-- The key makes a page of one developer's log, newest first, one walk.
+CREATE TABLE audit_entries (
+  id TEXT NOT NULL,
+  developer_id TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  action TEXT NOT NULL,
+  actor TEXT NOT NULL,
+  via TEXT NOT NULL,
+  via_id TEXT NOT NULL,
+  address TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  details TEXT NOT NULL, -- A JSON object.
+  PRIMARY KEY (developer_id, created_at, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX audit_entries_by_age ON audit_entries (created_at);
+
+-- What was erased of each developer's audit log, one row for each developer.
+CREATE TABLE audit_purges (
+  developer_id TEXT PRIMARY KEY,
+  before INTEGER NOT NULL, -- Entries older than this are erased, or are about to be.
+  entries INTEGER NOT NULL, -- How many were erased, in total.
+  purged_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+-- The audit log is append-only. An entry is erased only after its erasure was recorded in audit_purges.
+CREATE TRIGGER audit_entries_are_not_changed BEFORE UPDATE ON audit_entries
+BEGIN
+  SELECT RAISE(ABORT, 'The audit log is append-only.');
+END;
+CREATE TRIGGER audit_entries_are_not_erased BEFORE DELETE ON audit_entries
+WHEN NOT EXISTS (SELECT 1 FROM audit_purges p WHERE p.developer_id = OLD.developer_id AND p.before > OLD.created_at)
+BEGIN
+  SELECT RAISE(ABORT, 'The audit log is append-only.');
+END;
+-- INSERT OR REPLACE erases a row without firing the trigger above.
+CREATE TRIGGER audit_entries_are_not_replaced BEFORE INSERT ON audit_entries
+WHEN EXISTS (
+  SELECT 1 FROM audit_entries WHERE developer_id = NEW.developer_id AND created_at = NEW.created_at AND id = NEW.id)
+BEGIN
+  SELECT RAISE(ABORT, 'The audit log is append-only.');
+END;
 
 CREATE TABLE projects (
   id TEXT PRIMARY KEY,
@@ -37,11 +142,24 @@ CREATE TABLE projects (
   is_active INTEGER NOT NULL,
   public_access INTEGER NOT NULL,
   collect_phone INTEGER NOT NULL,
-  created_at INTEGER NOT NULL
+  created_at INTEGER NOT NULL,
+  encrypted_next_webhook_secret BLOB, -- During a rotation: the secret that replaces the current one, and when.
+  next_webhook_secret_at INTEGER,
+  secrets_version INTEGER NOT NULL DEFAULT 0, -- Counts the changes of the webhook secret that signs proofs.
+  phone_required INTEGER NOT NULL DEFAULT 1,
+  show_context INTEGER NOT NULL DEFAULT 1,
+  match_code INTEGER NOT NULL DEFAULT 0,
+  allowed_origins TEXT NOT NULL DEFAULT '', -- Separated by spaces; '' allows any.
+  bot_id INTEGER, -- The project bot; null without one.
+  bot_username TEXT,
+  encrypted_bot_token BLOB,
+  bot_broken_at INTEGER
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX projects_by_developer ON projects (developer_id, created_at, id);
+-- Listing names reads the index alone: a row holds up to 8 KB of origins and addresses.
+CREATE INDEX projects_by_developer ON projects (developer_id, created_at, id, name);
+CREATE UNIQUE INDEX projects_by_bot ON projects (bot_id) WHERE bot_id IS NOT NULL;
 
--- A deleted project's row moves here, so that nothing finds it any more while housekeeping erases what it left.
+-- The row of a deleted project moves here, so that no statement finds the project while housekeeping erases its data.
 CREATE TABLE deleted_projects (
   id TEXT PRIMARY KEY,
   developer_id TEXT NOT NULL
@@ -63,12 +181,47 @@ CREATE TABLE sessions (
   messenger_id TEXT,
   messenger_name TEXT,
   messenger_username TEXT,
+  code_challenge BLOB, -- The SHA-256 of the verifier (RFC 7636); null when the session is not bound to its client.
+  secrets_version INTEGER, -- The project's value when the session was used: while equal, the proof can be repeated.
+  bot_id INTEGER NOT NULL DEFAULT 0, -- The bot of the session's link; 0 is the service's own.
+  context TEXT, -- JSON: where the request came from. Erased when the session leaves pending.
+  match_code TEXT,
+  match_choices TEXT, -- Three codes separated by spaces, in the order shown.
+  encrypted_phone BLOB,
+  reported_at INTEGER, -- When the user tapped "This wasn't me".
   PRIMARY KEY (day, token_hash)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX sessions_by_project ON sessions (project_id, status, created_at, id);
 CREATE INDEX sessions_pending ON sessions (expires_at) WHERE status = 'pending';
+-- The account comes first, because nearly all entries differ there: each step of a search is one short comparison.
+CREATE INDEX sessions_by_messenger ON sessions (messenger_id, project_id, status, created_at, id)
+  WHERE messenger_id IS NOT NULL;
 
--- What became of the sessions created on a day. `latest_users` are those whose last confirmed day this is.
+-- Users who tapped Confirm and are asked for their contact. The message with the contact does not name its session.
+CREATE TABLE phone_requests (
+  day INTEGER NOT NULL,
+  token_hash BLOB NOT NULL,
+  session_id TEXT NOT NULL,
+  messenger_id TEXT NOT NULL,
+  bot_id INTEGER NOT NULL,
+  encrypted_token BLOB NOT NULL,
+  asked_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  PRIMARY KEY (day, token_hash)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX phone_requests_by_messenger ON phone_requests (messenger_id, bot_id, asked_at);
+CREATE INDEX phone_requests_by_age ON phone_requests (expires_at);
+
+-- The projects that a messenger account has blocked.
+CREATE TABLE blocks (
+  messenger_id TEXT NOT NULL,
+  project_id TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (messenger_id, project_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX blocks_by_project ON blocks (project_id);
+
+-- Counts of the sessions created on a day. `latest_users` are the users whose last confirmed day this is.
 CREATE TABLE daily_counts (
   project_id TEXT NOT NULL,
   day INTEGER NOT NULL,
@@ -80,10 +233,11 @@ CREATE TABLE daily_counts (
   expired INTEGER NOT NULL DEFAULT 0,
   unique_users INTEGER NOT NULL DEFAULT 0,
   latest_users INTEGER NOT NULL DEFAULT 0,
+  reported INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (project_id, day)
 ) STRICT, WITHOUT ROWID;
 
--- The same two figures over all projects of a developer, where one person may use several.
+-- The same two counts over all projects of a developer: one user may use several.
 CREATE TABLE daily_users (
   developer_id TEXT NOT NULL,
   day INTEGER NOT NULL,
@@ -92,7 +246,7 @@ CREATE TABLE daily_users (
   PRIMARY KEY (developer_id, day)
 ) STRICT, WITHOUT ROWID;
 
--- Who confirmed on which day, once each: what keeps the counts of distinct users exact.
+-- The users who confirmed on each day, once each. They keep the counts of distinct users exact.
 CREATE TABLE user_days (
   developer_id TEXT NOT NULL,
   messenger_id TEXT NOT NULL,
@@ -101,21 +255,67 @@ CREATE TABLE user_days (
   PRIMARY KEY (developer_id, messenger_id, day, project_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX user_days_by_project ON user_days (project_id);
+CREATE INDEX user_days_by_age ON user_days (day);
+
+-- The confirmed users of deleted projects. They still count towards their developer's month.
+CREATE TABLE removed_usage (
+  developer_id TEXT NOT NULL,
+  day INTEGER NOT NULL,
+  confirmed INTEGER NOT NULL,
+  PRIMARY KEY (developer_id, day)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX removed_usage_by_age ON removed_usage (day);
 
 CREATE TABLE webhook_events (
   id TEXT PRIMARY KEY,
   project_id TEXT NOT NULL,
   type TEXT NOT NULL,
-  encrypted_body BLOB NOT NULL, -- The exact bytes to send, encrypted: they hold the session token.
+  encrypted_body BLOB NOT NULL, -- The exact bytes to send. They hold the session token.
   created_at INTEGER NOT NULL,
   state TEXT NOT NULL, -- due, delivered, failed, or ended because its webhook was removed.
   due_at INTEGER NOT NULL,
   leased_until INTEGER NOT NULL,
   attempts INTEGER NOT NULL,
-  finished_at INTEGER
+  finished_at INTEGER,
+  schedule_start INTEGER NOT NULL DEFAULT 0, -- `attempts` when the schedule of retries last began.
+  interrupted INTEGER NOT NULL DEFAULT 0, -- Attempts whose outcome was not recorded.
+  session_id TEXT -- Null for a test.
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX webhook_events_due ON webhook_events (due_at) WHERE state = 'due';
-CREATE INDEX webhook_events_by_project ON webhook_events (project_id, state);
+-- Due events are found by time. Project and lease are in the index, so that skipping an event does not read its row.
+CREATE INDEX webhook_events_due ON webhook_events (due_at, project_id, leased_until) WHERE state = 'due';
+CREATE INDEX webhook_events_by_project ON webhook_events (project_id, state, type, created_at, id);
+CREATE INDEX webhook_events_finished ON webhook_events (finished_at) WHERE finished_at IS NOT NULL;
+
+CREATE TABLE webhook_attempts (
+  event_id TEXT NOT NULL,
+  number INTEGER NOT NULL,
+  started_at INTEGER NOT NULL,
+  duration INTEGER NOT NULL, -- Milliseconds.
+  status INTEGER,
+  error TEXT,
+  encrypted_answer BLOB, -- Encrypted, because a receiver may return the session token that it was sent.
+  PRIMARY KEY (event_id, number)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER webhook_attempts_are_erased AFTER DELETE ON webhook_events
+BEGIN
+  DELETE FROM webhook_attempts WHERE event_id = OLD.id;
+END;
+
+-- The state of a project's endpoint. There is a row only while something is wrong with it.
+CREATE TABLE webhook_endpoints (
+  project_id TEXT PRIMARY KEY,
+  failing_since INTEGER,
+  off_at INTEGER,
+  off_reason TEXT,
+  off_url TEXT
+) STRICT, WITHOUT ROWID;
+
+-- Projects whose webhook was removed while more deliveries were due than end at once, and when. A new webhook is not set
+-- until the others have ended.
+CREATE TABLE ended_webhooks (
+  project_id TEXT PRIMARY KEY,
+  ended_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE bot_updates (
   bot_id INTEGER NOT NULL,

@@ -28,7 +28,7 @@ ENCRYPTED_COLUMNS: Final[Mapping[EncryptedKind, EncryptedColumn]] = {
     ),
     "phone": EncryptedColumn("sessions", "encrypted_phone", *_SESSION, "id"),
     "phone_request": EncryptedColumn("phone_requests", "encrypted_token", *_SESSION, "session_id"),
-    "mark": EncryptedColumn("marks", "value", ("name",), ("",), "name"),
+    "mark": EncryptedColumn("metadata", "value", ("name",), ("",), "name"),
 }
 
 

@@ -6,8 +6,8 @@ appearance (held by `tests/storage/queries/test_queries.py`). A driver overrides
 
 from typing import Final
 
-READ_MARK: Final = "SELECT value FROM marks WHERE name = $1"
-CLAIM_MARK: Final = "INSERT INTO marks (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING"
+READ_MARK: Final = "SELECT value FROM metadata WHERE name = $1"
+CLAIM_MARK: Final = "INSERT INTO metadata (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING"
 
 # ---- several processes on one store
 
