@@ -14,7 +14,7 @@ from taproof.core.attempt_errors import SENTENCES, ShownError
 from taproof.core.deliveries import ATTEMPTS_SHOWN, DeliveryState, EventType
 from taproof.core.model import Status
 from taproof.core.names import NAME_LIMIT
-from taproof.core.rights import Scope
+from taproof.core.rights import AccessScope
 from taproof.http.instants import read_instant
 
 _PRINTED: Final = r"[^\u0000-\u001f\u007f-\u009f\u2028\u2029]"
@@ -69,7 +69,7 @@ class CreateAccessToken(StrictRequest):
         "this request expires. Left out: when that one expires, if it does.",
         examples=["2030-01-01T00:00:00Z"],
     )
-    scopes: Annotated[list[Scope], Field(min_length=1)] = Field(
+    scopes: Annotated[list[AccessScope], Field(min_length=1)] = Field(
         default_factory=list,
         description="What the token may do. Left out: what the token of this request may do.",
         examples=[["read", "write"]],
@@ -269,7 +269,7 @@ class AccessTokenAnswer(BaseModel):
     created_at: Time
     last_used_at: Time | None = Field(description="To the minute; null when it was never used.")
     expires_at: Time | None = Field(description="null: it is valid until it is revoked.")
-    scopes: list[Scope] = Field(
+    scopes: list[AccessScope] = Field(
         description="read: read everything but secrets. write: change projects, and read their secrets. tokens: create "
         "and revoke access tokens.",
         examples=[["read", "write", "tokens"]],

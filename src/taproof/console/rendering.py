@@ -38,7 +38,7 @@ _QR_MARGIN: Final = 4
 _DARK: Final = re.compile(b"\x01+")
 
 
-class Pages:
+class PageRenderer:
     """Renders templates.
 
     Args:
