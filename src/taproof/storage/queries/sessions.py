@@ -32,10 +32,10 @@ INSERT INTO projects ({", ".join(_COLUMNS)})
 SELECT {", ".join(f"${place}" for place in range(1, len(_COLUMNS) + 1))}
 WHERE (SELECT COUNT(*) FROM projects WHERE developer_id = $2) < ${len(_COLUMNS) + 1}
   AND ({_COLLECT} = 0 OR EXISTS (SELECT 1 FROM developers d WHERE d.id = $2 AND d.plan <> 'free')) RETURNING id"""
-PROJECT: Final = f"""
+_PROJECT: Final = f"""
 SELECT p.id, p.developer_id, p.name, p.secret_key_preview, p.encrypted_webhook_secret, p.webhook_url, p.created_at,
   {", ".join(f"p.{flag}" for flag in PROJECT_FLAGS)}"""
-_COUNTED_PROJECT: Final = f"""{PROJECT},
+_COUNTED_PROJECT: Final = f"""{_PROJECT},
   (SELECT COALESCE(SUM(c.requested), 0) FROM daily_counts c WHERE c.project_id = p.id),
   (SELECT COALESCE(SUM(c.confirmed), 0) FROM daily_counts c WHERE c.project_id = p.id),
   p.encrypted_next_webhook_secret, p.next_webhook_secret_at, w.failing_since, w.off_at, w.off_reason, w.off_url,
@@ -49,7 +49,7 @@ COUNT_PROJECTS: Final = "SELECT COUNT(*) FROM projects WHERE developer_id = $1"
 NAME_PROJECTS: Final = "SELECT id, name FROM projects WHERE developer_id = $1 ORDER BY created_at, id"
 READ_PROJECTS: Final = f"""{_COUNTED_PROJECT}
 WHERE p.developer_id || '' = $1 AND p.id IN (SELECT value FROM json_each($2)) ORDER BY p.created_at, p.id"""
-READ_PROJECT_BY_SECRET_KEY: Final = f"{PROJECT} FROM projects p WHERE p.secret_key_hash = $1"
+READ_PROJECT_BY_SECRET_KEY: Final = f"{_PROJECT} FROM projects p WHERE p.secret_key_hash = $1"
 _CHANGED: Final = ("name", "webhook_url", "allowed_origins", *PROJECT_FLAGS)
 _COLLECTS: Final = f"${_CHANGED.index('collect_phone') + 1}"
 _OWNER: Final = f"${len(_CHANGED) + 1}"
