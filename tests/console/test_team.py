@@ -31,7 +31,7 @@ async def test_developers(console: Installation, visitor: Visitor, stranger: Vis
     rows = {row[0]: row[1:4] for row in (await visitor.get(TEAM)).rows()}
     assert rows == {
         "ada@example.com You": ["Business", "Owner", "None"],
-        "grace@example.com": ["Business", "Developer", "Bound"],
+        "grace@example.com": ["Business", "Developer", "Linked"],
     }
 
 
@@ -111,7 +111,7 @@ async def test_open_invitations(console: Installation, visitor: Visitor) -> None
     await console.services.invitations.invite_again(actor, visitor.developer)
     rows = (await visitor.get(TEAM)).rows(".//div[@aria-label='Open invitations']/table")
     assert [row[:4] for row in rows] == [
-        ["ada@example.com Binds another messenger account", "Business", "Owner", "Command line"],
+        ["ada@example.com Links another messenger account", "Business", "Owner", "Command line"],
         ["grace@example.com", "Pro", "Owner", "ada@example.com"],
     ]
     console.clock.now += 7 * DAY

@@ -15,7 +15,8 @@ from scripts.docs_reference import DOCS, PAGES, openapi
 
 import taproof
 from taproof.cli.main import commands
-from taproof.config.options import OPTIONS, variable
+from taproof.config.options import variable
+from taproof.config.settings import OPTIONS
 from taproof.core.model import Status
 from taproof.core.session_state import TRANSITIONS
 from taproof.http.errors import STATUSES

@@ -138,7 +138,7 @@ async def accept(page: Page, link: str, phone: Phone) -> None:
     await confirm(page, phone)
     await heading(page, "Is that you?")
     await expect(page.locator(".lead")).to_contain_text(f"id {phone.messenger_id} has confirmed")
-    await page.get_by_role("button", name="Yes, bind this account").click()
+    await page.get_by_role("button", name="Yes, link this account").click()
     await heading(page, "Projects")
 
 

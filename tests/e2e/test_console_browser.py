@@ -97,7 +97,7 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
             match_code = await page.locator(".match-code").inner_text()
             await phone_page.get_by_role("button", name=match_code, exact=True).click()
             await heading(page, "Is that you?")
-            await page.get_by_role("button", name="Yes, bind this account").click()
+            await page.get_by_role("button", name="Yes, link this account").click()
             await heading(page, "Projects")
             await expect(page.get_by_role("status").first).to_contain_text("You are signed in")
             await phone_page.close()

@@ -22,7 +22,9 @@ from taproof.cli import users as user_commands
 from taproof.cli import webhooks as webhook_commands
 from taproof.cli.command import Given, command, load, with_projects
 from taproof.cli.output import print_finding, print_json, print_secrets, print_table
-from taproof.config.options import NO_MASTER_KEY, OPTIONS, called, no_messenger, unknown_variables
+from taproof.config.database_url import is_postgres, shown_database
+from taproof.config.options import NO_MASTER_KEY, called, no_messenger
+from taproof.config.settings import OPTIONS, InvalidSettings, unknown_variables
 from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
 from taproof.core.model import ProjectChanges
@@ -76,8 +78,6 @@ def serve(given: Given) -> None:
 
     Every option can be given as the environment variable beside it; the option wins.
     """
-    from taproof.config.settings import InvalidSettings, is_postgres
-
     settings = load(given)
     missing = []
     if settings.needs_bot and settings.bot_token is None and not settings.sandbox:
@@ -115,7 +115,6 @@ def doctor(given: Given, *, as_json: AsJson = False) -> None:
     """
     from taproof.cli.doctor.examine import examine
     from taproof.cli.doctor.finding import Finding
-    from taproof.config.settings import InvalidSettings
 
     try:
         findings = asyncio.run(examine(load(given), os.environ, system_clock))
@@ -142,7 +141,6 @@ def migrate(given: Given, *, as_json: AsJson = False) -> None:
     """Make the database or bring it up to date, as serve does by itself."""
     settings = load(given)
 
-    from taproof.config.settings import shown_database
     from taproof.runtime import store
 
     before, after = asyncio.run(store.migrate(settings.database_url))

@@ -21,8 +21,8 @@ PAGE_SIZE: Final = 50
 PHRASES: Final[Mapping[AuditAction, str]] = {
     "developer.created": "Made a developer account",
     "developer.invited": "Made an invitation",
-    "developer.identity_bound": "Bound a messenger account",
-    "developer.identity_unbound": "Unbound a messenger account",
+    "developer.identity_bound": "Linked a messenger account",
+    "developer.identity_unbound": "Unlinked a messenger account",
     "developer.shut_out": "Shut out a developer whom a reported sign-in had invited",
     "invitation.revoked": "Revoked an invitation",
     "console.signed_in": "Signed in to the console",

@@ -70,11 +70,11 @@ _NOT_VALID: Final = (
 )
 _NOBODY: Final = (
     "No developer here signs in with the messenger account {}. Ask an owner for an invitation. If you have an account "
-    "already, whoever runs this installation binds your messenger to it with: taproof developers invite EMAIL"
+    "already, whoever runs this installation links your messenger account to it with: taproof developers invite EMAIL"
 )
 _EMAIL_TAKEN: Final = (
     "A developer with the e-mail address of this invitation exists already. Sign in as that developer; if no messenger "
-    "account is bound to it, whoever runs this installation binds yours with: taproof developers invite EMAIL"
+    "account is linked to it, whoever runs this installation links yours with: taproof developers invite EMAIL"
 )
 _INTRO: Final[Mapping[Purpose, str]] = {
     CONSOLE: "Open the messenger, and tap the number shown below. A wrong number cancels. This page continues by "

@@ -29,8 +29,8 @@ from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.identifiers import session_key
 from taproof.core.match_code import CHOICES, new_match_code
 from taproof.core.model import MessengerIdentity, Session
-from taproof.messengers.telegram.texts import LANGUAGES
 from taproof.messengers.telegram.updates import UpdateIntake
+from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.service.sessions.create_and_verify import CreatedSession
 from taproof.service.sessions.decide import SeenSession
 from taproof.storage.protocol import Storage

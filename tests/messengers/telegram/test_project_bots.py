@@ -27,8 +27,8 @@ from taproof.messengers.telegram.handlers import build_dispatcher
 from taproof.messengers.telegram.polling import LongPolling
 from taproof.messengers.telegram.project_bots import ProjectBots
 from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
-from taproof.messengers.telegram.texts import LANGUAGES
 from taproof.messengers.telegram.updates import UpdateIntake
+from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.service.associated_data import bot_token_associated_data
 from taproof.service.audit import service_entry
 from taproof.service.bots import Bots

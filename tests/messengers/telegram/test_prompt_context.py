@@ -9,8 +9,8 @@ from tests.whole_sign_in import WholeSignIn
 from taproof.core.request_context import RequestContext, Requester
 from taproof.messengers.browsers import Browser, name_browser
 from taproof.messengers.telegram.prompts import opened_reply
-from taproof.messengers.telegram.texts import LANGUAGES
 from taproof.messengers.telegram.updates import UpdateIntake
+from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.service.sessions.decide import SeenSession
 
 EN = LANGUAGES["en"]

@@ -34,8 +34,8 @@ from taproof.messengers.telegram.prompts import (
     wrong_contact_reply,
 )
 from taproof.messengers.telegram.signed_buttons import ButtonSigner, carries_button, shows
-from taproof.messengers.telegram.texts import Texts, texts_for
 from taproof.messengers.telegram.user_control_replies import commands_help
+from taproof.messengers.texts.catalog import Texts, texts_for
 from taproof.service.sessions.decide import Decisions, SeenSession
 
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s+(.*))?", re.DOTALL)

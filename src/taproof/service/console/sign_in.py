@@ -79,8 +79,8 @@ class Purpose:
 
 
 CONSOLE: Final = Purpose("console_project", "Taproof console")
-TERMINAL: Final = Purpose("terminal_project", "Taproof in a terminal: gives it an access token")
-INVITATION: Final = Purpose("invitation_project", "Taproof: bind this account to a developer")
+TERMINAL: Final = Purpose("terminal_project", "Taproof: create an access token for a terminal")
+INVITATION: Final = Purpose("invitation_project", "Taproof: link this account to the console")
 
 
 class Trial(NamedTuple):

@@ -7,8 +7,8 @@ from tests.messengers.telegram.conftest import Fault, HandClock, Phone, Scripted
 from taproof.core.clock import MINUTE
 from taproof.messengers.reply_limits import PROMPTS, REPLIES
 from taproof.messengers.telegram.handlers import build_dispatcher
-from taproof.messengers.telegram.texts import LANGUAGES
 from taproof.messengers.telegram.updates import UpdateIntake
+from taproof.messengers.texts.catalog import LANGUAGES
 
 EN = LANGUAGES["en"]
 
