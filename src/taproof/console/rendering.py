@@ -33,7 +33,7 @@ _QR_CODES: Final = 1024
 """QR codes that a process keeps, of 2 KB each: those of the sign-ins that are pending."""
 
 
-class Pages:
+class PageRenderer:
     """Renders templates.
 
     Args:

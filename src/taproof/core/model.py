@@ -261,6 +261,9 @@ PROJECT_DEFAULTS: Final = ProjectChanges(
 )
 """What a new project has unless its developer sets it."""
 
+PROJECT_FLAGS: Final = tuple(name for name, value in PROJECT_DEFAULTS.given().items() if isinstance(value, bool))
+"""The fields of a project that are true or false. Columns, forms and answers derive from this list."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProjectBot:

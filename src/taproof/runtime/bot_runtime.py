@@ -136,7 +136,7 @@ def connect_messenger(
     else:
         token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
     bot = create_bot(token, api_url, tls=tls)
-    acts = user_control_acts(UserControl(storage, decisions, system_clock))
+    acts = user_control_acts(UserControl(storage, decisions, system_clock), decisions)
     # Whoever tries something out signs in over and over, always as the same few pretend users.
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))

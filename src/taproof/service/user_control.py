@@ -76,10 +76,6 @@ class UserControl:
             await self._storage.unblock_project(user_id, project_id)
         return project
 
-    async def report_session(self, session_token: str, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
-        """The user says of a prompt "This wasn't me". See `Decisions.report_session`."""
-        return await self._decisions.report_session(session_token, user_id, bot_id)
-
     async def report_sign_in(self, key: SessionKey, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
         """The user says so of a past sign-in, whichever bot it was confirmed with, if this one may show it."""
         if bot_id != SERVICE_BOT:

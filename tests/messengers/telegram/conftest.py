@@ -282,7 +282,7 @@ async def bot(api: ScriptedApi) -> AsyncIterator[Bot]:
 def intake(
     bot: Bot, signin: WholeSignIn, signer: ButtonSigner, storage: SqliteStorage, clock: HandClock
 ) -> UpdateIntake:
-    acts = user_control_acts(UserControl(storage, signin, clock))
+    acts = user_control_acts(UserControl(storage, signin, clock), signin)
     return UpdateIntake(bot, build_dispatcher(signin, signer, clock, acts), storage, clock)
 
 

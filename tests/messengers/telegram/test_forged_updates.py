@@ -190,7 +190,7 @@ async def own(
     bot_set = await give_bot(storage, "dev_1", OWN_PROJECT, ProjectBot(OWN_PROJECT, OWN_BOT, "own_bot", b"encrypted"))
     assert bot_set == "set"
     await add_project(storage, clock(), "Matching", MATCHING, match_code=True)
-    acts = user_control_acts(UserControl(storage, signin, clock))
+    acts = user_control_acts(UserControl(storage, signin, clock), signin)
     return UpdateIntake(bot, build_dispatcher(signin, signer, clock, acts), storage, clock, bot_id=OWN_BOT)
 
 

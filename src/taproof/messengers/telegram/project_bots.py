@@ -34,7 +34,7 @@ REFUSED_SECONDS: Final = 2.0
 REFUSALS: Final = 2
 """So often in a row a token is refused before anything is made of it."""
 
-Receive = Callable[[Bot, Reconnection], Coroutine[Any, Any, None]]
+ReceiveUpdates = Callable[[Bot, Reconnection], Coroutine[Any, Any, None]]
 """Receives the updates of a bot until cancelled; what `Reconnection` raises ends it."""
 
 _log = structlog.get_logger(__name__)
@@ -94,7 +94,7 @@ class ProjectBots:
         self,
         bots: Bots,
         connect: Callable[[str], Bot],
-        receive: Receive,
+        receive: ReceiveUpdates,
         service_bot: Bot,
         show: Callable[[int, int], None],
     ) -> None:
