@@ -285,7 +285,7 @@ async def take_console_pictures(browser: Browser, service: Service, receiver_url
     with httpx.Client(base_url=service.base_url, timeout=30) as client:
         sign_in(client, {"deeplink": deeplink}, "Ada")
     await expect(page.locator("h1")).to_have_text("Is that you?")
-    await page.get_by_role("button", name="Yes, bind this account").click()
+    await page.get_by_role("button", name="Yes, link this account").click()
     await expect(page.locator("h1")).to_have_text("Projects")
     for name, path in (
         ("projects", "/console/projects"),

@@ -1,7 +1,7 @@
-"""Turns a template into a page, and carries a word from a form's answer to the page that follows it.
+"""Renders templates into pages, and carries messages over a redirect to the next page (flash).
 
 A template gets `visitor` (None when nobody is signed in), `here` (the path), `notice`, `problem`, `secrets` and
-`secrets_hint` beside what the page hands over. Everything is escaped; a name that somebody chose is shown as
+`secrets_hint`, besides the context of the page. Everything is escaped. Names chosen by users are shown as
 `<bdi>{{ name|shown }}</bdi>`.
 """
 
@@ -29,11 +29,11 @@ from taproof.core.names import visible_name
 
 STATIC: Final = files("taproof.console") / "static"
 _FLASH_SECONDS: Final = 60
-"""How long a word to the next page is good for. Browsers follow a redirect at once."""
+"""Lifetime of a message to the next page. Browsers follow a redirect at once."""
 
 
 _QR_CODES: Final = 1024
-"""Drawn codes that a process keeps, of 3 KB each: those of the sign-ins that wait just now."""
+"""Number of drawn codes that a process caches, 3 KB each, for the sign-ins that are waiting."""
 _QR_MARGIN: Final = 4
 _DARK: Final = re.compile(b"\x01+")
 
@@ -42,11 +42,11 @@ class Pages:
     """Renders templates.
 
     Args:
-        encryptor: encrypts what a browser keeps for the next page: it may hold secrets that are shown once.
+        encryptor: encrypts the message that a browser keeps for the next page, which may hold secrets shown once.
         clock: returns the time in ms.
         entropy: returns random bytes.
-        version: of this release, for the foot of each page.
-        sandbox: whether the messenger is the pretend one.
+        version: the version of this release, for the footer of each page.
+        sandbox: whether the service runs in the sandbox.
     """
 
     def __init__(self, encryptor: Encryptor, clock: Clock, entropy: Entropy, version: str, *, sandbox: bool) -> None:
@@ -66,7 +66,7 @@ class Pages:
     def render(
         self, request: Request, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200
     ) -> Response:
-        """Return the page, with what `redirect` left for it."""
+        """Return the page, with the message that `redirect` left for it."""
         here = request.scope["path"]
         flash = self._flash.read(request, _flash_associated_data(request, here))
         page = self._environment.get_template(template).render(
@@ -83,13 +83,13 @@ class Pages:
         )
         response = HTMLResponse(page, status)
         response.raw_headers += STATUS_HEADERS.get(status, [])
-        # Without `flash` it is for the page that another tab is on its way to; of a HEAD request nobody sees the page.
+        # An empty `flash` means that the cookie may belong to a page that another tab is loading. HEAD shows no page.
         if flash and request.method != "HEAD":
             self._flash.take_away(request, response)
         return response
 
     def fragment(self, template: str, context: Mapping[str, Any]) -> str:
-        """Return a part of a page, for a script to put in place."""
+        """Return a part of a page, which a script inserts."""
         return self._environment.get_template(template).render({"now": self._clock(), **context})
 
     def redirect(
@@ -102,10 +102,10 @@ class Pages:
         secrets: list[tuple[str, str]] | None = None,
         secrets_hint: str = "",
     ) -> Response:
-        """Lead to a page that shows `notice` or `problem`, and once `secrets`: pairs of a label and a secret.
+        """Redirect to a page that shows `notice` or `problem`, and once `secrets`: pairs of a label and a secret.
 
-        `secrets_hint`: what to do with them, in place of the sentence that suits a key of a server.
-        They travel encrypted for this visitor and that page, in a cookie that no script can read.
+        `secrets_hint` replaces the usual advice for server keys. All of it is encrypted for this visitor and that page,
+        in a cookie that scripts cannot read.
         """
         response = RedirectResponse(path, 303)
         if notice or problem or secrets:
@@ -121,27 +121,27 @@ def _flash_associated_data(request: Request, path: str) -> str:
 
 @functools.cache
 def static_url(name: str) -> str:
-    """Return the address of a file of `static/`, which changes with its content, so that it can be kept for good."""
+    """Return the address of a file of `static/`; it changes with the content, so browsers may cache it forever."""
     digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]
     return f"/console/static/{name}?{digest}"
 
 
 def time_element(instant: int) -> Markup:
-    """Show an instant (ms) in UTC, to the second; a script may show it in the reader's own time."""
+    """Return an instant (ms) as a `<time>` element in UTC, to the second; a script adds the reader's local time."""
     text = f"{datetime.fromtimestamp(instant // SECOND, UTC):%Y-%m-%d %H:%M:%S} UTC"
     return Markup('<time datetime="{}">{}</time>').format(iso8601(instant), text)
 
 
 def number(value: int) -> str:
-    """Show a whole number, with a thin space between thousands."""
+    """Return a whole number with a thin space between thousands."""
     return f"{value:,}".replace(",", "\u202f")
 
 
 @functools.lru_cache(maxsize=_QR_CODES)
 def qr_code(link: str) -> Markup:
-    """Draw `link` as an SVG image with its white margin, so that it can be scanned from a dark page too.
+    """Draw `link` as an SVG image with a white margin, so that it can also be scanned from a dark page.
 
-    The event loop waits for it, so each link is drawn once, and with a given mask: trying all eight takes 6 ms.
+    Drawing blocks the event loop. So each link is drawn once, with a fixed mask: trying all eight takes 6 ms.
     """
     rows = segno.make_qr(link, error="l", boost_error=False, mask=0).matrix
     size = len(rows) + 2 * _QR_MARGIN
@@ -150,7 +150,7 @@ def qr_code(link: str) -> Markup:
         for y, row in enumerate(rows)
         for run in _DARK.finditer(row)
     )
-    # Not escaped: it consists of digits and fixed names; `link` is not part of it.
+    # Not escaped: it consists of digits and fixed names, without `link`.
     return Markup(  # noqa: S704
         f'<svg class="qr-code" role="img" aria-label="QR code of the link" viewBox="0 0 {size} {size}">'
         f'<path fill="#fff" d="M0 0h{size}v{size}h-{size}z"/><path stroke="#000" d="{dark}"/></svg>'
