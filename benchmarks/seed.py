@@ -20,6 +20,7 @@ from benchmarks.server import DEVELOPER, bench_settings
 from taproof.core.accounts import Actor
 from taproof.core.clock import DAY, day_number, system_clock
 from taproof.core.identifiers import ALPHABET
+from taproof.core.model import ProjectChanges
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.runtime.services import open_services
 from taproof.storage.migrate import migrations
@@ -96,11 +97,7 @@ async def make_projects(database_url: str) -> list[str]:
         developer = await services.developers.create_developer(DEVELOPER, "business")
         made = [
             await services.projects.create_project(
-                Actor(developer, "command_line"),
-                f"Project {number}",
-                webhook_url="",
-                public_access=True,
-                collect_phone=False,
+                Actor(developer, "command_line"), ProjectChanges(name=f"Project {number}")
             )
             for number in range(1, PROJECTS + 1)
         ]

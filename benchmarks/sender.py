@@ -103,7 +103,7 @@ class Bench:
         async def make(number: int) -> None:
             user = str(1_000_000_000 + next(self._users) * 7_919 % _USERS)
             created = await self._services.signin.create_session(projects[number % len(projects)].id, public=True)
-            seen = await self._services.signin.open_session(created.session_token, user)
+            seen = await self._services.decisions.open_session(created.session_token, user)
             if seen.outcome != "opened":
                 fail(f"A new sign-in was not opened but {seen.outcome}.")
             tokens.append((created.session_token, user))
@@ -113,14 +113,14 @@ class Bench:
 
     async def decide(self, tokens: list[Token]) -> None:
         """Confirm and cancel in turn."""
-        signin = self._services.signin
+        decisions = self._services.decisions
 
         async def decide(number: int) -> None:
             token, user = tokens[number]
             if number % 2:
-                seen = await signin.cancel_session(token, user)
+                seen = await decisions.cancel_session(token, user)
             else:
-                seen = await signin.confirm_session(token, MessengerIdentity(user, f"User {user}", f"user{user}"))
+                seen = await decisions.confirm_session(token, MessengerIdentity(user, f"User {user}", f"user{user}"))
             if not seen.changed:
                 fail(f"A decision did not count: the sign-in is {seen.outcome}.")
 
@@ -213,7 +213,7 @@ async def make_projects(services: Services, receiver: str) -> tuple[list[Project
 async def make_project(services: Services, developer: Developer, name: str) -> tuple[Project, str]:
     """Make a project; return it with its webhook secret."""
     project, secrets = await services.projects.create_project(
-        Actor(developer, "command_line"), name, webhook_url="", public_access=True, collect_phone=False
+        Actor(developer, "command_line"), ProjectChanges(name=name)
     )
     return project, secrets.webhook_secret
 

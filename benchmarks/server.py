@@ -29,19 +29,19 @@ import uvloop
 from benchmarks.bare import bare
 from benchmarks.sampling import sampled
 
-from taproof.api.body.json import Receive, Scope, read_json_object
 from taproof.api.sessions import Send
 from taproof.config.logging import configure_logging
 from taproof.config.settings import Settings, load_settings
 from taproof.core.clock import system_clock
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import MessengerIdentity
+from taproof.http.body.json import Receive, Scope, read_json_object
 from taproof.jobs.housekeeping import sweep_until
 from taproof.runtime.app import build_app, build_console
 from taproof.runtime.listener import create_server, raise_file_limit, until_listening
 from taproof.runtime.services import Services, open_services
 from taproof.service.housekeeping import Housekeeping
-from taproof.service.sessions.create_and_verify import SignIn
+from taproof.service.sessions.decide import Decisions
 from taproof.webhooks.sender import WebhookSender
 
 MASTER_KEY: Final = base64.b64encode(b"a key for made-up sessions only!").decode()
@@ -67,8 +67,8 @@ def bench_settings(database_url: str, port: int) -> Settings:
 class Decide:
     """POST {session_token}: a pretend user opens the deeplink, taps Confirm, or does both."""
 
-    def __init__(self, signin: SignIn, *, opens: bool, confirms: bool) -> None:
-        self._signin = signin
+    def __init__(self, decisions: Decisions, *, opens: bool, confirms: bool) -> None:
+        self._decisions = decisions
         self._opens = opens
         self._confirms = confirms
 
@@ -86,11 +86,11 @@ class Decide:
         await send({"type": "http.response.body", "body": body})
 
     async def _act(self, token: str, user: str) -> bool:
-        if self._opens and (await self._signin.open_session(token, user)).outcome != "opened":
+        if self._opens and (await self._decisions.open_session(token, user)).outcome != "opened":
             return False
         if not self._confirms:
             return True
-        seen = await self._signin.confirm_session(token, MessengerIdentity(user, f"User {user}", f"user{user}"))
+        seen = await self._decisions.confirm_session(token, MessengerIdentity(user, f"User {user}", f"user{user}"))
         return seen.outcome == "confirmed" and seen.changed
 
 
@@ -109,15 +109,14 @@ async def serve(database_url: str, *, is_bare: bool) -> None:
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), stopping.set)
     async with open_services(settings) as services:
-        signin = services.signin
         app = build_app(
             settings,
             services,
             {
                 "/console/*": build_console(settings, services).app,
-                "/bench/open": Decide(signin, opens=True, confirms=False),
-                "/bench/confirm": Decide(signin, opens=False, confirms=True),
-                "/bench/decide": Decide(signin, opens=True, confirms=True),
+                "/bench/open": Decide(services.decisions, opens=True, confirms=False),
+                "/bench/confirm": Decide(services.decisions, opens=False, confirms=True),
+                "/bench/decide": Decide(services.decisions, opens=True, confirms=True),
             },
         )
         server: Any = create_server(settings, app)
@@ -137,7 +136,7 @@ async def serve(database_url: str, *, is_bare: bool) -> None:
         sender = WebhookSender(services.webhooks, post, services.recorded, services.metrics)
         await asyncio.gather(
             _stop_when(stopping, server),
-            signin.waiting.run_until(stopping),
+            services.waiting.run_until(stopping),
             sweep_until(stopping, housekeeping),
             sender.run_until(stopping),
             serving,

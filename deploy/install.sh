@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs Taproof from this checkout: deploy/install.sh /opt/taproof
-# Makes or brings up to date a virtual environment there, which needs nothing of the checkout afterwards: the locked
-# requirements, each checked against its hash, and Taproof's own wheel. PYTHON names another interpreter than python3.
+# Creates or updates a virtual environment there with the locked requirements, each checked against its hash, and
+# Taproof's own wheel. It does not need the checkout afterwards. PYTHON names an interpreter other than python3.
 set -eu
 directory=${1:?"usage: deploy/install.sh DIRECTORY"}
 source=$(cd "$(dirname "$0")/.." && pwd)
@@ -10,9 +10,9 @@ trap 'rm -rf "$wheels"' EXIT
 
 "${PYTHON:-python3}" -m venv "$directory"
 pip() { "$directory/bin/python" -m pip --disable-pip-version-check --no-input "$@"; }
-# Wheels only: a package that were built here would run its own code first, and need a compiler.
+# Wheels only: building a package here would run its code and need a compiler.
 pip install --quiet --require-hashes --only-binary :all: -r "$source/requirements/run.txt"
 pip wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir "$wheels" "$source"
-# The version may be the one that is there already, of another commit.
+# The installed version may have the same number but come from another commit.
 pip install --quiet --no-deps --no-index --force-reinstall "$wheels"/*.whl
 pip check

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from scripts.docs_markdown import cell, table
 
-from taproof.api.errors import STATUSES
 from taproof.api.openapi.reference_page import DocumentedRoute, Field, Reader
+from taproof.http.errors import STATUSES
 
 API_INTRO: Final = """\
 # API

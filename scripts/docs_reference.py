@@ -16,10 +16,11 @@ from scripts.docs_python_sdk import python_sdk_page
 from scripts.docs_states import states_page, states_picture
 
 from taproof.api.developer import build_developer_api
-from taproof.api.metrics import Metrics
 from taproof.api.openapi.document import build_openapi
 from taproof.cli.main import commands
-from taproof.config.options import OPTIONS, variable
+from taproof.config.options import variable
+from taproof.config.settings import OPTIONS
+from taproof.http.metrics import Metrics
 
 DOCS: Final = Path(__file__).parent.parent / "docs"
 SETTINGS_INTRO: Final = """\

@@ -30,6 +30,7 @@ from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.model import MessengerIdentity
 from taproof.service.sessions.create_and_verify import SignIn
+from taproof.service.sessions.decide import Decisions
 from taproof.storage.sqlite.store import SqliteStorage
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
@@ -168,6 +169,7 @@ async def make_history(service: Service, project_ids: list[str]) -> None:
     storage = SqliteStorage.open(service.directory / "taproof.db", int(time.time() * 1000))
     encryptor = Encryptor((service.directory / "taproof.db.key").read_text("ascii").strip())
     signin = SignIn(storage, encryptor, lambda: "https://t.me/sandbox_bot", lambda: instant, system_entropy)
+    decisions = Decisions(storage, encryptor, lambda: instant, system_entropy)
     now = int(time.time() * 1000)
     count = 0
     for day in range(27, -1, -1):
@@ -184,12 +186,12 @@ async def make_history(service: Service, project_ids: list[str]) -> None:
             )
             instant += 8 * SECOND
             if count % 11 != 0:
-                await signin.open_session(session.session_token, user.messenger_id)
+                await decisions.open_session(session.session_token, user.messenger_id)
                 instant += 4 * SECOND
                 if count % 13 == 0:
-                    await signin.cancel_session(session.session_token, user.messenger_id)
+                    await decisions.cancel_session(session.session_token, user.messenger_id)
                 elif count % 9 != 0:
-                    await signin.confirm_session(session.session_token, user)
+                    await decisions.confirm_session(session.session_token, user)
                     instant += 1 * SECOND
                     await signin.verify_session(project_id, session.session_token, public=True)
     await storage.close()

@@ -1,12 +1,13 @@
 """Deciding a sign-in as a user does who sees the page: Confirm, or the match code where one is asked for."""
 
+from tests.whole_sign_in import WholeSignIn
+
 from taproof.core.identifiers import session_key
 from taproof.core.model import MessengerIdentity, PromptDetails
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.sessions.decide import SeenSession
 
 
-async def tap_right(signin: SignIn, session_token: str, identity: MessengerIdentity) -> SeenSession:
+async def tap_right(signin: WholeSignIn, session_token: str, identity: MessengerIdentity) -> SeenSession:
     """Confirm an opened sign-in; where it has match codes, with the one that its page shows."""
     key = session_key(session_token)
     session = None if key is None else await signin._storage.read_session(key)

@@ -10,12 +10,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from taproof.api.developer import build_developer_api
-from taproof.api.errors import STATUSES
-from taproof.api.metrics import Metrics
 from taproof.api.openapi.document import build_openapi
 from taproof.api.openapi.reference_page import docs_page
-from taproof.config.options import OPTIONS, variable
+from taproof.config.options import variable
+from taproof.config.settings import OPTIONS
 from taproof.core.accounts import AuditAction
+from taproof.http.errors import STATUSES
+from taproof.http.metrics import Metrics
 
 ROOT = Path(__file__).parent.parent
 NOT_OURS = {".git", ".venv", "build", "dist", "node_modules", "__pycache__"}

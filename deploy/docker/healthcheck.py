@@ -1,9 +1,9 @@
-"""Asks the service in this container whether it is well: exits with 0 if so, else with 1.
+"""Check the health of the service in this container: exit with 0 if it is healthy, else with 1.
 
-An argument names the path: /healthz (the default: the process is alive) or /readyz (the store answers too). It asks
-over loopback, the only place where plain HTTP is answered, so whoever checks from outside needs no trust for it.
+An argument names the path: /healthz (the default: the process is alive) or /readyz (the store answers too). The check
+uses loopback, the only place where plain HTTP is answered, so no outside checker needs to be trusted.
 """
-# ruff: noqa: INP001 — a script of the image, and no package.
+# ruff: noqa: INP001 — a script of the image, not a package.
 
 import http.client
 import os
@@ -14,7 +14,7 @@ connection: http.client.HTTPConnection
 if os.environ.get("TAPROOF_TLS_CERT"):
     import ssl
 
-    # The certificate names the public host, and nothing secret is sent.
+    # The certificate names the public host, so it cannot match here. Nothing secret is sent.
     unchecked = ssl._create_unverified_context()  # noqa: S323, SLF001
     connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=5, context=unchecked)
 else:

@@ -1,4 +1,4 @@
-// A shop with a members' page, signed in to with a messenger account. `./run` starts it.
+// A shop with a page for members, who sign in with a messenger account. `./run` starts it.
 
 import { fileURLToPath } from "node:url";
 
@@ -28,7 +28,7 @@ app.use((_, res, next) => {
 });
 app.use("/static", express.static(fileURLToPath(new URL("static", import.meta.url))));
 
-// Sign-in needs these: a session to keep who it was, and the endpoint that the button sends its proof to.
+// Sign-in needs a session that stores the user, and the endpoint that the button sends its proof to.
 app.use(
   session({
     name: "express_example",

@@ -1,6 +1,6 @@
 // The two pages.
 
-/** A name may hold anything: in HTML it must be text and nothing else. @param {string} text */
+/** Escape text for HTML, because a name may contain any characters. @param {string} text */
 const escaped = (text) => text.replace(/[&<>"']/g, (each) => `&#${each.charCodeAt(0)};`);
 
 /** @param {string} title @param {string} scriptUrl @param {string} content */

@@ -1,4 +1,4 @@
-"""A shop with a members' page, signed in to with a messenger account. `./run` starts it."""
+"""A shop with a page for members, who sign in with a messenger account. `./run` starts it."""
 
 import os
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ from taproof.integrations.starlette import (
 HERE = Path(__file__).parent
 DATA = Path(os.environ.get("DATA_DIR", HERE))
 
-# Sign-in needs these: the settings, the routes, and a session to keep who it was.
+# Sign-in needs the settings, the routes, and a session that stores the user.
 settings = TaproofSettings.from_mapping(os.environ)
 app = FastAPI(routes=taproof_routes(settings, guard=SqliteGuard(DATA / "proofs.db")))
 app.add_middleware(
@@ -30,7 +30,7 @@ app.add_middleware(
     secret_key=os.environ["SESSION_SECRET"],
     session_cookie="fastapi_example",
     max_age=8 * 60 * 60,
-    https_only=os.environ.get("SECURE_COOKIES") == "1",  # Set it to 1 wherever the site is reached over HTTPS.
+    https_only=os.environ.get("SECURE_COOKIES") == "1",  # Set it to 1 wherever the site uses HTTPS.
 )
 
 templates = Jinja2Templates(HERE / "templates")
@@ -54,7 +54,7 @@ async def send_security_headers(request: Request, proceed: Callable[[Request], A
 
 
 @app.get("/", response_class=HTMLResponse)
-def show_home(request: Request, next: str = "/members") -> Response:  # noqa: A002 — the name in the address.
+def show_home(request: Request, next: str = "/members") -> Response:  # noqa: A002 — the name in the URL.
     """Show the page with the button; `next` is where its sign-in leads."""
     context = {"taproof": settings.for_pages, "user": current_identity(request), "next": next}
     return templates.TemplateResponse(request, "home.html", context)

@@ -19,7 +19,7 @@ const smallStyle = {
 
 await build({
   entryPoints: [here("src/index.js")],
-  outfile: `${process.argv[2] ?? here(`../../src/taproof/api/static/sdk/${version}`)}/taproof.js`,
+  outfile: `${process.argv[2] ?? here(`../../src/taproof/http/static/sdk/${version}`)}/taproof.js`,
   bundle: true,
   minify: true,
   format: "esm",

@@ -15,16 +15,17 @@ import pytest
 from fastapi import FastAPI
 from jsonschema import Draft202012Validator
 from prometheus_client import CollectorRegistry
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.api.developer import build_developer_api
-from taproof.api.limits.rates import RateLimits
-from taproof.api.metrics import Metrics
 from taproof.api.openapi.document import build_openapi
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import BotTokenRefused, MessengerUnavailable
+from taproof.http.limits.rates import RateLimits
+from taproof.http.metrics import Metrics
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
 from taproof.service.bots import BotAccount, Bots
@@ -33,7 +34,6 @@ from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.sessions.list import Sessions
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
@@ -142,7 +142,7 @@ class Api:
     storage: SqliteStorage
     clock: ManualClock
     developers: Developers
-    signin: SignIn
+    signin: WholeSignIn
     metrics: Metrics
     webhooks: Webhooks
     receiver: "Receiver"
@@ -248,7 +248,7 @@ async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers)
         metrics=metrics,
         limits=limits,
     )
-    signin = SignIn(
+    signin = WholeSignIn(
         storage, encryptor, lambda: "https://t.me/test_bot", clock, system_entropy, require_room=plans.require_room
     )
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://taproof.test") as client:

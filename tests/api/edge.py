@@ -8,12 +8,12 @@ import httpx
 import pytest
 from tests.api.conftest import Api, make_projects
 
-from taproof.api.https_only import HttpsOnly
-from taproof.api.limits.rates import RateLimits
 from taproof.api.router import Router
 from taproof.api.sessions import SessionApi
 from taproof.core.clock import MINUTE
 from taproof.core.rate_limit import Rate
+from taproof.http.https_only import HttpsOnly
+from taproof.http.limits.rates import RateLimits
 
 ADA, GRACE, ADA_6 = "203.0.113.7", "198.51.100.9", "2001:db8:1:2::7"
 PROXY = "10.0.0.1"
@@ -82,7 +82,7 @@ async def open_edge(api: Api, *, local_only: bool = True) -> Edge:
 
 def limited_edge(api: Api, limits: RateLimits, access_token: str, project: dict[str, Any]) -> Edge:
     projects = make_projects(api.storage, api.signin._encryptor, api.clock)
-    router = Router(SessionApi(api.signin, projects, api.metrics, limits), api.app, api.app, {})
+    router = Router(SessionApi(api.signin, api.signin.waiting, projects, api.metrics, limits), api.app, api.app, {})
     return Edge(api, HttpsOnly(router, [ip_network("10.0.0.0/8")]), access_token, project, limits)
 
 

@@ -7,9 +7,9 @@ import httpx
 import pytest
 from tests.api.conftest import START, Api, acting, assert_error
 
-from taproof.api.https_only import HttpsOnly
 from taproof.core.accounts import AccessToken, AuditAction, AuditEntry, Via
 from taproof.core.clock import iso8601
+from taproof.http.https_only import HttpsOnly
 
 
 async def entries(api: Api, token: str, query: str = "?limit=200") -> list[Any]:

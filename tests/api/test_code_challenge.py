@@ -52,7 +52,7 @@ class Client:
 @pytest.fixture(params=[True, False], ids=["public", "server-side"])
 async def client(api: Api, request: pytest.FixtureRequest) -> AsyncIterator[Client]:
     projects = make_projects(api.storage, api.signin._encryptor, api.clock)
-    router = Router(SessionApi(api.signin, projects, api.metrics, api.limits), api.app, api.app, {})
+    router = Router(SessionApi(api.signin, api.signin.waiting, projects, api.metrics, api.limits), api.app, api.app, {})
     _, token = await api.sign_up("ada@example.com")
     project = await api.post("/projects", token, {"name": "Shop"})
     async with httpx.AsyncClient(transport=httpx.ASGITransport(router), base_url="https://taproof.test") as http:

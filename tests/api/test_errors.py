@@ -12,8 +12,8 @@ from tests.api.conftest import Api, assert_error
 
 import taproof.service.installation
 import taproof.storage.sqlite.store
-from taproof.api.errors import STATUSES, AnswerFailures, bearer_token, error_response, install_error_handlers
 from taproof.core.errors import InsufficientScope, InternalError, TaproofError
+from taproof.http.errors import STATUSES, AnswerFailures, bearer_token, error_response, install_error_handlers
 
 STATUS_OF_CODE = {
     "invalid_request": 400,

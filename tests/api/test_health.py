@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import AsyncIterator
+from functools import partial
 from html.parser import HTMLParser
 from typing import Any, get_args
 
@@ -12,19 +13,23 @@ from jsonschema import Draft202012Validator
 from markupsafe import escape
 from tests.api.conftest import Api, assert_error
 
-from taproof.api.errors import STATUSES
 from taproof.api.health import build_operations, build_watching
 from taproof.api.openapi.reference_page import docs_page
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.deliveries import EventType
 from taproof.core.errors import StoreUnavailable
+from taproof.http.errors import STATUSES
 
 PATHS = ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/docs/docs.css"]
 
 
+async def _ping(api: Api) -> None:
+    await api.storage.ping()
+
+
 @pytest.fixture
 async def operations(api: Api) -> AsyncIterator[httpx.AsyncClient]:
-    app = build_operations(api.storage, api.metrics, api.app)
+    app = build_operations(partial(_ping, api), api.metrics, api.app)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://taproof.test") as client:
         yield client
 
@@ -50,7 +55,7 @@ async def test_unknown_addresses_are_404(operations: httpx.AsyncClient) -> None:
 
 async def test_a_node_without_an_api_names_what_it_answers(api: Api) -> None:
     """A `worker` or `bot` node has no /docs, so its 404 does not send anybody there."""
-    transport = httpx.ASGITransport(build_watching(api.storage, api.metrics))
+    transport = httpx.ASGITransport(build_watching(partial(_ping, api), api.metrics))
     async with httpx.AsyncClient(transport=transport, base_url="https://taproof.test") as client:
         refused = await client.get("/docs")
     assert_error(refused, 404, "not_found")

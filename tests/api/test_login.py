@@ -21,7 +21,7 @@ from taproof.core.identifiers import is_key, session_key
 from taproof.core.model import MessengerIdentity, PolledSession, SessionKey
 from taproof.core.request_context import RequestContext
 from taproof.core.session_state import SESSION_LIFETIME
-from taproof.service.console.sign_in import CONSOLE, INVITATION, TERMINAL, ConsoleSignIn
+from taproof.service.console.sign_in import CONSOLE, INVITATION, TERMINAL, DeveloperSignIns
 from taproof.service.invitations import Invitations
 
 PATIENCE: Final = 10.0
@@ -66,8 +66,10 @@ class Login:
 
 @pytest.fixture
 async def login(api: Api) -> AsyncIterator[Login]:
-    console_sign_in = ConsoleSignIn(api.storage, api.signin._encryptor, api.signin, api.clock, system_entropy)
-    endpoints = LoginApi(console_sign_in, api.developers, api.metrics, api.limits, api.clock)
+    developer_sign_ins = DeveloperSignIns(
+        api.storage, api.signin._encryptor, api.signin, api.clock, system_entropy, waiting=api.signin.waiting
+    )
+    endpoints = LoginApi(developer_sign_ins, api.developers, api.metrics, api.limits, api.clock)
     apps = dict(zip(PATHS, (endpoints.start, endpoints.create_token), strict=True))
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -184,7 +186,7 @@ async def test_only_what_was_asked_as_a_login_gives_a_token(login: Login, ada: D
     started = login.started["verification_uri_complete"].rpartition("?start=")[2]
     assert (await login.api.signin.open_session(started, USER)).project_name == TERMINAL.project_name
     for purpose in (CONSOLE, INVITATION):
-        sign_in = await login.endpoints._console_sign_in.start(purpose)
+        sign_in = await login.endpoints._developer_sign_ins.start(purpose)
         login.started = {"device_code": sign_in.encrypted, "verification_uri_complete": sign_in.deeplink}
         await login.tap()
         assert_error(await login.ask(), 404, "sign_in_not_found")

@@ -8,11 +8,11 @@ import pytest
 from tests.api.conftest import Api, assert_no_page, make_projects
 
 from taproof.api.health import build_operations
-from taproof.api.https_only import HttpsOnly
 from taproof.api.login import LoginApi
 from taproof.api.router import Router
-from taproof.api.sdk_files import SDK_PATH, SdkFiles
 from taproof.api.sessions import SessionApi
+from taproof.http.https_only import HttpsOnly
+from taproof.http.sdk_files import SDK_PATH, SdkFiles
 
 
 @pytest.fixture
@@ -21,9 +21,9 @@ async def client(api: Api) -> AsyncIterator[httpx.AsyncClient]:
     projects = make_projects(api.storage, api.signin._encryptor, api.clock)
     unused: Any = None
     router = Router(
-        SessionApi(api.signin, projects, api.metrics, api.limits),
+        SessionApi(api.signin, api.signin.waiting, projects, api.metrics, api.limits),
         api.app,
-        build_operations(api.storage, api.metrics, api.app),
+        build_operations(api.storage.ping, api.metrics, api.app),
         {"/sdk/*": SdkFiles("0.1.0"), "/api/v1/login": LoginApi(*[unused] * 5).start},
     )
     transport = httpx.ASGITransport(HttpsOnly(router), client=("203.0.113.7", 1234))

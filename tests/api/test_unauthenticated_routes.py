@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from tests.api.unauthenticated import Running, call_of, routes_of, running, special_calls, steps_of
 
-from taproof.api.limits.rates import PAGES
+from taproof.http.limits.rates import PAGES
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "explanation" / "unauthenticated-routes.md"
 SIGN_IN: Final = "/console/sign-in"

@@ -81,7 +81,7 @@ async def verifier(api: Api, request: pytest.FixtureRequest) -> AsyncIterator[Ve
     """The public and the server-side endpoint in turn, with a pending session."""
     encryptor = api.signin._encryptor
     projects = make_projects(api.storage, encryptor, api.clock)
-    router = Router(SessionApi(api.signin, projects, api.metrics, api.limits), api.app, api.app, {})
+    router = Router(SessionApi(api.signin, api.signin.waiting, projects, api.metrics, api.limits), api.app, api.app, {})
     _, token = await api.sign_up("ada@example.com")
     project = await api.post("/projects", token, {"name": "Shop"})
     session = await api.signin.create_session(project["id"], public=False)
@@ -261,7 +261,9 @@ async def test_a_client_that_goes_away_consumes_nothing(verifier: Verifier) -> N
     messages.put_nowait({"type": "http.request", "body": b"", "more_body": False})
     encryptor = verifier.api.signin._encryptor
     projects = make_projects(verifier.api.storage, encryptor, verifier.api.clock)
-    session_api = SessionApi(verifier.api.signin, projects, verifier.api.metrics, verifier.api.limits)
+    session_api = SessionApi(
+        verifier.api.signin, verifier.api.signin.waiting, projects, verifier.api.metrics, verifier.api.limits
+    )
     app = session_api.verify if verifier.endpoint == "verify" else session_api.verify_public
     call = asyncio.create_task(app(scope, messages.get, send))
     await until(lambda: verifier.waiting.count == 1 and messages.empty())

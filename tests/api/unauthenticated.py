@@ -18,9 +18,10 @@ from typing import Any, Final
 from starlette.routing import Route
 
 from taproof.api.router import AsgiApp, LateApp, Router
-from taproof.api.sdk_files import SdkFiles
 from taproof.config.settings import load_settings
 from taproof.core.accounts import Actor
+from taproof.core.model import ProjectChanges
+from taproof.http.sdk_files import SdkFiles
 from taproof.runtime.app import build_app, build_console, console_apps, webhook_apps
 from taproof.runtime.sandbox_mode import start_sandbox
 from taproof.runtime.services import Services, open_services
@@ -124,14 +125,12 @@ async def running(folder: Path, *, sandbox: bool = False) -> AsyncIterator[Runni
         if sandbox:
             started = await start_sandbox(settings, services.developers, services.projects, services.invitations)
             apps |= started.apps
-            services.link.base = started.link_base
-        else:
-            services.link.base = link_base
+            services.deeplinks.set_service_bot(started.link_base, started.bot_id)
         apps = console_apps(build_console(settings, services)) | apps | webhook_apps(settings, LateApp(), LateApp())
         app = build_app(settings, services, apps)
         developer = await services.developers.create_developer("ada@example.com", "business")
         project, _ = await services.projects.create_project(
-            Actor(developer, "command_line"), "Shop", webhook_url="", public_access=True, collect_phone=False
+            Actor(developer, "command_line"), ProjectChanges(name="Shop")
         )
         yield Running(app, services, project.id)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.postgres_server import fresh_database
+from tests.whole_sign_in import WholeSignIn
 from typer.testing import Result
 
 from taproof.core.clock import system_clock
@@ -20,7 +21,6 @@ from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.model import MessengerIdentity
 from taproof.runtime.store import open_storage
-from taproof.service.sessions.create_and_verify import SignIn
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -37,10 +37,10 @@ def project_id(run_json: RunJson) -> str:
     return found
 
 
-async def with_signin(database_url: str, key: str, work: Callable[[SignIn], Any]) -> Any:
+async def with_signin(database_url: str, key: str, work: Callable[[WholeSignIn], Any]) -> Any:
     storage = await open_storage(database_url)
     try:
-        return await work(SignIn(storage, Encryptor(key), lambda: "https://t.me/b", system_clock, system_entropy))
+        return await work(WholeSignIn(storage, Encryptor(key), lambda: "https://t.me/b", system_clock, system_entropy))
     finally:
         await storage.close()
 
@@ -48,7 +48,7 @@ async def with_signin(database_url: str, key: str, work: Callable[[SignIn], Any]
 def start(project_id: str, key: str) -> str:
     """Start a sign-in in taproof.db and have it opened."""
 
-    async def work(signin: SignIn) -> str:
+    async def work(signin: WholeSignIn) -> str:
         token = (await signin.create_session(project_id, public=True)).session_token
         assert (await signin.open_session(token, "1001")).outcome == "opened"
         return token
@@ -60,7 +60,7 @@ def start(project_id: str, key: str) -> str:
 def finish(database_url: str, project_id: str, key: str, token: str) -> tuple[str | None, str]:
     """Confirm and read a sign-in twice; return the proof of the first answer and the status of the second."""
 
-    async def work(signin: SignIn) -> tuple[str | None, str]:
+    async def work(signin: WholeSignIn) -> tuple[str | None, str]:
         assert (await signin.confirm_session(token, MessengerIdentity("1001", "Zoë", ""))).changed
         first = await signin.verify_session(project_id, token, public=True)
         return first.proof, (await signin.verify_session(project_id, token, public=True)).status

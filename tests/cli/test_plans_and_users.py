@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.whole_sign_in import WholeSignIn
 from typer.testing import CliRunner, Result
 
 from taproof.cli.main import commands
@@ -13,7 +14,6 @@ from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.model import MessengerIdentity
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.storage.sqlite.store import SqliteStorage
 
 Run = Callable[..., Result]
@@ -73,7 +73,7 @@ def test_a_plan_s_projects_are_counted_on_the_command_line_too(run: Run) -> None
 async def _sign_in(database: Path, project_id: str, user: str) -> None:
     storage = SqliteStorage.open(database, system_clock())
     encryptor = Encryptor(new_master_key(system_entropy))
-    signin = SignIn(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
+    signin = WholeSignIn(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
     for _ in range(2):
         token = (await signin.create_session(project_id, public=True)).session_token
         await signin.open_session(token, user)

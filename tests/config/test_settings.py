@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from taproof.cli.command import load
-from taproof.config.options import OPTIONS, called, unknown_variables, variable
-from taproof.config.settings import InvalidSettings, Settings, database_file, load_settings, shown_database
+from taproof.config.database_url import database_file, shown_database
+from taproof.config.options import called, variable
+from taproof.config.settings import OPTIONS, InvalidSettings, Settings, load_settings, unknown_variables
 from taproof.core.clock import SECOND
 from taproof.core.rate_limit import Rate
 

@@ -22,27 +22,27 @@ from tests.api.conftest import (
 from tests.console.browsing import Browsing
 from tests.sign_ins import stored_sign_in
 from tests.tapping import tap_right
+from tests.whole_sign_in import WholeSignIn
 
-from taproof.api.limits.rates import RateLimits
-from taproof.api.metrics import Metrics
 from taproof.console.app import Console, ConsoleServices
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
-from taproof.core.model import MessengerIdentity, Project
+from taproof.core.model import MessengerIdentity, Project, ProjectChanges
+from taproof.http.limits.rates import RateLimits
+from taproof.http.metrics import Metrics
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
 from taproof.service.console.sessions import ConsoleSessions
-from taproof.service.console.sign_in import ConsoleSignIn
-from taproof.service.console.try_sign_in import TrySignIn
+from taproof.service.console.sign_in import DeveloperSignIns
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
 from taproof.service.invitations import Invitations
 from taproof.service.plans import Plans
 from taproof.service.projects import ProjectSecrets
-from taproof.service.sessions.create_and_verify import CreatedSession, SignIn
+from taproof.service.sessions.create_and_verify import CreatedSession
 from taproof.service.sessions.decide import SeenSession
 from taproof.service.sessions.list import Sessions
 from taproof.service.webhooks import Webhooks
@@ -58,7 +58,7 @@ GRACE = MessengerIdentity("1002", "Grace", "")
 class Messenger:
     """A pretend messenger: it opens sign-in links and taps their buttons."""
 
-    signin: SignIn
+    signin: WholeSignIn
 
     async def open(self, deeplink: str, opener_id: str = ADA.messenger_id) -> SeenSession:
         return await self.signin.open_session(_token(deeplink), opener_id)
@@ -137,7 +137,7 @@ class Visitor(Browsing):
     async def create_project(self, name: str = "Shop", *, webhook_url: str = "") -> tuple[Project, ProjectSecrets]:
         """Make a project through the service."""
         return await self._console.services.projects.create_project(
-            self.actor, name, webhook_url=webhook_url, public_access=True, collect_phone=False
+            self.actor, ProjectChanges(name=name, webhook_url=webhook_url)
         )
 
     async def start_session(self, project_id: str) -> CreatedSession:
@@ -163,7 +163,7 @@ async def console(tmp_path: Path, clock: ManualClock, *, in_sandbox: bool) -> As
     receiver = Receiver()
     webhooks = Webhooks(storage, encryptor, clock, system_entropy, "Taproof/test")
     plans = Plans(storage, clock, system_entropy, projects=PROJECTS_BY_PLAN, sign_ins=SIGN_INS_BY_PLAN)
-    signin = SignIn(
+    signin = WholeSignIn(
         storage, encryptor, lambda: "https://t.me/test_bot", clock, system_entropy, require_room=plans.require_room
     )
     projects = make_projects(storage, encryptor, clock)
@@ -182,8 +182,7 @@ async def console(tmp_path: Path, clock: ManualClock, *, in_sandbox: bool) -> As
         erasure=Erasure(storage, clock, system_entropy),
         console_sessions=ConsoleSessions(storage, clock, system_entropy),
         invitations=Invitations(storage, clock, system_entropy),
-        console_sign_in=ConsoleSignIn(storage, encryptor, signin, clock, system_entropy),
-        try_sign_in=TrySignIn(storage, encryptor, signin, clock, system_entropy),
+        developer_sign_ins=DeveloperSignIns(storage, encryptor, signin, clock, system_entropy, waiting=signin.waiting),
     )
     limits = RateLimits(
         Metrics(CollectorRegistry(), "0.1.0"), clock, generate_address=None, generate_project=None, local_only=True

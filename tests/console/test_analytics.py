@@ -14,13 +14,13 @@ from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import ADA, Installation, Visitor
 
 from taproof.api.developer import build_developer_api
-from taproof.api.limits.rates import RateLimits
-from taproof.api.metrics import Metrics
 from taproof.console.analytics import as_csv
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_id
 from taproof.core.model import MessengerIdentity
+from taproof.http.limits.rates import RateLimits
+from taproof.http.metrics import Metrics
 from taproof.service.housekeeping import Housekeeping
 
 PATHS = ["/console/analytics", "/console/analytics.csv"]

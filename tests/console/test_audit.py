@@ -11,6 +11,7 @@ from tests.sign_ins import by_console
 from taproof.console.audit import PAGE_SIZE, PHRASES
 from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer, Via
 from taproof.core.entropy import system_entropy
+from taproof.core.model import ProjectChanges
 from taproof.service.audit import audit_entry
 
 AUDIT = "/console/audit"
@@ -112,9 +113,7 @@ async def test_by_access_token(console: Installation, visitor: Visitor) -> None:
     token = await console.services.developers.create_access_token(visitor.actor, "deploy script")
     actor = Actor(visitor.developer, "access_token", token.token.id, "198.51.100.9", token.token.grant)
     console.clock.now += 1
-    await console.services.projects.create_project(
-        actor, "Shop", webhook_url="", public_access=True, collect_phone=False
-    )
+    await console.services.projects.create_project(actor, ProjectChanges(name="Shop"))
     [row] = [row for row in (await visitor.get(AUDIT)).rows() if row[2] == "Created a project"]
     assert row[4] == "Access token deploy script from 198.51.100.9"
     await console.services.developers.delete_access_token(visitor.actor, token.token.id)

@@ -4,11 +4,11 @@ from prometheus_client import CollectorRegistry
 from tests.console.browsing import Browsing
 from tests.console.conftest import Installation, Visitor
 
-from taproof.api.limits.developers import WAY_OUT, DeveloperLimits
-from taproof.api.limits.rates import RateLimits
-from taproof.api.metrics import Metrics
 from taproof.core.clock import HOUR, MINUTE
 from taproof.core.rate_limit import Rate
+from taproof.http.limits.developers import WAY_OUT, DeveloperLimits
+from taproof.http.limits.rates import RateLimits
+from taproof.http.metrics import Metrics
 
 CALLS = 20
 WRITES = 3

@@ -6,10 +6,10 @@ import pytest
 from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import Installation, Visitor
 
-from taproof.api.errors import NO_PAGE
 from taproof.console.guard import SECURITY_HEADERS
 from taproof.console.rendering import Pages
 from taproof.core.errors import InvalidRequest, MessengerUnavailable, StoreUnavailable
+from taproof.http.errors import NO_PAGE
 
 SECRET = "con_of_somebody"
 
@@ -50,7 +50,7 @@ async def test_a_messenger_that_is_away_says_when_to_come_back(
     anonymous: Browsing, console: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sign-in's page stays, with the reason on it, and its 503 too has Retry-After."""
-    monkeypatch.setattr(console.services.console_sign_in, "start", fail_with(MessengerUnavailable()))
+    monkeypatch.setattr(console.services.developer_sign_ins, "start", fail_with(MessengerUnavailable()))
     shown = await anonymous.submit("/console/sign-in", "/console/sign-in")
     assert (shown.status, shown.response.headers["retry-after"]) == (503, "1")
     assert shown.form("/console/sign-in") is not None

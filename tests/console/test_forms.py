@@ -10,11 +10,11 @@ from starlette.requests import Request
 from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import Installation, Visitor
 
-from taproof.api.body import deadline
-from taproof.api.body import read as body_reading
-from taproof.api.body.deadline import BodyDeadline
 from taproof.console.forms import read_form
 from taproof.core.errors import InvalidRequest, PayloadTooLarge
+from taproof.http.body import deadline
+from taproof.http.body import read as body_reading
+from taproof.http.body.deadline import BodyDeadline
 
 SIGN_IN = "/console/sign-in"
 FORM = b"application/x-www-form-urlencoded"

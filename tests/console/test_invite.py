@@ -255,7 +255,7 @@ async def test_the_messenger_is_asked_to_bind(console: Installation, anonymous: 
     await open_invitation(anonymous, await first(console))
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
     seen = await console.messenger.open(deeplink(waiting))
-    assert seen.project_name == "Taproof: bind this account to a developer"
+    assert seen.project_name == "Taproof: link this account to the console"
 
 
 async def test_head_changes_nothing(console: Installation, anonymous: Browsing) -> None:

@@ -152,8 +152,8 @@ async def test_the_page_says_when_it_is_not_live(page: Page, visitor: Visitor, c
     """Without a place the page stays as it is, says so, and can be reloaded; who is signed out is told that."""
     console.app.live.close()
     await page.goto("/console/sessions")
-    await expect(page.locator("#live-state")).to_have_text("Live updates are unavailable. Reload the page to see changes.")
-    await expect(page.locator("#live-news")).to_have_text("Live updates are unavailable. Reload the page to see changes.")
+    await expect(page.locator("#live-state")).to_have_text("Live updates are off. Reload the page to see changes.")
+    await expect(page.locator("#live-news")).to_have_text("Live updates are off. Reload the page to see changes.")
     console.app.live._closed = False
     await page.get_by_role("link", name="Reload").click()
     await expect(page.locator("#live-state")).to_contain_text("Live:")
@@ -206,9 +206,7 @@ async def test_the_page_of_a_session_can_be_stopped(page: Page, visitor: Visitor
     await page.goto("/console/sessions")
     await page.locator("#session-rows a").click()
     await page.get_by_role("button", name="Stop updating").click()
-    await expect(page.locator("#moving-state")).to_have_text(
-        "Updates stopped. Reload the page to see changes."
-    )
+    await expect(page.locator("#moving-state")).to_have_text("Updates stopped. Reload the page to see changes.")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -14,9 +14,9 @@ from starlette.routing import Route
 from tests.console.browsing import Browsing, Shown, text_of
 from tests.console.conftest import ADA, BASE_URL, Installation, Visitor
 
-from taproof.api.limits.pages import PageLimit
 from taproof.console.guard import SECURITY_HEADERS, Guard
 from taproof.core.accounts import Actor
+from taproof.http.limits.pages import PageLimit
 
 HOSTILE = '<script>alert("1")</script>&amp;\u202egpj.exe\'"{{7*7}}'
 """A name that would run, break out of an attribute, turn the text around, or be taken for a template."""

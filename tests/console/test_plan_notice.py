@@ -25,7 +25,7 @@ async def test_what_is_used_up_is_told_where_projects_are(
             if told:
                 assert told[0].startswith("You have used 4 of the 5 sign-ins of your plan this month.")
             if refused:
-                assert refused[0].startswith("No sign-ins can be started: you have used all 5 sign-ins of your plan this month")
+                assert refused[0].startswith("No sign-ins can be started: you have used all 5 sign-ins of your plan")
             assert bool(shown.all(".//main//a[@href='/console/account']")) == (used >= 4)
         if used < 5:
             created = await ada.start_session(project.id)

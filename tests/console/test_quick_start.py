@@ -15,9 +15,9 @@ from tests.chromium import open_chromium
 from tests.console.conftest import BASE_URL, Installation, Visitor
 from tests.e2e.conftest import Developer, OwnProject, Service, launch, make_phone
 
-from taproof.api.sdk_files import sdk_release
 from taproof.console.quick_start import QuickStart
 from taproof.core.model import Project, ProjectChanges
+from taproof.http.sdk_files import sdk_release
 
 PROGRAMS = {"curl": ["bash"], "javascript": ["node"], "python": [sys.executable]}
 """What each is pasted into. Every one of them runs what comes in by its standard input."""

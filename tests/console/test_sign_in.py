@@ -11,7 +11,7 @@ from taproof.console.access import safe_next
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import MINUTE
 from taproof.core.errors import MessengerUnavailable
-from taproof.core.model import MessengerIdentity
+from taproof.core.model import MessengerIdentity, ProjectChanges
 
 SIGN_IN = "/console/sign-in"
 WAITING = "/console/sign-in/waiting"
@@ -273,7 +273,7 @@ async def test_wrong_access_token(console: Installation, anonymous: Browsing) ->
     _, expired = await new_token(console, developer, expires_at=console.clock.now + 1)
     console.clock.now += 1
     project, secrets = await console.services.projects.create_project(
-        Actor(developer, "command_line"), "Shop", webhook_url="", public_access=True, collect_phone=False
+        Actor(developer, "command_line"), ProjectChanges(name="Shop")
     )
     sentences = set()
     for wrong in (expired, secrets.secret_key, project.id, "tap_wrong", "", "é\0"):

@@ -10,10 +10,10 @@ from tests.console.browsing import Browsing
 from tests.console.conftest import BASE_URL, GRACE, SESSION_COOKIE, Installation, Visitor
 from tests.console.test_sign_in import SIGN_IN, SIGN_IN_COOKIE, WAITING, bind, deeplink, is_signed_in, new_token
 
-from taproof.api.limits.pages import PageLimit
 from taproof.console.guard import Guard
 from taproof.core.accounts import Actor
 from taproof.core.clock import HOUR, MINUTE
+from taproof.http.limits.pages import PageLimit
 
 
 def routes(console: Installation, method: str) -> list[str]:

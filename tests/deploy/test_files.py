@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from taproof.config.options import OPTIONS, variable
+from taproof.config.options import variable
+from taproof.config.settings import OPTIONS
 
 ROOT = Path(__file__).parents[2]
 IGNORED = {".env", "secret.env"}

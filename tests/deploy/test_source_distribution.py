@@ -17,4 +17,4 @@ def test_it_is_the_package_alone(tmp_path: Path) -> None:
         names = {name.partition("/")[2] for name in packed.getnames()}
     beside = {name for name in names if not name.startswith("src/taproof/")}
     assert beside == {".gitignore", "CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"}
-    assert "src/taproof/api/static/sdk/0.1.0/taproof.js" in names
+    assert "src/taproof/http/static/sdk/0.1.0/taproof.js" in names

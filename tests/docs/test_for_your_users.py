@@ -8,7 +8,8 @@ from tests.docs.blocks import DOCS, block_of
 from taproof.core.request_context import RequestContext
 from taproof.messengers.browsers import Browser
 from taproof.messengers.telegram.prompts import opened_reply
-from taproof.messengers.telegram.texts import LANGUAGES
+from taproof.messengers.texts.catalog import LANGUAGES
+from taproof.service.console.sign_in import CONSOLE, INVITATION, TERMINAL
 from taproof.service.sessions.decide import SeenSession
 
 PAGE = "how-to/for-your-users.md"
@@ -40,3 +41,10 @@ def test_the_sentence_about_the_number() -> None:
     sentence = block_of(PAGE, "text", "Choose the number").text.strip()
     assert sentence in prompt(("17", "42", "88"))[0]
     assert sentence not in prompt()[0]
+
+
+def test_the_page_of_the_console_names_its_own_prompts() -> None:
+    """A developer can compare what the messenger asks for with the page, word for word."""
+    page = " ".join((DOCS / "how-to/console.md").read_text(encoding="utf-8").split())
+    names = [purpose.project_name for purpose in (CONSOLE, TERMINAL, INVITATION)]
+    assert [name for name in names if f"*{name}*" not in page] == []

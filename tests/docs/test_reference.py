@@ -14,12 +14,13 @@ from prometheus_client import CollectorRegistry
 from scripts.docs_reference import DOCS, PAGES, openapi
 
 import taproof
-from taproof.api.errors import STATUSES
-from taproof.api.metrics import Metrics
 from taproof.cli.main import commands
-from taproof.config.options import OPTIONS, variable
+from taproof.config.options import variable
+from taproof.config.settings import OPTIONS
 from taproof.core.model import Status
 from taproof.core.session_state import TRANSITIONS
+from taproof.http.errors import STATUSES
+from taproof.http.metrics import Metrics
 from taproof.service.webhooks import AttemptOutcome
 
 SDK = DOCS.parent / "sdk/js"

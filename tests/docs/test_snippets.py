@@ -13,7 +13,8 @@ from tests.docs.blocks import BLOCKS, EXEMPT, PARSED, ROOT, RUN, Block, blocks_o
 from tests.docs.walk import run
 from tests.e2e.conftest import StartService
 
-from taproof.config.options import OPTIONS, variable
+from taproof.config.options import variable
+from taproof.config.settings import OPTIONS
 
 WALKS = {page: [*blocks] for page, blocks in groupby(BLOCKS, lambda block: block.page)}
 WALKS = {

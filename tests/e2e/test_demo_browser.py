@@ -24,7 +24,7 @@ from tests.chromium import open_chromium
 from tests.e2e.conftest import NewPhone, OwnProject, Service
 
 from taproof.core.names import isolated_name
-from taproof.messengers.telegram.texts import texts_for
+from taproof.messengers.texts.catalog import texts_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 

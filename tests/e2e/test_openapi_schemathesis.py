@@ -15,8 +15,8 @@ from schemathesis import GenerationMode
 from tests.e2e.conftest import Developer, NewPhone, OwnProject, Service
 
 from taproof.api.developer import build_developer_api
-from taproof.api.metrics import Metrics
 from taproof.api.openapi.document import build_openapi
+from taproof.http.metrics import Metrics
 
 _NO_SERVICE = cast("Any", None)
 """The tests are made before any service runs; only the shape of the API is asked for."""

@@ -65,7 +65,7 @@ def test_a_browser_that_hides_its_page_is_told_of(
     answer = client.post("/api/v1/generate/public", json={"project_id": project.id}, headers=twice)
     text = new_phone().open(answer.json()["deeplink"])[-1]["text"]
     shown["two"] = [line for line in text.splitlines() if line.startswith("Page:")]
-    assert shown == {key: ["Page: \u2068not told\u2069"] for key in shown}
+    assert shown == {key: ["Page: \u2068not provided\u2069"] for key in shown}
     assert "Page:" not in new_phone().open(generate(client, project)["deeplink"])[-1]["text"]
     change(project, allowed_origins=["https://shop.example"])
     for origin in hidden:

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.e2e.conftest import OwnProject, Phone
 
-from taproof.messengers.telegram.texts import LANGUAGES
+from taproof.messengers.texts.catalog import LANGUAGES
 
 TEXTS = LANGUAGES["en"].control
 
@@ -62,7 +62,7 @@ def test_look_back_and_report(project: OwnProject, phone: Phone) -> None:
     assert labels(again) == [f"2. {TEXTS.not_me_button}"]
     assert again["text"].count(TEXTS.already_reported) == 1
     phone.tap(f"2. {TEXTS.not_me_button}")
-    assert "Somebody did sign in with it" in newest(phone)["text"]
+    assert "The sign-in was used" in newest(phone)["text"]
     assert [session["reported_at"] is not None for session in sessions_of(project)] == [True, True]
 
 

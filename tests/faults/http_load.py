@@ -10,10 +10,10 @@ import httpx
 from tests.e2e.conftest import Service
 from tests.faults.load import PATIENCE, Ledger
 from tests.faults.place import Place
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import MessengerIdentity
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.sessions.decide import SeenSession
 
 USERS = 8
@@ -32,7 +32,7 @@ async def verify(client: httpx.AsyncClient, project_id: str, token: str, *, wait
 class HttpLoad:
     """Signs in through a service; what was answered with 200 is acknowledged."""
 
-    def __init__(self, place: Place, client: httpx.AsyncClient, signin: SignIn) -> None:
+    def __init__(self, place: Place, client: httpx.AsyncClient, signin: WholeSignIn) -> None:
         self.place = place
         self.ledger = Ledger()
         self.refused = 0

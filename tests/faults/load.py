@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.faults.place import Place, assert_counters_fit, assert_sound, rows
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.identifiers import session_key
-from taproof.service.sessions.create_and_verify import SignIn
 
 PROGRAM = Path(__file__).with_name("load_program.py")
 PATIENCE = 60.0
@@ -62,7 +62,7 @@ class Ledger:
             assert steps["confirmed"] + steps["cancelled"] <= 1
         await assert_counters_fit(place.url)
 
-    async def _read(self, signin: SignIn, place: Place, token: str) -> None:
+    async def _read(self, signin: WholeSignIn, place: Place, token: str) -> None:
         if (await signin.verify_session(place.project_id, token, public=True)).proof:
             self.note("proof", token)
 

@@ -19,7 +19,7 @@ from taproof.core.errors import StoreUnavailable
 from taproof.core.model import MessengerIdentity
 from taproof.runtime.store import open_storage
 from taproof.service.sessions.create_and_verify import SignIn, Verification
-from taproof.service.sessions.decide import SeenSession
+from taproof.service.sessions.decide import Decisions, SeenSession
 
 AT_ONCE = 16
 PAUSE = 0.1
@@ -50,8 +50,9 @@ async def insist(step: str, call: Callable[[], Awaitable[T]]) -> T:
 class Program:
     """All sign-ins of this process. `cancels`: it cancels those sessions that another process confirms."""
 
-    def __init__(self, signin: SignIn, project_id: str, *, cancels: bool) -> None:
+    def __init__(self, signin: SignIn, decisions: Decisions, project_id: str, *, cancels: bool) -> None:
         self.signin = signin
+        self.decisions = decisions
         self.project_id = project_id
         self.cancels = cancels
         self.ends: dict[str, asyncio.Future[None]] = {}
@@ -68,7 +69,7 @@ class Program:
 
     async def live(self, token: str) -> None:
         user = f"{sum(token.encode()) % 1_000}"
-        await insist("open", lambda: self.signin.open_session(token, user))
+        await insist("open", lambda: self.decisions.open_session(token, user))
         seen = await insist("decide", lambda: self.decide(token, user))
         if seen.changed:
             say("cancelled" if seen.outcome == "cancelled" else "confirmed", token)
@@ -80,8 +81,8 @@ class Program:
 
     async def decide(self, token: str, user: str) -> SeenSession:
         if self.cancels and token[-1] in "AE":
-            return await self.signin.cancel_session(token, user)
-        return await self.signin.confirm_session(token, MessengerIdentity(user, "Name", ""))
+            return await self.decisions.cancel_session(token, user)
+        return await self.decisions.confirm_session(token, MessengerIdentity(user, "Name", ""))
 
     async def verify(self, token: str) -> None:
         def read() -> Awaitable[Verification]:
@@ -96,8 +97,10 @@ async def main() -> None:
     logging.getLogger("asyncpg.pool").setLevel(logging.ERROR)
     url, project_id, master_key, name = sys.argv[1:]
     storage = await open_storage(url)
-    signin = SignIn(storage, Encryptor(master_key), lambda: "https://t.me/b", system_clock, system_entropy)
-    program = Program(signin, project_id, cancels=name == "cancels")
+    encryptor = Encryptor(master_key)
+    signin = SignIn(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
+    decisions = Decisions(storage, encryptor, system_clock, system_entropy)
+    program = Program(signin, decisions, project_id, cancels=name == "cancels")
     lines = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
     say("ready")

@@ -10,16 +10,17 @@ from typing import Any
 
 import apsw
 import asyncpg
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Actor
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
+from taproof.core.model import ProjectChanges
 from taproof.runtime.store import open_storage
 from taproof.service.developers import Developers
 from taproof.service.projects import Projects
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -52,13 +53,15 @@ class Place:
         return [self.url, self.project_id, self.master_key]
 
     @asynccontextmanager
-    async def sign_in(self, *, pgbouncer: bool = False) -> AsyncIterator[SignIn]:
+    async def sign_in(self, *, pgbouncer: bool = False) -> AsyncIterator[WholeSignIn]:
         """Yield the sign-in of one more node, which is this process."""
         storage = await open_storage(self.url, pgbouncer=pgbouncer)
         if self.is_quick and isinstance(storage, SqliteStorage):
             storage._writer._connection.pragma("synchronous", 0)
         try:
-            yield SignIn(storage, Encryptor(self.master_key), lambda: "https://t.me/b", system_clock, system_entropy)
+            yield WholeSignIn(
+                storage, Encryptor(self.master_key), lambda: "https://t.me/b", system_clock, system_entropy
+            )
         finally:
             await storage.close()
 
@@ -69,11 +72,7 @@ async def make_place(url: str, *, pgbouncer: bool = False) -> Place:
     storage = await open_storage(url, pgbouncer=pgbouncer)
     developer = await Developers(storage, system_clock, system_entropy).create_developer(_DEVELOPER, "free")
     project, secrets = await _projects(storage, master_key).create_project(
-        Actor(developer, "command_line"),
-        "Shop",
-        webhook_url="https://example.com/",
-        public_access=True,
-        collect_phone=False,
+        Actor(developer, "command_line"), ProjectChanges(name="Shop", webhook_url="https://example.com/")
     )
     await storage.close()
     return Place(url, master_key, project.id, secrets.webhook_secret)
@@ -85,7 +84,7 @@ async def add_project(place: Place, name: str, webhook_url: str) -> tuple[str, s
     developer = await storage.read_developer(_DEVELOPER)
     assert developer is not None
     project, secrets = await _projects(storage, place.master_key).create_project(
-        Actor(developer, "command_line"), name, webhook_url=webhook_url, public_access=True, collect_phone=False
+        Actor(developer, "command_line"), ProjectChanges(name=name, webhook_url=webhook_url)
     )
     await storage.close()
     return project.id, secrets.webhook_secret

@@ -15,15 +15,15 @@ from tests.e2e.conftest import StartService
 from tests.faults.clients import clients, new_sessions
 from tests.faults.conftest import Figure
 from tests.faults.place import make_place
+from tests.whole_sign_in import WholeSignIn
 
-from taproof.api.limits.rates import RateLimits
-from taproof.api.metrics import Metrics
 from taproof.api.sessions import SessionApi
 from taproof.core.clock import MINUTE
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.rate_limit import Rate
-from taproof.service.sessions.create_and_verify import SignIn
+from taproof.http.limits.rates import RateLimits
+from taproof.http.metrics import Metrics
 from taproof.storage.sqlite.store import SqliteStorage
 
 START = 1_795_000_000_000
@@ -33,7 +33,7 @@ TEN_MINUTES = 10 * MINUTE
 class Simulation:
     """The real endpoint on a real SQLite file, with a clock that the simulation moves, and clients that poll by it."""
 
-    def __init__(self, api: SessionApi, signin: SignIn, project_id: str) -> None:
+    def __init__(self, api: SessionApi, signin: WholeSignIn, project_id: str) -> None:
         self.api = api
         self.signin = signin
         self.project_id = project_id
@@ -98,12 +98,12 @@ async def simulation(tmp_path: Path) -> Any:
     def clock() -> int:
         return simulation.now
 
-    signin = SignIn(storage, Encryptor(place.master_key), lambda: "https://t.me/b", clock, system_entropy)
+    signin = WholeSignIn(storage, Encryptor(place.master_key), lambda: "https://t.me/b", clock, system_entropy)
     limits = RateLimits(
         metrics, clock, generate_address=Rate(60, MINUTE), generate_project=Rate(6_000, MINUTE), local_only=True
     )
     unused: Any = None
-    simulation = Simulation(SessionApi(signin, unused, metrics, limits), signin, place.project_id)
+    simulation = Simulation(SessionApi(signin, signin.waiting, unused, metrics, limits), signin, place.project_id)
     yield simulation
     await storage.close()
 

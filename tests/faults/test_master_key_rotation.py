@@ -17,6 +17,7 @@ from tests.databases import postgres_database
 from tests.e2e.conftest import Service, launch
 from tests.faults.conftest import Figure
 from tests.faults.encrypted_values import EncryptedValues, check, fill, open_quick
+from tests.whole_sign_in import WholeSignIn
 
 from taproof import verify_proof
 from taproof.core.accounts import Actor
@@ -31,7 +32,6 @@ from taproof.service.associated_data import webhook_secret_associated_data
 from taproof.service.developers import Developers
 from taproof.service.projects import Projects
 from taproof.service.reencryption import Reencryptor
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.storage.protocol import Storage
 
 PROGRAM = Path(__file__).with_name("rotation_program.py")
@@ -59,7 +59,7 @@ class Use:
         ask: sends a request; returns its answer, which must be a good one.
     """
 
-    def __init__(self, values: EncryptedValues, bot: SignIn, ask: Callable[..., Awaitable[Any]]) -> None:
+    def __init__(self, values: EncryptedValues, bot: WholeSignIn, ask: Callable[..., Awaitable[Any]]) -> None:
         self._values = values
         self._bot = bot
         self._ask = ask
@@ -193,7 +193,7 @@ async def test_nobody_notices_a_rotation(tmp_path: Path, figure: Figure, *, soak
             Actor(values.developer, "command_line"), "test", expires_at=None
         )
     ).plaintext
-    bot = SignIn(storage, encryptor, lambda: "https://t.me/shop_bot", system_clock, system_entropy)
+    bot = WholeSignIn(storage, encryptor, lambda: "https://t.me/shop_bot", system_clock, system_entropy)
     with running(tmp_path) as service:
         async with httpx.AsyncClient(base_url=service.base_url, timeout=30) as client:
             use = Use(values, bot, asking(client, token))
@@ -282,7 +282,7 @@ class InProcess:
         encryptor = Encryptor(keys)
         self.storage = storage
         self.encryptor = encryptor
-        self.signin = SignIn(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
+        self.signin = WholeSignIn(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
         self._projects = Projects(
             storage,
             encryptor,

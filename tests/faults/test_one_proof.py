@@ -11,16 +11,16 @@ from pathlib import Path
 import jwt
 from tests.faults.conftest import Figure
 from tests.faults.place import Place, assert_counters_fit, rows
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.model import MessengerIdentity
-from taproof.service.sessions.create_and_verify import SignIn
 
 PROGRAM = Path(__file__).with_name("reader_program.py")
 PROCESSES = 3
 AT_ONCE = 50
 
 
-async def confirmed(signin: SignIn, project_id: str, user: str) -> str:
+async def confirmed(signin: WholeSignIn, project_id: str, user: str) -> str:
     token = (await signin.create_session(project_id, public=True)).session_token
     await signin.open_session(token, user)
     assert (await signin.confirm_session(token, MessengerIdentity(user, f"User {user}", ""))).changed

@@ -13,12 +13,12 @@ from tests.faults.http_load import generate, verify
 from tests.faults.pgbouncer import SERVER_CONNECTIONS, PgBouncer, running_pgbouncer
 from tests.faults.place import Place, assert_counters_fit, make_place, rows
 from tests.postgres_server import fresh_database
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.clock import DAY, day_number, system_clock
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import MessengerIdentity
 from taproof.runtime.store import migrate, open_storage
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.storage.migrate import migrations
 
 USER = "1001"
@@ -46,18 +46,18 @@ async def place(dsn: str, bouncer: PgBouncer) -> Place:
 
 
 @pytest.fixture
-async def signin(place: Place) -> AsyncIterator[SignIn]:
+async def signin(place: Place) -> AsyncIterator[WholeSignIn]:
     async with place.sign_in(pgbouncer=True) as signin:
         yield signin
 
 
 @pytest.fixture
-async def other_node(place: Place) -> AsyncIterator[SignIn]:
+async def other_node(place: Place) -> AsyncIterator[WholeSignIn]:
     async with place.sign_in(pgbouncer=True) as signin:
         yield signin
 
 
-async def opened(signin: SignIn, project_id: str) -> str:
+async def opened(signin: WholeSignIn, project_id: str) -> str:
     token = (await signin.create_session(project_id, public=True)).session_token
     assert (await signin.open_session(token, USER)).outcome == "opened"
     return token
@@ -84,7 +84,9 @@ async def test_migrations(dsn: str, bouncer: PgBouncer) -> None:
     assert await migrate(bouncer.dsn(dsn)) == (latest, latest)
 
 
-async def test_lives_of_sessions_on_two_nodes(place: Place, signin: SignIn, other_node: SignIn, dsn: str) -> None:
+async def test_lives_of_sessions_on_two_nodes(
+    place: Place, signin: WholeSignIn, other_node: WholeSignIn, dsn: str
+) -> None:
     """100 sessions through two nodes that race for each: one decision, one proof, and counters that fit."""
     tokens = await asyncio.gather(*(opened(signin, place.project_id) for _ in range(100)))
     nodes = (signin, other_node)
@@ -133,7 +135,7 @@ async def test_what_housekeeping_does(place: Place) -> None:
     await storage.close()
 
 
-async def test_64_pollers_and_a_bouncer_that_dies(place: Place, signin: SignIn, bouncer: PgBouncer) -> None:
+async def test_64_pollers_and_a_bouncer_that_dies(place: Place, signin: WholeSignIn, bouncer: PgBouncer) -> None:
     """All polls are answered over three connections; when it dies all are told, and go on when it is back."""
     token = await opened(signin, place.project_id)
 
@@ -149,7 +151,9 @@ async def test_64_pollers_and_a_bouncer_that_dies(place: Place, signin: SignIn, 
     await asyncio.gather(*(poll(20) for _ in range(POLLERS)))
 
 
-async def test_a_service_through_it(place: Place, start_service: StartService, signin: SignIn, figure: Figure) -> None:
+async def test_a_service_through_it(
+    place: Place, start_service: StartService, signin: WholeSignIn, figure: Figure
+) -> None:
     """A sign-in over HTTP; without LISTEN who waits still hears of the tap on another node within about a second."""
     service = start_service(place, "--pgbouncer")
     async with httpx.AsyncClient(base_url=service.base_url, timeout=30) as client:

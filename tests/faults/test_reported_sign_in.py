@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.faults.conftest import Figure
 from tests.faults.place import Place, rows
 from tests.sign_ins import stored_sign_in
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import system_clock
@@ -18,7 +19,6 @@ from taproof.core.model import MessengerIdentity
 from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.developers import Developers
 from taproof.service.invitations import Invitations
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.storage.protocol import Storage
 
 PROGRAM = Path(__file__).with_name("minting_program.py")
@@ -34,7 +34,7 @@ SELECT (SELECT COUNT(*) FROM access_tokens WHERE id <> '{mine}'), (SELECT COUNT(
 class Victim:
     """An owner who was talked into confirming sign-ins, and reports each."""
 
-    def __init__(self, signin: SignIn, storage: Storage, developer: Developer) -> None:
+    def __init__(self, signin: WholeSignIn, storage: Storage, developer: Developer) -> None:
         self.signin = signin
         self.storage = storage
         self.developer = developer

@@ -15,6 +15,7 @@ import pytest
 from tests.e2e.conftest import Service, launch
 from tests.faults.encrypted_values import open_quick
 from tests.giving_bots import give_bot
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
@@ -24,7 +25,7 @@ from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed, MasterKeyWrong
 from taproof.core.identifiers import session_key
-from taproof.core.model import MessengerIdentity, Project, ProjectBot
+from taproof.core.model import MessengerIdentity, Project, ProjectBot, ProjectChanges
 from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks
 from taproof.runtime.key_file import read_or_make_master_key
 from taproof.service.associated_data import bot_token_associated_data
@@ -33,7 +34,6 @@ from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.installation import KEY_MARK, MODE_MARK, check_master_key
 from taproof.service.projects import Projects
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -49,7 +49,7 @@ class Place:
         self.storage = storage
         self.encryptor = encryptor
         self.service = service
-        self.signin = SignIn(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
+        self.signin = WholeSignIn(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
         self.projects = Projects(
             storage,
             encryptor,
@@ -100,10 +100,7 @@ class Place:
             (
                 await self.projects.create_project(
                     self.actor,
-                    "Shop",
-                    webhook_url="https://example.com/hook",
-                    public_access=True,
-                    collect_phone=collect_phone,
+                    ProjectChanges(name="Shop", webhook_url="https://example.com/hook", collect_phone=collect_phone),
                 )
             )[0]
             for _ in range(2)

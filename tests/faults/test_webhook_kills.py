@@ -21,9 +21,9 @@ from tests.faults.webhook_load import (
     running_receiver,
     running_senders,
 )
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.encryption import Encryptor
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.webhooks import answer_associated_data
 
 EVENTS = 10_000
@@ -36,7 +36,7 @@ OPENED_AT_ONCE = 200
 DECIDED_AT_ONCE = 10
 
 
-async def open_all(signin: SignIn, projects: list[str]) -> dict[str, str]:
+async def open_all(signin: WholeSignIn, projects: list[str]) -> dict[str, str]:
     """Open a session for each event to come; return the users by the sessions' tokens."""
     opened: dict[str, str] = {}
     for start in range(0, EVENTS, OPENED_AT_ONCE):
@@ -46,7 +46,7 @@ async def open_all(signin: SignIn, projects: list[str]) -> dict[str, str]:
     return opened
 
 
-async def decide_all(signin: SignIn, opened: dict[str, str], rate: float) -> None:
+async def decide_all(signin: WholeSignIn, opened: dict[str, str], rate: float) -> None:
     """Take so many decisions a second, each of which makes an event."""
     began = time.monotonic()
     tokens = list(opened)

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import aiohttp
 from tests.faults.place import Place
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.clock import SECOND
 from taproof.core.model import MessengerIdentity
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.webhooks import LEASE, SEND_TIMEOUT
 
 SENDER = Path(__file__).with_name("sender_program.py")
@@ -24,14 +24,14 @@ RECEIVER = Path(__file__).with_name("webhook_receiver.py")
 PATIENCE = 150.0
 
 
-async def open_session(signin: SignIn, project_id: str, user: str) -> str:
+async def open_session(signin: WholeSignIn, project_id: str, user: str) -> str:
     """Start a session that a user has opened; return its token."""
     token = (await signin.create_session(project_id, public=True)).session_token
     await signin.open_session(token, user)
     return token
 
 
-async def decide(signin: SignIn, token: str, user: str) -> None:
+async def decide(signin: WholeSignIn, token: str, user: str) -> None:
     """Let the user confirm, or cancel as each tenth does."""
     if user.endswith("9"):
         assert (await signin.cancel_session(token, user)).changed

@@ -7,8 +7,8 @@ import pytest
 
 from taproof.core.errors import StoreUnavailable
 from taproof.jobs import housekeeping
-from taproof.jobs import loop as job_loop
 from taproof.jobs.housekeeping import sweep_until
+from taproof.service import loop as job_loop
 
 if TYPE_CHECKING:
     from tests.webhooks.conftest import Shop

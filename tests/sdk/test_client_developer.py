@@ -186,13 +186,13 @@ def test_pages_are_read_as_they_are_needed(service: Service) -> None:
         for _ in range(4):
             client.create_project("Shop")
         asked: list[str] = []
-        send = client._send
+        send = client._http.send
 
         def noting_send(request: Request) -> CallResult:
             asked.append(request.path)
             return send(request)
 
-        client._send = noting_send  # type: ignore[method-assign]
+        client._http.send = noting_send  # type: ignore[method-assign]
         entries = client.list_audit_entries(page_size=2)
         assert asked == []
         next(entries)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,10 @@ from tests.chromium import open_chromium
 from tests.e2e.conftest import Developer, OwnProject, Phone, Service, launch, make_phone
 
 PAGES = Path(__file__).parent / "pages"
-BUNDLE = Path(__file__).parents[2] / "src/taproof/api/static/sdk/0.1.0/taproof.js"
+BUNDLE = Path(__file__).parents[2] / "src/taproof/http/static/sdk/0.1.0/taproof.js"
+TEXTS = (Path(__file__).parents[2] / "sdk/js/src/texts.js").read_text(encoding="utf-8")
+LANGUAGES = re.findall(r'^  ([a-z]{2}): "', TEXTS, re.MULTILINE)
+"""The languages of the button. The bot may speak more."""
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 375, "height": 700}
 # The machine that runs the tests may be busy; nothing here measures time.
 expect.set_options(timeout=20_000)

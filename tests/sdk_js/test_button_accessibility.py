@@ -8,9 +8,19 @@ import pytest
 from playwright.async_api import Page, expect
 from tests.e2e.conftest import OwnProject, Phone
 from tests.e2e.test_console_accessibility import AXE, RULES, Theme
-from tests.sdk_js.conftest import DESKTOP, PHONE, OpenContext, Site, Way, decide, heard, part, shown_link, start
-
-from taproof.messengers.telegram.texts import LANGUAGES
+from tests.sdk_js.conftest import (
+    DESKTOP,
+    LANGUAGES,
+    PHONE,
+    OpenContext,
+    Site,
+    Way,
+    decide,
+    heard,
+    part,
+    shown_link,
+    start,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
@@ -125,7 +135,7 @@ async def test_by_keyboard_alone(site: Site, open_context: OpenContext, project:
     assert await heard(page, "ended") == [["ended", {"status": "cancelled"}]]
 
 
-@pytest.mark.parametrize("language", list(LANGUAGES))
+@pytest.mark.parametrize("language", LANGUAGES)
 async def test_languages(site: Site, way: Way, open_context: OpenContext, project: OwnProject, language: str) -> None:
     """The button speaks the language of its attribute, of the page, or of the browser, in its direction."""
     direction = "rtl" if language in {"ar", "fa"} else "ltr"

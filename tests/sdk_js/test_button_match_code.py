@@ -13,6 +13,7 @@ from tests.e2e.conftest import OwnProject, Phone
 from tests.e2e.test_console_accessibility import Theme
 from tests.sdk_js.conftest import (
     DESKTOP,
+    LANGUAGES,
     PHONE,
     OpenContext,
     Site,
@@ -28,7 +29,6 @@ from tests.sdk_js.conftest import (
 from tests.sdk_js.test_button_accessibility import SCHEME, assert_accessible
 
 import taproof
-from taproof.messengers.telegram.texts import LANGUAGES
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
@@ -193,7 +193,7 @@ async def test_axe(
     await assert_accessible(page, theme)
 
 
-@pytest.mark.parametrize("language", list(LANGUAGES))
+@pytest.mark.parametrize("language", LANGUAGES)
 async def test_languages(site: Site, way: Way, open_context: OpenContext, project: OwnProject, language: str) -> None:
     """The words are those of the panel's language, and change with it while the number stands there."""
     way.match_code = "42"

@@ -11,20 +11,20 @@ from typing import cast
 
 import pytest
 from tests.databases import DRIVERS, OpenStore
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import MessengerUnavailable
-from taproof.core.model import MessengerIdentity, Project
+from taproof.core.model import MessengerIdentity, Project, ProjectChanges
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.projects import Projects, ProjectSecrets
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.sessions.list import Sessions
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.protocol import Storage
@@ -88,7 +88,7 @@ class Node:
         self.encryptor = encryptor
         self.clock = clock
         self.link = Link()
-        self.signin = SignIn(storage, encryptor, self.link, clock, system_entropy)
+        self.signin = WholeSignIn(storage, encryptor, self.link, clock, system_entropy)
         self.projects = Projects(
             storage,
             encryptor,
@@ -124,10 +124,7 @@ class Node:
     ) -> tuple[Project, ProjectSecrets]:
         return await self.projects.create_project(
             acting(developer or await self.developer()),
-            "Shop",
-            webhook_url=webhook_url,
-            public_access=public_access,
-            collect_phone=False,
+            ProjectChanges(name="Shop", webhook_url=webhook_url, public_access=public_access),
         )
 
     async def pending(self, project: Project) -> str:

@@ -72,9 +72,7 @@ async def new_log(node: "Node") -> tuple[Actor, Log]:
 async def test_changes_of_a_project_are_told(node: "Node") -> None:
     """What was set, as it is stored; a project that is deleted is told by its name, since its id leads nowhere."""
     actor, log = await new_log(node)
-    project, _ = await node.projects.create_project(
-        actor, " Shop ", webhook_url=URL, public_access=True, collect_phone=False
-    )
+    project, _ = await node.projects.create_project(actor, ProjectChanges(name=" Shop ", webhook_url=URL))
     assert await log.told() == ("project.created", project.id, {"name": "Shop"})
     for changes, details in (
         (ProjectChanges(name=" Store "), {"name": "Store"}),
@@ -186,7 +184,7 @@ async def test_what_fails_leaves_no_entry(node: "Node") -> None:
     before = [await log.everything(), await strangers.everything()]
     changes = ProjectChanges(name="Mine")
     for call in (
-        node.projects.create_project(actor, "", webhook_url="", public_access=True, collect_phone=False),
+        node.projects.create_project(actor, ProjectChanges(name="")),
         node.projects.update_project(actor, project.id, ProjectChanges(webhook_url="http://example.com/")),
         node.projects.promote_webhook_secret(actor, project.id),
         node.projects.rotate_webhook_secret(actor, project.id, 0),
@@ -380,7 +378,7 @@ async def test_an_update_with_long_origins_writes_a_short_entry(node: "Node") ->
     """A PATCH with 6 KB of origins tells how many there are and which came and went, in a bounded entry."""
     actor, log = await new_log(node)
     project, _ = await node.projects.create_project(
-        actor, "Shop", webhook_url="", public_access=True, collect_phone=False, allowed_origins=["https://a.example"]
+        actor, ProjectChanges(name="Shop", allowed_origins=("https://a.example",))
     )
     await log.only_new()
     host = ".".join(["a" * 60] * 4)
@@ -402,9 +400,7 @@ async def test_a_log_that_was_erased_from_ends_with_the_note_of_it(node: "Node")
     """Page by page it comes last and once, whatever the size of the page; what was erased is not shown."""
     actor, log = await new_log(node)
     for number in range(5):
-        await node.projects.create_project(
-            actor, f"Shop {number}", webhook_url="", public_access=True, collect_phone=False
-        )
+        await node.projects.create_project(actor, ProjectChanges(name=f"Shop {number}"))
         node.clock.now += DAY
     before = node.clock.now // DAY * DAY - 2 * DAY
     kept = [each for each in await log.everything() if each.created_at >= before]

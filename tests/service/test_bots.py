@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,7 +23,7 @@ from taproof.core.errors import (
     RateLimited,
     TaproofError,
 )
-from taproof.core.model import BotChange, Project, ProjectBot, ProjectChanges
+from taproof.core.model import Project, ProjectBot, ProjectChanges
 from taproof.service.bots import CHECKS, Bots
 from taproof.service.projects import ProjectSecrets
 
@@ -175,8 +174,10 @@ async def test_a_request_that_is_wrong_elsewhere_leaves_the_bot_alone(
     token = father.make_bot("Shop_Bot")
 
     async def update(changes: ProjectChanges, bot_token: str | None) -> Project:
-        find_bot = None if bot_token is None else bots.change(acting(developer), bot_token)
-        return await node.projects.update_project(acting(developer), project.id, changes, find_bot=find_bot)
+        actor = acting(developer)
+        node.projects.check_changes(actor, changes)
+        bot = None if bot_token is None else await bots.check_change(actor, project.id, bot_token)
+        return await node.projects.update_project(actor, project.id, changes, bot=bot)
 
     with pytest.raises(InvalidRequest, match="webhook_url"):
         await update(ProjectChanges(webhook_url="ftp://x"), token)
@@ -210,14 +211,11 @@ async def test_a_bot_is_not_given_when_the_rest_cannot_be_written(node: "Node", 
         (ProjectChanges(collect_phone=True), downgrade, InvalidRequest),
         (ProjectChanges(name="New"), take, BotTaken),
     ):
-
-        async def find_bot(project: Project, meanwhile: Callable[[], Awaitable[None]] = meanwhile) -> BotChange:
-            found = await bots.change(acting(developer), token)(project)
-            await meanwhile()
-            return found
-
+        actor = acting(developer)
+        bot = await bots.check_change(actor, project.id, token)
+        await meanwhile()
         with pytest.raises(refusal):
-            await node.projects.update_project(acting(developer), project.id, changes, find_bot=find_bot)
+            await node.projects.update_project(actor, project.id, changes, bot=bot)
         assert await read(node, project) == project
     assert await bot_entries(node, developer) == []
 
@@ -230,14 +228,9 @@ async def test_a_new_project_comes_with_its_bot_or_not_at_all(
     token = father.make_bot("Shop_Bot")
 
     async def create(on: "Node", bot_token: str, name: str = "Shop") -> tuple[Project, ProjectSecrets]:
-        return await on.projects.create_project(
-            acting(developer),
-            name,
-            webhook_url="",
-            public_access=True,
-            collect_phone=False,
-            find_bot=bots.change(acting(developer), bot_token),
-        )
+        actor, wanted = acting(developer), ProjectChanges(name=name)
+        on.projects.check_changes(actor, wanted)
+        return await on.projects.create_project(actor, wanted, bot=await bots.check_token(actor, bot_token))
 
     for wrong in (token[:-1] + "x", "nonsense", father.make_bot("Any_Bot", SERVICE_BOT_ID)):
         with pytest.raises(TaproofError):

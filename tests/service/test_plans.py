@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.service.conftest import acting
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Plan
 from taproof.core.address_rules import AddressRules
@@ -17,10 +18,9 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import InvalidRequest, PlanLimitReached, ProjectNotFound, StoreUnavailable, TooManyProjects
 from taproof.core.model import SERVICE_DEVELOPER, MessengerIdentity, ProjectChanges
 from taproof.service import projects as project_service
-from taproof.service.console.sign_in import CONSOLE, ConsoleSignIn
+from taproof.service.console.sign_in import CONSOLE, DeveloperSignIns
 from taproof.service.plans import FRESH, Plans
 from taproof.service.projects import Projects
-from taproof.service.sessions.create_and_verify import SignIn
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
@@ -45,8 +45,10 @@ def projects_of(node: "Node", limits: dict[Plan, int]) -> Projects:
     )
 
 
-def signin_of(node: "Node", plans: Plans) -> SignIn:
-    return SignIn(node.storage, node.encryptor, node.link, node.clock, system_entropy, require_room=plans.require_room)
+def signin_of(node: "Node", plans: Plans) -> WholeSignIn:
+    return WholeSignIn(
+        node.storage, node.encryptor, node.link, node.clock, system_entropy, require_room=plans.require_room
+    )
 
 
 # ---- the month
@@ -166,7 +168,7 @@ async def test_generate_is_refused_and_what_is_under_way_goes_on(node: "Node") -
 async def test_signing_in_to_the_service_itself_has_no_limit(node: "Node") -> None:
     """Whatever the limits are: else nobody could come in to the console to change anything."""
     signin = signin_of(node, plans_of(node, sign_ins={"free": 0, "pro": 0, "business": 0}))
-    console = ConsoleSignIn(node.storage, node.encryptor, signin, node.clock, system_entropy)
+    console = DeveloperSignIns(node.storage, node.encryptor, signin, node.clock, system_entropy, waiting=signin.waiting)
     assert (await console.start(CONSOLE)).deeplink
     assert await node.storage.list_projects(SERVICE_DEVELOPER)
 
@@ -182,9 +184,7 @@ async def test_of_those_who_make_the_last_project_one_does(node: "Node", other_n
 
     async def create() -> str:
         try:
-            await next(nodes).create_project(
-                acting(developer), "Shop", webhook_url="", public_access=True, collect_phone=False
-            )
+            await next(nodes).create_project(acting(developer), ProjectChanges(name="Shop"))
         except PlanLimitReached as error:
             return error.sentence
         return "made"
@@ -203,9 +203,9 @@ async def test_no_plan_has_room_for_more_than_any_developer(node: "Node", monkey
     monkeypatch.setattr(project_service, "PROJECT_LIMIT", 1)
     developer = await node.developer()
     made = projects_of(node, {"free": 5})
-    await made.create_project(acting(developer), "Shop", webhook_url="", public_access=True, collect_phone=False)
+    await made.create_project(acting(developer), ProjectChanges(name="Shop"))
     with pytest.raises(TooManyProjects):
-        await made.create_project(acting(developer), "Shop", webhook_url="", public_access=True, collect_phone=False)
+        await made.create_project(acting(developer), ProjectChanges(name="Shop"))
 
 
 # ---- a change of plan
@@ -222,9 +222,7 @@ async def test_a_downgrade_and_collecting_at_the_same_instant(node: "Node", othe
     with pytest.raises(InvalidRequest, match=r"^collect_phone is available on the pro and business plans"):
         await node.projects.update_project(acting(developer), project.id, ProjectChanges(collect_phone=True))
     with pytest.raises(InvalidRequest, match=r"^collect_phone is available on the pro and business plans"):
-        await node.projects.create_project(
-            acting(developer), "Shop", webhook_url="", public_access=True, collect_phone=True
-        )
+        await node.projects.create_project(acting(developer), ProjectChanges(name="Shop", collect_phone=True))
     assert [each.collect_phone for each in await node.projects.list_projects(developer)] == [False]
 
 
@@ -255,9 +253,7 @@ async def test_a_plan_that_is_another_one_for_a_moment(
     if times == 1:
         assert (await node.projects.update_project(acting(developer), project.id, changes)).collect_phone
         left = 1
-        made, _ = await node.projects.create_project(
-            acting(developer), "Shop", webhook_url="", public_access=True, collect_phone=True
-        )
+        made, _ = await node.projects.create_project(acting(developer), ProjectChanges(name="Shop", collect_phone=True))
         assert made.collect_phone
     else:
         with pytest.raises(InvalidRequest, match=r"^collect_phone is available"):

@@ -158,10 +158,11 @@ async def test_bad_fields_are_refused_by_name_and_change_nothing(
     with pytest.raises(InvalidRequest, match=f"^{field} "):
         await node.projects.create_project(
             acting(developer),
-            changes.name if changes.name is not None else "Shop",
-            webhook_url=changes.webhook_url or "",
-            public_access=True,
-            collect_phone=bool(changes.collect_phone),
+            ProjectChanges(
+                name=changes.name if changes.name is not None else "Shop",
+                webhook_url=changes.webhook_url or "",
+                collect_phone=bool(changes.collect_phone),
+            ),
         )
     assert await node.projects.list_projects(developer) == [project]
 

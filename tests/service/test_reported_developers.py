@@ -16,8 +16,7 @@ from taproof.core.errors import AccessDenied, InvalidAccessToken, StoreUnavailab
 from taproof.core.identifiers import session_key
 from taproof.core.model import MessengerIdentity, Session
 from taproof.service.console.sessions import ConsoleSessions
-from taproof.service.console.sign_in import CONSOLE, TERMINAL, ConsoleSignIn, Purpose
-from taproof.service.console.try_sign_in import StartedSignIn
+from taproof.service.console.sign_in import CONSOLE, TERMINAL, DeveloperSignIns, Purpose, StartedSignIn
 from taproof.service.developers import CreatedAccessToken
 from taproof.service.invitations import Invitations
 from taproof.service.sessions.decide import SeenSession
@@ -37,7 +36,9 @@ class Door:
 
     def __init__(self, node: "Node") -> None:
         self.node = node
-        self.sign_ins = ConsoleSignIn(node.storage, node.encryptor, node.signin, node.clock, system_entropy)
+        self.sign_ins = DeveloperSignIns(
+            node.storage, node.encryptor, node.signin, node.clock, system_entropy, waiting=node.signin.waiting
+        )
         self.sessions = ConsoleSessions(node.storage, node.clock, system_entropy)
         self.control = UserControl(node.storage, node.signin, node.clock)
 
@@ -54,7 +55,7 @@ class Door:
         await self.control.unblock_project(identity.messenger_id, project_id)
         await self.node.signin.open_session(token_of(started), identity.messenger_id)
         assert (await tap_right(self.node.signin, token_of(started), identity)).changed
-        assert await self.sign_ins.finish(started.encrypted, purpose) == identity
+        assert (await self.sign_ins.finish(started.encrypted, purpose)).identity == identity
         return started
 
     async def browser(self, developer: Developer, started: StartedSignIn) -> str:

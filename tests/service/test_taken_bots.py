@@ -14,7 +14,7 @@ from taproof.core.accounts import Developer
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import BotBroken, BotTaken, BotTokenRefused, MessengerUnavailable, TaproofError
-from taproof.core.model import Project
+from taproof.core.model import Project, ProjectChanges
 from taproof.service.bots import BotAccount, Bots
 
 if TYPE_CHECKING:
@@ -108,11 +108,8 @@ async def test_a_new_project_takes_a_broken_bot_with_it(node: "Node", bots: Bots
     leaked = await Leaked(node, bots, father).make()
     leaked.project, _ = await node.projects.create_project(
         acting(leaked.owner),
-        "Shop",
-        webhook_url="",
-        public_access=True,
-        collect_phone=False,
-        find_bot=bots.change(acting(leaked.owner), leaked.revoke()),
+        ProjectChanges(name="Shop"),
+        bot=await bots.check_token(acting(leaked.owner), leaked.revoke()),
     )
     await leaked.assert_taken()
 

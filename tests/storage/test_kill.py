@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 import pytest
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor, new_master_key
@@ -16,7 +17,6 @@ from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
 from taproof.core.model import ProjectChanges
 from taproof.service.associated_data import webhook_secret_associated_data
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.storage.migrate import migrations
 from taproof.storage.sqlite.connection import migrate_file
 from taproof.storage.sqlite.store import SqliteStorage
@@ -30,9 +30,10 @@ import asyncio, os, sys
 from pathlib import Path
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
-from taproof.core.model import Identity
+from taproof.core.model import MessengerIdentity
 from taproof.core.encryption import Encryptor
 from taproof.service.sessions.create_and_verify import SignIn
+from taproof.service.sessions.decide import Decisions
 from taproof.storage.sqlite.store import SqliteStorage
 
 path, project_id, master_key = sys.argv[1:]
@@ -40,20 +41,22 @@ path, project_id, master_key = sys.argv[1:]
 def say(step, token):
     os.write(1, f"{step} {token}\\n".encode())
 
-async def sign_in_without_end(signin, user):
+async def sign_in_without_end(signin, decisions, user):
     while True:
         token = (await signin.create_session(project_id, public=True)).session_token
         say("created", token)
-        await signin.open_session(token, user)
-        assert (await signin.confirm_session(token, Identity(user, "Name", ""))).changed
+        await decisions.open_session(token, user)
+        assert (await decisions.confirm_session(token, MessengerIdentity(user, "Name", ""))).changed
         say("confirmed", token)
         assert (await signin.verify_session(project_id, token, public=True)).proof
         say("proof", token)
 
 async def main():
     store = SqliteStorage.open(Path(path), system_clock())
-    signin = SignIn(store, Encryptor(master_key), lambda: "https://t.me/b", system_clock, system_entropy)
-    await asyncio.gather(*(sign_in_without_end(signin, f"{user}") for user in range(12)))
+    encryptor = Encryptor(master_key)
+    signin = SignIn(store, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
+    decisions = Decisions(store, encryptor, system_clock, system_entropy)
+    await asyncio.gather(*(sign_in_without_end(signin, decisions, f"{user}") for user in range(12)))
 
 asyncio.run(main())
 """
@@ -87,7 +90,7 @@ async def test_nothing_acknowledged_is_lost_to_a_kill(tmp_path: Path, new_seed: 
         proofs = Counter(token for step, token in acknowledged if step == "proof")
         assert len(acknowledged) >= after_lines
         store = SqliteStorage.open(path, system_clock())
-        signin = SignIn(store, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
+        signin = WholeSignIn(store, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
         connection = apsw.Connection(str(path))
         assert connection.pragma("integrity_check") == "ok"
         await _check(store, signin, project.id, acknowledged, proofs)
@@ -100,7 +103,11 @@ async def test_nothing_acknowledged_is_lost_to_a_kill(tmp_path: Path, new_seed: 
 
 
 async def _check(
-    store: SqliteStorage, signin: SignIn, project_id: str, acknowledged: list[tuple[str, str]], proofs: Counter[str]
+    store: SqliteStorage,
+    signin: WholeSignIn,
+    project_id: str,
+    acknowledged: list[tuple[str, str]],
+    proofs: Counter[str],
 ) -> None:
     last_steps = {token: step for step, token in acknowledged}
     for token, step in last_steps.items():

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 from tests.databases import DRIVERS
 from tests.storage.session_model import ModelProject, ModelSession, recount
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
@@ -30,7 +31,7 @@ from taproof.core.model import MessengerIdentity, ProjectChanges
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.sdk.code_challenge import code_challenge
 from taproof.service.projects import Projects
-from taproof.service.sessions.create_and_verify import CreatedSession, SignIn, Verification
+from taproof.service.sessions.create_and_verify import CreatedSession, Verification
 from taproof.service.sessions.decide import SeenSession
 from taproof.storage.protocol import Storage
 
@@ -66,7 +67,7 @@ class SessionLife(RuleBasedStateMachine):
             self.resources.callback(lambda store: self.run(store.close()), self.stores[-1])
         clock = lambda: self.now  # noqa: E731 — the machine's own hand-set clock.
         self.nodes = [
-            SignIn(store, ENCRYPTOR, lambda: "https://t.me/b", clock, system_entropy) for store in self.stores
+            WholeSignIn(store, ENCRYPTOR, lambda: "https://t.me/b", clock, system_entropy) for store in self.stores
         ]
         self.management = Projects(
             self.stores[0],
@@ -94,9 +95,7 @@ class SessionLife(RuleBasedStateMachine):
 
     def make_project(self, webhook_url: str) -> ModelProject:
         project, secrets = self.run(
-            self.management.create_project(
-                self.actor, "Shop", webhook_url=webhook_url, public_access=True, collect_phone=False
-            )
+            self.management.create_project(self.actor, ProjectChanges(name="Shop", webhook_url=webhook_url))
         )
         return ModelProject(project, secrets.webhook_secret, webhook_url=webhook_url)
 

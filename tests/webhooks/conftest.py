@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
@@ -17,10 +18,9 @@ from taproof.core.clock import system_clock
 from taproof.core.deliveries import Delivery, Event
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.model import EncryptedWebhookSecrets, MessengerIdentity, Project
+from taproof.core.model import EncryptedWebhookSecrets, MessengerIdentity, Project, ProjectChanges
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.projects import Projects
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.webhooks import AttemptOutcome, SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
 from taproof.webhooks.http_client import open_webhook_client
@@ -117,7 +117,7 @@ class Shop:
         self.clock = clock
         self.encryptor = Encryptor(new_master_key(system_entropy))
         self.recorded = asyncio.Event()
-        self.signin = SignIn(
+        self.signin = WholeSignIn(
             storage, self.encryptor, lambda: "https://t.me/b", clock, system_entropy, recorded=self.recorded.set
         )
         self.projects = Projects(
@@ -140,7 +140,7 @@ class Shop:
         developer = developer or self.developer
         await self.storage.create_developer(developer)
         project, secrets = await self.projects.create_project(
-            Actor(developer, "command_line"), "Shop", webhook_url=webhook_url, public_access=True, collect_phone=False
+            Actor(developer, "command_line"), ProjectChanges(name="Shop", webhook_url=webhook_url)
         )
         return project, secrets.webhook_secret
 

@@ -13,12 +13,12 @@ from standardwebhooks import Webhook
 from structlog.testing import capture_logs
 from tests.webhooks.conftest import until
 
-from taproof.api.metrics import Metrics
 from taproof.core.address_rules import AddressRules
 from taproof.core.deliveries import Delivery
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import ProjectChanges
-from taproof.jobs import loop as job_loop
+from taproof.http.metrics import Metrics
+from taproof.service import loop as job_loop
 from taproof.service.webhooks import LEASE, AttemptOutcome, SignedRequest, WebhookResponse
 from taproof.webhooks import sender
 from taproof.webhooks.http_client import open_webhook_client

@@ -1,1 +1,1 @@
-"""A shop with a members' page, signed in to with a messenger account. `./run` starts it."""
+"""A shop with a page for members, who sign in with a messenger account. `./run` starts it."""

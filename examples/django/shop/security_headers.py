@@ -1,4 +1,4 @@
-"""Scripts and calls go to the application itself and to Taproof, nowhere else."""
+"""Security headers: scripts and calls may go only to the application itself and to Taproof."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 
 
 class SecurityHeadersMiddleware:
-    """Sends the same headers with every page."""
+    """Send the same headers with every page."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -18,7 +18,7 @@ class SecurityHeadersMiddleware:
         )
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request as the next one does, with the headers."""
+        """Return the response of the next middleware, with the headers."""
         response = self._get_response(request)
         response["Content-Security-Policy"] = self._policy
         response["Cache-Control"] = "no-store"

@@ -39,7 +39,7 @@ TEMPLATES = [
 ]
 SESSION_COOKIE_NAME = "django_example"
 SESSION_COOKIE_AGE = 8 * 60 * 60
-SESSION_COOKIE_SECURE = os.environ.get("SECURE_COOKIES") == "1"  # Set it to 1 where the site is reached over HTTPS.
+SESSION_COOKIE_SECURE = os.environ.get("SECURE_COOKIES") == "1"  # Set it to 1 wherever the site uses HTTPS.
 CSRF_COOKIE_SECURE = SESSION_COOKIE_SECURE
 LOGIN_URL = "/"
 

@@ -1,4 +1,4 @@
-"""What a WSGI server serves."""
+"""The application that a WSGI server serves."""
 
 import os
 

@@ -1,4 +1,4 @@
-// A POST with JSON: the server refuses what a form or another site can send.
+// A POST with JSON: the server refuses requests that a form or another site can send.
 document.querySelector("#sign-out").addEventListener("click", async () => {
   const response = await fetch("/auth/taproof/sign-out", {
     method: "POST",

@@ -18,17 +18,17 @@ from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
 from taproof.api import schemas, serializers
 from taproof.api.audit import AuditPageAnswer, show_page
-from taproof.api.body.json import read_json_object
-from taproof.api.errors import NO_PAGE, bearer_token, install_error_handlers
-from taproof.api.instants import read_instant
-from taproof.api.limits.developers import TellLimits
-from taproof.api.limits.rates import RateLimits
-from taproof.api.metrics import CountRequests, Metrics
-from taproof.api.validation import validation_sentence
 from taproof.core.accounts import Actor, Developer
 from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.errors import InvalidAccessToken, InvalidRequest
 from taproof.core.model import Status
+from taproof.http.body.json import read_json_object
+from taproof.http.errors import NO_PAGE, bearer_token, install_error_handlers
+from taproof.http.instants import read_instant
+from taproof.http.limits.developers import TellLimits
+from taproof.http.limits.rates import RateLimits
+from taproof.http.metrics import CountRequests, Metrics
+from taproof.http.validation import validation_sentence
 from taproof.service.analytics import AnalyticsReader, Window
 from taproof.service.audit import AuditLog
 from taproof.service.bots import Bots
@@ -250,18 +250,12 @@ class DeveloperApi:
         self, writer: Writer, body: Annotated[schemas.CreateProject, _body(schemas.CreateProject)]
     ) -> schemas.CreatedProjectAnswer:
         """Create a project. Keep its secret_key: it is shown this once."""
-        project, secrets = await self._projects.create_project(
-            writer,
-            body.name,
-            webhook_url=body.webhook_url,
-            public_access=body.public_access,
-            collect_phone=body.collect_phone,
-            phone_required=body.phone_required,
-            show_context=body.show_context,
-            match_code=body.match_code == "on",
-            allowed_origins=body.allowed_origins,
-            find_bot=self._bots.change(writer, body.bot_token) if body.bot_token else None,
-        )
+        wanted = body.as_changes()
+        bot = None
+        if body.bot_token:
+            self._projects.check_changes(writer, wanted)  # The messenger is asked once all else can be accepted.
+            bot = await self._bots.check_token(writer, body.bot_token)
+        project, secrets = await self._projects.create_project(writer, wanted, bot=bot)
         return serializers.created_project(project, secrets)
 
     async def read_project(self, caller: Caller, project_id: schemas.ProjectId) -> schemas.ProjectAnswer:
@@ -275,11 +269,12 @@ class DeveloperApi:
         body: Annotated[schemas.UpdateProject, _body(schemas.UpdateProject)],
     ) -> schemas.ProjectAnswer:
         """Change a project. Fields that are left out stay as they are."""
-        bot_token = body.new_bot_token()
-        find_bot = None if bot_token is None else self._bots.change(writer, bot_token)
-        return serializers.project(
-            await self._projects.update_project(writer, project_id, body.as_changes(), find_bot=find_bot)
-        )
+        changes = body.as_changes()
+        bot = None
+        if (bot_token := body.new_bot_token()) is not None:
+            self._projects.check_changes(writer, changes)  # The messenger is asked once all else can be accepted.
+            bot = await self._bots.check_change(writer, project_id, bot_token)
+        return serializers.project(await self._projects.update_project(writer, project_id, changes, bot=bot))
 
     async def delete_project(self, writer: Writer, project_id: schemas.ProjectId) -> schemas.DeletedAnswer:
         """Delete a project with its sessions and analytics. This cannot be undone."""

@@ -1,26 +1,30 @@
 """What those who run or use the service ask of it: is it alive, is it ready, what has it counted, how is it called."""
 
 import json
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from fastapi import FastAPI
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from taproof.api.errors import send_error
-from taproof.api.fixed_answer import FixedAnswer, allows_get, send_answer
-from taproof.api.metrics import Metrics
 from taproof.api.openapi.document import build_openapi
 from taproof.api.openapi.reference_page import STYLESHEET_PATH, docs_page, stylesheet
 from taproof.core.errors import NotFound
-from taproof.storage.protocol import Storage
+from taproof.http.errors import send_error
+from taproof.http.fixed_answer import FixedAnswer, allows_get, send_answer
+from taproof.http.metrics import Metrics
 
 _UNCACHED: Final = ((b"cache-control", b"no-store"),)
 _OK: Final = FixedAnswer(b'{"status":"ok"}', "application/json", _UNCACHED)
 _ONLY_WATCHING: Final = "This node answers /healthz, /readyz and /metrics only."
 
 
-def build_operations(storage: Storage, metrics: Metrics, developer_api: FastAPI) -> ASGIApp:
+Ping = Callable[[], Awaitable[None]]
+"""Returns when the store has answered; raises when it cannot."""
+
+
+def build_operations(ping: Ping, metrics: Metrics, developer_api: FastAPI) -> ASGIApp:
     """Return the application that answers /healthz, /readyz, /metrics, /openapi.json, /docs and its stylesheet.
 
     The documents are made here, once. All answer GET, and HEAD without a body.
@@ -28,7 +32,7 @@ def build_operations(storage: Storage, metrics: Metrics, developer_api: FastAPI)
     document = build_openapi(developer_api)
     return Operations(
         {
-            **_watching(storage, metrics),
+            **_watching(ping, metrics),
             "/openapi.json": FixedAnswer(json.dumps(document, ensure_ascii=False).encode(), "application/json"),
             "/docs": docs_page(document),
             STYLESHEET_PATH: stylesheet(),
@@ -36,16 +40,16 @@ def build_operations(storage: Storage, metrics: Metrics, developer_api: FastAPI)
     )
 
 
-def build_watching(storage: Storage, metrics: Metrics) -> ASGIApp:
+def build_watching(ping: Ping, metrics: Metrics) -> ASGIApp:
     """Return the application of a node that serves no API: /healthz, /readyz and /metrics; all else is 404."""
-    return Operations(_watching(storage, metrics), _ONLY_WATCHING)
+    return Operations(_watching(ping, metrics), _ONLY_WATCHING)
 
 
-def _watching(storage: Storage, metrics: Metrics) -> dict[str, ASGIApp]:
+def _watching(ping: Ping, metrics: Metrics) -> dict[str, ASGIApp]:
     return {
         # It asks nothing else, so that a store that is out of reach does not get the process restarted.
         "/healthz": _OK,
-        "/readyz": _Readiness(storage),
+        "/readyz": _Readiness(ping),
         "/metrics": _Exposition(metrics),
     }
 
@@ -69,14 +73,14 @@ class Operations:
 class _Readiness:
     """200 while the store answers, so requests may come; else 503."""
 
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
+    def __init__(self, ping: Ping) -> None:
+        self._ping = ping
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not await allows_get(scope, send):
             return
         try:
-            await self._storage.ping()
+            await self._ping()
         except Exception as error:  # noqa: BLE001 — whatever it is, the answer is that the service is not ready.
             await send_error(send, error)
         else:

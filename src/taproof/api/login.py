@@ -1,4 +1,4 @@
-"""Signing in from a terminal with the messenger, for an access token: what `taproof login` calls.
+"""Sign in from a terminal with the messenger, for an access token. `taproof login` calls these endpoints.
 
 The answers have the terms of RFC 8628 (OAuth 2.0 Device Authorization Grant), sections 3.2 and 3.5, where these fit;
 bodies are JSON and failures have the one error shape, as everywhere in this API.
@@ -6,15 +6,11 @@ bodies are JSON and failures have the one error shape, as everywhere in this API
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final
+from typing import Annotated, Final
 
-from pydantic_core import to_json
+from pydantic import BaseModel, Field
 
-from taproof.api.body.json import Receive, Scope, read_json_object
-from taproof.api.errors import NO_PAGE, error_response
-from taproof.api.limits.rates import RateLimits
-from taproof.api.metrics import Metrics
-from taproof.api.sessions import Headers, Send, requester_of, text_field, until_gone, wait_seconds
+from taproof.api.sessions import Headers, Send, text_field, wait_seconds
 from taproof.core.accounts import Actor
 from taproof.core.clock import DAY, SECOND, Clock
 from taproof.core.errors import (
@@ -28,16 +24,29 @@ from taproof.core.errors import (
 )
 from taproof.core.model import MessengerIdentity
 from taproof.core.names import name_problem
-from taproof.service.console.sign_in import TERMINAL, ConsoleSignIn
+from taproof.http.body.json import Receive, Scope, read_json_object
+from taproof.http.errors import NO_PAGE, error_response
+from taproof.http.limits.rates import RateLimits
+from taproof.http.metrics import Metrics
+from taproof.http.requester import requester_of, until_gone
+from taproof.service.console.sign_in import TERMINAL, DeveloperSignIns
 from taproof.service.developers import Developers
 
 WAIT_LIMIT: Final = 25
-"""Seconds that a call may wait at most."""
+"""The longest wait of a call, in seconds."""
 INTERVAL: Final = 2
 """Seconds between two calls that do not wait."""
 TOKEN_NAME: Final = "taproof login"  # noqa: S105 — the label of a token, not a token.
 TOKEN_DAYS: Final = 90
-"""How long the access token is valid."""
+"""The lifetime of the access token."""
+DeviceCode = Annotated[
+    str,
+    Field(
+        min_length=1,
+        description="Opaque. Whoever has it gets the access token: keep it to the program that asked for it.",
+        examples=["AdmAcTPpQZ0hM5qzBf8kXw2vLr7sYd1eJ4gN6oP9tUa3bCiV"],
+    ),
+]
 _HEADERS: Final[Headers] = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *NO_PAGE]
 _USED: Final = "This device_code gave its access token already. Start a new sign-in with POST /api/v1/login."
 _REPORTED: Final = (
@@ -50,19 +59,53 @@ _NO_DEVELOPER: Final = (
 )
 
 
+class StartedLogin(BaseModel):
+    """A sign-in that waits for a developer."""
+
+    device_code: DeviceCode
+    verification_uri_complete: str = Field(
+        description="Show it to the developer, as a link or a QR code.",
+        examples=["https://t.me/acme_sign_in_bot?start=UHbqfTr3m0h7xYk2Vw9cLr5sZ8dA1eB4gJ6nP0tQ3vE"],
+    )
+    match_code: str = Field(
+        description="Show it beside the link: the developer picks it out of three in the messenger. Another one "
+        "cancels the sign-in.",
+        examples=["42"],
+    )
+    expires_in: int = Field(ge=0, description="Seconds until the sign-in is over.", examples=[600])
+    interval: int = Field(description="Seconds to let pass between two calls that do not wait.", examples=[INTERVAL])
+
+
+class FinishedLogin(BaseModel):
+    """The one answer with the access token."""
+
+    access_token: str = Field(
+        pattern="^tap_",
+        description=f"Shown this once. It is valid for {TOKEN_DAYS} days, unless it is revoked before.",
+        examples=["tap_…"],
+    )
+    expires_in: int = Field(
+        description="Seconds that the access token is valid.", examples=[TOKEN_DAYS * DAY // SECOND]
+    )
+    token_id: str = Field(
+        description="To revoke it: DELETE /api/v1/dev/tokens/:id.", examples=["tok_4KsdT0aQm2vXc81LpZwEyB"]
+    )
+    email: str = Field(description="Whose it is.", examples=["ada@example.com"])
+
+
 class LoginApi:
     """Answers the two login endpoints. Each public method is an ASGI application."""
 
     def __init__(
         self,
-        console_sign_in: ConsoleSignIn,
+        developer_sign_ins: DeveloperSignIns,
         developers: Developers,
         metrics: Metrics,
         limits: RateLimits,
         clock: Clock,
     ) -> None:
         self._limits = limits
-        self._console_sign_in = console_sign_in
+        self._developer_sign_ins = developer_sign_ins
         self._developers = developers
         self._metrics = metrics
         self._clock = clock
@@ -75,25 +118,25 @@ class LoginApi:
         """POST /api/v1/login/token."""
         await _answer(self._create_token, scope, receive, send)
 
-    async def _start(self, scope: Scope, receive: Receive) -> dict[str, Any]:
+    async def _start(self, scope: Scope, receive: Receive) -> StartedLogin:
         await read_json_object(scope, receive)
         self._limits.start_sign_in(scope)
-        # A terminal is no page: what it says in an Origin header would only mislead the user.
+        # A terminal is not a web page. An Origin header from it would only mislead the user.
         requester = requester_of(scope)._replace(origin=None)
-        started = await self._console_sign_in.start(TERMINAL, requester)
-        return {
-            "device_code": started.encrypted,
-            "verification_uri_complete": started.deeplink,
-            "match_code": started.match_code,
-            "expires_in": max(0, started.expires_at - self._clock()) // SECOND,
-            "interval": INTERVAL,
-        }
+        started = await self._developer_sign_ins.start(TERMINAL, requester)
+        return StartedLogin(
+            device_code=started.encrypted,
+            verification_uri_complete=started.deeplink,
+            match_code=started.match_code,
+            expires_in=max(0, started.expires_at - self._clock()) // SECOND,
+            interval=INTERVAL,
+        )
 
-    async def _create_token(self, scope: Scope, receive: Receive) -> dict[str, Any]:
+    async def _create_token(self, scope: Scope, receive: Receive) -> FinishedLogin:
         body = await read_json_object(scope, receive)
         device_code = text_field(body, "device_code")
         name = text_field(body, "name").strip() if "name" in body else TOKEN_NAME
-        # Before anything is consumed: whoever has confirmed should not have to do so again for a slip in the name.
+        # The name is checked before the sign-in is consumed: the user need not confirm again because of a wrong name.
         if (problem := name_problem(name)) is not None:
             raise InvalidRequest(f"name {problem}.")
         seconds = wait_seconds(body["wait"], WAIT_LIMIT) if "wait" in body else 0
@@ -102,7 +145,7 @@ class LoginApi:
         try:
             if seconds:
                 await self._wait(device_code, seconds, receive)
-            seen = await self._console_sign_in.read(device_code, TERMINAL)
+            seen = await self._developer_sign_ins.read(device_code, TERMINAL)
         except SignInNotFound as error:
             self._limits.poll_failed(scope, "", device_code, None, error, public=True)
             raise
@@ -112,14 +155,14 @@ class LoginApi:
             raise AccessDenied
         if seen.status == "expired":
             raise ExpiredToken
-        identity = await self._console_sign_in.finish(device_code, TERMINAL)
+        identity = (await self._developer_sign_ins.finish(device_code, TERMINAL)).identity
         if identity is None:
             raise ExpiredToken(_USED)
         return await self._give_token(scope, device_code, identity, name)
 
     async def _give_token(
         self, scope: Scope, device_code: str, identity: MessengerIdentity, name: str
-    ) -> dict[str, Any]:
+    ) -> FinishedLogin:
         developer = await self._developers.read_developer_by_messenger_id(identity.messenger_id)
         if developer is None:
             self._limits.refused_credentials.note("messenger_account", scope)
@@ -128,21 +171,25 @@ class LoginApi:
         actor = Actor(developer, "login", address=client[0] if client else "")
         expires_at = self._clock() + TOKEN_DAYS * DAY
         try:
-            sign_in = await self._console_sign_in.source(device_code, TERMINAL)
+            sign_in = await self._developer_sign_ins.source(device_code, TERMINAL)
             created = await self._developers.create_access_token(actor, name, expires_at=expires_at, sign_in=sign_in)
         except AccessDenied:
             raise AccessDenied(_REPORTED) from None
-        return {
-            "access_token": created.plaintext,
-            "expires_in": TOKEN_DAYS * DAY // SECOND,
-            "token_id": created.token.id,
-            "email": developer.email,
-        }
+        return FinishedLogin(
+            access_token=created.plaintext,
+            expires_in=TOKEN_DAYS * DAY // SECOND,
+            token_id=created.token.id,
+            email=developer.email,
+        )
 
     async def _wait(self, device_code: str, seconds: float, receive: Receive) -> None:
-        """Wait as long as the sign-in is pending; raises when the client has gone away: nothing is read for nobody."""
+        """Wait while the sign-in is pending.
+
+        Raises:
+            AuthorizationPending: the client has gone away, so the result must not be read.
+        """
         with self._metrics.waiting_calls.track_inprogress():
-            end = await self._console_sign_in.wait(device_code, TERMINAL, seconds, partial(until_gone, receive))
+            end = await self._developer_sign_ins.wait(device_code, TERMINAL, seconds, partial(until_gone, receive))
         if end == "no_place":
             self._metrics.waits_without_place.inc()
         if end == "gone":
@@ -150,12 +197,12 @@ class LoginApi:
 
 
 async def _answer(
-    handler: Callable[[Scope, Receive], Awaitable[dict[str, Any]]], scope: Scope, receive: Receive, send: Send
+    handler: Callable[[Scope, Receive], Awaitable[BaseModel]], scope: Scope, receive: Receive, send: Send
 ) -> None:
     try:
         if scope["method"] != "POST":
             raise MethodNotAllowed  # noqa: TRY301 — the one map of errors below answers it.
-        body = to_json(await handler(scope, receive))
+        body = (await handler(scope, receive)).model_dump_json().encode()
         status, headers = 200, [*_HEADERS, (b"content-length", b"%d" % len(body))]
     except Exception as error:  # noqa: BLE001 — a bug must become a 500 in the one error shape, and be logged.
         status, headers, body = error_response(

@@ -1,12 +1,12 @@
-"""Every route, on one screen. Around all of it stands `transport.HttpsOnly`."""
+"""Every route, on one screen. Around all of it stands `https_only.HttpsOnly`."""
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Final
 
-from taproof.api.body.json import Receive, Scope
-from taproof.api.errors import send_error
 from taproof.api.sessions import SessionApi
 from taproof.core.errors import InvalidRequest, MessengerUnavailable, NotFound
+from taproof.http.body.json import Receive, Scope
+from taproof.http.errors import send_error
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]

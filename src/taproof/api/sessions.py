@@ -10,16 +10,19 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from taproof.api.body.json import Receive, Scope, read_json_object
-from taproof.api.errors import NO_PAGE, bearer_token, error_response
-from taproof.api.limits.rates import POLL_REFUSALS, GenerateCall, RateLimits
-from taproof.api.metrics import Metrics
 from taproof.core.clock import iso8601
 from taproof.core.code_challenge import METHOD
 from taproof.core.errors import InvalidRequest, InvalidSecretKey, MethodNotAllowed, RateLimited, TaproofError
 from taproof.core.request_context import Requester
+from taproof.http.body.json import Receive, Scope, read_json_object
+from taproof.http.errors import NO_PAGE, bearer_token, error_response
+from taproof.http.limits.rates import POLL_REFUSALS, GenerateCall, RateLimits
+from taproof.http.metrics import Metrics
+from taproof.http.requester import requester_of, until_gone
+from taproof.service import serializers
 from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, CreatedSession, SignIn, Verification
+from taproof.service.sessions.wait import Waiting
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
@@ -44,32 +47,17 @@ _PREFLIGHT: Final[Headers] = [
 ]
 
 
-def verified_answer(verification: Verification) -> dict[str, Any]:
-    """Return what verify answers: the status alone, or once all that was confirmed (contract.md, Session endpoints)."""
-    identity = verification.identity
-    if identity is None or verification.confirmed_at is None:
-        return {"status": verification.status}
-    phone = {} if identity.messenger_phone is None else {"messenger_phone": identity.messenger_phone}
-    return {
-        "status": verification.status,
-        "messenger_id": identity.messenger_id,
-        "messenger_name": identity.messenger_name,
-        "messenger_username": identity.messenger_username or None,
-        **phone,
-        "confirmed_at": iso8601(verification.confirmed_at),
-        "proof": verification.proof,
-    }
-
-
 class SessionApi:
     """Answers generate and verify, public and server-side. Each public method is an ASGI application."""
 
-    def __init__(self, signin: SignIn, projects: Projects, metrics: Metrics, limits: RateLimits) -> None:
+    def __init__(
+        self, signin: SignIn, waiting: Waiting, projects: Projects, metrics: Metrics, limits: RateLimits
+    ) -> None:
         self._signin = signin
         self._projects = projects
         self._metrics = metrics
         self._limits = limits
-        self._waiting = signin.waiting
+        self._waiting = waiting
 
     async def generate_public(self, scope: Scope, receive: Receive, send: Send) -> None:
         """POST /api/v1/generate/public."""
@@ -212,7 +200,7 @@ class SessionApi:
         self._metrics.polls[verification.status].inc()
         if verification.identity is None:
             return _STATUS_ONLY[verification.status]
-        return to_json(verified_answer(verification))
+        return to_json(serializers.verification(verification))
 
     async def _answer(
         self,
@@ -275,31 +263,6 @@ _READY_STARTS: Final = {public: _ready_starts(public=public) for public in (True
 async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-async def until_gone(receive: Receive) -> None:
-    """Return when the client has closed its connection.
-
-    The end of the body may not have been received yet: `json_body` does not wait for it. Granian tells of a closed
-    connection at once, unless the client has sent the beginning of its next request behind this one: what it has not
-    read hides the end from it. That client keeps its place until its time is over, and what is
-    read for it then is lost.
-    """
-    while (await receive())["type"] == "http.request":
-        pass
-
-
-def requester_of(scope: Scope) -> Requester:
-    """Return who sends a request, as far as it says: for the user to see, never to be relied on."""
-    origins, user_agent = [], b""
-    for name, value in scope["headers"]:
-        if name == b"origin":
-            origins.append(value.decode("latin-1"))
-        elif name == b"user-agent":
-            user_agent = value
-    # Several are no origin, and so no allowed one either.
-    origin = ", ".join(origins) if origins else None
-    return Requester(origin, user_agent.decode("latin-1"), scope["client"][0] if scope.get("client") else "")
 
 
 def wait_seconds(value: Any, limit: int) -> float:

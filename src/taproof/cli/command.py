@@ -1,5 +1,5 @@
-"""How a command is declared and run: settings become options, errors become sentences, use cases get their store."""
-# ruff: noqa: PLC0415 — the heavy parts are imported by the command that needs them, so that `--help` is quick.
+"""Declare and run commands: settings become options, errors become sentences, and use cases get their store."""
+# ruff: noqa: PLC0415 — slow imports are left to the command that needs them, so that `--help` is quick.
 
 import asyncio
 import contextlib
@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 import typer
 from typer.core import TyperCommand
 
-from taproof.config.options import OPTIONS, called, variable
+from taproof.config.database_url import shown_database
+from taproof.config.options import called, variable
+from taproof.config.settings import OPTIONS, Settings, load_settings
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import TaproofError
 
 if TYPE_CHECKING:
-    from taproof.config.settings import Settings
     from taproof.core.encryption import Encryptor
     from taproof.service.developers import Developers
     from taproof.service.projects import Projects
@@ -38,11 +39,11 @@ _MUST: Final = {
     "listen_port": ("--port", "must be a whole number from 0 to 65535"),
     "answer_status": ("--status", "must be an HTTP status from 200 to 599"),
 }
-"""By parameter name: what the sentence about an unusable value calls it, and what it must be."""
+"""By parameter: its name in the sentence about an invalid value, and what the value must be."""
 
 
 class _Command(TyperCommand):
-    """A command whose options are refused in the same words as in the environment, not in the parser's."""
+    """A command that refuses an option in the same words as the environment variable."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
@@ -60,14 +61,14 @@ class NoDatabase(TaproofError):
 
 
 def command(group: typer.Typer, name: str, *settings: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add a command that also takes these settings as options; its function gets them as its first argument.
+    """Add a command that also takes these settings as options. Its function gets them as its first argument.
 
     An error ends it with one sentence on stderr, never a traceback, which could hold a secret.
     """
 
     def add(work: Callable[..., None]) -> Callable[..., None]:
         own = list(inspect.signature(work).parameters.values())[1:]
-        # Only the commands that listen bring up the sandbox itself.
+        # Only the commands that listen start the sandbox itself.
         others = {} if "host" in settings else {"sandbox": "Use the sandbox's database."}
         parameters = [*own, *(_option(setting, others.get(setting, OPTIONS[setting].help)) for setting in settings)]
 
@@ -115,7 +116,7 @@ def _option(setting: str, meaning: str) -> inspect.Parameter:
 
 
 def _print_bug(error: Exception) -> None:
-    """Name an error that nobody foresaw; with TAPROOF_LOG_LEVEL=debug show where it came from, without secrets."""
+    """Print the type of an unexpected error. TAPROOF_LOG_LEVEL=debug adds the traceback, with secrets masked."""
     if isinstance(error, OSError) and error.strerror:
         typer.echo(f"{error.filename or 'The system'}: {error.strerror}.", err=True)
     else:
@@ -132,19 +133,17 @@ def _print_bug(error: Exception) -> None:
         typer.echo(redact_text("".join(traceback.format_exception(error))), err=True)
 
 
-def load(given: Given) -> "Settings":
-    """Read the settings and let the log go to stderr from here on, so that stdout stays the answer."""
+def load(given: Given) -> Settings:
+    """Read the settings and send the log to stderr, so that stdout holds only the answer."""
     from taproof.config.logging import configure_logging
-    from taproof.config.settings import load_settings
 
     settings = load_settings({name: ",".join(each) if OPTIONS[name].many else each for name, each in given.items()})
     configure_logging(settings.log_level, settings.log_format)
     return settings
 
 
-async def require_database(settings: "Settings") -> None:
-    """Refuse to make an empty database where one was expected: in the wrong directory, or on the wrong server."""
-    from taproof.config.settings import shown_database
+async def require_database(settings: Settings) -> None:
+    """Refuse to go on without a database. A new, empty one in the wrong place would hide the mistake."""
     from taproof.runtime.store import has_database
 
     if not await has_database(settings.database_url):
@@ -162,7 +161,7 @@ async def require_database(settings: "Settings") -> None:
 
 
 def with_storage(given: Given, work: Callable[["Storage"], Awaitable[T]], *, may_make: bool = False) -> T:
-    """Run a use case that needs the store only; `may_make`: there need not be one yet."""
+    """Run a use case that needs only the store. With `may_make` the store may be created."""
     settings = load(given)
 
     from taproof.runtime.store import open_storage
@@ -189,7 +188,7 @@ def with_developers(given: Given, work: Callable[["Developers"], Awaitable[T]], 
 
 
 def with_projects(given: Given, work: Callable[["Developers", "Projects"], Awaitable[T]]) -> T:
-    """Run a use case that needs the master key too."""
+    """Run a use case that also needs the master key."""
     settings = load(given)
 
     from taproof.runtime.store import open_projects
@@ -204,8 +203,8 @@ def with_projects(given: Given, work: Callable[["Developers", "Projects"], Await
 
 
 @contextlib.asynccontextmanager
-async def open_encrypted_store(settings: "Settings") -> AsyncIterator[tuple["Storage", "Encryptor"]]:
-    """Open the store that must be there already, and what opens the secrets in it."""
+async def open_encrypted_store(settings: Settings) -> AsyncIterator[tuple["Storage", "Encryptor"]]:
+    """Open an existing store, and the encryptor of its secrets."""
     from taproof.runtime.store import open_encryptor, open_storage
     from taproof.service.installation import check_mode
 

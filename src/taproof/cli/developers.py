@@ -54,10 +54,10 @@ def add_developer(
 
     developer, created = with_developers(given, work, may_make=True)
 
-    from taproof.api import serializers
+    from taproof.service import serializers
 
     if as_json:
-        print_json({**serializers.account(developer).model_dump(), "access_token": created.plaintext})
+        print_json({**serializers.account(developer), "access_token": created.plaintext})
     else:
         typer.echo(f"Added {developer.email}, plan {developer.plan}.")
         print_secrets(SHOWN_ONCE, [("Access token", created.plaintext)])
@@ -158,13 +158,11 @@ def list_developers(given: Given, *, as_json: AsJson = False) -> None:
     """List all developers, oldest first."""
     found = with_developers(given, lambda developers: developers.list_developers())
 
-    from taproof.api import serializers
+    from taproof.service import serializers
 
     if as_json:
         more = ("is_owner", "messenger_id", "messenger_name")
-        shown = [
-            {**serializers.account(each).model_dump(), **{name: getattr(each, name) for name in more}} for each in found
-        ]
+        shown = [{**serializers.account(each), **{name: getattr(each, name) for name in more}} for each in found]
         print_json({"developers": shown})
     else:
         rows = [

@@ -16,13 +16,14 @@ import typer
 
 from taproof.cli.command import Given, command, load, require_database
 from taproof.cli.output import print_json, print_table
+from taproof.config.database_url import database_file, is_postgres, shown_database
 from taproof.config.options import variable
+from taproof.config.settings import Settings
 from taproof.core.clock import iso8601, system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed, MasterKeyWrong, TaproofError
 
 if TYPE_CHECKING:
-    from taproof.config.settings import Settings
     from taproof.core.encryption import Encryptor
     from taproof.storage.export.format import Row, Source, Target
 
@@ -66,8 +67,6 @@ def export_to(
     settings = load(given)
     rows = asyncio.run(_export(settings, file))
 
-    from taproof.config.settings import shown_database
-
     database = shown_database(settings.database_url)
     if as_json:
         print_json({"database": database, "file": file, "rows": rows})
@@ -88,8 +87,6 @@ def import_from(
     """
     settings = load(given)
     rows, is_sandbox, unknown = asyncio.run(_import(settings, file))
-
-    from taproof.config.settings import shown_database
 
     database = shown_database(settings.database_url)
     if as_json:
@@ -112,7 +109,7 @@ def import_from(
 # ---- the work
 
 
-async def _export(settings: "Settings", file: str) -> int:
+async def _export(settings: Settings, file: str) -> int:
     from taproof.storage.export.format import TABLES, write_export
 
     await require_database(settings)
@@ -129,7 +126,7 @@ async def _export(settings: "Settings", file: str) -> int:
             return await write_export(source, write, iso8601(system_clock()), on_rows)
 
 
-async def _import(settings: "Settings", file: str) -> tuple[dict[str, int], bool, int]:
+async def _import(settings: Settings, file: str) -> tuple[dict[str, int], bool, int]:
     from taproof.runtime import store
     from taproof.service.installation import KEY_MARK, MODE_MARK
     from taproof.storage.export.format import ExportReader
@@ -152,8 +149,7 @@ async def _import(settings: "Settings", file: str) -> tuple[dict[str, int], bool
     return rows, is_sandbox, counting.count
 
 
-def _open_source(settings: "Settings") -> "AbstractAsyncContextManager[Source]":
-    from taproof.config.settings import database_file, is_postgres
+def _open_source(settings: Settings) -> "AbstractAsyncContextManager[Source]":
 
     if is_postgres(settings.database_url):
         from taproof.storage.export.postgres import open_postgres_source
@@ -164,8 +160,7 @@ def _open_source(settings: "Settings") -> "AbstractAsyncContextManager[Source]":
     return open_sqlite_source(database_file(settings.database_url))
 
 
-def _open_target(settings: "Settings") -> "AbstractAsyncContextManager[Target]":
-    from taproof.config.settings import database_file, is_postgres
+def _open_target(settings: Settings) -> "AbstractAsyncContextManager[Target]":
 
     if is_postgres(settings.database_url):
         from taproof.storage.export.postgres import open_postgres_target
@@ -179,9 +174,8 @@ def _open_target(settings: "Settings") -> "AbstractAsyncContextManager[Target]":
 # ---- the master key, which is never in the file
 
 
-def _given_encryptor(settings: "Settings") -> "Encryptor | None":
+def _given_encryptor(settings: Settings) -> "Encryptor | None":
     """Return the encryptor of the key that the new database will be used with; none is made here."""
-    from taproof.config.settings import is_postgres
     from taproof.core.encryption import Encryptor
     from taproof.runtime.store import master_key_file
 
@@ -195,7 +189,7 @@ def _given_encryptor(settings: "Settings") -> "Encryptor | None":
         raise MasterKeyWrong(f"The file {path} does not hold a master key. Put back the right one.") from None
 
 
-def _check_key(settings: "Settings", encryptor: "Encryptor | None", check: bytes) -> None:
+def _check_key(settings: Settings, encryptor: "Encryptor | None", check: bytes) -> None:
     from taproof.service.installation import KEY_MARK
 
     if encryptor is None:
@@ -212,8 +206,7 @@ def _check_key(settings: "Settings", encryptor: "Encryptor | None", check: bytes
         ) from None
 
 
-def _ways(settings: "Settings") -> str:
-    from taproof.config.settings import is_postgres
+def _ways(settings: Settings) -> str:
     from taproof.runtime.store import master_key_file
 
     ways = f"set {variable('master_key')} to it: with SQLite it is in the file <database>.key beside the old database"
@@ -243,8 +236,7 @@ class _CountingUnknown:
         await self._insert(table, rows, lines)
 
 
-def _where_the_key_is(settings: "Settings") -> str:
-    from taproof.config.settings import is_postgres
+def _where_the_key_is(settings: Settings) -> str:
     from taproof.runtime.store import master_key_file
 
     if settings.master_key is None and not is_postgres(settings.database_url):

@@ -1,9 +1,8 @@
-"""`taproof login`, `logout` and `token`: signing in to a service from a terminal, with the messenger."""
-# ruff: noqa: PLC0415 — the heavy parts are imported by the command that needs them, so that `--help` is quick.
+"""The commands `login`, `logout` and `token`: sign in to a service from a terminal, with the messenger."""
+# ruff: noqa: PLC0415 — slow imports are left to the command that needs them, so that `--help` is quick.
 
 import contextlib
 import io
-import json
 import math
 import platform
 import re
@@ -23,24 +22,26 @@ from taproof.core.errors import TaproofError
 from taproof.core.identifiers import is_key
 from taproof.core.names import visible_name
 from taproof.core.webhook_url import is_loopback
+from taproof.sdk.exchange import NoResponse, Request, Service
+from taproof.sdk.retries import json_object
 
 if TYPE_CHECKING:
-    import httpx
+    from taproof.sdk.blocking_http import BlockingHttp
 
 _WAIT: Final = 25
 """Seconds that the service is asked to wait for the tap."""
 _ANSWER_LIMIT: Final = 64 * 1024
 _TEXT_LIMIT: Final = 2_000
 _HOST: Final = re.compile(r"[A-Za-z0-9._:-]+")
-"""The address is shown in commands to paste: nothing in it may mean something to a shell."""
+"""The address appears in commands to paste, so it must hold nothing that a shell interprets."""
 _MATCH_CODE: Final = re.compile(r"[0-9]{2}")
 _DAY: Final = 86_400
 """Seconds."""
 _TOKEN_ID: Final = re.compile(r"tok_[A-Za-z0-9]{1,40}")
 _ENDED: Final = frozenset({"invalid_access_token", "access_token_not_found"})
-"""What a service says of an access token that is revoked or expired already."""
+"""The error codes of a service for an access token that is already revoked or expired."""
 _SYSTEMS: Final = {"Darwin": "Macintosh; Intel Mac OS X 10_15_7", "Linux": "Linux", "Windows": "Windows NT 10.0"}
-"""How User-Agent headers name systems, so that the prompt in the messenger can show this one."""
+"""The names of systems in User-Agent headers. The prompt in the messenger shows the system."""
 _START_ANEW: Final = re.compile(r"Start a new (?:one|sign-in) with POST /api/v1/login\.")
 _RUN_AGAIN: Final = "Run taproof login again."
 
@@ -59,11 +60,11 @@ class NoServiceAddress(TaproofError):
 
 
 class ServiceUnusable(TaproofError):
-    """The service cannot be used."""
+    """The service gave no usable answer."""
 
 
 class LoginFailed(TaproofError):
-    """The sign-in did not come about."""
+    """The sign-in failed."""
 
 
 class NotLoggedIn(TaproofError):
@@ -129,13 +130,13 @@ def token(_given: Given, url: _KnownUrl = None) -> None:
 
 
 def _revoke_quietly(service: "_Service", lost: Credential) -> None:
-    """Revoke a token that nobody will know of any more, as far as that is possible. It may have ended already."""
+    """Try to revoke a token that is about to be lost. It may already have ended, so a failure is ignored."""
     with contextlib.suppress(ServiceUnusable):
         _revoke(service, lost)
 
 
 def _revoke(service: "_Service", ended: Credential) -> "_Answer":
-    """Revoke a token alone: signing out, or in again, must not end what programs use."""
+    """Revoke this token only. The tokens that were created with it belong to programs, and stay valid."""
     return service.call("DELETE", f"/api/v1/dev/tokens/{ended.token_id}?created=keep", bearer=ended.access_token)
 
 
@@ -143,7 +144,7 @@ def _revoke(service: "_Service", ended: Credential) -> "_Answer":
 
 
 def _sign_in(service: "_Service", address: str) -> tuple[Credential, int]:
-    """Return the access token, and how many days it is valid."""
+    """Sign in, and return the access token with the number of days that it is valid."""
     started = service.call("POST", "/api/v1/login", {})
     if started.status != 200:
         raise ServiceUnusable(f"{address} did not start a sign-in: {started.sentence}")
@@ -164,7 +165,7 @@ def _sign_in(service: "_Service", address: str) -> tuple[Credential, int]:
 
 
 def _wait(service: "_Service", device_code: str, seconds: float, interval: float) -> tuple[Credential, int]:
-    """Ask until somebody has decided, through lost connections, for as long as the link works."""
+    """Ask until the sign-in is decided or its link expires. Lost connections do not end this."""
     deadline = time.monotonic() + seconds
     while True:
         asked_at = time.monotonic()
@@ -180,12 +181,12 @@ def _wait(service: "_Service", device_code: str, seconds: float, interval: float
             if answer.code == "expired_token" or (not left and answer.code == "authorization_pending"):
                 raise LoginFailed(f"Nobody tapped the number in time. {_RUN_AGAIN}")
             if answer.code == "access_denied":
-                # What the service tells a program to do next, in the words of this command.
+                # The sentence of the service is for programs; here it names the command to run.
                 raise LoginFailed(_START_ANEW.sub(_RUN_AGAIN, answer.sentence))
             passes = answer.code == "authorization_pending" or answer.status == 429 or answer.status >= 500
             if not passes or not left:
                 raise ServiceUnusable(f"{service.address} gave no access token: {answer.sentence}")
-        # A service that has no place left for those who wait, or is just starting, answers at once.
+        # The service answers at once when it is starting, or when too many calls wait.
         time.sleep(max(0.0, min(interval, left) - (time.monotonic() - asked_at)))
 
 
@@ -197,7 +198,7 @@ def _credential(service: "_Service", answer: "_Answer") -> tuple[Credential, int
 
 
 def _is_link(text: str) -> bool:
-    """Tell whether this may be shown on a terminal and opened: a service is not trusted with more than that."""
+    """Tell whether a link is safe to print and to open. The service is not trusted with more."""
     if not (text.isascii() and text.isprintable()) or " " in text:
         return False
     parts = urlsplit(text)
@@ -205,7 +206,7 @@ def _is_link(text: str) -> bool:
 
 
 def _qr_code(link: str) -> str:
-    """Return a QR code for a terminal: two modules a character, black on white whatever the terminal's colours are."""
+    """Return a QR code for a terminal: two modules per character, black on white with any colour scheme."""
     import segno
 
     drawn = io.StringIO()
@@ -230,7 +231,7 @@ def _progress(sentence: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What a service answered; `body` is {} when it was no JSON object."""
+    """The answer of a service; `body` is {} if it was not a JSON object."""
 
     address: str
     status: int
@@ -239,7 +240,7 @@ class _Answer:
 
     @property
     def sentence(self) -> str:
-        """What went wrong, in the service's own words, made safe to print."""
+        """The service's own error message, made safe to print."""
         said = visible_name(str(self.body.get("error", ""))[:_TEXT_LIMIT])
         return said or f"HTTP status {self.status}. Is this the address of a Taproof service?"
 
@@ -251,7 +252,7 @@ class _Answer:
 
     def number(self, field: str, least: float, most: float) -> float:
         value = self.body.get(field)
-        # NaN compares false with everything; json.loads reads it and Infinity.
+        # json.loads accepts NaN and Infinity. Every comparison with NaN is false.
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
             raise ServiceUnusable(f"{self.address} does not answer as a Taproof service does: no {field}.")
         return min(max(value, least), most)
@@ -259,51 +260,43 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Service:
-    """Calls one service. What it answers is read through a cap."""
+    """Calls one service. Its answers are read up to a limit, redirects are not followed, and no proxy is used."""
 
     address: str
-    client: "httpx.Client"
+    http: "BlockingHttp"
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None, *, bearer: str | None = None) -> _Answer:
-        """Make one call; raises ServiceUnusable when there is no answer."""
-        import httpx
+        """Make one call.
 
-        headers = {} if bearer is None else {"Authorization": f"Bearer {bearer}"}
-        content = b""
-        try:
-            with self.client.stream(method, f"{self.address}{path}", json=body, headers=headers) as response:
-                for chunk in response.iter_bytes():
-                    content += chunk
-                    if len(content) > _ANSWER_LIMIT:
-                        raise ServiceUnusable(f"{self.address} does not answer as a Taproof service does.")
-        except httpx.HTTPError as error:
-            reason = visible_name(str(error)) or type(error).__name__
-            raise ServiceUnusable(f"{self.address} cannot be reached: {reason}.") from None
-        return _Answer(self.address, response.status_code, response.headers.get("X-Error-Code", ""), _object(content))
+        Raises:
+            ServiceUnusable: no answer came, or it is too long.
+        """
+        request = Request(
+            method=method, path=path, bearer=bearer, body=body, seconds=_WAIT + 15, answer_limit=_ANSWER_LIMIT
+        )
+        outcome = self.http.send(request)
+        if isinstance(outcome, NoResponse):
+            raise ServiceUnusable(f"{self.address} cannot be reached: {outcome.reason}.")
+        if outcome.body is None:
+            raise ServiceUnusable(f"{self.address} does not answer as a Taproof service does.")
+        code = outcome.headers.get("x-error-code", "")
+        return _Answer(self.address, outcome.status, code, json_object(outcome.body))
 
 
 @contextlib.contextmanager
 def _open(address: str) -> Iterator[_Service]:
-    import httpx
+    from taproof.sdk.blocking_http import BlockingHttp
 
-    timeout = httpx.Timeout(15, read=_WAIT + 15)
-    # No redirect is followed, which could lead an access token elsewhere; no proxy is used where there is no TLS.
-    trust_env = address.startswith("https:")
-    headers = {"User-Agent": f"taproof-login/{version('taproof')} ({_SYSTEMS.get(platform.system(), '')})"}
-    with httpx.Client(timeout=timeout, follow_redirects=False, trust_env=trust_env, headers=headers) as client:
-        yield _Service(address, client)
-
-
-def _object(content: bytes) -> dict[str, Any]:
+    user_agent = f"taproof-login/{version('taproof')} ({_SYSTEMS.get(platform.system(), '')})"
+    http = BlockingHttp(Service(address=address), user_agent=user_agent)
     try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        yield _Service(address, http)
+    finally:
+        http.close()
 
 
 def _service_address(url: str) -> str:
-    """Return scheme, host and port of a service's address, each service in one spelling only."""
+    """Return the normalized address of a service: scheme, host, and port where it is not the default."""
     try:
         parts = urlsplit(url.strip())
         host, port = parts.hostname or "", parts.port
@@ -319,7 +312,7 @@ def _service_address(url: str) -> str:
 
 
 def _known(credentials: Credentials, url: str | None) -> tuple[str, Credential]:
-    """Return the service that is meant, and its credential."""
+    """Return the address of the given service, or of the only known one, and its credential."""
     known = credentials.read()
     if url is not None:
         address = _service_address(url)

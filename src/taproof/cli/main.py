@@ -22,9 +22,12 @@ from taproof.cli import users as user_commands
 from taproof.cli import webhooks as webhook_commands
 from taproof.cli.command import Given, command, load, with_projects
 from taproof.cli.output import print_finding, print_json, print_secrets, print_table
-from taproof.config.options import NO_MASTER_KEY, OPTIONS, called, no_messenger, unknown_variables
+from taproof.config.database_url import is_postgres, shown_database
+from taproof.config.options import NO_MASTER_KEY, called, no_messenger
+from taproof.config.settings import OPTIONS, InvalidSettings, unknown_variables
 from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
+from taproof.core.model import ProjectChanges
 from taproof.core.names import visible_name
 
 if TYPE_CHECKING:
@@ -75,8 +78,6 @@ def serve(given: Given) -> None:
 
     Every option can be given as the environment variable beside it; the option wins.
     """
-    from taproof.config.settings import InvalidSettings, is_postgres
-
     settings = load(given)
     missing = []
     if settings.needs_bot and settings.bot_token is None and not settings.sandbox:
@@ -114,7 +115,6 @@ def doctor(given: Given, *, as_json: AsJson = False) -> None:
     """
     from taproof.cli.doctor.examine import examine
     from taproof.cli.doctor.finding import Finding
-    from taproof.config.settings import InvalidSettings
 
     try:
         findings = asyncio.run(examine(load(given), os.environ, system_clock))
@@ -141,7 +141,6 @@ def migrate(given: Given, *, as_json: AsJson = False) -> None:
     """Make the database or bring it up to date, as serve does by itself."""
     settings = load(given)
 
-    from taproof.config.settings import shown_database
     from taproof.runtime import store
 
     before, after = asyncio.run(store.migrate(settings.database_url))
@@ -212,16 +211,15 @@ def create_project(
 
     async def work(developers: "Developers", projects: "Projects") -> tuple[Any, Any]:
         actor = Actor(await developers.read_developer(email), "command_line")
-        return await projects.create_project(
-            actor, name, webhook_url=webhook_url, public_access=public_access, collect_phone=False
-        )
+        wanted = ProjectChanges(name=name, webhook_url=webhook_url, public_access=public_access)
+        return await projects.create_project(actor, wanted)
 
     project, secrets = with_projects(given, work)
 
-    from taproof.api import serializers
+    from taproof.service import serializers
 
     if as_json:
-        print_json(serializers.created_project(project, secrets).model_dump())
+        print_json(serializers.created_project(project, secrets))
     else:
         typer.echo(f"Created {project.id} ({visible_name(project.name)}) for {email}.")
         print_secrets(
@@ -240,10 +238,10 @@ def list_projects(given: Given, email: Email, *, as_json: AsJson = False) -> Non
 
     found = with_projects(given, work)
 
-    from taproof.api import serializers
+    from taproof.service import serializers
 
     if as_json:
-        print_json({"projects": [serializers.project(project).model_dump() for project in found]})
+        print_json({"projects": [serializers.project(project) for project in found]})
     else:
         columns = ("id", "name", "state", "public", "sessions", "confirmed")
         rows = [

@@ -11,12 +11,13 @@ import typer
 
 from taproof.cli.command import Given, command, load, open_encrypted_store
 from taproof.cli.output import print_json
+from taproof.config.database_url import is_postgres
 from taproof.config.options import variable
+from taproof.config.settings import Settings
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import TaproofError
 
 if TYPE_CHECKING:
-    from taproof.config.settings import Settings
     from taproof.runtime.key_rotation import Rotated
     from taproof.service.reencryption import Reencrypted
 
@@ -110,8 +111,7 @@ def reencrypt(given: Given, *, as_json: AsJson = False) -> None:
         )
 
 
-async def _rotate(settings: "Settings") -> "Rotated":
-    from taproof.config.settings import is_postgres
+async def _rotate(settings: Settings) -> "Rotated":
     from taproof.runtime.key_rotation import SETTLE_SECONDS, rotate_key_file
     from taproof.runtime.store import master_key_file
 
@@ -132,8 +132,7 @@ async def _rotate(settings: "Settings") -> "Rotated":
             )
 
 
-async def _reencrypt(settings: "Settings") -> tuple["Reencrypted", int]:
-    from taproof.config.settings import is_postgres
+async def _reencrypt(settings: Settings) -> tuple["Reencrypted", int]:
     from taproof.runtime.key_rotation import SETTLE_SECONDS
     from taproof.service.reencryption import Reencryptor
 

@@ -66,10 +66,10 @@ def create_token(
 
     created = with_developers(given, work)
 
-    from taproof.api import serializers
+    from taproof.service import serializers
 
     if as_json:
-        print_json(serializers.created_access_token(created).model_dump())
+        print_json(serializers.created_access_token(created))
     else:
         expires_at = created.token.expires_at
         until = "until it is revoked" if expires_at is None else f"until {iso8601(expires_at)}"
@@ -85,9 +85,9 @@ def list_tokens(given: Given, email: Email, *, as_json: AsJson = False) -> None:
 
     found = with_developers(given, work)
 
-    from taproof.api import serializers
+    from taproof.service import serializers
 
-    shown = [serializers.access_token(token).model_dump() for token in found]
+    shown = [serializers.access_token(token) for token in found]
     if as_json:
         print_json({"tokens": shown})
     else:

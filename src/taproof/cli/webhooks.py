@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from taproof.cli.command import Given, command, load, open_encrypted_store
+from taproof.config.settings import InvalidSettings
 from taproof.core.clock import iso8601, system_clock
 from taproof.core.errors import ProjectNotFound, TaproofError
 
@@ -83,7 +84,6 @@ def listen(
 
     Runs until Ctrl+C. Give either --project or --secret-file. What does not check is answered 401, with the reason.
     """
-    from taproof.config.settings import InvalidSettings
     from taproof.core.identifiers import is_project_id
 
     if (project is None) == (secret_file is None):

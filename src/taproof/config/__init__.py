@@ -1,4 +1,5 @@
-"""Configuration: `settings.py` reads and checks it, `options.py` describes each option, `logging.py` sets up the log.
+"""Configuration: what can be set, how it is read, and the log.
 
+`settings.py` declares and reads every setting. `values.py` has their types, and `options.py` how a setting is named.
 Only `taproof.cli` and `taproof.runtime` import this package. Other packages receive values as arguments.
 """

@@ -1,310 +1,238 @@
-"""The settings: read from the options of the command line, then from the environment, checked once.
+"""The settings: read from the options of the command line, then from the environment, and checked once.
 
-Only the command line, the doctor and what stands around `app.py` read them; everything else gets values as arguments.
+Only the command line, the doctor and `runtime` read them. Other packages receive values as arguments. `--help` needs
+this module, so it does not import what is slow.
 """
 
 import sys
-from collections.abc import Callable, Mapping
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple
+from difflib import get_close_matches
+from functools import cache
+from typing import Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
-from pydantic_settings.sources import NoDecode
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from taproof.config.options import OPTIONS, PREFIX, called
-from taproof.core.accounts import Plan
+from taproof.config.database_url import SQLITE, is_postgres
+from taproof.config.options import PREFIX, SWITCH, Form, Option, called, flag, variable
+from taproof.config.values import (
+    AllowedAddresses,
+    BaseUrl,
+    BotToken,
+    BotUpdates,
+    ByPlan,
+    CertificateFile,
+    DatabaseUrl,
+    Days,
+    Host,
+    KeyFile,
+    LinkBase,
+    LocationFile,
+    LogFormat,
+    LogLevel,
+    MasterKey,
+    Networks,
+    Port,
+    Ports,
+    RateLimit,
+    Role,
+    Server,
+    Workers,
+)
 from taproof.core.address_rules import AddressRules
-from taproof.core.clock import HOUR, MINUTE, SECOND
-from taproof.core.encryption import Encryptor
+from taproof.core.clock import HOUR, MINUTE
 from taproof.core.errors import TaproofError
 from taproof.core.rate_limit import Rate
 from taproof.core.webhook_url import is_loopback
 
 BOT_API: Final = "https://api.telegram.org"
 WEBHOOK_PATH: Final = "/bot/webhook"
-"""Where below the base URL the messenger posts updates. It is here so that `doctor` need not import the service."""
-_SQLITE: Final = "sqlite:///"
-_POSTGRES: Final = ("postgresql://", "postgres://")
-_HIGHEST_LIMIT: Final = 1_000_000_000
+"""The path below the base URL to which the messenger posts updates. Here `doctor` can read it without the service."""
 _API_ROLES: Final = frozenset({"all", "api"})
-_UNITS: Final = {"second": SECOND, "minute": MINUTE, "hour": HOUR}
-_HIGHEST_RATE: Final = 1_000_000
+
+_TRIAL: Final = "Trying it out"
+_LISTEN: Final = "Where it listens"
+_PROCESSES: Final = "Processes and nodes"
+_MESSENGER: Final = "The messenger"
+_WEBHOOKS: Final = "Webhooks"
+_LIMITS: Final = "Abuse limits"
+_STORE: Final = "The store"
+_PLANS: Final = "Plans"
+_LOGS: Final = "Logs"
+_UNLIMITED: Final = "no limit on any plan"
 
 
 class InvalidSettings(TaproofError):
-    """A setting cannot be used."""
+    """At least one setting is invalid."""
 
     def __init__(self, sentences: list[str]) -> None:
         self.sentences = sentences
         super().__init__("\n".join(sentences))
 
 
-def is_postgres(database_url: str) -> bool:
-    """Tell whether a valid database URL names a PostgreSQL database; else it names a SQLite file."""
-    return database_url.startswith(_POSTGRES)
-
-
-def database_file(database_url: str) -> Path:
-    """Return the file that `sqlite:///relative.db` or `sqlite:////absolute.db` names.
-
-    Raises:
-        ValueError: it has neither form.
-    """
-    name = database_url.removeprefix(_SQLITE)
-    if name in {"", database_url} or name.endswith("/") or "?" in name or not name.isprintable():
-        raise ValueError("not a SQLite URL")
-    return Path(name)
-
-
-def shown_database(database_url: str) -> str:
-    """Return how a valid database URL is shown to people: the whole path of a file, or an address without password."""
-    if not is_postgres(database_url):
-        return str(database_file(database_url).absolute())
-    parts = urlsplit(database_url)
-    # Options behind a question mark are left out: one of them may be a password too.
-    credentials, at, hosts = parts.netloc.rpartition("@")
-    return f"postgresql://{credentials.partition(':')[0]}{at}{hosts}{parts.path}"
-
-
-# ---- one check for each setting that its type says too little about; each raises ValueError
-
-
-def _host(value: str) -> str:
-    if value != "localhost":
-        ip_address(value)
-    return value
-
-
-def _server(value: str) -> str:
-    """Return an http(s) address without the slash at its end."""
-    parts = urlsplit(value)
-    odd = "@" in parts.netloc or any(mark in value for mark in " ?#\\") or not (value.isascii() and value.isprintable())
-    if parts.scheme not in {"https", "http"} or not parts.hostname or parts.port == 0 or odd:
-        raise ValueError("not an address")
-    return value.rstrip("/")
-
-
-def _link_base(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
-        raise ValueError("not https")
-    return _server(value)
-
-
-def _base_url(value: str) -> str:
-    if value == "":  # Not known; `_check_together` asks for it.
-        return value
-    value = _link_base(value)
-    if urlsplit(value).path:
-        raise ValueError("has a path")
-    return value
-
-
-def _readable(value: str) -> str:
-    try:
-        with Path(value).open("rb"):
-            return value
-    except OSError as error:
-        raise ValueError("cannot be read") from error
-
-
-def _bot_token(value: str) -> str:
-    number, _, rest = value.partition(":")
-    if not (value.isascii() and number.isdigit() and rest.replace("-", "").replace("_", "").isalnum()):
-        raise ValueError("not a bot token")
-    return value
-
-
-def _master_key(value: str) -> str:
-    Encryptor(value)
-    return value
-
-
-def _database_url(value: str) -> str:
-    if not is_postgres(value):
-        database_file(value)
-        return value
-    parts = urlsplit(value)
-    hosts = parts.netloc.rpartition("@")[2]
-    # A mark in a password that was not escaped ends the address early, or looks like a second password.
-    odd = parts.netloc.count("@") > 1 or "@" in parts.path + parts.query or parts.fragment or not value.isprintable()
-    ports = [host.rpartition(":")[2] for host in hosts.split(",") if ":" in host and not host.endswith("]")]
-    if odd or " " in value or not all(port.isdecimal() for port in ports):
-        raise ValueError("not a PostgreSQL URL")
-    if not hosts and "host=" not in parts.query:
-        raise ValueError("no host")
-    if parts.path.count("/") != 1 or parts.path == "/":
-        raise ValueError("no database name")
-    return value
-
-
-def _listed(value: str) -> list[str]:
-    return [part.strip() for part in value.split(",") if part.strip()]
-
-
-def _networks(value: str) -> tuple[IPv4Network | IPv6Network, ...]:
-    return tuple(ip_network(part) for part in _listed(value))
-
-
-def _allowed(value: str) -> tuple[str, ...]:
-    allowed = tuple(_listed(value))
-    AddressRules(allowed)
-    return allowed
-
-
-def _by_plan(value: str) -> dict[str, str]:
-    pairs = [part.partition("=") for part in _listed(value)]
-    found = {plan.strip().lower(): number.strip() for plan, _, number in pairs}
-    if len(found) != len(pairs) or not all(number.isascii() and number.isdigit() for number in found.values()):
-        raise ValueError("not a number for each plan")
-    return found
-
-
-def _ports(value: str) -> list[str]:
-    ports = _listed(value)
-    if not ports:
-        raise ValueError("no port")
-    return ports
-
-
-def _rate(value: str) -> Rate | None:
-    """Return what `60/minute` says; None for `off`."""
-    if value.lower() == "off":
-        return None
-    number, _, unit = value.lower().partition("/")
-    window = _UNITS.get(unit.strip())
-    if window is None or not (number.strip().isascii() and number.strip().isdigit() and len(number) <= 8):
-        raise ValueError("not a rate")
-    rate = Rate(int(number), window)
-    if not 1 <= rate.number <= _HIGHEST_RATE:
-        raise ValueError("out of range")
-    return rate
-
-
-_CHECKS: Final[dict[str, Callable[[str], object]]] = {
-    "host": _host,
-    "base_url": _base_url,
-    "tls_cert": _readable,
-    "tls_key": _readable,
-    "trusted_proxy": _networks,
-    "bot_token": _bot_token,
-    "bot_updates": str.lower,
-    # A Bot API server in one's own network speaks plain HTTP only, so that is allowed; `doctor` warns of it.
-    "bot_api_url": _server,
-    "messenger_link_base": _link_base,
-    "geoip_file": _readable,
-    "webhook_allow": _allowed,
-    "webhook_ports": _ports,
-    "plan_projects": _by_plan,
-    "plan_sign_ins": _by_plan,
-    "generate_limit_address": _rate,
-    "generate_limit_project": _rate,
-    "developer_limit": _rate,
-    "developer_write_limit": _rate,
-    "database_url": _database_url,
-    "master_key": _master_key,
-    "role": str.lower,
-    "log_level": str.lower,
-    "log_format": str.lower,
-}
-
-
 # ---- defaults that follow from other settings
 
 
 def _default_database_url(known: dict[str, Any]) -> str:
-    return f"{_SQLITE}taproof-sandbox.db" if known["sandbox"] else f"{_SQLITE}taproof.db"
-
-
-def _default_base_url(known: dict[str, Any]) -> str:
-    """Return this machine's own address; "" when it listens further, where only the operator knows it."""
-    host = known["host"]
-    if not is_loopback(host):
-        return ""
-    scheme = "https" if known["tls_cert"] else "http"
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{known['port']}"
-
-
-def _default_webhook_ports() -> frozenset[int]:
-    return frozenset({443, 8443})
+    return f"{SQLITE}taproof-sandbox.db" if known["sandbox"] else f"{SQLITE}taproof.db"
 
 
 def _default_log_format() -> Literal["console", "json"]:
     return "console" if sys.stderr.isatty() else "json"
 
 
-class Settings(BaseSettings):
-    """Every setting, checked, with its default filled in; `options.OPTIONS` says what each means."""
+def _setting(panel: str, meaning: str, *, default: Any = None, shown: str = "", **more: Any) -> Any:
+    """Return a field.
 
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True, hide_input_in_errors=True
-    )
+    Args:
+        panel: the group in which `--help` shows it.
+        meaning: completes a line of `--help`.
+        default: the value, or a function that returns it. The function may take the settings above as a dict.
+        shown: the default in words, unless the value itself reads well.
+        more: for pydantic.
+    """
+    more["default_factory" if callable(default) else "default"] = default
+    return Field(description=meaning, json_schema_extra={"panel": panel, "default": shown}, **more)
 
-    sandbox: bool = Field(default=False, description=OPTIONS["sandbox"].help)
-    sandbox_allow_remote: bool = Field(default=False, description=OPTIONS["sandbox_allow_remote"].help)
-    host: str = Field(default="127.0.0.1", description=OPTIONS["host"].help)
-    port: int = Field(default=8080, ge=1, le=65535, description=OPTIONS["port"].help)
-    tls_cert: Path | None = Field(default=None, description=OPTIONS["tls_cert"].help)
-    tls_key: Path | None = Field(default=None, description=OPTIONS["tls_key"].help)
-    base_url: str = Field(default_factory=_default_base_url, description=OPTIONS["base_url"].help)
-    trusted_proxy: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode] = Field(
-        default=(), description=OPTIONS["trusted_proxy"].help
+
+class Settings(BaseModel):
+    """Every setting: its type, its default, and how a person meets it. The order is that of `--help`."""
+
+    model_config = ConfigDict(frozen=True, hide_input_in_errors=True, defer_build=True)
+
+    sandbox: bool = _setting(
+        _TRIAL,
+        "Bring a pretend messenger and a demo application: sign-in works with no account, bot or network.",
+        default=False,
     )
-    bot_token: SecretStr | None = Field(default=None, description=OPTIONS["bot_token"].help)
-    bot_updates: Literal["polling", "webhook"] = Field(default="polling", description=OPTIONS["bot_updates"].help)
-    bot_api_url: str = Field(default=BOT_API, description=OPTIONS["bot_api_url"].help)
-    messenger_link_base: str | None = Field(default=None, description=OPTIONS["messenger_link_base"].help)
-    geoip_file: Path | None = Field(default=None, description=OPTIONS["geoip_file"].help)
-    webhook_allow: Annotated[tuple[str, ...], NoDecode] = Field(default=(), description=OPTIONS["webhook_allow"].help)
-    webhook_ports: Annotated[frozenset[Annotated[int, Field(ge=1, le=65535)]], NoDecode] = Field(
-        default_factory=_default_webhook_ports, description=OPTIONS["webhook_ports"].help
+    sandbox_allow_remote: bool = _setting(
+        _TRIAL, "Let other machines reach the sandbox. Whoever reaches it can sign in as anybody.", default=False
     )
-    generate_limit_address: Annotated[Rate | None, NoDecode] = Field(
-        default=Rate(60, MINUTE), description=OPTIONS["generate_limit_address"].help
+    host: Host = _setting(_LISTEN, "Address to listen on; 0.0.0.0 is every one of this machine.", default="127.0.0.1")
+    port: Port = _setting(_LISTEN, "Port to listen on.", default=8080)
+    base_url: BaseUrl = _setting(
+        _LISTEN, "The address that clients use.", default="", shown="http(s)://HOST:PORT on loopback"
     )
-    generate_limit_project: Annotated[Rate | None, NoDecode] = Field(
-        default=Rate(6_000, MINUTE), description=OPTIONS["generate_limit_project"].help
+    tls_cert: CertificateFile = _setting(_LISTEN, "Certificate chain (PEM) to serve HTTPS with; needs --tls-key.")
+    tls_key: KeyFile = _setting(_LISTEN, "Private key (PEM) of the certificate.")
+    trusted_proxy: Networks = _setting(
+        _LISTEN,
+        "Network of a proxy whose X-Forwarded-* headers are believed. Repeat it, or separate with commas.",
+        default=(),
     )
-    developer_limit: Annotated[Rate | None, NoDecode] = Field(
-        default=Rate(600, MINUTE), description=OPTIONS["developer_limit"].help
+    bot_token: BotToken = _setting(
+        _MESSENGER, "The bot's token from @BotFather. Better in the environment: command lines can be seen by others."
     )
-    developer_write_limit: Annotated[Rate | None, NoDecode] = Field(
-        default=Rate(1_000, HOUR), description=OPTIONS["developer_write_limit"].help
+    bot_updates: BotUpdates = _setting(
+        _MESSENGER, "How the bot hears from the messenger; webhook needs a public https address.", default="polling"
     )
-    database_url: str = Field(
-        default_factory=_default_database_url, description=OPTIONS["database_url"].help, repr=False
+    bot_api_url: Server = _setting(_MESSENGER, "Bot API server.", default=BOT_API)
+    messenger_link_base: LinkBase = _setting(
+        _MESSENGER, "Address that sign-in links begin with.", shown="https://t.me/ and the bot's user name"
     )
-    pgbouncer: bool = Field(default=False, description=OPTIONS["pgbouncer"].help)
-    master_key: SecretStr | None = Field(default=None, description=OPTIONS["master_key"].help)
-    session_retention_days: int = Field(default=90, ge=1, le=3650, description=OPTIONS["session_retention_days"].help)
-    audit_days: int = Field(default=365, ge=1, le=3650, description=OPTIONS["audit_days"].help)
-    plan_projects: Annotated[dict[Plan, Annotated[int, Field(le=_HIGHEST_LIMIT)]], NoDecode] = Field(
-        default_factory=dict, description=OPTIONS["plan_projects"].help
+    geoip_file: LocationFile = _setting(
+        _MESSENGER,
+        "City or Country database (.mmdb) of MaxMind or DB-IP: prompts then tell roughly where a request is from.",
     )
-    plan_sign_ins: Annotated[dict[Plan, Annotated[int, Field(le=_HIGHEST_LIMIT)]], NoDecode] = Field(
-        default_factory=dict, description=OPTIONS["plan_sign_ins"].help
+    webhook_allow: AllowedAddresses = _setting(
+        _WEBHOOKS,
+        "Internal addresses that webhooks may be posted to: names such as private, or networks. "
+        "Repeat it, or separate with commas.",
+        default=(),
     )
-    role: Literal["all", "api", "worker", "bot"] = Field(default="all", description=OPTIONS["role"].help)
-    workers: int = Field(default=1, ge=1, le=64, description=OPTIONS["workers"].help)
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description=OPTIONS["log_level"].help
+    webhook_ports: Ports = _setting(
+        _WEBHOOKS,
+        "Ports that webhooks may be posted to. Repeat it, or separate with commas.",
+        default=frozenset({443, 8443}),
+        shown="443,8443",
     )
-    log_format: Literal["console", "json"] = Field(
-        default_factory=_default_log_format, description=OPTIONS["log_format"].help
+    generate_limit_address: RateLimit = _setting(
+        _LIMITS,
+        "How many sign-ins one client address may start from browsers and apps; as many may come at once.",
+        default=Rate(60, MINUTE),
+    )
+    generate_limit_project: RateLimit = _setting(
+        _LIMITS,
+        "How many sign-ins of one project may be started, from browsers and apps, and as many again by its own "
+        "servers; as many may come at once.",
+        default=Rate(6_000, MINUTE),
+    )
+    developer_limit: RateLimit = _setting(
+        _LIMITS,
+        "How often one developer may call the developer API and the console; as many may come at once.",
+        default=Rate(600, MINUTE),
+    )
+    developer_write_limit: RateLimit = _setting(
+        _LIMITS,
+        "How often one developer may change something there; as many may come at once.",
+        default=Rate(1_000, HOUR),
+    )
+    database_url: DatabaseUrl = _setting(
+        _STORE,
+        "Where everything is kept: sqlite:///FILE, or postgresql://USER:PASSWORD@HOST/DATABASE for many nodes. "
+        "A password is better in the environment.",
+        default=_default_database_url,
+        shown="sqlite:///taproof.db, in sandbox mode sqlite:///taproof-sandbox.db",
+        repr=False,
+    )
+    pgbouncer: bool = _setting(
+        _STORE, "The PostgreSQL database is reached through PgBouncer in transaction mode.", default=False
+    )
+    master_key: MasterKey = _setting(
+        _STORE,
+        "Base64 of 32 bytes that stored secrets are encrypted with; with PostgreSQL the same on every node. "
+        "Several, with commas between, while one takes the place of another: the first encrypts, all decrypt.",
+        shown="with SQLite made once, kept beside the database",
+    )
+    session_retention_days: Days = _setting(
+        _STORE, "How long sessions are kept. Counters and analytics outlive them.", default=90
+    )
+    audit_days: Days = _setting(_STORE, "How long entries of the audit log are kept.", default=365)
+    plan_projects: ByPlan = _setting(
+        _PLANS,
+        "How many projects a developer may have, by plan, such as free=3,pro=20. Repeat it, or separate with commas.",
+        default={},
+        shown=_UNLIMITED,
+    )
+    plan_sign_ins: ByPlan = _setting(
+        _PLANS,
+        "How many sign-ins a developer's users may confirm in a calendar month (UTC), by plan. A user counts once "
+        "a day. Repeat it, or separate with commas.",
+        default={},
+        shown=_UNLIMITED,
+    )
+    role: Role = _setting(
+        _PROCESSES,
+        "What this node does: api answers HTTP, worker sends webhooks and does the housekeeping, bot hears from "
+        "the messenger.",
+        default="all",
+    )
+    workers: Workers = _setting(
+        _PROCESSES, "How many processes share the port, each doing what the role says.", default=1
+    )
+    log_level: LogLevel = _setting(_LOGS, "How much is logged.", default="info")
+    log_format: LogFormat = _setting(
+        _LOGS,
+        "How log lines are written, to stderr.",
+        default=_default_log_format,
+        shown="console on a terminal, else json",
     )
 
     @field_validator("*", mode="before")
     @classmethod
-    def _check_each(cls, value: object, info: ValidationInfo) -> object:
-        if isinstance(value, SecretStr):
-            value = value.get_secret_value()
-        if not isinstance(value, str):
-            return value
-        check = _CHECKS.get(info.field_name or "")
-        return check(value.strip()) if check else value.strip()
+    def _strip(cls, value: object) -> object:
+        return value.strip() if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _fill_base_url(self) -> Self:
+        """Default to this machine's own address. Where it listens further, only the operator knows the address."""
+        if "base_url" not in self.model_fields_set and is_loopback(self.host):
+            scheme = "https" if self.tls_cert else "http"
+            host = f"[{self.host}]" if ":" in self.host else self.host
+            # The instance is frozen. A default of the field could not follow from fields below it.
+            object.__setattr__(self, "base_url", f"{scheme}://{host}:{self.port}")
+        return self
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
@@ -350,7 +278,7 @@ class Settings(BaseSettings):
 
     @property
     def address_rules(self) -> AddressRules:
-        """Which addresses webhooks may be posted to. In the sandbox this machine itself is one of them."""
+        """The addresses that webhooks may be posted to. In the sandbox they include this machine."""
         return AddressRules((*self.webhook_allow, "loopback") if self.sandbox else self.webhook_allow)
 
     @property
@@ -360,25 +288,50 @@ class Settings(BaseSettings):
 
     @property
     def serves_api(self) -> bool:
-        """Whether this node answers the HTTP API."""
+        """True if this node answers the HTTP API."""
         return self.role in _API_ROLES
 
     @property
     def needs_bot(self) -> bool:
-        """Whether this node calls the Bot API: to receive updates, answer them, or learn what its links begin with."""
+        """True if this node calls the Bot API: to receive updates, to answer them, or to learn its link base."""
         if self.role == "api":
             return self.messenger_link_base is None or self.bot_updates == "webhook"
         return self.role != "worker"
+
+
+def _option(name: str) -> Option:
+    field = Settings.model_fields[name]
+    form = next((each for each in field.metadata if isinstance(each, Form)), SWITCH)
+    told: Any = field.json_schema_extra
+    default = told["default"] or ("" if field.default_factory or not field.default else str(field.default))
+    return Option(flag(name), told["panel"], field.description or "", default, *astuple(form))
+
+
+OPTIONS: Final = {name: _option(name) for name in Settings.model_fields}
+"""Each setting as a person meets it, by the name of the field of `Settings`, in the order of `--help`."""
+
+
+@cache
+def _reader() -> type[Settings]:
+    """Return the settings as a class that also reads the environment."""
+    from pydantic_settings import BaseSettings, SettingsConfigDict  # noqa: PLC0415 — slow, and `--help` reads nothing.
+
+    class Read(BaseSettings, Settings):
+        model_config = SettingsConfigDict(
+            env_prefix=PREFIX, env_ignore_empty=True, enable_decoding=False, extra="forbid"
+        )
+
+    return Read
 
 
 def load_settings(given: Mapping[str, object]) -> Settings:
     """Read the settings: `given` (from options, by field name) first, then the environment, then the defaults.
 
     Raises:
-        InvalidSettings: with one sentence for each problem, which never holds the value.
+        InvalidSettings: it has one sentence for each problem. No sentence contains a value.
     """
     try:
-        return Settings(**dict(given))  # type: ignore[arg-type]  # pydantic checks them.
+        return _reader()(**dict(given))
     except ValidationError as error:
         sentences: list[str] = []
         for problem in error.errors(include_url=False, include_input=False):
@@ -388,3 +341,22 @@ def load_settings(given: Mapping[str, object]) -> Settings:
             elif problem["type"] != "default_factory_not_called":
                 sentences.append(f"{called(name)} {OPTIONS[name].must}.")
         raise InvalidSettings(list(dict.fromkeys(sentences))) from None
+
+
+_OF_APPLICATIONS: Final = {"TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET", "TAPROOF_SECRET_KEY"}
+"""Variables of applications that use the SDK. They may be set in the terminal that starts the service."""
+
+
+def unknown_variables(environment: Iterable[str]) -> list[str]:
+    """Return a sentence for every TAPROOF_ variable that is not a setting. Most are typing errors."""
+    known = [variable(name) for name in OPTIONS]
+    sentences = []
+    for given in sorted(environment):
+        if given.upper().startswith(PREFIX) and given.upper() not in known:
+            near = get_close_matches(given.upper(), known, n=1)
+            if given.upper() in _OF_APPLICATIONS:
+                advice = "It is one of an application that signs users in: keep it in that one's terminal."
+            else:
+                advice = f"Did you mean {near[0]}?" if near else "Remove it, or see: taproof serve --help"
+            sentences.append(f"{given} is not a setting of Taproof and has no effect. {advice}")
+    return sentences

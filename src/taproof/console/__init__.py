@@ -6,5 +6,5 @@ to the page module of its concept: `projects.py`, `sessions.py`, `analytics.py`,
 recognises the signed-in developer. Pages work without JavaScript unless they say otherwise; `static/` has the ES
 modules.
 
-The package builds on `taproof.api`; `taproof.runtime.services` and `taproof.runtime.app` wire it.
+The package builds on `taproof.http`; `taproof.runtime.services` and `taproof.runtime.app` wire it.
 """

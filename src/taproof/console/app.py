@@ -11,10 +11,6 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from taproof.api.fixed_answer import FixedAnswer
-from taproof.api.limits.pages import PageLimit
-from taproof.api.limits.rates import RateLimits
-from taproof.api.sdk_files import sdk_release
 from taproof.console.access import HOME, Access
 from taproof.console.account import AccountPages
 from taproof.console.analytics import AnalyticsPages
@@ -36,12 +32,15 @@ from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.errors import NotFound, TaproofError
+from taproof.http.fixed_answer import FixedAnswer
+from taproof.http.limits.pages import PageLimit
+from taproof.http.limits.rates import RateLimits
+from taproof.http.sdk_files import sdk_release
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
 from taproof.service.bots import Bots
 from taproof.service.console.sessions import ConsoleSessions
-from taproof.service.console.sign_in import ConsoleSignIn
-from taproof.service.console.try_sign_in import TrySignIn
+from taproof.service.console.sign_in import DeveloperSignIns
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
@@ -69,8 +68,7 @@ class ConsoleServices:
     erasure: Erasure
     console_sessions: ConsoleSessions
     invitations: Invitations
-    console_sign_in: ConsoleSignIn
-    try_sign_in: TrySignIn
+    developer_sign_ins: DeveloperSignIns
 
 
 class Console:
@@ -113,7 +111,7 @@ class Console:
                 access,
                 pages,
                 started,
-                console_sign_in=services.console_sign_in,
+                developer_sign_ins=services.developer_sign_ins,
                 invitations=services.invitations,
                 developers=services.developers,
                 limits=limits,
@@ -139,7 +137,7 @@ class Console:
                 plans=services.plans,
                 quick_start=QuickStart(base_url, sdk_release(version)),
             ),
-            TryItPages(access, pages, services.projects, services.try_sign_in, clock, base_url=base_url),
+            TryItPages(access, pages, services.projects, services.developer_sign_ins, clock, base_url=base_url),
             WebhookPages(access, pages, services.projects, services.deliveries),
             self.live,  # Before the page of one session, whose route would match its address.
             SessionPages(

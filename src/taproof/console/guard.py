@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from taproof.api.errors import STATUSES, error_response, retry_after, send_error
 from taproof.core.errors import InternalError, StoreUnavailable, TaproofError
+from taproof.http.errors import STATUSES, error_response, retry_after, send_error
 
 ShowFailure = Callable[[Request, TaproofError, int], Awaitable[Response]]
 

@@ -22,6 +22,7 @@ from taproof.console.rendering import Pages
 from taproof.console.sessions import Row, SessionFilters, render_rows, session_rows
 from taproof.core.clock import Clock
 from taproof.core.errors import ProjectNotFound, StoreUnavailable
+from taproof.http.requester import until_gone
 from taproof.service.sessions.list import SessionPage, Sessions
 
 PROCESS_LIMIT: Final = 100
@@ -182,7 +183,7 @@ class _Stream(Response):
             await send({"type": "http.response.body", "body": b""})
             return
         writing = asyncio.create_task(self._write(send))
-        gone = asyncio.create_task(_until_gone(receive))
+        gone = asyncio.create_task(until_gone(receive))
         with self._live.place(writing, developer_id):
             try:
                 await asyncio.wait([writing, gone], timeout=LIFETIME, return_when=asyncio.FIRST_COMPLETED)
@@ -204,8 +205,3 @@ class _Stream(Response):
         async with contextlib.aclosing(self._live.messages(self._request, self._visitor, self._filters)) as messages:
             async for message in messages:
                 await send({"type": "http.response.body", "body": message, "more_body": True})
-
-
-async def _until_gone(receive: Receive) -> None:
-    while (await receive())["type"] == "http.request":
-        pass

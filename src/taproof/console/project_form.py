@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from taproof.console.forms import Form
 from taproof.core.errors import TaproofError
-from taproof.core.model import Project, ProjectChanges
+from taproof.core.model import PROJECT_DEFAULTS, Project, ProjectChanges
 from taproof.core.names import visible_name
 
 _FLAGS: Final = ("is_active", "public_access", "collect_phone", "phone_required", "show_context", "match_code")
@@ -16,17 +16,7 @@ _IN_WORDS: Final = {
     "bot_token ": "The token ",
 }
 """The beginnings of API sentences about a field, with their wording in the form."""
-NEW: Final[dict[str, Any]] = {
-    "name": "",
-    "webhook_url": "",
-    "is_active": True,
-    "public_access": True,
-    "collect_phone": False,
-    "phone_required": True,
-    "show_context": True,
-    "match_code": False,
-    "allowed_origins": (),
-}
+NEW: Final = {"name": "", **PROJECT_DEFAULTS.given()}
 """The values of the form for a new project."""
 
 
@@ -51,6 +41,11 @@ def typed(form: Form, prefix: str = "") -> dict[str, Any]:
         "allowed_origins": tuple(form[f"{prefix}allowed_origins"].split()),
         **flags,
     }
+
+
+def new(form: Form) -> ProjectChanges:
+    """Return what a new project is to have. A new project is active, so its form does not ask."""
+    return ProjectChanges(**{**typed(form), "name": form["name"], "is_active": True})
 
 
 def changes(form: Form) -> ProjectChanges:

@@ -7,7 +7,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from taproof.api.errors import STATUSES, retry_after
 from taproof.console import project_form
 from taproof.console.access import HOME, Access, Visitor
 from taproof.console.forms import Form, read_form
@@ -25,20 +24,12 @@ from taproof.core.errors import (
 )
 from taproof.core.model import Project, ProjectChanges
 from taproof.core.names import isolated_name, visible_name
+from taproof.http.errors import STATUSES, retry_after
 from taproof.service.bots import Bots
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
 
 PAGE_SIZE: Final = 50
-_OF_NEW: Final = (
-    "webhook_url",
-    "public_access",
-    "collect_phone",
-    "phone_required",
-    "show_context",
-    "match_code",
-    "allowed_origins",
-)
 _NOT_CONFIRMED: Final = "That is neither the project's name nor its id, so nothing was changed. Type one of them."
 _NO_TOKEN: Final = "Paste the token that @BotFather shows for the bot."  # noqa: S105 — a sentence.
 _SHOWN_ONCE: Final = (
@@ -113,11 +104,7 @@ class ProjectPages:
         form = await read_form(request)
         typed = project_form.typed(form)
         try:
-            project, secrets = await self._projects.create_project(
-                visitor.actor,
-                form["name"],
-                **{field: typed[field] for field in _OF_NEW},
-            )
+            project, secrets = await self._projects.create_project(visitor.actor, project_form.new(form))
         except (InvalidRequest, PlanLimitReached, TooManyProjects) as error:
             context = {"typed": typed, "error": in_words(error)}
             return self._pages.render(request, "new_project.html", context, status=400)

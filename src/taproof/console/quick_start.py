@@ -5,8 +5,8 @@ from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from taproof.api.sdk_files import SdkRelease
 from taproof.core.model import Project
+from taproof.http.sdk_files import SdkRelease
 
 
 @dataclass(frozen=True, slots=True)

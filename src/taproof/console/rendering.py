@@ -19,13 +19,13 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from taproof.api.errors import STATUS_HEADERS
 from taproof.console.access import Visitor
 from taproof.console.encrypted_cookie import EncryptedCookie
 from taproof.core.clock import SECOND, Clock, iso8601
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.names import visible_name
+from taproof.http.errors import STATUS_HEADERS
 
 STATIC: Final = files("taproof.console") / "static"
 _FLASH_SECONDS: Final = 60

@@ -11,18 +11,18 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from taproof.api import serializers
-from taproof.api.errors import STATUSES
-from taproof.api.instants import read_instant
 from taproof.console.access import Access, Visitor
 from taproof.console.forms import read_form
 from taproof.console.rendering import Pages
 from taproof.core.accounts import Developer
+from taproof.core.attempt_errors import attempt_sentence
 from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.errors import InvalidRequest, ProjectNotFound, SessionNotFound
 from taproof.core.identifiers import session_created_at
 from taproof.core.model import Session, Status
 from taproof.core.timeline import outcome_sentence, timeline
+from taproof.http.errors import STATUSES
+from taproof.http.instants import read_instant
 from taproof.service.deliveries import Deliveries, SeenDelivery
 from taproof.service.projects import Projects
 from taproof.service.sessions.list import SessionPage, Sessions
@@ -289,6 +289,12 @@ class SeenAttempt(NamedTuple):
 def _attempts(delivery: SeenDelivery) -> list[SeenAttempt]:
     record = delivery.record
     return [
-        SeenAttempt(record.event_id, attempt.number, attempt.started_at, attempt.status, answer.error is None)
-        for attempt, answer in zip(record.attempts, serializers.delivery(delivery).attempts, strict=True)
+        SeenAttempt(
+            record.event_id,
+            attempt.number,
+            attempt.started_at,
+            attempt.status,
+            attempt_sentence(attempt.status, attempt.error) is None,
+        )
+        for attempt in record.attempts
     ]

@@ -17,8 +17,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from taproof.api.errors import STATUSES
-from taproof.api.limits.rates import RateLimits
 from taproof.console.access import HOME, SIGN_IN, Access, client_address, requester_on_page, safe_next
 from taproof.console.encrypted_cookie import EncryptedCookie
 from taproof.console.forms import read_form
@@ -39,7 +37,9 @@ from taproof.core.errors import (
 )
 from taproof.core.model import DeveloperSignIn, MessengerIdentity, Status
 from taproof.core.names import isolated_name
-from taproof.service.console.sign_in import CONSOLE, INVITATION, ConsoleSignIn, Purpose
+from taproof.http.errors import STATUSES
+from taproof.http.limits.rates import RateLimits
+from taproof.service.console.sign_in import CONSOLE, INVITATION, DeveloperSignIns, Purpose
 from taproof.service.developers import Developers, checked_email
 from taproof.service.invitations import Invitations
 
@@ -101,7 +101,7 @@ class SignInPages:
         access: recognises visitors.
         pages: renders templates.
         started: stores in the browser the sign-in that it started.
-        console_sign_in: runs sign-ins with the messenger.
+        developer_sign_ins: runs sign-ins with the messenger.
         invitations: reads and accepts invitations.
         developers: finds developers by access token or messenger account.
         limits: the limits on attempts of one client address.
@@ -115,7 +115,7 @@ class SignInPages:
         pages: Pages,
         started: EncryptedCookie,
         *,
-        console_sign_in: ConsoleSignIn,
+        developer_sign_ins: DeveloperSignIns,
         invitations: Invitations,
         developers: Developers,
         limits: RateLimits,
@@ -127,7 +127,7 @@ class SignInPages:
         self._access = access
         self._pages = pages
         self._started = started
-        self._console_sign_in = console_sign_in
+        self._developer_sign_ins = developer_sign_ins
         self._invitations = invitations
         self._developers = developers
         self._sandbox = sandbox
@@ -202,7 +202,7 @@ class SignInPages:
     async def _ask_messenger(self, request: Request, kept: Mapping[str, Any], purpose: Purpose) -> Response:
         """Start a sign-in that only this browser can finish; raises MessengerUnavailable and RateLimited."""
         self._limits.start_sign_in(request.scope)
-        sign_in = await self._console_sign_in.start(purpose, requester_on_page(request, self._base_url))
+        sign_in = await self._developer_sign_ins.start(purpose, requester_on_page(request, self._base_url))
         if not self._sandbox:
             qr_code(sign_in.deeplink)  # Drawn here, where sign-ins are limited: the waiting page is loaded often.
         response = RedirectResponse(_WAITING, 303)
@@ -222,7 +222,7 @@ class SignInPages:
         status: Status
         purpose = _purpose(kept)
         try:
-            sign_in = await self._console_sign_in.read(kept["encrypted"], purpose)
+            sign_in = await self._developer_sign_ins.read(kept["encrypted"], purpose)
             if sign_in.status == "pending":
                 context = {
                     "title": "Confirm in your messenger",
@@ -236,7 +236,7 @@ class SignInPages:
                 return self._pages.render(request, "waiting.html", context)
             status = sign_in.status
             if status == "confirmed":
-                identity = await self._console_sign_in.finish(kept["encrypted"], purpose)
+                identity = (await self._developer_sign_ins.finish(kept["encrypted"], purpose)).identity
                 if identity is not None:
                     return await self._finish(request, kept, identity)
                 status = "used"
@@ -248,7 +248,7 @@ class SignInPages:
         """Answer the waiting page's script, which reloads the page once the status is no longer "pending"."""
         kept = self._started.read(request)
         sign_in = (kept.get("encrypted", ""), _purpose(kept))
-        wait, read = self._console_sign_in.wait, self._console_sign_in.read
+        wait, read = self._developer_sign_ins.wait, self._developer_sign_ins.read
         return await show_state(request, partial(wait, *sign_in), partial(read, *sign_in))
 
     async def _finish(self, request: Request, kept: Mapping[str, Any], identity: MessengerIdentity) -> Response:
@@ -263,7 +263,7 @@ class SignInPages:
             sentence = _NOBODY.format(isolated_name(identity.messenger_name))
             return await self._go_back(request, kept, sentence, 403)
         try:
-            sign_in = await self._console_sign_in.source(kept["encrypted"], CONSOLE)
+            sign_in = await self._developer_sign_ins.source(kept["encrypted"], CONSOLE)
             response = await self._enter(request, developer, safe_next(kept["next"]), sign_in)
         except (AccessDenied, SignInNotFound):
             return await self._go_back(request, kept, _REPORTED, 403)
@@ -330,7 +330,7 @@ class SignInPages:
             return RedirectResponse(_ACCEPT, 303)
         identity = MessengerIdentity(**kept["identity"])
         try:
-            sign_in = await self._console_sign_in.source(kept["encrypted"], INVITATION)
+            sign_in = await self._developer_sign_ins.source(kept["encrypted"], INVITATION)
             invitation = await self._invitations.read_invitation(kept["code"])
             developer = await self._invitations.accept_invitation(
                 kept["code"], identity, email=kept["email"], address=client_address(request), sign_in=sign_in

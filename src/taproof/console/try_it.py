@@ -14,8 +14,6 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from taproof.api.errors import STATUSES
-from taproof.api.sessions import verified_answer
 from taproof.console.access import (
     HOME,
     Access,
@@ -30,8 +28,10 @@ from taproof.console.waiting_state import show_state
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import BotBroken, MessengerUnavailable, PlanLimitReached, ProjectPaused, SignInNotFound
 from taproof.core.model import MessengerIdentity, Project, Status
+from taproof.http.errors import STATUSES
 from taproof.sdk import ProofError, verify_proof
-from taproof.service.console.try_sign_in import TrySignIn
+from taproof.service import serializers
+from taproof.service.console.sign_in import DeveloperSignIns, Trial
 from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import Verification
 
@@ -46,7 +46,7 @@ _INTRO_WITH_CODE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TryItResult:
-    """The result of a try. Only `status` is set unless the user confirmed.
+    """The result of a trial. Only `status` is set unless the user confirmed.
 
     `answer` and `claims` are JSON. `problem` is the error of the proof's check, "" if the proof is valid.
     """
@@ -66,7 +66,7 @@ class TryItPages:
         access: recognises visitors.
         pages: renders templates.
         projects: reads the project and its webhook secret.
-        try_sign_in: runs sign-ins that the browser stores encrypted.
+        developer_sign_ins: runs sign-ins that the browser stores encrypted.
         clock: returns the time in ms.
         base_url: the address of the console, which the prompt names as the page.
     """
@@ -76,7 +76,7 @@ class TryItPages:
         access: Access,
         pages: Pages,
         projects: Projects,
-        try_sign_in: TrySignIn,
+        developer_sign_ins: DeveloperSignIns,
         clock: Clock,
         *,
         base_url: str,
@@ -85,7 +85,7 @@ class TryItPages:
         self._access = access
         self._pages = pages
         self._projects = projects
-        self._sign_ins = try_sign_in
+        self._sign_ins = developer_sign_ins
         self._clock = clock
 
     def routes(self) -> list[Route]:
@@ -101,9 +101,9 @@ class TryItPages:
 
     async def _show(self, request: Request, visitor: Visitor) -> Response:
         project = await self._read(request, visitor)
-        encrypted, associated_data = _kept(request), _associated_data(project, visitor)
+        encrypted, trial = _kept(request), Trial(project.id, visitor.session.id)
         try:
-            seen = await self._sign_ins.read(encrypted, associated_data)
+            seen = await self._sign_ins.read(encrypted, trial)
             if seen.status == "pending":
                 context = {
                     "project": project,
@@ -118,7 +118,7 @@ class TryItPages:
                 return self._pages.render(request, "waiting.html", context)
             if request.method != "GET":  # HEAD must not use up the result that the page shows.
                 return self._start_page(request, project)
-            verification = await self._sign_ins.finish(encrypted, associated_data)
+            verification = await self._sign_ins.finish(encrypted, trial)
         except SignInNotFound:
             return self._start_page(request, project)
         outcome = await self._outcome(visitor, project, verification)
@@ -129,7 +129,7 @@ class TryItPages:
         project = await self._read(request, visitor)
         try:
             requester = requester_on_page(request, self._base_url)
-            started = await self._sign_ins.start(project.id, _associated_data(project, visitor), requester)
+            started = await self._sign_ins.start(Trial(project.id, visitor.session.id), requester)
         except (ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable) as error:
             # The page itself says that the project is paused.
             sentence = "" if isinstance(error, ProjectPaused) else error.sentence
@@ -145,7 +145,8 @@ class TryItPages:
 
     async def _show_state(self, request: Request, visitor: Visitor) -> Response:
         """Answer the waiting page's script, which reloads the page once the status is no longer "pending"."""
-        kept = (_kept(request), _associated_data(await self._read(request, visitor), visitor))
+        project = await self._read(request, visitor)
+        kept = (_kept(request), Trial(project.id, visitor.session.id))
         return await show_state(request, partial(self._sign_ins.wait, *kept), partial(self._sign_ins.read, *kept))
 
     async def _read(self, request: Request, visitor: Visitor) -> Project:
@@ -156,7 +157,7 @@ class TryItPages:
         identity, proof = verification.identity, verification.proof
         if identity is None or proof is None:
             return TryItResult(verification.status)
-        answer = verified_answer(verification)
+        answer = serializers.verification(verification)
         secret = (await self._projects.read_webhook_secret(visitor.actor, project.id)).webhook_secret
         problem = ""
         try:
@@ -187,10 +188,6 @@ class TryItPages:
 
 def _kept(request: Request) -> str:
     return read_cookie(request, _COOKIE) or ""
-
-
-def _associated_data(project: Project, visitor: Visitor) -> str:
-    return f"console_try:{visitor.session.id}:{project.id}"
 
 
 def _claims(proof: str) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from taproof.api.sessions import until_gone
 from taproof.core.errors import InvalidRequest, SignInNotFound
 from taproof.core.model import Status
-from taproof.service.console.try_sign_in import SeenSignIn
+from taproof.http.requester import until_gone
+from taproof.service.console.sign_in import SeenSignIn
 from taproof.service.sessions.wait import UntilGone, WaitEnd
 
 WAIT_LIMIT: Final = 25

@@ -7,10 +7,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from taproof.api import serializers
 from taproof.console.access import HOME, Access, Visitor
 from taproof.console.forms import read_form
 from taproof.console.rendering import Pages
+from taproof.core.attempt_errors import attempt_sentence
 from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.errors import InvalidRequest, NoRotation, RotationUnderWay, SignInReported, WebhookNotSet
 from taproof.core.model import Project
@@ -187,7 +187,7 @@ class WebhookPages:
         self, request: Request, visitor: Visitor, found: SeenDelivery, *, error: str = ""
     ) -> Response:
         project = await self._projects.read_project(visitor.developer, found.record.project_id)
-        errors = [each.error for each in serializers.delivery(found).attempts]
+        errors = [attempt_sentence(each.status, each.error) for each in found.record.attempts]
         context = {
             "project": project,
             "delivery": found,

@@ -44,6 +44,18 @@ SENTENCES: Final[dict[ShownError, str]] = {
     " answer, or its log, for the reason.",
 }
 
+_OF_A_NEWER_RELEASE: Final = (
+    "No answer came, for a reason that only a newer release of this service knows. Look again when its update is done."
+)
+
+
+def attempt_sentence(status: int | None, error: str | None) -> str | None:
+    """Return the sentence on why an attempt failed, given what is stored of it; None when the event was taken."""
+    code = attempt_error(status, error)
+    if code is not None:
+        return SENTENCES[code]
+    return None if error is None else _OF_A_NEWER_RELEASE
+
 
 def attempt_error(status: int | None, error: str | None) -> ShownError | None:
     """Return the error code of a stored attempt.

@@ -12,6 +12,9 @@ DeliveryState = Literal["due", "delivered", "failed", "ended"]
 """The state of an event: to be sent, accepted by the receiver, given up after the last retry (dead letter), or ended
 because its webhook was removed or turned off."""
 
+ATTEMPTS_SHOWN: Final = 50
+"""The latest attempts of a delivery that are kept: a schedule has nine, but an event may be sent again at will."""
+
 
 @dataclass(frozen=True, slots=True)
 class Event:

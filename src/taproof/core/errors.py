@@ -1,7 +1,7 @@
 """Every error that a caller can cause or must be told of.
 
 An error's `code` is stable and goes into `X-Error-Code`; its docstring is the sentence that the caller reads,
-unless the raiser has a more exact one. `api/errors.py` maps each class to an HTTP status (contract.md, Everywhere).
+unless the raiser has a more exact one. `http/errors.py` maps each class to an HTTP status (contract.md, Everywhere).
 """
 
 import re

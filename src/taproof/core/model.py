@@ -3,8 +3,8 @@
 Times are integer milliseconds since the Unix epoch (UTC). See also `accounts.py` and `deliveries.py`.
 """
 
-from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Literal, NamedTuple
 
 from taproof.core.accounts import AuditEntry, Plan
 
@@ -232,7 +232,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class ProjectChanges:
-    """The fields of a PATCH; None leaves a field as it is."""
+    """The fields that a developer sets. None leaves a field as it is, and in a new project at its default."""
 
     name: str | None = None
     webhook_url: str | None = None
@@ -243,6 +243,23 @@ class ProjectChanges:
     show_context: bool | None = None
     match_code: bool | None = None
     allowed_origins: tuple[str, ...] | None = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the fields that are not None."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+PROJECT_DEFAULTS: Final = ProjectChanges(
+    webhook_url="",
+    is_active=True,
+    public_access=True,
+    collect_phone=False,
+    phone_required=True,
+    show_context=True,
+    match_code=False,
+    allowed_origins=(),
+)
+"""What a new project has unless its developer sets it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +292,22 @@ class BotChange(NamedTuple):
     bot: ProjectBot | None
     entry: AuditEntry | None = None
     loss: BotLoss | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedBot:
+    """A bot whose token the messenger has just accepted; `loss` is the project that loses the bot."""
+
+    id: int
+    username: str
+    token: str = field(repr=False)
+    loss: BotLoss | None = None
+
+
+class RemovedBot(NamedTuple):
+    """A project's bot, which is to be taken away; `username` is None when the project has none."""
+
+    username: str | None
 
 
 @dataclass(frozen=True, slots=True)

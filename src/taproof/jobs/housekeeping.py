@@ -3,8 +3,8 @@
 import asyncio
 from typing import Final
 
-from taproof.jobs.loop import repeat_until
 from taproof.service.housekeeping import Housekeeping
+from taproof.service.loop import repeat_until
 
 _EVERY: Final = 1.0
 _BREATH: Final = 0.02

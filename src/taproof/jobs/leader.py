@@ -1,25 +1,24 @@
-"""One process at a time: work that would be done twice, or get in its own way, is done by the holder of a lease.
+"""Elect the one process that does work which must not be done twice: it holds a lease.
 
 | seconds | |
 |---|---|
-| 2 | the holder renews its lease so often |
-| 5 | after so long without a renewal its work is cancelled, and after one more it has ended, come what may |
-| 8 | after so long the lease is over; others try to take it every second |
+| 2 | between two renewals of the lease |
+| 5 | without a renewal: the holder's work is cancelled; one second later it has ended in any case |
+| 8 | without a renewal: the lease is over; other processes try to take it every second |
 
-So another takes over within ten seconds, however the holder died, and a holder that is alive but cut off from the store
-has stopped two seconds before: the clocks of two nodes may differ by no more than that.
+So another process takes over within ten seconds, however the holder died. A holder that is alive but cut off from the
+store has stopped two seconds before that. The clocks of two nodes may therefore differ by two seconds at most.
 """
 
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import structlog
 
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import StoreUnavailable
-from taproof.storage.protocol import Storage
 
 LEASE_SECONDS: Final = 8.0
 RENEW_SECONDS: Final = 2.0
@@ -39,25 +38,35 @@ Cancelled once, it finishes what it has in hand; cancelled again, it ends at onc
 """
 
 
+class Leases(Protocol):
+    """Where leases are kept: a part of the store."""
+
+    async def hold_lease(self, name: str, holder: str, now: int, until: int) -> bool:
+        """Take the lease `name` for `holder`, or renew it; False while another holds it and its time is not over."""
+
+    async def release_lease(self, name: str, holder: str) -> None:
+        """Give up a lease, so that another may take it at once."""
+
+
 class LeaderElection:
     """Does `work` for as long as this process holds the lease `name`.
 
     Args:
-        storage: where leases are kept.
+        leases: where leases are kept.
         clock: returns the time in ms; nodes must agree within two seconds.
         holder: names this process, and no other one of any node.
         name: what only one process may do.
         work: what is done.
     """
 
-    def __init__(self, storage: Storage, clock: Clock, holder: str, name: str, work: Work) -> None:
-        self._storage = storage
+    def __init__(self, leases: Leases, clock: Clock, holder: str, name: str, work: Work) -> None:
+        self._leases = leases
         self._clock = clock
         self._holder = holder
         self._name = name
         self._work = work
         self._deadline = 0.0
-        """Until when, by the loop's clock, this process may take the lease for its own."""
+        """Until when, by the loop's clock, this process may rely on the lease."""
         self._asking = asyncio.Lock()
 
     async def run_until(self, stopping: asyncio.Event) -> None:
@@ -70,16 +79,16 @@ class LeaderElection:
                 await asyncio.wait_for(stopping.wait(), TRY_SECONDS)
 
     async def _hold(self, answer_by: float) -> bool | None:
-        """Take or renew the lease; False when it is another's, None when that cannot be known."""
+        """Take or renew the lease. Return False when another process holds it, None when that is not known."""
         asked, now = asyncio.get_running_loop().time(), self._clock()
         try:
             async with self._asking, asyncio.timeout_at(answer_by):
                 until = now + int(LEASE_SECONDS * SECOND)
-                held = await self._storage.hold_lease(self._name, self._holder, now, until)
+                held = await self._leases.hold_lease(self._name, self._holder, now, until)
         except (StoreUnavailable, TimeoutError):
             return None
         if held:
-            # Counted from before the question, since nobody knows when in between the store answered it.
+            # Counted from before the call: the store may have answered at any time since then.
             self._deadline = asked + LOSE_SECONDS
         return held
 
@@ -123,7 +132,7 @@ class LeaderElection:
     async def _give_up(self) -> None:
         try:
             async with asyncio.timeout(GRACE_SECONDS):
-                await self._storage.release_lease(self._name, self._holder)
+                await self._leases.release_lease(self._name, self._holder)
         except (StoreUnavailable, TimeoutError):
             return  # It lapses by itself.
         _log.info("lease_given_up", lease=self._name)

@@ -22,22 +22,22 @@ import uvloop
 from granian.server.embed import Server
 from starlette.responses import RedirectResponse
 
-from taproof.api.body.deadline import BodiesInTime
-from taproof.api.body.read import BODY_SECONDS
 from taproof.api.developer import build_developer_api
 from taproof.api.health import build_operations, build_watching
-from taproof.api.limits.pages import PageLimit
 from taproof.api.login import LoginApi
 from taproof.api.router import AsgiApp, LateApp, Router
-from taproof.api.sdk_files import SdkFiles
 from taproof.api.sessions import SessionApi
 from taproof.config.settings import WEBHOOK_PATH, Settings
 from taproof.console.app import Console, ConsoleServices
-from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
+from taproof.http.body.deadline import BodiesInTime
+from taproof.http.body.read import BODY_SECONDS
+from taproof.http.limits.pages import PageLimit
+from taproof.http.sdk_files import SdkFiles
 from taproof.jobs.housekeeping import sweep_until
 from taproof.jobs.leader import LeaderElection, Work
+from taproof.runtime.deeplinks import Deeplinks
 from taproof.runtime.listener import ServerStopped, create_server, raise_file_limit, until_listening
 from taproof.runtime.sandbox_mode import RunningSandbox, start_sandbox
 from taproof.runtime.services import Services, load_messenger, open_services
@@ -103,8 +103,7 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
             sandbox = await start_sandbox(settings, services.developers, services.projects, services.invitations)
             stack.push_async_callback(sandbox.messenger.close)
             apps.update({path: BodiesInTime(each, BODY_SECONDS) for path, each in sandbox.apps.items()})
-            services.link.base = sandbox.link_base
-            services.link.bot_id = bot_id_of(sandbox.bot_token)
+            services.deeplinks.set_service_bot(sandbox.link_base, sandbox.bot_id)
         console = build_console(settings, services) if settings.serves_api else None
         if console is not None:
             apps = console_apps(console) | apps
@@ -123,7 +122,7 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
             else:
                 invitation = sandbox.invitation if sandbox else await invite_first(settings, services)
                 seed = sandbox.seed if sandbox else None
-                print_screen(settings, seed, invitation, link_known=services.link.base is not None)
+                print_screen(settings, seed, invitation, link_known=services.deeplinks.is_known)
             messenger = await _connect_messenger(settings, services, sandbox, stack)
             if messenger is not None:
                 webhook.app, own_webhooks.app = messenger.webhook, messenger.own_webhooks
@@ -154,7 +153,7 @@ async def _connect_messenger(
     module = await asyncio.to_thread(load_messenger)
     messenger: BotRuntime = module.connect_messenger(
         settings,
-        services.signin,
+        services.decisions,
         services.storage,
         services.encryptor,
         sandbox,
@@ -195,8 +194,7 @@ def build_console(settings: Settings, services: Services) -> Console:
         erasure=services.erasure,
         console_sessions=services.console_sessions,
         invitations=services.invitations,
-        console_sign_in=services.console_sign_in,
-        try_sign_in=services.try_sign_in,
+        developer_sign_ins=services.developer_sign_ins,
     )
     return Console(
         asked,
@@ -214,7 +212,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, AsgiA
     """Return the application with every route of this role; `others` are further applications by their path."""
     storage, developers, projects = services.storage, services.developers, services.projects
     if not settings.serves_api:
-        return build_watching(storage, services.metrics)
+        return build_watching(storage.ping, services.metrics)
     developer_api = build_developer_api(
         developers,
         projects,
@@ -228,10 +226,10 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, AsgiA
         metrics=services.metrics,
         limits=services.limits,
     )
-    login = LoginApi(services.console_sign_in, developers, services.metrics, services.limits, system_clock)
-    operations = build_operations(storage, services.metrics, developer_api)
+    login = LoginApi(services.developer_sign_ins, developers, services.metrics, services.limits, system_clock)
+    operations = build_operations(storage.ping, services.metrics, developer_api)
     return Router(
-        SessionApi(services.signin, projects, services.metrics, services.limits),
+        SessionApi(services.signin, services.waiting, projects, services.metrics, services.limits),
         developer_api,
         operations,
         {
@@ -260,9 +258,9 @@ async def _choose_parts(
         parts.finishing.append(LeaderElection(storage, system_clock, holder, name, work).run_until(stopping))
 
     if settings.serves_api:
-        parts.finishing.append(services.signin.waiting.run_until(stopping))
+        parts.finishing.append(services.waiting.run_until(stopping))
         if messenger is not None:
-            parts.cancelled.append(messenger.learn_link(services.link))
+            parts.cancelled.append(_learn_deeplinks(services.deeplinks, messenger))
     if settings.role in {"all", "bot"} and messenger is not None:
         lead(f"bot {messenger.bot.id}", messenger.receive_updates)
         lead("own bots", messenger.project_bots.run)
@@ -279,6 +277,13 @@ async def _choose_parts(
         sender = WebhookSender(services.webhooks, post, services.recorded, services.metrics)
         parts.finishing.append(sender.run_until(stopping))
     return parts
+
+
+async def _learn_deeplinks(deeplinks: Deeplinks, messenger: "BotRuntime") -> None:
+    """Ask the messenger for the bot's address unless it is known; then rest until cancelled."""
+    if not deeplinks.is_known:
+        deeplinks.set_service_bot(await messenger.fetch_address(), messenger.bot.id)
+    await asyncio.Event().wait()
 
 
 async def _run_parts(

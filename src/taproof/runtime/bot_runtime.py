@@ -38,11 +38,10 @@ from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control import user_control_acts
 from taproof.messengers.telegram.webhook import WebhookEndpoint, register_webhook
-from taproof.runtime.deeplinks import MessengerLink
 from taproof.runtime.listener import own_address
 from taproof.runtime.sandbox_mode import RunningSandbox
 from taproof.service.bots import Bots
-from taproof.service.sessions.create_and_verify import SignIn
+from taproof.service.sessions.decide import Decisions
 from taproof.service.user_control import UserControl
 from taproof.storage.protocol import Storage
 
@@ -75,19 +74,19 @@ class BotRuntime:
     """The one that the messenger is told first; others while the master key is rotated."""
     _settings: Settings
 
-    async def learn_link(self, link: MessengerLink) -> None:
-        """Learn what links begin with from the bot's username, trying until it is known; then rest until cancelled."""
-        while link.base is None:
+    async def fetch_address(self) -> str:
+        """Return the address that the bot's links begin with; ask the messenger until it answers."""
+        while True:
             try:
-                link.base = f"https://t.me/{await fetch_username(self.bot)}"
-                _log.info("bot_known", link_base=link.base)
+                address = f"https://t.me/{await fetch_username(self.bot)}"
             except (BotApiUnreachableError, BotTokenRefusedError) as error:
                 _log.error("bot_username_unknown", reason=str(error), advice="No sign-in can start yet. Still trying.")
-                await asyncio.sleep(_USERNAME_RETRY)
             except Exception as error:  # noqa: BLE001 — whatever the Bot API answers, the HTTP API keeps serving.
                 _log.error("bot_username_unknown", error=type(error).__name__, advice="This is a bug. Still trying.")
-                await asyncio.sleep(_USERNAME_RETRY)
-        await asyncio.Event().wait()
+            else:
+                _log.info("bot_known", link_base=address)
+                return address
+            await asyncio.sleep(_USERNAME_RETRY)
 
     async def receive_updates(self, since: int) -> None:
         """Receive updates the way that the settings say until cancelled; nobody else has polled since then (ms)."""
@@ -122,7 +121,7 @@ def open_accounts(settings: Settings) -> Accounts:
 
 def connect_messenger(
     settings: Settings,
-    signin: SignIn,
+    decisions: Decisions,
     storage: Storage,
     encryptor: Encryptor,
     sandbox: RunningSandbox | None,
@@ -137,11 +136,11 @@ def connect_messenger(
     else:
         token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
     bot = create_bot(token, api_url, tls=tls)
-    acts = user_control_acts(UserControl(storage, signin, system_clock))
+    acts = user_control_acts(UserControl(storage, decisions, system_clock))
     # Whoever tries something out signs in over and over, always as the same few pretend users.
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
-    dispatcher = build_dispatcher(signin, signer, system_clock, acts, limits)
+    dispatcher = build_dispatcher(decisions, signer, system_clock, acts, limits)
     intake = UpdateIntake(bot, dispatcher, storage, system_clock)
     secrets = functools.partial(encryptor.derive_all, f"telegram webhook secret {bot.id}")
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from taproof.config.settings import shown_database
+from taproof.config.database_url import shown_database
 from taproof.core.clock import Clock
 from taproof.core.errors import StoreUnavailable
 from taproof.storage.postgres.pool import sentence_about

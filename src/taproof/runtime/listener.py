@@ -13,11 +13,11 @@ from granian.log import LogLevels
 from granian.net import SocketHolder  # type: ignore[attr-defined]
 from granian.server.embed import Server
 
-from taproof.api.https_only import HttpsOnly
 from taproof.api.router import AsgiApp
 from taproof.config.logging import GRANIAN_LOGGING
 from taproof.config.settings import Settings
 from taproof.core.errors import TaproofError
+from taproof.http.https_only import HttpsOnly
 
 CONNECTIONS: Final = 16_384
 """Connections that one process serves at a time; further ones wait to be accepted.

@@ -23,6 +23,7 @@ class RunningSandbox:
     """The sandbox messenger, its bot, what it starts with, and the applications that it adds, by path."""
 
     messenger: Sandbox
+    bot_id: int
     bot_token: str
     seed: Seed
     apps: Mapping[str, AsgiApp]
@@ -55,4 +56,4 @@ async def start_sandbox(
     if seeded.developer.messenger_id is None:
         created = await invitations.invite_again(Actor(seeded.developer, "service"), seeded.developer)
         invitation = created.code
-    return RunningSandbox(messenger, token, seeded, apps, link_base, invitation)
+    return RunningSandbox(messenger, number, token, seeded, apps, link_base, invitation)

@@ -15,22 +15,21 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from taproof.api.limits.rates import RateLimits
-from taproof.api.metrics import Metrics
 from taproof.config.settings import Settings
 from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
-from taproof.runtime.deeplinks import MessengerLink
+from taproof.http.limits.rates import RateLimits
+from taproof.http.metrics import Metrics
+from taproof.runtime.deeplinks import Deeplinks
 from taproof.runtime.geoip import place_finder
 from taproof.runtime.store import open_encryptor, open_plans, open_projects, open_storage
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
 from taproof.service.bots import BotAccount, Bots
 from taproof.service.console.sessions import ConsoleSessions
-from taproof.service.console.sign_in import ConsoleSignIn
-from taproof.service.console.try_sign_in import TrySignIn
+from taproof.service.console.sign_in import DeveloperSignIns
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
@@ -39,7 +38,9 @@ from taproof.service.invitations import Invitations
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import SignIn
+from taproof.service.sessions.decide import Decisions
 from taproof.service.sessions.list import Sessions
+from taproof.service.sessions.wait import Waiting
 from taproof.service.webhooks import Webhooks
 from taproof.storage.protocol import Storage
 from taproof.webhooks.http_client import WebhookClient, open_webhook_client
@@ -51,16 +52,17 @@ class Services:
 
     storage: Storage
     encryptor: Encryptor
-    link: MessengerLink
+    deeplinks: Deeplinks
     signin: SignIn
+    waiting: Waiting
+    decisions: Decisions
     developers: Developers
     projects: Projects
     plans: Plans
     erasure: Erasure
     bots: Bots
     console_sessions: ConsoleSessions
-    console_sign_in: ConsoleSignIn
-    try_sign_in: TrySignIn
+    developer_sign_ins: DeveloperSignIns
     invitations: Invitations
     sessions: Sessions
     analytics: AnalyticsReader
@@ -82,18 +84,18 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
         stack.push_async_callback(storage.close)
         await check_mode(storage, sandbox=settings.sandbox)
         encryptor = await open_encryptor(settings, storage)
-        link = _messenger_link(settings)
+        deeplinks = _deeplinks(settings)
         recorded = asyncio.Event()
         projects = open_projects(settings, storage, encryptor)
         plans = open_plans(settings, storage)
+        waiting = Waiting(storage, system_clock)
         signin = SignIn(
             storage,
             encryptor,
-            link,
+            deeplinks.of_service_bot,
             system_clock,
             system_entropy,
-            recorded=recorded.set,
-            project_bot_link_base=link.of_project_bot,
+            project_bot_link_base=deeplinks.of_project_bot,
             require_room=plans.require_room,
             find_place=place_finder(settings.geoip_file, system_clock),
         )
@@ -104,12 +106,15 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
         metrics = Metrics(CollectorRegistry(), version("taproof"), shared_metrics)
         token_owners = _TokenOwners(settings)
         stack.push_async_callback(token_owners.close)
-        try_sign_in = TrySignIn(storage, encryptor, signin, system_clock, system_entropy)
         yield Services(
             storage=storage,
             encryptor=encryptor,
-            link=link,
+            deeplinks=deeplinks,
             signin=signin,
+            waiting=waiting,
+            decisions=Decisions(
+                storage, encryptor, system_clock, system_entropy, wake=waiting.wake, recorded=recorded.set
+            ),
             developers=Developers(storage, system_clock, system_entropy),
             projects=projects,
             plans=plans,
@@ -121,12 +126,13 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
                 system_entropy,
                 projects=projects,
                 ask=token_owners.ask,
-                is_service_bot=link.is_service_bot,
+                is_service_bot=deeplinks.is_service_bot,
                 limited=metrics.rate_limited["bot_token"].inc,
             ),
             console_sessions=ConsoleSessions(storage, system_clock, system_entropy),
-            console_sign_in=ConsoleSignIn(storage, encryptor, signin, system_clock, system_entropy),
-            try_sign_in=try_sign_in,
+            developer_sign_ins=DeveloperSignIns(
+                storage, encryptor, signin, system_clock, system_entropy, waiting=waiting
+            ),
             invitations=Invitations(storage, system_clock, system_entropy),
             sessions=Sessions(storage, encryptor, system_clock),
             analytics=AnalyticsReader(storage, system_clock),
@@ -156,10 +162,10 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
         )
 
 
-def _messenger_link(settings: Settings) -> MessengerLink:
+def _deeplinks(settings: Settings) -> Deeplinks:
     token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
     bots = f"{settings.base_url}/sandbox/phone/" if settings.sandbox else "https://t.me/"
-    return MessengerLink(settings.messenger_link_base, bots, bot_id_of(token))
+    return Deeplinks(settings.messenger_link_base, bots, bot_id_of(token))
 
 
 class _TokenOwners:

@@ -8,8 +8,9 @@ should not. Each driver is imported when it is used, so that a service on one st
 from collections.abc import Callable
 from pathlib import Path
 
+from taproof.config.database_url import database_file, is_postgres
 from taproof.config.options import NO_MASTER_KEY
-from taproof.config.settings import Settings, database_file, is_postgres
+from taproof.config.settings import Settings
 from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy

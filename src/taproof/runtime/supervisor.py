@@ -5,7 +5,7 @@ neither a store nor an event loop nor a thread, so a fork is a copy of something
 process that dies is replaced. Told to stop, the supervisor tells them, waits, and kills what is left. Each of them
 reads a pipe whose other end only the supervisor holds: when that ends, however it ended, they stop by themselves.
 
-All of them count in one directory (api/metrics.py), and what only one may do is done under a lease (jobs/leader.py).
+All of them count in one directory (http/metrics.py), and what only one may do is done under a lease (jobs/leader.py).
 """
 
 import asyncio
@@ -27,10 +27,10 @@ from typing import Final, Never
 
 import structlog
 
-from taproof.api.metrics import forget_process, share_metrics
 from taproof.config.logging import configure_logging
 from taproof.config.settings import Settings
 from taproof.core.errors import TaproofError
+from taproof.http.metrics import forget_process, share_metrics
 from taproof.runtime import app
 from taproof.runtime.listener import check_listening
 from taproof.runtime.services import open_services

@@ -5,7 +5,7 @@ from typing import Final
 
 from taproof.core.accounts import Actor, Developer
 from taproof.core.errors import DeveloperExists
-from taproof.core.model import Project
+from taproof.core.model import Project, ProjectChanges
 from taproof.service.developers import Developers
 from taproof.service.projects import Projects
 
@@ -36,7 +36,5 @@ async def seed(developers: Developers, projects: Projects) -> Seed:
     access_token = await developers.create_access_token(itself, _TOKEN_NAME)
     project = next((each for each in await projects.list_projects(developer) if each.name == _PROJECT_NAME), None)
     if project is None:
-        project, _ = await projects.create_project(
-            itself, _PROJECT_NAME, webhook_url="", public_access=True, collect_phone=False
-        )
+        project, _ = await projects.create_project(itself, ProjectChanges(name=_PROJECT_NAME))
     return Seed(developer, project, access_token.plaintext)

@@ -6,7 +6,8 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from taproof.sdk import developer_calls, session_calls
-from taproof.sdk.client import (
+from taproof.sdk.exchange import Call, CallResult, NoResponse, Pause, Request, Response, Service, present
+from taproof.sdk.http_request import (
     CONNECT,
     IDLE_CONNECTIONS,
     NO_CONNECTION,
@@ -19,7 +20,6 @@ from taproof.sdk.client import (
     own_headers,
     tls_context,
 )
-from taproof.sdk.exchange import Call, CallResult, NoResponse, Pause, Request, Response, Service, present
 from taproof.sdk.service_address import service_at
 
 P = ParamSpec("P")

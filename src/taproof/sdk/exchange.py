@@ -1,9 +1,8 @@
-"""What a call asks of whoever carries it out: the API is written without any input or output (sans-I/O).
+"""The steps of a call. The calls of the API do no input or output themselves (sans-I/O).
 
-A call is a generator. It yields a `Request`, and is sent what became of it, a `Response` or `NoResponse`; or it
-yields a
-`Pause`, and is sent None when that is over. What it returns is its result. `client.py` carries calls out with urllib3,
-`async_client.py` with httpx.
+A call is a generator. It yields a `Request` and is sent a `Response` or `NoResponse`, or it yields a `Pause` and is
+sent None after it. Its return value is the result. `client.py` carries calls out with urllib3, `async_client.py` with
+httpx.
 """
 
 import inspect
@@ -16,7 +15,7 @@ from typing import Any, Final, TypeVar, get_args
 R = TypeVar("R")
 
 ANSWER_LIMIT: Final = 1_048_576
-"""Bytes of an answer that are read, unless the request says otherwise."""
+"""The longest body of an answer, in bytes, unless the request sets another limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +27,9 @@ class Request:
         path: below the service's address, beginning with "/", with its query.
         bearer: the credential that it is made with; None for a public one.
         body: what is sent as JSON; None for no body.
-        repeatable: whether it does no harm when it is made again although it may have been received already.
-        seconds: how long it may take in all, set by whoever makes it.
-        answer_limit: bytes of the answer's body that are read at most.
+        repeatable: True if a second request does no harm, even when the first one was received.
+        seconds: how long it may take in all. Whoever sends it sets this.
+        answer_limit: the longest body of the answer, in bytes.
     """
 
     method: str
@@ -44,14 +43,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Nothing is to happen for so long."""
+    """Wait for so many seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What came. Header names are in lower case; `body` is None when it was longer than the request allows."""
+    """An answer. Header names are in lower case; `body` is None if it is longer than the request allows."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -60,12 +59,12 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class NoResponse:
-    """Why nothing came, and whether the request may have been received."""
+    """No answer: the reason, and whether the request may have been received."""
 
     reason: str
     sent: bool
     lasting: bool = False
-    """Whether trying again is of no use."""
+    """True if a retry cannot help."""
 
 
 CallResult = Response | NoResponse
@@ -74,14 +73,14 @@ Call = Generator[Request | Pause, CallResult | None, R]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """What all calls of a client share: the service's address, the credentials, and time and chance.
+    """What all calls of a client share: the service's address, the credentials, the clocks and a source of randomness.
 
     Attributes:
         address: without "/" at its end.
         timeout: seconds for one call in all, with its retries.
         monotonic: a clock that never goes back, in seconds.
         wall_clock: seconds since the epoch, for a `Retry-After` that is a date.
-        chance: returns a number from 0 to 1, so that clients that failed together do not come back together.
+        chance: returns a number from 0 to 1. It spreads the retries of clients that failed at the same time.
     """
 
     address: str
@@ -95,7 +94,7 @@ class Service:
 
 
 def send(request: Request) -> Generator[Request, CallResult | None, CallResult]:
-    """Make one request and return what became of it."""
+    """Make one request and return its outcome."""
     outcome = yield request
     if outcome is None:
         raise TypeError("A request must be answered with its outcome.")

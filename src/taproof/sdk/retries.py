@@ -53,7 +53,7 @@ def failure(service: Service, outcome: CallResult) -> TaproofApiError | None:
         return None
     return error_of(
         outcome.status,
-        _object(outcome.body).get("error"),
+        json_object(outcome.body).get("error"),
         code=outcome.headers.get("x-error-code", ""),
         retry_after=_retry_after(outcome.headers.get("retry-after", ""), service.wall_clock()),
         address=service.address,
@@ -88,7 +88,7 @@ def _may_repeat(request: Request, outcome: CallResult, error: TaproofApiError) -
 
 def document(service: Service, outcome: CallResult) -> dict[str, Any]:
     """Return the JSON object of an answer of status 200; raises UnexpectedAnswer when there is none."""
-    found = _object(outcome.body) if isinstance(outcome, Response) else {}
+    found = json_object(outcome.body) if isinstance(outcome, Response) else {}
     if not found:
         raise UnexpectedAnswer(
             f"{service.address} did not answer with JSON of the expected length. Is base_url the address of a Taproof"
@@ -98,8 +98,8 @@ def document(service: Service, outcome: CallResult) -> dict[str, Any]:
     return found
 
 
-def _object(body: bytes | None) -> dict[str, Any]:
-    """Return the JSON object that `body` holds, {} for anything else."""
+def json_object(body: bytes | None) -> dict[str, Any]:
+    """Return the JSON object in `body`; {} for anything else."""
     try:
         found = json.loads(body or b"")
     except (ValueError, RecursionError):

@@ -1,29 +1,31 @@
-"""The bots of projects: how a developer gives a project its own, and what becomes of it.
+"""Give projects their own bots, and follow whether the messenger still accepts these bots' tokens.
 
-A project with a bot of its own gives out that bot's links alone. When the messenger refuses its token, its new sign-ins
-are refused too until another token is set (`SignIn.create_session`): never does another bot speak in its place.
+A project with its own bot gives out links to that bot alone. When the messenger refuses the bot's token, the project
+starts no new sign-ins until another token is set (`SignIn.create_session`): another bot never takes its place.
 
-A bot belongs to who has its token. The messenger has one valid token of each bot at a time: when it accepts the one
-that is set now and refuses the one that another project has, the bot is taken away from that project.
+A bot belongs to the holder of its token. The messenger has one valid token of each bot at a time. When it accepts the
+new token and refuses the one of another project, the bot is taken away from that project.
+
+A change of a bot is a straight line: the caller checks the other fields (`Projects.check_changes`), `Bots` checks the
+token with the messenger and returns a `CheckedBot`, and `Projects` writes both in one step.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import structlog
 
-from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer
+from taproof.core.accounts import Actor
 from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.errors import BotTaken, BotTokenRefused, DecryptionFailed, InvalidRequest, RateLimited
-from taproof.core.model import BotChange, BotLoss, Project, ProjectBot, ProjectChanges
+from taproof.core.model import BotLoss, CheckedBot, ProjectBot, ProjectChanges, RemovedBot
 from taproof.core.rate_limit import Gcra, KeyedGcra
 from taproof.service.associated_data import bot_token_associated_data
-from taproof.service.audit import audit_entry, service_entry
-from taproof.service.projects import FindBot, Projects
+from taproof.service.audit import service_entry
+from taproof.service.projects import Projects, read_owned_project
 from taproof.storage.protocol import Storage
 
 CHECKS: Final = Gcra(20, MINUTE, 20)
@@ -43,15 +45,6 @@ class BotAccount(NamedTuple):
 
 AskMessenger = Callable[[str], Awaitable[BotAccount]]
 """Returns the bot that has a token. Raises BotTokenRefused, or MessengerUnavailable when there is no answer."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedBot:
-    """A bot whose token the messenger has just accepted."""
-
-    id: int
-    username: str
-    token: str = field(repr=False)
 
 
 class Bots:
@@ -92,73 +85,69 @@ class Bots:
 
     # ---- what developers do
 
-    async def check_token(self, developer: Developer, token: str) -> CheckedBot:
-        """Ask the messenger for a developer whose this token is.
+    async def set_bot(self, actor: Actor, project_id: str, token: str) -> None:
+        """Give a project the bot with this token, in the place of any other; "" takes its bot away.
 
         Raises:
-            InvalidRequest, BotTokenRefused, MessengerUnavailable: it is no bot's, or that cannot be known just now.
-            BotTaken: it is the service's own bot's.
-            RateLimited: it was asked for this developer too often.
+            InsufficientScope, InvalidRequest, ProjectNotFound, BotTokenRefused, BotTaken, RateLimited,
+                MessengerUnavailable: and nothing is changed.
         """
+        bot = await self.check_change(actor, project_id, token)
+        await self._projects.update_project(actor, project_id, ProjectChanges(), bot=bot)
+
+    async def check_change(self, actor: Actor, project_id: str, token: str) -> CheckedBot | RemovedBot:
+        """Return the bot that a project is to get with this token; for "" the one that it is to lose.
+
+        Raises:
+            InsufficientScope, ProjectNotFound: the messenger is not asked.
+            InvalidRequest, BotTokenRefused, BotTaken, RateLimited, MessengerUnavailable: as for `check_token`.
+        """
+        actor.grant.require("write")
+        project = await read_owned_project(self._storage, actor.developer, project_id)
+        return await self.check_token(actor, token, project_id) if token else RemovedBot(project.bot_username)
+
+    async def check_token(self, actor: Actor, token: str, project_id: str = "") -> CheckedBot:
+        """Ask the messenger whose this token is, and return that bot.
+
+        Args:
+            actor: whose project is to get the bot.
+            token: of the bot.
+            project_id: of the project that is to get it; "" for a new one.
+
+        Raises:
+            InsufficientScope: the acting credential may only read; the messenger is not asked.
+            InvalidRequest, BotTokenRefused, MessengerUnavailable: no bot has this token, or that is not known now.
+            BotTaken: the bot is the service's own, or works for another project.
+            RateLimited: too many tokens were checked for this developer.
+        """
+        actor.grant.require("write")
         bot_id = bot_id_of(token)
         if bot_id is None:
             raise InvalidRequest(_FORM)
         if self._is_service_bot(bot_id, ""):
             raise BotTaken(_SERVICE_BOT)
         now = self._clock()
-        if not self._checks.spend(developer.id, now):
+        if not self._checks.spend(actor.developer.id, now):
             self._limited()
-            raise RateLimited(max(1, -(-self._checks.standing(developer.id, now).until_next // SECOND)))
+            raise RateLimited(max(1, -(-self._checks.standing(actor.developer.id, now).until_next // SECOND)))
         account = await self._ask(token)
         if account.id != bot_id:
             raise BotTokenRefused
         if self._is_service_bot(bot_id, account.username):
             raise BotTaken(_SERVICE_BOT)
-        return CheckedBot(bot_id, account.username, token)
+        return CheckedBot(bot_id, account.username, token, await self._loss(bot_id, token, project_id))
 
-    async def set_bot(self, actor: Actor, project_id: str, token: str) -> None:
-        """Give a project the bot with this token, in the place of any other; "" takes its bot away.
-
-        Raises:
-            InvalidRequest, ProjectNotFound, BotTokenRefused, BotTaken, RateLimited, MessengerUnavailable: and nothing
-                is changed.
-        """
-        await self._projects.update_project(actor, project_id, ProjectChanges(), find_bot=self.change(actor, token))
-
-    def change(self, actor: Actor, bot_token: str) -> FindBot:
-        """Return what `Projects` finds out with, in a change of its own, what becomes of a project's bot.
-
-        It raises what `check_token` does, and BotTaken also when the bot works for another project.
+    async def _loss(self, bot_id: int, token: str, project_id: str) -> BotLoss | None:
+        """Return what another project loses when this one gets a bot; None when no other project has the bot.
 
         Raises:
-            InsufficientScope: the acting credential may only read; the messenger is not asked.
+            BotTaken: the bot works for the other project, or may do so.
         """
-        actor.grant.require("write")
-
-        async def find_bot(project: Project) -> BotChange:
-            if not bot_token:
-                details: dict[str, Any] = {"bot_username": project.bot_username}
-                return BotChange(None, self._entry(actor, "bot.removed", project, details))
-            bot = await self.check_token(actor.developer, bot_token)
-            loss = await self._loss(bot, project)
-            encrypted = self._encryptor.encrypt(bot.token, bot_token_associated_data(project.id), self._entropy)
-            details = {"bot_id": bot.id, "bot_username": bot.username}
-            entry = self._entry(actor, "bot.set", project, details)
-            return BotChange(ProjectBot(project.id, bot.id, bot.username, encrypted), entry, loss)
-
-        return find_bot
-
-    async def _loss(self, bot: CheckedBot, project: Project) -> BotLoss | None:
-        """Return what another project loses when this one gets a bot; None when it is no other's.
-
-        Raises:
-            BotTaken: it works for the other project, or may do so.
-        """
-        holder = await self._storage.read_project_bot(bot.id)
-        if holder is None or holder.project_id == project.id:
+        holder = await self._storage.read_project_bot(bot_id)
+        if holder is None or holder.project_id == project_id:
             return None
         if holder.broken_at is None:
-            await self._require_dead(holder, bot.token)
+            await self._require_dead(holder, token)
         other = await self._storage.read_project(holder.project_id)
         if other is None:
             return None
@@ -169,10 +158,10 @@ class Bots:
         return BotLoss(other.id, entry)
 
     async def _require_dead(self, holder: ProjectBot, token: str) -> None:
-        """Mark the bot of a project broken whose token is not the one that the messenger has just accepted.
+        """Mark a project's bot as broken when the messenger accepts another token and refuses the project's.
 
-        It is asked all the same, since it alone knows which one is the newer; then nobody waits for the project's own
-        bot to find that out.
+        The messenger is asked, since it alone knows which token is the newer one. Otherwise the developer would wait
+        until the project's bot finds that out.
 
         Raises:
             BotTaken: it is the same token, or valid too, or cannot be opened.
@@ -193,10 +182,7 @@ class Bots:
         else:
             raise BotTaken
 
-    def _entry(self, actor: Actor, action: AuditAction, project: Project, details: dict[str, Any]) -> AuditEntry:
-        return audit_entry(actor, action, self._clock(), self._entropy, subject=project.id, details=details)
-
-    # ---- what who runs the bots asks and finds out
+    # ---- what the processes that run the bots ask and find out
 
     async def list_bots(self) -> list[ProjectBot]:
         """Return the bots of all projects, broken or not."""

@@ -1,8 +1,8 @@
 """Projects and their secrets (service-spec.md, Project; contract.md, Developer endpoints)."""
 
 import dataclasses
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -21,11 +21,20 @@ from taproof.core.errors import (
     TooManyProjects,
 )
 from taproof.core.identifiers import is_key, is_project_id, key_hash, key_preview, new_id, new_key, new_webhook_secret
-from taproof.core.model import BotChange, NamedProject, Project, ProjectChanges
+from taproof.core.model import (
+    PROJECT_DEFAULTS,
+    BotChange,
+    CheckedBot,
+    NamedProject,
+    Project,
+    ProjectBot,
+    ProjectChanges,
+    RemovedBot,
+)
 from taproof.core.names import name_problem
 from taproof.core.origins import ORIGINS_LIMIT, NotAnOrigin, read_origin
 from taproof.core.webhook_url import webhook_url_problem
-from taproof.service.associated_data import webhook_secret_associated_data
+from taproof.service.associated_data import bot_token_associated_data, webhook_secret_associated_data
 from taproof.service.audit import audit_entry, url_origin
 from taproof.storage.protocol import Storage
 
@@ -36,9 +45,6 @@ OVERLAP_LIMIT: Final = 168
 _READ_AT_ONCE: Final = 25
 """Projects that are read, and written as JSON, before others have their turn: 1 to 2 ms of the event loop."""
 
-
-FindBot = Callable[[Project], Awaitable[BotChange]]
-"""Returns what becomes of a project's bot; see `service/bots.py`."""
 _NO_PHONES: Final = (
     "collect_phone is available on the pro and business plans, and this account is on the free plan. Leave it false, "
     "or ask the operator of this service for another plan."
@@ -97,63 +103,54 @@ class Projects:
         self._allow_loopback_http = allow_loopback_http
         self._limits = limits or {}
 
+    def check_changes(self, actor: Actor, changes: ProjectChanges) -> ProjectChanges:
+        """Return the changes as they are stored; the store is not asked.
+
+        Raises:
+            InsufficientScope: the acting credential may only read.
+            InvalidRequest: a field cannot be accepted; the sentence names it.
+        """
+        actor.grant.require("write")
+        return self._checked(actor.developer, changes)
+
     async def create_project(
-        self,
-        actor: Actor,
-        name: str,
-        *,
-        webhook_url: str,
-        public_access: bool,
-        collect_phone: bool,
-        phone_required: bool = True,
-        show_context: bool = True,
-        match_code: bool = False,
-        allowed_origins: Sequence[str] = (),
-        find_bot: FindBot | None = None,
+        self, actor: Actor, wanted: ProjectChanges, *, bot: CheckedBot | None = None
     ) -> tuple[Project, ProjectSecrets]:
-        """Create a project with new secrets, and with the bot that `find_bot` finds once all else can be accepted.
+        """Create a project with new secrets, and with a bot if one is given.
 
         Raises:
             InvalidRequest: a field cannot be accepted; the sentence names it.
-            BotTaken: the bot serves another project. `find_bot` may raise what it likes; there is no new project then.
+            BotTaken: the bot serves another project.
             PlanLimitReached: the developer has as many projects as their plan has room for.
             TooManyProjects: they have `PROJECT_LIMIT` of them.
         """
-        name = name.strip()
-        self._check(actor.developer, name=name, webhook_url=webhook_url, collect_phone=collect_phone)
-        origins = checked_origins(allowed_origins)
+        wanted = self._checked(actor.developer, dataclasses.replace(wanted, name=wanted.name or ""))
+        settings = {**PROJECT_DEFAULTS.given(), **wanted.given()}
         secrets = self._new_secrets()
         project_id = new_id("proj", self._entropy)
         now = self._clock()
         project = Project(
             id=project_id,
             developer_id=actor.developer.id,
-            name=name,
             secret_key_preview=key_preview(secrets.secret_key),
             encrypted_webhook_secret=self._encrypt(secrets.webhook_secret, project_id),
-            webhook_url=webhook_url,
-            is_active=True,
-            public_access=public_access,
-            collect_phone=collect_phone,
             created_at=now,
-            phone_required=phone_required,
-            show_context=show_context,
-            match_code=match_code,
-            allowed_origins=origins,
+            **settings,
         )
-        entry = audit_entry(actor, "project.created", now, self._entropy, subject=project_id, details={"name": name})
-        bot = None if find_bot is None else await find_bot(project)
+        details = {"name": project.name}
+        entry = audit_entry(actor, "project.created", now, self._entropy, subject=project_id, details=details)
+        change = None if bot is None else self._bot_change(actor, project_id, bot)
         key = key_hash(secrets.secret_key)
         limit = min(PROJECT_LIMIT, self._limits.get(actor.developer.plan, PROJECT_LIMIT))
-        store = partial(self._storage.create_project, project, key, limit=limit, entry=entry, bot=bot)
+        store = partial(self._storage.create_project, project, key, limit=limit, entry=entry, bot=change)
         is_stored = await store()
-        if not is_stored and collect_phone:
+        if not is_stored and project.collect_phone:
             await self._require_phone_plan(actor.developer)
             is_stored = await store()  # The plan was another one for a moment, or there is no room.
         if not is_stored:
             raise TooManyProjects if limit == PROJECT_LIMIT else _no_room(actor.developer, limit)
-        if bot is not None and bot.bot is not None:
-            project = dataclasses.replace(project, bot_id=bot.bot.bot_id, bot_username=bot.bot.username)
+        if bot is not None:
+            project = dataclasses.replace(project, bot_id=bot.id, bot_username=bot.username)
         return project, secrets
 
     async def list_projects(self, developer: Developer) -> list[Project]:
@@ -193,40 +190,29 @@ class Projects:
         return await read_owned_project(self._storage, developer, project_id)
 
     async def update_project(
-        self,
-        actor: Actor,
-        project_id: str,
-        changes: ProjectChanges,
-        *,
-        find_bot: FindBot | None = None,
+        self, actor: Actor, project_id: str, changes: ProjectChanges, *, bot: CheckedBot | RemovedBot | None = None
     ) -> Project:
-        """Change the fields that are not None, and the bot to what `find_bot` finds once these can be accepted.
+        """Change the fields that are not None, and the bot if one is given or taken away.
 
         Raises:
-            InsufficientScope, InvalidRequest, ProjectNotFound, BotTaken, and what `find_bot` raises: and nothing is
-                changed.
+            InsufficientScope, InvalidRequest, ProjectNotFound, BotTaken: and nothing is changed.
         """
         actor.grant.require("write")  # Also where nothing is sent: the answer is the whole project.
         _check_project_id(project_id)
-        name = None if changes.name is None else changes.name.strip()
-        self._check(actor.developer, name=name, webhook_url=changes.webhook_url, collect_phone=changes.collect_phone)
-        origins = None if changes.allowed_origins is None else checked_origins(changes.allowed_origins)
-        changes = dataclasses.replace(changes, name=name, allowed_origins=origins)
-        bot = None
-        if find_bot is not None:
-            bot = await find_bot(await read_owned_project(self._storage, actor.developer, project_id))
+        changes = self._checked(actor.developer, changes)
         now = self._clock()
-        details = {field: value for field, value in asdict(changes).items() if value is not None}
+        details = changes.given()
         if changes.webhook_url is not None:
             details["webhook_url"] = url_origin(changes.webhook_url)
-        if origins is not None:
+        if changes.allowed_origins is not None:
             before = await read_owned_project(self._storage, actor.developer, project_id)
-            details["allowed_origins"] = _difference(before.allowed_origins, origins)
+            details["allowed_origins"] = _difference(before.allowed_origins, changes.allowed_origins)
         entry = None
         if details:  # Nobody changed anything with an empty request.
             entry = audit_entry(actor, "project.updated", now, self._entropy, subject=project_id, details=details)
+        change = None if bot is None else self._bot_change(actor, project_id, bot)
         owned = (actor.developer.id, project_id)
-        store = partial(self._storage.update_project, *owned, changes, now, entry=entry, bot=bot)
+        store = partial(self._storage.update_project, *owned, changes, now, entry=entry, bot=change)
         project = await store()
         if project is None and changes.collect_phone:
             await self._require_phone_plan(actor.developer)
@@ -353,22 +339,32 @@ class Projects:
             raise InvalidSecretKey
         return project
 
-    def _check(
-        self, developer: Developer, *, name: str | None, webhook_url: str | None, collect_phone: bool | None
-    ) -> None:
+    def _checked(self, developer: Developer, changes: ProjectChanges) -> ProjectChanges:
+        name = None if changes.name is None else changes.name.strip()
         if name is not None and (problem := name_problem(name)) is not None:
             raise InvalidRequest(f"name {problem}.")
-        if webhook_url is not None:
+        if changes.webhook_url is not None:
             problem = webhook_url_problem(
-                webhook_url,
+                changes.webhook_url,
                 rules=self._address_rules,
                 ports=self._webhook_ports,
                 allow_loopback_http=self._allow_loopback_http,
             )
             if problem is not None:
                 raise InvalidRequest(f"webhook_url {problem}.")
-        if collect_phone and developer.plan == "free":
+        if changes.collect_phone and developer.plan == "free":
             raise InvalidRequest(_NO_PHONES)
+        origins = None if changes.allowed_origins is None else checked_origins(changes.allowed_origins)
+        return dataclasses.replace(changes, name=name, allowed_origins=origins)
+
+    def _bot_change(self, actor: Actor, project_id: str, bot: CheckedBot | RemovedBot) -> BotChange:
+        entry = partial(audit_entry, actor, now=self._clock(), entropy=self._entropy, subject=project_id)
+        if isinstance(bot, RemovedBot):
+            return BotChange(None, entry(action="bot.removed", details={"bot_username": bot.username}))
+        encrypted = self._encryptor.encrypt(bot.token, bot_token_associated_data(project_id), self._entropy)
+        details = {"bot_id": bot.id, "bot_username": bot.username}
+        given = ProjectBot(project_id, bot.id, bot.username, encrypted)
+        return BotChange(given, entry(action="bot.set", details=details), bot.loss)
 
     async def _require_phone_plan(self, developer: Developer) -> None:
         """Say so if it was the developer's plan, which has changed just now, that the store has refused."""

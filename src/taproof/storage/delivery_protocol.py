@@ -16,8 +16,6 @@ from taproof.core.deliveries import (
 )
 from taproof.core.model import PageCursor, TurnOffReason
 
-ATTEMPTS_SHOWN: Final = 50
-"""The latest attempts of a delivery that are kept: a schedule has nine, but an event may be sent again at will."""
 ENDED_AT_ONCE: Final = 200
 """Due deliveries that end in the very transaction that removes their webhook: 100,000 would hold up every other writer
 for seconds."""

@@ -12,7 +12,7 @@ import structlog
 
 from taproof.core.deliveries import Delivery, PassedOver
 from taproof.core.errors import DecryptionFailed, StoreUnavailable
-from taproof.jobs.loop import repeat_until
+from taproof.service.loop import repeat_until
 from taproof.service.webhooks import AttemptOutcome, SignedRequest, WebhookResponse, Webhooks
 from taproof.webhooks.scheduler import WAITING, Scheduler, Turn
 

@@ -6,9 +6,9 @@ from typing import Any
 import httpx
 from tests.api.conftest import Api
 
-from taproof.api.limits.developers import WAY_OUT, DeveloperLimits
 from taproof.core.clock import HOUR, MINUTE
 from taproof.core.rate_limit import Rate
+from taproof.http.limits.developers import WAY_OUT, DeveloperLimits
 
 CALLS = 12
 WRITES = 5

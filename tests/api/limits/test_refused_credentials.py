@@ -8,10 +8,10 @@ import pytest
 from structlog.testing import capture_logs
 from tests.api.conftest import Api, ManualClock, make_projects
 
-from taproof.api.limits.refused_credentials import LINES, RefusedCredentials
 from taproof.api.router import Router
 from taproof.api.sessions import SessionApi
 from taproof.core.clock import MINUTE, SECOND
+from taproof.http.limits.refused_credentials import LINES, RefusedCredentials
 
 ADDRESS = "203.0.113.7"
 ACCESS_TOKEN = f"tap_{'Q' * 49}"
@@ -21,7 +21,7 @@ SECRET_KEY = f"sk_{'Q' * 49}"
 @pytest.fixture
 async def client(api: Api) -> AsyncIterator[httpx.AsyncClient]:
     projects = make_projects(api.storage, api.signin._encryptor, api.clock)
-    router = Router(SessionApi(api.signin, projects, api.metrics, api.limits), api.app, api.app, {})
+    router = Router(SessionApi(api.signin, api.signin.waiting, projects, api.metrics, api.limits), api.app, api.app, {})
     transport = httpx.ASGITransport(router, client=(ADDRESS, 1234))
     async with httpx.AsyncClient(transport=transport, base_url="https://taproof.test") as found:
         yield found

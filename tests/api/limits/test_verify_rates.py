@@ -11,10 +11,10 @@ from structlog.testing import capture_logs
 from tests.api.conftest import Api, assert_error
 from tests.api.edge import ADA, GRACE, Edge, no_store, open_edge
 
-from taproof.api.limits.rates import POLL_REFUSALS, POLLS
 from taproof.core.clock import SECOND
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import MessengerIdentity
+from taproof.http.limits.rates import POLL_REFUSALS, POLLS
 from taproof.sdk.code_challenge import code_challenge, new_code_verifier
 
 

@@ -10,10 +10,9 @@ from tests.api.conftest import Api
 from tests.api.test_deliveries import own_project
 
 from taproof.core.attempt_errors import ShownError
-from taproof.core.deliveries import EventType
+from taproof.core.deliveries import ATTEMPTS_SHOWN, EventType
 from taproof.core.model import MessengerIdentity, ProjectChanges
 from taproof.service.webhooks import SEND_TIMEOUT, SignedRequest
-from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN
 
 
 async def sent(api: Api, event: EventType, username: str = "ada", phone: str = "") -> SignedRequest:

@@ -19,6 +19,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from tests.messengers.telegram.bots_server import tagged
 from tests.messengers.telegram.phone_asking import OPTIONAL, REQUIRED, Asking
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Developer
 from taproof.core.encryption import Encryptor, new_master_key
@@ -30,7 +31,6 @@ from taproof.messengers.telegram.handlers import build_dispatcher
 from taproof.messengers.telegram.signed_buttons import PURPOSE, TAG_LENGTH, ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control import user_control_acts
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.user_control import UserControl
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -147,7 +147,7 @@ def _value(text: str) -> Any:
 class Phone:
     """Builds updates as the Bot API documents them, and reaches into the store to see what they did."""
 
-    def __init__(self, signin: SignIn, storage: SqliteStorage, signer: ButtonSigner) -> None:
+    def __init__(self, signin: WholeSignIn, storage: SqliteStorage, signer: ButtonSigner) -> None:
         self.signin = signin
         self.storage = storage
         self.signer = signer
@@ -255,8 +255,8 @@ def signer(encryptor: Encryptor) -> ButtonSigner:
 
 
 @pytest.fixture
-def signin(storage: SqliteStorage, clock: HandClock, encryptor: Encryptor) -> SignIn:
-    return SignIn(storage, encryptor, lambda: "https://t.me/Sign_In_Bot", clock, system_entropy)
+def signin(storage: SqliteStorage, clock: HandClock, encryptor: Encryptor) -> WholeSignIn:
+    return WholeSignIn(storage, encryptor, lambda: "https://t.me/Sign_In_Bot", clock, system_entropy)
 
 
 @pytest.fixture
@@ -279,13 +279,15 @@ async def bot(api: ScriptedApi) -> AsyncIterator[Bot]:
 
 
 @pytest.fixture
-def intake(bot: Bot, signin: SignIn, signer: ButtonSigner, storage: SqliteStorage, clock: HandClock) -> UpdateIntake:
+def intake(
+    bot: Bot, signin: WholeSignIn, signer: ButtonSigner, storage: SqliteStorage, clock: HandClock
+) -> UpdateIntake:
     acts = user_control_acts(UserControl(storage, signin, clock))
     return UpdateIntake(bot, build_dispatcher(signin, signer, clock, acts), storage, clock)
 
 
 @pytest.fixture
-def phone(signin: SignIn, storage: SqliteStorage, signer: ButtonSigner) -> Phone:
+def phone(signin: WholeSignIn, storage: SqliteStorage, signer: ButtonSigner) -> Phone:
     return Phone(signin, storage, signer)
 
 

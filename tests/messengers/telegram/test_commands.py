@@ -6,7 +6,8 @@ from structlog.testing import capture_logs
 from tests.messengers.telegram.conftest import TOKEN, Fault, ScriptedApi
 
 from taproof.messengers.telegram.commands import announce_commands
-from taproof.messengers.telegram.texts import LANGUAGES
+from taproof.messengers.telegram.user_control_replies import commands_help
+from taproof.messengers.texts.catalog import LANGUAGES
 
 
 async def test_commands_are_listed_in_each_language(bot: Bot, api: ScriptedApi) -> None:
@@ -33,3 +34,12 @@ async def test_failure_is_only_logged(fault: Fault, bot: Bot, api: ScriptedApi) 
     assert len(api.of("setMyCommands")) == 1
     assert [entry["event"] for entry in logs] == ["bot_commands_not_listed"]
     assert TOKEN not in str(logs)
+
+
+def test_commands_can_be_tapped_in_the_help() -> None:
+    """In each language's help a command begins its line, where clients make it a link."""
+    names = {
+        language: [line.split()[0] for line in commands_help(texts.control).splitlines()]
+        for language, texts in LANGUAGES.items()
+    }
+    assert names == {language: ["/sessions", "/block", "/unblock"] for language in LANGUAGES}

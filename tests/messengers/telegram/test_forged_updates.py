@@ -12,6 +12,7 @@ from aiogram import Bot
 from tests.giving_bots import give_bot
 from tests.messengers.telegram.conftest import PROJECT_ID, HandClock, Phone, ScriptedApi, add_project
 from tests.messengers.telegram.phone_asking import Asking
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.identifiers import session_key
 from taproof.core.model import ProjectBot
@@ -21,7 +22,6 @@ from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control import user_control_acts
 from taproof.messengers.telegram.user_control_replies import write_key
 from taproof.messengers.telegram.webhook import WebhookEndpoint
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.service.user_control import UserControl
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -182,7 +182,9 @@ async def post(endpoint: WebhookEndpoint, body: bytes, *secrets: bytes) -> int:
 
 
 @pytest.fixture
-async def own(bot: Bot, signin: SignIn, signer: ButtonSigner, storage: SqliteStorage, clock: HandClock) -> UpdateIntake:
+async def own(
+    bot: Bot, signin: WholeSignIn, signer: ButtonSigner, storage: SqliteStorage, clock: HandClock
+) -> UpdateIntake:
     """The intake of a project's own bot."""
     await add_project(storage, clock(), "Own", OWN_PROJECT)
     bot_set = await give_bot(storage, "dev_1", OWN_PROJECT, ProjectBot(OWN_PROJECT, OWN_BOT, "own_bot", b"encrypted"))

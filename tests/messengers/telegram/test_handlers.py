@@ -7,9 +7,9 @@ from structlog.testing import capture_logs
 from tests.messengers.telegram.conftest import ACME, Fault, HandClock, Phone, ScriptedApi, opened
 
 from taproof.core.clock import MINUTE, SECOND
-from taproof.messengers.telegram.texts import LANGUAGES, Texts
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control_replies import commands_help
+from taproof.messengers.texts.catalog import LANGUAGES, Texts
 
 EN = LANGUAGES["en"]
 HELP = f"{EN.help}\n\n{commands_help(EN.control)}"

@@ -22,15 +22,16 @@ from tests.messengers.telegram.conftest import (
     add_project,
     untagged,
 )
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Developer
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.identifiers import session_key
 from taproof.core.match_code import CHOICES, new_match_code
 from taproof.core.model import MessengerIdentity, Session
-from taproof.messengers.telegram.texts import LANGUAGES
 from taproof.messengers.telegram.updates import UpdateIntake
-from taproof.service.sessions.create_and_verify import CreatedSession, SignIn
+from taproof.messengers.texts.catalog import LANGUAGES
+from taproof.service.sessions.create_and_verify import CreatedSession
 from taproof.service.sessions.decide import SeenSession
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
@@ -80,7 +81,7 @@ class Service:
         self.drawn = random.Random(11)  # noqa: S311 — likewise.
         encryptor = Encryptor(new_master_key(self.drawn.randbytes))
         self.nodes = [
-            SignIn(each, encryptor, lambda: "https://t.me/b", lambda: NOW, self.drawn.randbytes) for each in stores
+            WholeSignIn(each, encryptor, lambda: "https://t.me/b", lambda: NOW, self.drawn.randbytes) for each in stores
         ]
 
     async def opened(self) -> CreatedSession:

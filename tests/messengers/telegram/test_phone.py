@@ -17,8 +17,8 @@ from tests.messengers.telegram.phone_asking import (
 from taproof.core.clock import MINUTE
 from taproof.core.model import MessengerIdentity
 from taproof.messengers.telegram.handlers import build_dispatcher
-from taproof.messengers.telegram.texts import LANGUAGES
 from taproof.messengers.telegram.updates import UpdateIntake
+from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.storage.sqlite.store import SqliteStorage
 
 EN = LANGUAGES["en"]

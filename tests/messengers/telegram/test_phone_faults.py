@@ -10,15 +10,15 @@ from aiogram import Bot
 from structlog.testing import capture_logs
 from tests.messengers.telegram.conftest import ACME, WHEN, Fault, HandClock, ScriptedApi
 from tests.messengers.telegram.phone_asking import FORGERIES, NUMBER, OPTIONAL, REQUIRED, Asking
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.clock import MINUTE
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.messengers.telegram.handlers import build_dispatcher
-from taproof.messengers.telegram.texts import LANGUAGES
 from taproof.messengers.telegram.updates import UpdateIntake
-from taproof.service.sessions.create_and_verify import SignIn
+from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.storage.sqlite.store import SqliteStorage
 
 EN = LANGUAGES["en"]
@@ -72,7 +72,7 @@ async def test_killed_between_any_two_steps_one_effect(
             contact = asking.contact(user, user)
             update = contact if step == "contact" else asking.phone.tap(f"w:{session_token}", user)
         dying: Any = Dying(asking.phone.storage, last, after=after)
-        mortal = SignIn(dying, encryptor, lambda: "https://t.me/b", clock, system_entropy)
+        mortal = WholeSignIn(dying, encryptor, lambda: "https://t.me/b", clock, system_entropy)
         try:
             await UpdateIntake(bot, build_dispatcher(mortal, asking.phone.signer, clock), dying, clock).handle(update)
         except Killed:

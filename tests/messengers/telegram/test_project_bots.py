@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from tests.giving_bots import give_bot
 from tests.messengers.telegram.bots_server import BotsServer, ServedBot, tagged
 from tests.messengers.telegram.conftest import HandClock, add_project
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
@@ -26,12 +27,11 @@ from taproof.messengers.telegram.handlers import build_dispatcher
 from taproof.messengers.telegram.polling import LongPolling
 from taproof.messengers.telegram.project_bots import ProjectBots
 from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
-from taproof.messengers.telegram.texts import LANGUAGES
 from taproof.messengers.telegram.updates import UpdateIntake
+from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.service.associated_data import bot_token_associated_data
 from taproof.service.audit import service_entry
 from taproof.service.bots import Bots
-from taproof.service.sessions.create_and_verify import SignIn
 from taproof.storage.sqlite.store import SqliteStorage
 
 UNKNOWN = "This request is unknown or no longer valid. To sign in, start again on the site or in the app."
@@ -56,7 +56,7 @@ class Farm:
     storage: SqliteStorage
     clock: HandClock
     encryptor: Encryptor
-    signin: SignIn
+    signin: WholeSignIn
     bots: Bots
     own: ProjectBots
     shown: list[tuple[int, int]]
@@ -112,7 +112,7 @@ class Farm:
 @pytest.fixture
 async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
     encryptor = Encryptor(new_master_key(system_entropy))
-    signin = SignIn(storage, encryptor, lambda: "https://t.me/Sign_In_Bot", clock, system_entropy)
+    signin = WholeSignIn(storage, encryptor, lambda: "https://t.me/Sign_In_Bot", clock, system_entropy)
     nothing = cast("Any", None)
     bots = Bots(
         storage, encryptor, clock, system_entropy, projects=nothing, ask=nothing, is_service_bot=lambda *_: False

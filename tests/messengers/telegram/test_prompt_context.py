@@ -4,13 +4,13 @@ import re
 
 import pytest
 from tests.messengers.telegram.conftest import Phone, ScriptedApi
+from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.request_context import RequestContext, Requester
 from taproof.messengers.browsers import Browser, name_browser
 from taproof.messengers.telegram.prompts import opened_reply
-from taproof.messengers.telegram.texts import LANGUAGES
 from taproof.messengers.telegram.updates import UpdateIntake
-from taproof.service.sessions.create_and_verify import SignIn
+from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.service.sessions.decide import SeenSession
 
 EN = LANGUAGES["en"]
@@ -39,7 +39,7 @@ def prompt(context: RequestContext, browser: Browser = Browser(), language: str 
 
 async def test_prompt_tells_page_browser_and_place(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
     """From the request that made the session to the message, each on a line of its own above the age."""
-    signin = SignIn(
+    signin = WholeSignIn(
         phone.storage,
         phone.signin._encryptor,
         lambda: "https://t.me/b",

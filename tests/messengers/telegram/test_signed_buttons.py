@@ -15,9 +15,9 @@ from taproof.core.request_context import RequestContext
 from taproof.messengers.telegram.chat import Reply
 from taproof.messengers.telegram.prompts import opened_reply, phone_reply
 from taproof.messengers.telegram.signed_buttons import DATA_LIMIT, PURPOSE, ButtonSigner
-from taproof.messengers.telegram.texts import LANGUAGES, Texts
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control_replies import block_reply, sessions_reply, unblock_reply
+from taproof.messengers.texts.catalog import LANGUAGES, Texts
 from taproof.sandbox.telegram.html import parse_html, trim
 from taproof.service.sessions.decide import SeenSession
 from taproof.service.user_control import RecentSignIn

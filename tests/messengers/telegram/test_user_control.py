@@ -22,10 +22,10 @@ from taproof.core.clock import DAY, MINUTE
 from taproof.core.identifiers import session_key
 from taproof.core.model import NamedProject, SessionKey
 from taproof.messengers.telegram.signed_buttons import TAG_LENGTH
-from taproof.messengers.telegram.texts import LANGUAGES
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control import read_key
 from taproof.messengers.telegram.user_control_replies import sessions_reply, write_key
+from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.service.user_control import SHOWN, RecentSignIn
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -193,7 +193,7 @@ async def test_report_of_a_sign_in_that_nobody_read_keeps_everybody_from_it(
     assert await reported_count(phone) == 1
 
 
-async def test_report_of_a_sign_in_that_was_read_says_so(
+async def test_report_of_a_sign_in_that_was_used_says_so(
     phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock
 ) -> None:
     """Who may be signed in is not hidden; the list then marks the sign-in and has no button for it."""
@@ -201,7 +201,7 @@ async def test_report_of_a_sign_in_that_was_read_says_so(
     assert await phone.storage.consume_session((await phone.session(session_token)).key, clock()) is not None
     await intake.handle(phone.tap(report_of(session_token)))
     shown = api.of("editMessageText")[-1]
-    assert shown["text"] == CONTROL.reported_read.format(project=ACME, unblock=CONTROL.unblock_button)
+    assert shown["text"] == CONTROL.reported_used.format(project=ACME, unblock=CONTROL.unblock_button)
     assert buttons_of(shown) == [UNBLOCK]
     assert await phone.storage.is_blocked("11", PROJECT_ID)
     await intake.handle(phone.message("/sessions"))

@@ -3,8 +3,8 @@
 import pytest
 from tests.messengers.telegram.conftest import ACME, PROJECT_ID
 
-from taproof.messengers.telegram.texts import LANGUAGES
 from taproof.messengers.telegram.user_control_replies import reported_reply
+from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.service.sessions.decide import SeenSession
 
 

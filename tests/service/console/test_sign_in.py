@@ -22,8 +22,7 @@ from taproof.core.errors import (
 from taproof.core.identifiers import key_preview
 from taproof.core.model import MessengerIdentity, ProjectChanges
 from taproof.core.session_state import SESSION_LIFETIME
-from taproof.service.console.sign_in import CONSOLE, INVITATION, TERMINAL, ConsoleSignIn, Purpose
-from taproof.service.console.try_sign_in import StartedSignIn
+from taproof.service.console.sign_in import CONSOLE, INVITATION, TERMINAL, DeveloperSignIns, Purpose, StartedSignIn
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
@@ -33,12 +32,14 @@ pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
 ADA = MessengerIdentity("1001", "Ada", "ada")
 
 
-def sign_in_of(node: "Node") -> ConsoleSignIn:
-    return ConsoleSignIn(node.storage, node.encryptor, node.signin, node.clock, system_entropy)
+def sign_in_of(node: "Node") -> DeveloperSignIns:
+    return DeveloperSignIns(
+        node.storage, node.encryptor, node.signin, node.clock, system_entropy, waiting=node.signin.waiting
+    )
 
 
 @pytest.fixture
-def sign_in(node: "Node") -> ConsoleSignIn:
+def sign_in(node: "Node") -> DeveloperSignIns:
     return sign_in_of(node)
 
 
@@ -58,27 +59,27 @@ async def console_project(node: "Node") -> str:
     return mark.decode()
 
 
-async def test_from_the_link_to_the_identity(node: "Node", sign_in: ConsoleSignIn) -> None:
+async def test_from_the_link_to_the_identity(node: "Node", sign_in: DeveloperSignIns) -> None:
     """Whoever started it reads pending, then confirmed as often as they like, and finishes it once."""
     started = await sign_in.start(CONSOLE)
     assert started.deeplink.startswith("https://t.me/Sign_In_Bot?start=")
     assert started.expires_at == node.clock.now + SESSION_LIFETIME
     seen = await sign_in.read(started.encrypted, CONSOLE)
     assert (seen.status, seen.deeplink, seen.expires_at) == ("pending", started.deeplink, started.expires_at)
-    assert await sign_in.finish(started.encrypted, CONSOLE) is None
+    assert (await sign_in.finish(started.encrypted, CONSOLE)).identity is None
     shown = await node.signin.open_session(token_of(started), "1001")
     assert shown.project_name == CONSOLE.project_name
     assert (await tap_right(node.signin, token_of(started), ADA)).changed
     for _ in range(2):
         assert (await sign_in.read(started.encrypted, CONSOLE)).status == "confirmed"
-    assert await sign_in.finish(started.encrypted, CONSOLE) == ADA
-    assert await sign_in.finish(started.encrypted, CONSOLE) is None
+    assert (await sign_in.finish(started.encrypted, CONSOLE)).identity == ADA
+    assert (await sign_in.finish(started.encrypted, CONSOLE)).identity is None
     assert (await sign_in.read(started.encrypted, CONSOLE)).status == "used"
 
 
 @pytest.mark.parametrize("purpose", [CONSOLE, TERMINAL, INVITATION], ids=lambda purpose: purpose.mark)
 async def test_each_purpose_is_asked_for_and_opens_alone(
-    node: "Node", sign_in: ConsoleSignIn, purpose: Purpose
+    node: "Node", sign_in: DeveloperSignIns, purpose: Purpose
 ) -> None:
     """The messenger names what is given away, and no sign-in gives anything away under another purpose."""
     started = await sign_in.start(purpose)
@@ -96,7 +97,7 @@ async def test_each_purpose_is_asked_for_and_opens_alone(
         ):
             with pytest.raises(SignInNotFound):
                 await ask
-    assert await sign_in.finish(started.encrypted, purpose) == ADA
+    assert (await sign_in.finish(started.encrypted, purpose)).identity == ADA
     marks = [await node.storage.read_mark(each.mark) for each in (CONSOLE, TERMINAL, INVITATION)]
     assert len(set(marks)) == 3
     assert len(await node.storage.list_projects("dev_console")) == 3
@@ -107,11 +108,12 @@ async def test_of_many_who_finish_one_gets_the_identity(node: "Node", other_node
     one, other = sign_in_of(node), sign_in_of(other_node)
     started = await one.start(CONSOLE)
     await confirm(other_node, started)
-    found = await asyncio.gather(*(each.finish(started.encrypted, CONSOLE) for each in [one, other] * 8))
+    ends = await asyncio.gather(*(each.finish(started.encrypted, CONSOLE) for each in [one, other] * 8))
+    found = [end.identity for end in ends]
     assert sorted(found, key=lambda identity: identity is None) == [ADA] + [None] * 15
 
 
-async def test_cancelled_and_expired(node: "Node", sign_in: ConsoleSignIn) -> None:
+async def test_cancelled_and_expired(node: "Node", sign_in: DeveloperSignIns) -> None:
     """What ends without an identity says so, and finishing it gives none."""
     cancelled, expired = await sign_in.start(CONSOLE), await sign_in.start(CONSOLE)
     await node.signin.open_session(token_of(cancelled), "1001")
@@ -119,10 +121,10 @@ async def test_cancelled_and_expired(node: "Node", sign_in: ConsoleSignIn) -> No
     node.clock.now += SESSION_LIFETIME
     for started, status in ((cancelled, "cancelled"), (expired, "expired")):
         assert (await sign_in.read(started.encrypted, CONSOLE)).status == status
-        assert await sign_in.finish(started.encrypted, CONSOLE) is None
+        assert (await sign_in.finish(started.encrypted, CONSOLE)).identity is None
 
 
-async def test_nothing_but_the_seal_reads_it(node: "Node", sign_in: ConsoleSignIn) -> None:
+async def test_nothing_but_the_seal_reads_it(node: "Node", sign_in: DeveloperSignIns) -> None:
     """The link, altered or cut encrypts, those of another key or for another purpose: all of them are unknown."""
     started = await sign_in.start(CONSOLE)
     await confirm(node, started)
@@ -159,10 +161,10 @@ async def test_nothing_but_the_seal_reads_it(node: "Node", sign_in: ConsoleSignI
         ):
             with pytest.raises(SignInNotFound):
                 await ask
-    assert await sign_in.finish(encrypted, CONSOLE) == ADA
+    assert (await sign_in.finish(encrypted, CONSOLE)).identity == ADA
 
 
-async def test_the_seal_shows_nothing(node: "Node", sign_in: ConsoleSignIn) -> None:
+async def test_the_seal_shows_nothing(node: "Node", sign_in: DeveloperSignIns) -> None:
     """Neither link nor token stands in what the browser keeps, and it fits a cookie."""
     started = await sign_in.start(CONSOLE)
     raw = base64.urlsafe_b64decode(started.encrypted + "==")
@@ -171,7 +173,7 @@ async def test_the_seal_shows_nothing(node: "Node", sign_in: ConsoleSignIn) -> N
     assert len(started.encrypted) < 1_000
 
 
-async def test_a_waiting_call_is_woken_by_the_tap(node: "Node", sign_in: ConsoleSignIn) -> None:
+async def test_a_waiting_call_is_woken_by_the_tap(node: "Node", sign_in: DeveloperSignIns) -> None:
     """It holds a place as a verify call does, gives it back, and consumes nothing."""
     started = await sign_in.start(CONSOLE)
     async with open_callers(node):
@@ -179,10 +181,10 @@ async def test_a_waiting_call_is_woken_by_the_tap(node: "Node", sign_in: Console
         await until(lambda: node.signin.waiting.count == 1)
         await confirm(node, started)
         assert await asyncio.wait_for(call, 10) == "over"
-    assert await sign_in.finish(started.encrypted, CONSOLE) == ADA
+    assert (await sign_in.finish(started.encrypted, CONSOLE)).identity == ADA
 
 
-async def test_a_caller_who_leaves_is_told_apart(node: "Node", sign_in: ConsoleSignIn) -> None:
+async def test_a_caller_who_leaves_is_told_apart(node: "Node", sign_in: DeveloperSignIns) -> None:
     """Nobody should finish a sign-in for a browser that is gone."""
     started = await sign_in.start(CONSOLE)
     left = asyncio.Event()
@@ -213,7 +215,7 @@ async def test_the_project_is_made_once(node: "Node", other_node: "Node") -> Non
     assert await console_project(other_node) == project_id
 
 
-async def test_nobody_sees_the_project_or_its_sessions(node: "Node", sign_in: ConsoleSignIn) -> None:
+async def test_nobody_sees_the_project_or_its_sessions(node: "Node", sign_in: DeveloperSignIns) -> None:
     """It is in no list, in nobody's figures, and cannot be read, changed, deleted or given other secrets."""
     ada = await node.developer("business")
     await confirm(node, await sign_in.start(CONSOLE))
@@ -237,7 +239,7 @@ async def test_nobody_sees_the_project_or_its_sessions(node: "Node", sign_in: Co
     assert "dev_console" not in {developer.id for developer in await node.developers.list_developers()}
 
 
-async def test_nobody_else_starts_or_reads_sessions_in_it(node: "Node", sign_in: ConsoleSignIn) -> None:
+async def test_nobody_else_starts_or_reads_sessions_in_it(node: "Node", sign_in: DeveloperSignIns) -> None:
     """Not publicly, even with the token from the QR code, and not with a secret key: nobody has one."""
     started = await sign_in.start(CONSOLE)
     await confirm(node, started)
@@ -253,10 +255,10 @@ async def test_nobody_else_starts_or_reads_sessions_in_it(node: "Node", sign_in:
     assert project.secret_key_preview != key_preview(secrets.secret_key)
     with pytest.raises(InvalidSecretKey):
         await node.projects.authenticate(project.secret_key_preview)
-    assert await sign_in.finish(started.encrypted, CONSOLE) == ADA
+    assert (await sign_in.finish(started.encrypted, CONSOLE)).identity == ADA
 
 
-async def test_without_a_link_nothing_starts(node: "Node", sign_in: ConsoleSignIn) -> None:
+async def test_without_a_link_nothing_starts(node: "Node", sign_in: DeveloperSignIns) -> None:
     """As long as the bot's name is not known the console says so, and goes on when it is."""
     base, node.link.base = node.link.base, None
     with pytest.raises(MessengerUnavailable):

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from taproof.core.clock import SECOND
-from taproof.core.deliveries import DeliveryRecord, DeliveryState, Event, EventType
+from taproof.core.deliveries import ATTEMPTS_SHOWN, DeliveryRecord, DeliveryState, Event, EventType
 from taproof.core.model import PageCursor, Project, ProjectChanges
-from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

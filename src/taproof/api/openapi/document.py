@@ -1,9 +1,9 @@
-"""The OpenAPI 3.1 document: the developer API as FastAPI describes it, all else written by hand.
+"""Build the OpenAPI 3.1 document: FastAPI describes the developer API, and this package everything else.
 
-The sign-in endpoints are in `openapi_sign_in.py`, those of `taproof login` in `openapi_login.py`, what is sent to
-webhooks in `openapi_webhooks.py`, and the answers to failed requests in `openapi_failures.py`.
+`sign_in.py` describes the sign-in endpoints, `login.py` those of `taproof login`, `webhooks.py` what is sent to
+webhooks, and `failures.py` the answers to failed requests.
 
-Every answer that a route can give is listed, failures too, so that a client, or a fuzzer, can hold it to that.
+The document lists every answer of a route, failures included, so that a client or a fuzzer can check against it.
 """
 
 from importlib.metadata import version
@@ -70,12 +70,16 @@ _BAD_REQUESTS: Final = {
     "send_webhook_test": "BadSend",
     "resend_delivery": "BadResend",
 }
-"""Developer endpoints that have a 400 of their own."""
+"""The developer endpoints with a 400 response of their own."""
 _ASKS_MESSENGER: Final = frozenset({"create_project", "update_project"})
 
 
 def build_openapi(app: FastAPI) -> dict[str, Any]:
-    """Return the document of the whole HTTP API, given the developer API's application."""
+    """Return the document of the whole HTTP API.
+
+    Args:
+        app: the developer API.
+    """
     document = get_openapi(title="Taproof", version=version("taproof"), description=_DESCRIPTION, routes=app.routes)
     developer_paths = document.pop("paths")
     for operations in developer_paths.values():
@@ -87,7 +91,7 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
     document["paths"] = SIGN_IN_PATHS | developer_paths | LOGIN_PATHS | _OPERATION_PATHS
     document["webhooks"] = WEBHOOKS
     components = document["components"]
-    for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own error shape, which nothing answers.
+    for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own error shape, which no endpoint uses.
         components["schemas"].pop(name, None)
     components["schemas"] |= FAILURE_SCHEMAS | SIGN_IN_SCHEMAS | LOGIN_SCHEMAS | WEBHOOK_SCHEMAS | _SCHEMAS
     components["responses"] = failure_responses()
@@ -96,7 +100,7 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
 
 
 def _complete(operation: dict[str, Any]) -> None:
-    """Add to FastAPI's description of a developer endpoint what it does not know."""
+    """Add the failures and the credential to FastAPI's description of a developer endpoint."""
     parameters = operation.get("parameters", [])
     bad_request = _BAD_REQUESTS.get(operation["operationId"], "BadRequest")
     unavailable = "StoreOrMessengerUnavailable" if operation["operationId"] in _ASKS_MESSENGER else "StoreUnavailable"
@@ -119,7 +123,7 @@ def _complete(operation: dict[str, Any]) -> None:
     operation["security"] = [{"accessToken": []}]
     for parameter in parameters:
         schema = parameter["schema"]
-        if "anyOf" in schema:  # A parameter may be left out, but there is no way to send null in a query.
+        if "anyOf" in schema:  # An optional parameter may be left out, but a query cannot carry null.
             del parameter["schema"]
             parameter["schema"] = {k: v for k, v in schema.items() if k != "anyOf"} | schema["anyOf"][0]
 

@@ -2,7 +2,6 @@
 
 from typing import Any, Final
 
-from taproof.api.errors import STATUSES
 from taproof.core.errors import (
     AccessDenied,
     AccessTokenNotFound,
@@ -39,6 +38,7 @@ from taproof.core.errors import (
     TooManyProjects,
     WebhookNotSet,
 )
+from taproof.http.errors import STATUSES
 
 _MEANINGS: Final[dict[type[TaproofError], str]] = {
     InvalidRequest: "The request is not valid; the sentence names what is wrong.",

@@ -1,4 +1,4 @@
-"""The sign-in endpoints in the OpenAPI document, written by hand: they are plain ASGI, in `session_api.py`."""
+"""Describe the sign-in endpoints in the OpenAPI document. FastAPI cannot, because they are plain ASGI."""
 
 from typing import Any, Final
 

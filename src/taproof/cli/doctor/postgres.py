@@ -5,8 +5,9 @@ from typing import Final
 from taproof.cli.doctor.finding import Finding, from_sentences
 from taproof.cli.doctor.master_key import check_master_key
 from taproof.cli.doctor.project_bots import check_project_bots
+from taproof.config.database_url import shown_database
 from taproof.config.options import called
-from taproof.config.settings import Settings, shown_database
+from taproof.config.settings import Settings
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import StoreUnavailable
 from taproof.runtime.database_probe import DatabaseServer, ask_server

@@ -10,8 +10,9 @@ import apsw
 from taproof.cli.doctor.finding import OTHERS, Finding
 from taproof.cli.doctor.master_key import check_master_key
 from taproof.cli.doctor.project_bots import check_project_bots
+from taproof.config.database_url import database_file
 from taproof.config.options import called
-from taproof.config.settings import Settings, database_file
+from taproof.config.settings import Settings
 from taproof.core.clock import SECOND
 from taproof.storage.migrate import migrations
 from taproof.storage.sqlite.connection import SOUND_VERSION

@@ -139,7 +139,7 @@ function open() {
   source.addEventListener("error", () => {
     // In the state CONNECTING, the browser retries by itself. In CLOSED the stream was refused, and it does not.
     const refused = source?.readyState === EventSource.CLOSED;
-    tell(refused ? "Live updates are unavailable. Reload the page to see changes." : "Connection lost. Reconnecting…");
+    tell(refused ? "Live updates are off. Reload the page to see changes." : "Connection lost. Reconnecting…");
     if (refused) retry = setTimeout(open, AGAIN_MS);
   });
 }

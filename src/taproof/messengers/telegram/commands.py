@@ -7,10 +7,9 @@ from aiogram import Bot
 from aiogram.exceptions import TelegramAPIError
 from aiogram.methods import TelegramMethod
 
-from taproof.messengers.telegram.texts import LANGUAGES
 from taproof.messengers.telegram.user_control_replies import described_commands
+from taproof.messengers.texts.catalog import FALLBACK, LANGUAGES
 
-_FALLBACK: Final = "en"
 _PRIVATE_CHATS: Final = {"type": "all_private_chats"}
 
 _log = structlog.get_logger(__name__)
@@ -39,7 +38,7 @@ class GetCommands(TelegramMethod[list[dict[str, str]]]):
 async def announce_commands_once(bot: Bot) -> None:
     """Do as `announce_commands` for one of hundreds of bots unless it is done: that spares thousands of calls."""
     GetCommands.model_rebuild()
-    described = described_commands(LANGUAGES[_FALLBACK].control)
+    described = described_commands(LANGUAGES[FALLBACK].control)
     try:
         listed = {each.get("command"): each.get("description") for each in await bot(GetCommands())}
     except TelegramAPIError:
@@ -52,8 +51,8 @@ async def announce_commands(bot: Bot) -> None:
     """List the commands in each language, English for all others. Nothing depends on it: a failure is only logged."""
     SetCommands.model_rebuild()
     try:
-        for language in (None, *(each for each in LANGUAGES if each != _FALLBACK)):
-            described = described_commands(LANGUAGES[language or _FALLBACK].control)
+        for language in (None, *(each for each in LANGUAGES if each != FALLBACK)):
+            described = described_commands(LANGUAGES[language or FALLBACK].control)
             commands = [{"command": name, "description": does} for name, does in described.items()]
             await bot(SetCommands(commands=commands, language_code=language))
     except TelegramAPIError as trouble:

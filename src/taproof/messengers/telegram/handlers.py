@@ -34,10 +34,9 @@ from taproof.messengers.telegram.prompts import (
     wrong_contact_reply,
 )
 from taproof.messengers.telegram.signed_buttons import ButtonSigner, carries_button, shows
-from taproof.messengers.telegram.texts import Texts, texts_for
 from taproof.messengers.telegram.user_control_replies import commands_help
-from taproof.service.sessions.create_and_verify import SignIn
-from taproof.service.sessions.decide import SeenSession
+from taproof.messengers.texts.catalog import Texts, texts_for
+from taproof.service.sessions.decide import Decisions, SeenSession
 
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s+(.*))?", re.DOTALL)
 _TAP: Final = re.compile(r"([a-z]{1,2}):(.*)", re.DOTALL)
@@ -62,18 +61,22 @@ _log = structlog.get_logger(__name__)
 
 
 def build_dispatcher(
-    signin: SignIn, signer: ButtonSigner, clock: Clock, acts: Acts | None = None, limits: ReplyLimits | None = None
+    decisions: Decisions,
+    signer: ButtonSigner,
+    clock: Clock,
+    acts: Acts | None = None,
+    limits: ReplyLimits | None = None,
 ) -> Dispatcher:
     """Return the dispatcher that answers messages and taps. Whatever is not registered here is ignored.
 
     Args:
-        signin: shows and decides sessions.
+        decisions: shows and decides sessions.
         signer: signs buttons, and knows them again.
         clock: returns the time in ms.
         acts: what users can do besides.
         limits: how often one user is written to.
     """
-    conversation = Conversation(signin, signer, clock, acts or Acts(), limits or ReplyLimits(clock))
+    conversation = Conversation(decisions, signer, clock, acts or Acts(), limits or ReplyLimits(clock))
     dispatcher = Dispatcher(disable_fsm=True)
     dispatcher.message.register(conversation.on_message)
     dispatcher.callback_query.register(conversation.on_tap)
@@ -88,8 +91,10 @@ class Conversation:
     decision just made. Any other reply that meets the limit is left out.
     """
 
-    def __init__(self, signin: SignIn, signer: ButtonSigner, clock: Clock, acts: Acts, limits: ReplyLimits) -> None:
-        self._signin = signin
+    def __init__(
+        self, decisions: Decisions, signer: ButtonSigner, clock: Clock, acts: Acts, limits: ReplyLimits
+    ) -> None:
+        self._decisions = decisions
         self._signer = signer
         self._clock = clock
         self._acts = acts
@@ -164,7 +169,7 @@ class Conversation:
             return
         shown = False
         try:
-            seen = await self._signin.open_session(session_token, chat.user_id, chat.bot_id)
+            seen = await self._decisions.open_session(session_token, chat.user_id, chat.bot_id)
             _log_seen("sign_in_opened", seen)
             browser = await name_browser(seen.context.user_agent)
             reply = opened_reply(texts, seen, session_token, self._clock(), browser)
@@ -193,7 +198,7 @@ class Conversation:
             owner = str(contact.user_id) if contact is not None and is_own and contact.user_id else None
             number = contact.phone_number if contact is not None else ""
             answers = functools.partial(_answers_request, chat, texts, message)
-            seen = await self._signin.give_phone(_identity(chat), owner, number, chat.bot_id, answers=answers)
+            seen = await self._decisions.give_phone(_identity(chat), owner, number, chat.bot_id, answers=answers)
         if seen.changed:
             _log_seen("sign_in_decided", seen)
         elif contact is not None and not self._limits.spend_reply(chat.user.id):
@@ -213,11 +218,11 @@ class Conversation:
 
     async def _decide(self, tap: ButtonTap, choice: str, session_token: str, place: str | None) -> SeenSession:
         if choice == CANCEL:
-            return await self._signin.cancel_session(session_token, tap.user_id, tap.bot_id)
+            return await self._decisions.cancel_session(session_token, tap.user_id, tap.bot_id)
         if choice == WITHOUT_PHONE:
-            return await self._signin.continue_without_phone(session_token, _identity(tap), tap.bot_id)
+            return await self._decisions.continue_without_phone(session_token, _identity(tap), tap.bot_id)
         number = None if place is None else int(place)
-        return await self._signin.confirm_session(session_token, _identity(tap), tap.bot_id, choice=number)
+        return await self._decisions.confirm_session(session_token, _identity(tap), tap.bot_id, choice=number)
 
     async def _show_decision(self, tap: ButtonTap, texts: Texts, session_token: str, seen: SeenSession) -> None:
         """Put what became of a session in its prompt's place."""

@@ -17,8 +17,8 @@ from taproof.core.request_context import RequestContext
 from taproof.messengers.browsers import UNKNOWN_BROWSER, Browser
 from taproof.messengers.telegram.chat import Reply
 from taproof.messengers.telegram.shown import shown_project, shown_time
-from taproof.messengers.telegram.texts import Texts
 from taproof.messengers.telegram.user_control_replies import blocked_link_reply, not_me_button
+from taproof.messengers.texts.catalog import Texts
 from taproof.service.sessions.decide import SeenSession
 
 CONFIRM: Final = "c"

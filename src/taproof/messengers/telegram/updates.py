@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import traceback
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import structlog
 from aiogram import Bot, Dispatcher
@@ -23,7 +23,6 @@ from pydantic import ValidationError
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import SERVICE_BOT
-from taproof.storage.protocol import Storage
 
 Handling = Literal["done", "unanswered", "retry"]
 """Whether an update may be acknowledged, or must be delivered again: since only its reply could not be sent, what it
@@ -48,24 +47,39 @@ _TROUBLE: Final = (
 _log = structlog.get_logger(__name__)
 
 
+class UpdateClaims(Protocol):
+    """Where claims of updates are kept: a part of the store."""
+
+    async def claim_update(
+        self, bot_id: int, update_id: int, now: int, stale_before: int
+    ) -> Literal["claimed", "in_progress", "done"]:
+        """Claim an update for handling, unless it was handled, or another process claimed it after `stale_before`."""
+
+    async def finish_update(self, bot_id: int, update_id: int) -> None:
+        """Write down that an update was handled to its end."""
+
+    async def release_update(self, bot_id: int, update_id: int) -> None:
+        """Give up a claim, so that the update can be claimed again at once."""
+
+
 class UpdateIntake:
     """Takes in the updates of one bot.
 
     Args:
         bot: whose updates these are; it also sends the answers.
         dispatcher: what handles them.
-        storage: where claims are kept.
+        claims: where claims are kept.
         clock: returns the time in ms.
         bot_id: what the services know the bot by: the id of a project's own bot, `SERVICE_BOT` for the service's own.
             Handlers get it by this name.
     """
 
     def __init__(
-        self, bot: Bot, dispatcher: Dispatcher, storage: Storage, clock: Clock, bot_id: int = SERVICE_BOT
+        self, bot: Bot, dispatcher: Dispatcher, claims: UpdateClaims, clock: Clock, bot_id: int = SERVICE_BOT
     ) -> None:
         self._bot = bot
         self._dispatcher = dispatcher
-        self._storage = storage
+        self._claims = claims
         self._clock = clock
         self._bot_id = bot_id
         self._in_hand: set[int] = set()
@@ -127,7 +141,7 @@ class UpdateIntake:
             stale_before = now - LEASE
             if sole_since is not None:
                 stale_before = now if update.update_id in self._claimed else max(stale_before, sole_since)
-            claim = await self._storage.claim_update(self._bot.id, update.update_id, now, stale_before)
+            claim = await self._claims.claim_update(self._bot.id, update.update_id, now, stale_before)
             if claim == "done":
                 self._claimed.discard(update.update_id)
                 return "done"
@@ -140,10 +154,10 @@ class UpdateIntake:
                 if sole_since is None:
                     # It is delivered again within a second or so, perhaps to another process.
                     with contextlib.suppress(StoreUnavailable):
-                        await self._storage.release_update(self._bot.id, update.update_id)
+                        await self._claims.release_update(self._bot.id, update.update_id)
                 return handling
             self._handled.add(update.update_id)
-        await self._storage.finish_update(self._bot.id, update.update_id)
+        await self._claims.finish_update(self._bot.id, update.update_id)
         self._handled.discard(update.update_id)
         self._claimed.discard(update.update_id)
         return "done"

@@ -14,7 +14,6 @@ from taproof.core.identifiers import is_project_id, session_key
 from taproof.core.model import SessionKey
 from taproof.messengers.telegram.chat import Acts, ButtonTap, Chat, Reply
 from taproof.messengers.telegram.prompts import keyboard_gone
-from taproof.messengers.telegram.texts import texts_for
 from taproof.messengers.telegram.user_control_replies import (
     BLOCK,
     REPORT,
@@ -27,6 +26,7 @@ from taproof.messengers.telegram.user_control_replies import (
     unblock_reply,
     unblocked_reply,
 )
+from taproof.messengers.texts.catalog import texts_for
 from taproof.service.sessions.decide import SeenSession
 from taproof.service.user_control import UserControl
 

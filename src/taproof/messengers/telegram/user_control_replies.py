@@ -9,8 +9,8 @@ from aiogram.types import InlineKeyboardButton, InlineKeyboardMarkup
 from taproof.core.model import NamedProject, SessionKey
 from taproof.core.names import isolated_name
 from taproof.messengers.telegram.chat import Reply
-from taproof.messengers.telegram.control_texts import ControlTexts
 from taproof.messengers.telegram.shown import shown_project, shown_time
+from taproof.messengers.texts.catalog import ControlTexts
 from taproof.service.sessions.decide import SeenSession
 from taproof.service.user_control import RecentSignIn
 
@@ -59,7 +59,7 @@ def unblock_reply(texts: ControlTexts, projects: Sequence[NamedProject]) -> Repl
 
 def reported_reply(texts: ControlTexts, seen: SeenSession) -> Reply:
     """Say what a report did, with a button that takes the block back."""
-    template = texts.reported_read if seen.was_read else texts.reported
+    template = texts.reported_used if seen.was_read else texts.reported
     if seen.signed_out:
         template = texts.reported_developer
     text = template.format(project=shown_project(seen.project_name), unblock=texts.unblock_button)

@@ -1,4 +1,4 @@
-"""Signing in to the console: `sign_in.py` starts and ends a sign-in, `sessions.py` keeps console sessions.
+"""Signing in to the console.
 
-`try_sign_in.py` signs a developer in to one of their own projects, to try it.
+`sign_in.py` starts sign-ins and reads their results, `sessions.py` keeps console sessions.
 """

@@ -1,30 +1,72 @@
-"""Developers' own sign-ins with the messenger: the service uses itself, through projects of its own.
+"""Developers' own sign-ins with the messenger: the service uses itself.
 
-There is one project for each purpose, so that the messenger asks for exactly what a tap gives away. `SignIn` asks every
-one of these sign-ins for a match code, and its prompt always shows where the request came from.
+For the console, `taproof login` and invitations there is one project for each purpose, so that the messenger asks for
+exactly what a tap gives away. `SignIn` gives each of these sign-ins a match code, and their prompt always shows where
+the request came from. A trial is a sign-in to one of the developer's own projects, from its page in the console.
+
+Only the client that started a sign-in can read it. What the client keeps is encrypted, since the session token is also
+in the QR code: a person who photographs that code must not be able to read who confirmed.
 """
 
+import base64
+import binascii
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
-from taproof.core.identifiers import key_hash, key_preview, new_id, new_key, new_webhook_secret
-from taproof.core.model import SERVICE_DEVELOPER, DeveloperSignIn, MessengerIdentity, Project
+from taproof.core.errors import DecryptionFailed, SignInNotFound
+from taproof.core.identifiers import key_hash, key_preview, new_id, new_key, new_webhook_secret, session_key
+from taproof.core.model import (
+    SERVICE_DEVELOPER,
+    DeveloperSignIn,
+    PolledSession,
+    Project,
+    SessionKey,
+    Status,
+)
 from taproof.core.request_context import Requester
+from taproof.core.session_state import visible_status
 from taproof.service.associated_data import webhook_secret_associated_data
-from taproof.service.console.try_sign_in import SeenSignIn, StartedSignIn, TrySignIn
-from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, SignIn
-from taproof.service.sessions.wait import UntilGone, WaitEnd
+from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, SignIn, Verification
+from taproof.service.sessions.wait import UntilGone, WaitEnd, Waiting
 from taproof.storage.protocol import Storage
+
+_ENCRYPTED_LIMIT: Final = 2_000
+"""Characters of an encrypted sign-in at most: it holds a link."""
+_START: Final = "?start="
+
+
+@dataclass(frozen=True, slots=True)
+class StartedSignIn:
+    """A sign-in that waits for its decision.
+
+    `deeplink`: for the user, as a link or a QR code. `match_code`: shown beside it; None without. `encrypted`: for the
+    client that started the sign-in alone; this base64url text reads the result. `expires_at`: in ms.
+    """
+
+    deeplink: str
+    expires_at: int
+    encrypted: str
+    match_code: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenSignIn:
+    """The state of a sign-in."""
+
+    status: Status
+    deeplink: str
+    expires_at: int
+    match_code: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What a sign-in is for.
+    """What a sign-in in a project of the service's own is for.
 
-    `mark`: under which the id of its project is kept. `project_name`: what the messenger asks to sign in to.
+    `mark`: the name under which the project's id is stored. `project_name`: what the messenger asks to sign in to.
     """
 
     mark: str
@@ -32,87 +74,143 @@ class Purpose:
 
     @property
     def associated_data(self) -> str:
-        """What a sign-in of this purpose is encrypted for: under another one it does not open."""
+        """What a sign-in of this purpose is encrypted for. It does not open for another purpose."""
         return f"console_sign_in:{self.mark}"
 
 
 CONSOLE: Final = Purpose("console_project", "Taproof console")
-TERMINAL: Final = Purpose("terminal_project", "Taproof in a terminal: gives it an access token")
-INVITATION: Final = Purpose("invitation_project", "Taproof: bind this account to a developer")
+TERMINAL: Final = Purpose("terminal_project", "Taproof: create an access token for a terminal")
+INVITATION: Final = Purpose("invitation_project", "Taproof: link this account to the console")
 
 
-class ConsoleSignIn:
-    """Starts sign-ins of developers and reads who confirmed.
+class Trial(NamedTuple):
+    """A sign-in to a developer's own project, which they try from this console session."""
 
-    Each method takes the purpose that the sign-in was started for.
+    project_id: str
+    console_session_id: str
+
+    @property
+    def associated_data(self) -> str:
+        """What this trial is encrypted for. It opens for no other project and no other console session."""
+        return f"console_try:{self.console_session_id}:{self.project_id}"
+
+
+class DeveloperSignIns:
+    """Starts sign-ins of developers, and reads their results for the client that started them.
+
+    Each method takes the purpose that the sign-in was started for. It does not open for another one.
 
     Args:
         storage: the store.
-        encryptor: encrypts what the client keeps, and the project's webhook secret.
-        signin: the use cases of every sign-in.
+        encryptor: encrypts what the client keeps, and the webhook secrets of the service's own projects.
+        signin: creates and reads sessions.
         clock: returns the time in ms.
         entropy: returns random bytes.
+        waiting: the calls that wait for a decision.
     """
 
-    def __init__(self, storage: Storage, encryptor: Encryptor, signin: SignIn, clock: Clock, entropy: Entropy) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        encryptor: Encryptor,
+        signin: SignIn,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        waiting: Waiting,
+    ) -> None:
         self._storage = storage
         self._encryptor = encryptor
-        self._encrypted = TrySignIn(storage, encryptor, signin, clock, entropy)
+        self._signin = signin
+        self._waiting = waiting
         self._clock = clock
         self._entropy = entropy
         self._project_ids: dict[Purpose, str] = {}
 
-    async def start(self, purpose: Purpose, requester: Requester = NOBODY_KNOWN) -> StartedSignIn:
-        """Start a sign-in; its prompt shows what is known of the `requester`.
+    async def start(self, purpose: Purpose | Trial, requester: Requester = NOBODY_KNOWN) -> StartedSignIn:
+        """Start a sign-in, whether or not the project's public access is on; its prompt shows the `requester`.
 
         Raises:
             MessengerUnavailable: where links lead is not known yet.
+            InvalidRequest, ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached: of a trial; nothing is stored.
         """
-        return await self._encrypted.start(await self._own_project(purpose), purpose.associated_data, requester)
+        project_id = purpose.project_id if isinstance(purpose, Trial) else await self._own_project(purpose)
+        session = await self._signin.create_session(project_id, public=False, requester=requester)
+        # Separated by a space: a link has none.
+        kept = " ".join(filter(None, (session.deeplink, session.match_code)))
+        encrypted = self._encryptor.encrypt(kept, purpose.associated_data, self._entropy)
+        text = base64.urlsafe_b64encode(encrypted).rstrip(b"=").decode()
+        return StartedSignIn(session.deeplink, session.expires_at, text, session.match_code)
 
-    async def read(self, encrypted: str, purpose: Purpose) -> SeenSignIn:
-        """Return what became of a sign-in, and change nothing.
+    async def read(self, encrypted: str, purpose: Purpose | Trial) -> SeenSignIn:
+        """Return the state of a sign-in, and change nothing.
 
         Raises:
             SignInNotFound: `encrypted` is none of this service's for `purpose`, or the sign-in is long over.
         """
-        return await self._encrypted.read(encrypted, purpose.associated_data)
+        opened = await self._open(encrypted, purpose)
+        deeplink, _, match_code = opened.kept.partition(" ")
+        expires_at = opened.session.expires_at
+        status = visible_status(opened.session.status, expires_at, self._clock())
+        return SeenSignIn(status, deeplink, expires_at, match_code or None)
 
-    async def wait(self, encrypted: str, purpose: Purpose, seconds: float, until_gone: UntilGone) -> WaitEnd:
+    async def wait(self, encrypted: str, purpose: Purpose | Trial, seconds: float, until_gone: UntilGone) -> WaitEnd:
         """Wait, for at most `seconds`, as long as a sign-in is pending; change nothing.
 
         Raises:
             SignInNotFound: as for `read`.
         """
-        return await self._encrypted.wait(encrypted, purpose.associated_data, seconds, until_gone)
+        opened = await self._open(encrypted, purpose)
+        project_id = opened.session.project_id
+        return await self._waiting.wait(project_id, opened.session_token, seconds, until_gone, public=False)
 
-    async def finish(self, encrypted: str, purpose: Purpose) -> MessengerIdentity | None:
-        """Return who confirmed, to exactly one caller; None as long as nobody has, and to every other caller.
+    async def finish(self, encrypted: str, purpose: Purpose | Trial) -> Verification:
+        """Return the answer of verify: to exactly one caller with the user who confirmed, and the proof.
 
         Raises:
             SignInNotFound: as for `read`.
         """
-        return (await self._encrypted.finish(encrypted, purpose.associated_data)).identity
+        opened = await self._open(encrypted, purpose)
+        return await self._signin.verify_session(opened.session.project_id, opened.session_token, public=False)
 
     async def source(self, encrypted: str, purpose: Purpose) -> DeveloperSignIn:
-        """Return the sign-in as what something is created with; see `TrySignIn.source`.
+        """Return the sign-in with which a session or token is created. The store creates none with a reported one.
 
         Raises:
             SignInNotFound: as for `read`.
         """
-        return await self._encrypted.source(encrypted, purpose.associated_data)
+        key = (await self._open(encrypted, purpose)).key
+        session = await self._storage.read_session(key)
+        if session is None:
+            raise SignInNotFound
+        return DeveloperSignIn(key, session.id)
+
+    async def _open(self, encrypted: str, purpose: Purpose | Trial) -> "_Opened":
+        try:
+            if len(encrypted) > _ENCRYPTED_LIMIT:
+                raise SignInNotFound
+            raw = base64.b64decode(encrypted + "=" * (-len(encrypted) % 4), altchars=b"-_", validate=True)
+            kept = self._encryptor.decrypt(raw, purpose.associated_data)
+        except (binascii.Error, ValueError, DecryptionFailed):
+            raise SignInNotFound from None
+        session_token = kept.partition(" ")[0].rpartition(_START)[2]
+        key = session_key(session_token)
+        session = None if key is None else await self._storage.poll_session(key)
+        if key is None or session is None:
+            raise SignInNotFound
+        return _Opened(kept, session_token, key, session)
 
     async def _own_project(self, purpose: Purpose) -> str:
-        """Return the id of the project of a purpose, which is made on first use."""
+        """Return the id of the project of a purpose, and make the project on first use."""
         if purpose not in self._project_ids:
             kept = await self._storage.read_mark(purpose.mark) or await self._make_project(purpose)
             self._project_ids[purpose] = kept.decode()
         return self._project_ids[purpose]
 
     async def _make_project(self, purpose: Purpose) -> bytes:
-        """Make the project, unless another caller or node was quicker; return the id of the one that is kept.
+        """Make the project, unless another caller or node has made it; return the id of the stored one.
 
-        Its secret key is given to nobody and its public access is off, so only this class can start sessions in it.
+        Nobody gets its secret key and its public access is off, so only this class can start sessions in it.
         """
         secret_key = new_key("sk", self._entropy)
         project_id = new_id("proj", self._entropy)
@@ -131,9 +229,18 @@ class ConsoleSignIn:
             collect_phone=False,
             created_at=self._clock(),
         )
-        # It is there before anybody can learn its id from the mark.
+        # The project is stored before anybody can learn its id.
         await self._storage.create_project(project, key_hash(secret_key))
         kept = await self._storage.claim_mark(purpose.mark, project_id.encode())
         if kept != project_id.encode():
             await self._storage.delete_project(SERVICE_DEVELOPER, project_id)
         return kept
+
+
+class _Opened(NamedTuple):
+    """An opened sign-in: its encrypted text, its session token, and the key and row of its session."""
+
+    kept: str
+    session_token: str
+    key: SessionKey
+    session: PolledSession

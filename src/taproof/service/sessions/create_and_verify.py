@@ -49,7 +49,6 @@ from taproof.core.request_context import (
 )
 from taproof.core.session_state import SESSION_LIFETIME, visible_status
 from taproof.service.associated_data import phone_associated_data, webhook_secret_associated_data
-from taproof.service.sessions.decide import Decisions
 from taproof.storage.protocol import Storage
 
 NOBODY_KNOWN: Final = Requester()
@@ -81,18 +80,17 @@ class Verification:
 _SEEN = {status: Verification(status) for status in ("pending", "cancelled", "expired", "used")}
 
 
-class SignIn(Decisions):
+class SignIn:
     """Creates and reads sign-in sessions; `Decisions` shows and decides them.
 
     Args:
         storage: the store.
-        encryptor: opens webhook secrets and encrypts webhook bodies.
+        encryptor: opens webhook secrets and phone numbers.
         link_base: returns the address that a session token is appended to, such as `https://t.me/my_bot`; raises
             MessengerUnavailable as long as it is not known.
         clock: returns the time in ms.
         entropy: returns random bytes.
-        recorded: called after a decision that may have recorded a webhook event, so that it leaves at once.
-        own_link_base: returns the same for a project's own bot, by its username.
+        project_bot_link_base: returns the same for a project's own bot, by its username.
         find_place: returns roughly where an IP address is, such as "Berlin, Germany", or "".
         require_room: raises PlanLimitReached when a developer's plan has no room for another sign-in.
     """
@@ -105,12 +103,14 @@ class SignIn(Decisions):
         clock: Clock,
         entropy: Entropy,
         *,
-        recorded: Callable[[], None] = lambda: None,
         project_bot_link_base: Callable[[str], str] = lambda username: f"https://t.me/{username}",
         find_place: Callable[[str], str] = lambda _address: "",
         require_room: Callable[[str, Plan], Awaitable[None]] | None = None,
     ) -> None:
-        super().__init__(storage, encryptor, clock, entropy, recorded)
+        self._storage = storage
+        self._encryptor = encryptor
+        self._clock = clock
+        self._entropy = entropy
         self._link_base = link_base
         self._project_bot_link_base = project_bot_link_base
         self._find_place = find_place

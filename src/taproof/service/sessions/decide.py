@@ -1,7 +1,10 @@
 """The messenger's side of a sign-in: a user opens its link in a bot, and decides (contract.md, Messenger).
 
-Every method is safe to repeat. `bot_id` is the bot that the user is talking to: it shows and decides only sessions
-whose links lead to it, since who owns a bot's token reads what its users send it, session tokens too.
+The path of a tap is straight: an update handler calls a method here, which reads the session, writes the decision in
+one guarded statement, and wakes the calls that wait for it.
+
+Every method is safe to repeat. `bot_id` is the bot that the user is talking to. It shows and decides only sessions
+whose links lead to it: the owner of a bot's token can read what its users send, session tokens too.
 """
 
 import dataclasses
@@ -26,7 +29,6 @@ from taproof.service.associated_data import (
 )
 from taproof.service.phones import e164_number
 from taproof.service.reported_developers import ReportedDevelopers
-from taproof.service.sessions.wait import Waiting
 from taproof.storage.protocol import Storage
 
 DecisionOutcome = Literal[
@@ -80,20 +82,28 @@ _UNKNOWN = SeenSession("unknown")
 
 
 class Decisions:
-    """Shows sessions to users and takes their decisions; `waiting` are the calls that wait for one.
+    """Shows sessions to users and takes their decisions.
 
     Args:
         storage: the store.
         encryptor: encrypts webhook bodies and phone numbers.
         clock: returns the time in ms.
         entropy: returns random bytes.
-        recorded: called after a decision that may have recorded a webhook event, so that it leaves at once.
+        wake: called with a session that was decided, so that the calls that wait for it answer at once.
+        recorded: called after a decision that may have recorded a webhook event, so that it is sent at once.
     """
 
     def __init__(
-        self, storage: Storage, encryptor: Encryptor, clock: Clock, entropy: Entropy, recorded: Callable[[], None]
+        self,
+        storage: Storage,
+        encryptor: Encryptor,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        wake: Callable[[SessionKey], None] = lambda _key: None,
+        recorded: Callable[[], None] = lambda: None,
     ) -> None:
-        self.waiting = Waiting(storage, clock)
+        self._wake = wake
         self._storage = storage
         self._encryptor = encryptor
         self._clock = clock
@@ -102,7 +112,7 @@ class Decisions:
         self._reported_developers = ReportedDevelopers(storage, clock, entropy)
 
     async def open_session(self, session_token: str, opener_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
-        """A user opened the deeplink. The first account to do so owns the decision."""
+        """Show the session of a deeplink that a user opened. The first account to open it owns the decision."""
         key = session_key(session_token)
         session = None if key is None else await self._of_bot(key, bot_id)
         if key is None or session is None:
@@ -117,7 +127,7 @@ class Decisions:
         seen = _seen(session, opener_id, now)
         request = await self._phone_request(key, session)
         if seen.outcome == "opened" and request is not None:
-            # Asked for last, so that the contact answers this session and no other that waits for one.
+            # The latest request: the contact answers this session, and no other session that waits for one.
             await self._storage.ask_for_phone(dataclasses.replace(request, asked_at=now))
             return dataclasses.replace(seen, outcome="phone", phone_asked=True)
         return seen
@@ -125,10 +135,10 @@ class Decisions:
     async def confirm_session(
         self, session_token: str, identity: MessengerIdentity, bot_id: int = SERVICE_BOT, *, choice: int | None = None
     ) -> SeenSession:
-        """The user tapped Confirm, or with match codes the one at `choice`. The owner's first tap counts.
+        """Confirm a session: the user tapped Confirm, or the match code at `choice`. The owner's first tap counts.
 
-        A wrong match code cancels the session, and so does none where one is asked for. Where the project collects
-        phone numbers the session stays pending until `give_phone` or `continue_without_phone`.
+        A wrong match code cancels the session. So does a missing one where the prompt shows match codes. Where the
+        project collects phone numbers, the session stays pending until `give_phone` or `continue_without_phone`.
         """
         identity = _storable(identity)
         user_id = identity.messenger_id
@@ -153,7 +163,7 @@ class Decisions:
         return await self._decide(session, session_token, user_id, identity, now)
 
     async def cancel_session(self, session_token: str, opener_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
-        """The user tapped Cancel. Only the first decision of the owner counts."""
+        """Cancel a session: the user tapped Cancel. Only the first decision of the owner counts."""
         key, session, now = await self._find(session_token, bot_id)
         if key is None or session is None:
             return _UNKNOWN
@@ -162,13 +172,13 @@ class Decisions:
     async def continue_without_phone(
         self, session_token: str, identity: MessengerIdentity, bot_id: int = SERVICE_BOT
     ) -> SeenSession:
-        """The user confirmed and does not give their phone number, which the project must leave to them."""
+        """Confirm a session without a phone number, where the project leaves that to the user."""
         identity = _storable(identity)
         key, session, now = await self._find(session_token, bot_id)
         if key is None or session is None:
             return _UNKNOWN
         seen = await self._note_phone(session, _seen(session, identity.messenger_id, now))
-        # Without a request the session was not confirmed, however this tap came about.
+        # Without a request, the user has not confirmed the session.
         if seen.outcome != "opened" or not seen.phone_asked:
             return seen
         if await self._storage.is_blocked(identity.messenger_id, session.project_id):
@@ -188,17 +198,17 @@ class Decisions:
         *,
         answers: Callable[[SeenSession], bool] = lambda _: True,
     ) -> SeenSession:
-        """The user sent a contact: it confirms the session that they were asked for last, if it is the user's own.
+        """Confirm the session that the user was last asked for a contact for, if the contact is the user's own.
 
-        No other one, also when that was decided already: an update may come again. Another one that waits is asked for
-        anew when its link is opened again. "phone" tells that it still waits, since the contact was another's or holds
-        no phone number; "unknown" that nothing was asked for.
+        An update may come again, so no other session is confirmed, also when that one was decided before. Another
+        session that waits is asked for anew when its link is opened again. The outcome "phone" says that the session
+        still waits, because the contact is another user's or has no phone number; "unknown" that none was asked for.
 
         Args:
-            identity: who sent it.
-            contact_owner: whose account the messenger says the contact is; None when it does not say so.
+            identity: the user who sent the contact.
+            contact_owner: the account of the contact, as the messenger says; None when it does not say so.
             phone_number: as the messenger has it, with or without the plus sign.
-            bot_id: the bot that got it.
+            bot_id: the bot that got the contact.
             answers: tells whether the contact answers the message that asked for it for this session.
         """
         identity = _storable(identity)
@@ -225,12 +235,12 @@ class Decisions:
         return dataclasses.replace(seen, phone_asked=True)
 
     async def report_session(self, session_token: str, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
-        """The user says of a prompt "This wasn't me": it is cancelled and counted, and its project blocked for them."""
+        """Report a prompt, "This wasn't me": cancel and count the session, and block its project for the user."""
         key = session_key(session_token)
         return _UNKNOWN if key is None else await self._report(key, session_token, user_id, bot_id)
 
     async def report_sign_in(self, key: SessionKey, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
-        """The user says so of a sign-in that was confirmed: it is counted, and its project blocked for them."""
+        """Report a confirmed sign-in: count it, and block its project for the user."""
         return await self._report(key, None, user_id, bot_id)
 
     async def _report(self, key: SessionKey, session_token: str | None, user_id: str, bot_id: int) -> SeenSession:
@@ -240,14 +250,14 @@ class Decisions:
             return _UNKNOWN
         if session.opener_id != user_id:
             return _seen(session, user_id, now)
-        # First, so that whatever ends this process in between, the report that comes again finds nothing undone.
+        # First: if this process ends in between, the repeated report completes the rest.
         await self._storage.block_project(user_id, session.project_id, now)
         event = self._event(session, session_token or "", None, now)
         status = await self._storage.report_session(key, user_id, now, event)
         if status == "cancelled":
-            self.waiting.wake(key)
+            self._wake(key)
             self._recorded()
-        # Of a report that comes again too: the first one may have ended right here.
+        # Also for a repeated report: the first one may have ended right here.
         now_is = await self._storage.read_session(key)
         signed_out = None if now_is is None else await self._reported_developers.end_access(now_is, user_id)
         seen = dataclasses.replace(
@@ -260,7 +270,7 @@ class Decisions:
         return await self._note_phone(session, seen)
 
     async def _was_told(self, session: Session) -> bool:
-        """Tell whether anybody may know by now who confirmed: from verify, or by a webhook, even without an answer."""
+        """Tell whether anybody may know who confirmed: from verify, or by a webhook, even an unanswered one."""
         if session.used_at is not None or session.confirmed_at is None:
             return session.used_at is not None
         told = await self._storage.find_deliveries(session.project_id, session.confirmed_at, session.id)
@@ -308,10 +318,10 @@ class Decisions:
             collects = current is not None and current.prompt is not None and current.prompt.collect_phone
             if current is None or collects or identity is None or identity.messenger_phone is None:
                 return _seen(current, user_id, now)
-            # What the developer's plan or the project allowed ended in this very moment.
+            # The developer's plan or the project has just stopped to collect phone numbers.
             without = dataclasses.replace(identity, messenger_phone=None)
             return await self._decide(current, session_token, user_id, without, now)
-        self.waiting.wake(key)
+        self._wake(key)
         self._recorded()
         return _seen(_decided(session, identity, now), user_id, now, changed=True)
 

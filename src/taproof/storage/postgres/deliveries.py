@@ -8,6 +8,7 @@ import asyncpg
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.deliveries import (
+    ATTEMPTS_SHOWN,
     NOBODY,
     Attempt,
     Delivery,
@@ -18,7 +19,7 @@ from taproof.core.deliveries import (
     PassedOver,
 )
 from taproof.core.model import PageCursor, TurnOffReason
-from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN, ENDED_AT_ONCE
+from taproof.storage.delivery_protocol import ENDED_AT_ONCE
 from taproof.storage.postgres import delivery_sql
 from taproof.storage.postgres.batcher import Batcher
 from taproof.storage.postgres.developers import PostgresAccounts, add_entry

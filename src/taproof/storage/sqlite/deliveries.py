@@ -10,6 +10,7 @@ import apsw
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.deliveries import (
+    ATTEMPTS_SHOWN,
     NOBODY,
     Attempt,
     Delivery,
@@ -20,7 +21,7 @@ from taproof.core.deliveries import (
     PassedOver,
 )
 from taproof.core.model import PageCursor, TurnOffReason
-from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN, ENDED_AT_ONCE
+from taproof.storage.delivery_protocol import ENDED_AT_ONCE
 from taproof.storage.queries import deliveries as delivery_queries
 from taproof.storage.rows import attempt_values, delivery_from, delivery_record_from, finish_values, recorded_values
 from taproof.storage.sqlite.access import Read, add_entry

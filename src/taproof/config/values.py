@@ -1,0 +1,226 @@
+"""The types of the settings: each reads what a person writes. A reader raises ValueError for what it refuses."""
+
+from collections.abc import Callable
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from pathlib import Path
+from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, Field, SecretStr
+
+from taproof.config.database_url import check_database_url
+from taproof.config.options import Form
+from taproof.core import rate_limit
+from taproof.core.accounts import Plan
+from taproof.core.address_rules import RANGES, AddressRules
+from taproof.core.clock import HOUR, MINUTE, SECOND
+from taproof.core.webhook_url import is_loopback
+
+_UNITS: Final = {"second": SECOND, "minute": MINUTE, "hour": HOUR}
+_HIGHEST_RATE: Final = 1_000_000
+
+
+def _text(read: Callable[[str], object]) -> BeforeValidator:
+    """Return a validator that passes strings through `read`, and other values on as they are."""
+    return BeforeValidator(lambda value: read(value) if isinstance(value, str) else value)
+
+
+def _host(value: str) -> str:
+    if value != "localhost":
+        ip_address(value)
+    return value
+
+
+def _server(value: str) -> str:
+    """Return an http(s) address without the slash at its end."""
+    parts = urlsplit(value)
+    odd = "@" in parts.netloc or any(mark in value for mark in " ?#\\") or not (value.isascii() and value.isprintable())
+    if parts.scheme not in {"https", "http"} or not parts.hostname or parts.port == 0 or odd:
+        raise ValueError("not an address")
+    return value.rstrip("/")
+
+
+def _link_base(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise ValueError("not https")
+    return _server(value)
+
+
+def _base_url(value: str) -> str:
+    if value == "":  # Not known. `Settings` asks for it where it is needed.
+        return value
+    value = _link_base(value)
+    if urlsplit(value).path:
+        raise ValueError("has a path")
+    return value
+
+
+def _readable(value: str) -> str:
+    try:
+        with Path(value).open("rb"):
+            return value
+    except OSError as error:
+        raise ValueError("cannot be read") from error
+
+
+def _bot_token(value: str) -> str:
+    number, _, rest = value.partition(":")
+    if not (value.isascii() and number.isdigit() and rest.replace("-", "").replace("_", "").isalnum()):
+        raise ValueError("not a bot token")
+    return value
+
+
+def _master_key(value: str) -> str:
+    from taproof.core.encryption import Encryptor  # noqa: PLC0415 — it is slow to import, and `--help` needs no key.
+
+    Encryptor(value)
+    return value
+
+
+def _listed(value: str) -> list[str]:
+    return [part.strip() for part in value.split(",") if part.strip()]
+
+
+def _allowed(value: str) -> list[str]:
+    allowed = _listed(value)
+    AddressRules(allowed)
+    return allowed
+
+
+def _ports(value: str) -> list[str]:
+    ports = _listed(value)
+    if not ports:
+        raise ValueError("no port")
+    return ports
+
+
+def _by_plan(value: str) -> dict[str, str]:
+    pairs = [part.partition("=") for part in _listed(value)]
+    found = {plan.strip().lower(): number.strip() for plan, _, number in pairs}
+    if len(found) != len(pairs) or not all(number.isascii() and number.isdigit() for number in found.values()):
+        raise ValueError("not a number for each plan")
+    return found
+
+
+def _rate(value: str) -> rate_limit.Rate | None:
+    """Return what `60/minute` says; None for `off`."""
+    if value.lower() == "off":
+        return None
+    number, _, unit = value.lower().partition("/")
+    window = _UNITS.get(unit.strip())
+    if window is None or not (number.strip().isascii() and number.strip().isdigit() and len(number) <= 8):
+        raise ValueError("not a rate")
+    rate = rate_limit.Rate(int(number), window)
+    if not 1 <= rate.number <= _HIGHEST_RATE:
+        raise ValueError("out of range")
+    return rate
+
+
+_LOWER_CASE: Final = _text(str.lower)
+_FILE: Final = "must name a file that can be read:"
+
+_PortNumber = Annotated[int, Field(ge=1, le=65535)]
+Port = Annotated[_PortNumber, Form("NUMBER", "must be a whole number from 1 to 65535")]
+Workers = Annotated[int, Field(ge=1, le=64), Form("NUMBER", "must be a whole number from 1 to 64")]
+Days = Annotated[int, Field(ge=1, le=3650), Form("DAYS", "must be a whole number of days from 1 to 3650")]
+Host = Annotated[str, _text(_host), Form("ADDRESS", "must be an IP address of this machine or localhost")]
+Server = Annotated[str, _text(_server), Form("URL", "must be the http:// or https:// address of a Bot API server")]
+LinkBase = Annotated[
+    str | None,
+    _text(_link_base),
+    Form("URL", "must be an https:// address without ? or #, such as https://t.me/my_bot"),
+]
+BaseUrl = Annotated[
+    str,
+    _text(_base_url),
+    Form(
+        "URL",
+        "must be the https:// address that clients use, with no path, such as https://signin.example.com (http:// only "
+        "for this machine itself)",
+    ),
+]
+DatabaseUrl = Annotated[
+    str,
+    _text(check_database_url),
+    Form(
+        "URL",
+        "must be sqlite:/// and a file name, such as sqlite:///taproof.db or sqlite:////var/lib/taproof/taproof.db, or "
+        "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %-escapes for other characters than letters, digits and "
+        "-._~ in user and password",
+    ),
+]
+_File = Annotated[Path | None, _text(_readable)]
+CertificateFile = Annotated[_File, Form("FILE", f"{_FILE} the certificate chain in PEM form")]
+KeyFile = Annotated[_File, Form("FILE", f"{_FILE} the private key in PEM form")]
+LocationFile = Annotated[_File, Form("FILE", f"{_FILE} an .mmdb database of cities or countries")]
+BotToken = Annotated[
+    SecretStr | None,
+    _text(_bot_token),
+    Form("TOKEN", "must be the whole token from @BotFather: digits, a colon, letters"),
+]
+MasterKey = Annotated[
+    SecretStr | None,
+    _text(_master_key),
+    Form(
+        "KEY",
+        "must be the base64 of exactly 32 bytes, or several of these with commas between; make one with: openssl rand "
+        "-base64 32",
+    ),
+]
+Networks = Annotated[
+    tuple[IPv4Network | IPv6Network, ...],
+    _text(lambda value: [ip_network(part) for part in _listed(value)]),
+    Form(
+        "CIDR",
+        "must be networks such as 10.0.0.0/8, separated by commas, with no bits set behind the slash",
+        many=True,
+    ),
+]
+AllowedAddresses = Annotated[
+    tuple[str, ...],
+    _text(_allowed),
+    Form(
+        "NAME|CIDR",
+        "must be networks such as 10.0.0.0/8, with no bits set behind the slash, or names of ranges "
+        f"({', '.join(RANGES)}), separated by commas",
+        many=True,
+    ),
+]
+Ports = Annotated[
+    frozenset[_PortNumber],
+    _text(_ports),
+    Form("NUMBER", "must be whole numbers from 1 to 65535, separated by commas", many=True),
+]
+ByPlan = Annotated[
+    dict[Plan, Annotated[int, Field(le=1_000_000_000)]],
+    _text(_by_plan),
+    Form(
+        "PLAN=NUMBER",
+        "must be plans, each once with a whole number, such as free=3,pro=20; plans are free, pro and business, and one"
+        " that is left out has no limit",
+        many=True,
+    ),
+]
+RateLimit = Annotated[
+    rate_limit.Rate | None,
+    _text(_rate),
+    Form(
+        "NUMBER/UNIT|off",
+        "must be a number from 1 to 1000000, a slash and second, minute or hour, such as 60/minute; or off",
+    ),
+]
+BotUpdates = Annotated[
+    Literal["polling", "webhook"], _LOWER_CASE, Form("polling|webhook", "must be polling or webhook")
+]
+Role = Annotated[
+    Literal["all", "api", "worker", "bot"],
+    _LOWER_CASE,
+    Form("all|api|worker|bot", "must be all, api, worker or bot"),
+]
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error"],
+    _LOWER_CASE,
+    Form("debug|info|warning|error", "must be debug, info, warning or error"),
+]
+LogFormat = Annotated[Literal["console", "json"], _LOWER_CASE, Form("console|json", "must be console or json")]

@@ -1,0 +1,272 @@
+"""The one map from an error to its HTTP answer (contract.md, Everywhere).
+
+Every failed request gets `{"error": sentence}` and nothing else in the body; the stable code goes into `X-Error-Code`.
+`error_response` and `send_error` serve the plain ASGI endpoints, `install_error_handlers` the FastAPI application.
+`bearer_token` is here because what it does not accept ends as 401.
+"""
+
+import json
+import traceback
+from collections.abc import Iterable, MutableMapping
+from http import HTTPStatus
+from typing import Any, Final
+
+import structlog
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from taproof.core.errors import (
+    AccessDenied,
+    AccessTokenNotFound,
+    AuthorizationPending,
+    BotBroken,
+    BotTaken,
+    BotTokenRefused,
+    CodeVerifierMissing,
+    ConsoleSessionNotFound,
+    DeliveryNotFound,
+    DeveloperExists,
+    DeveloperNotFound,
+    ExpiredToken,
+    HttpsRequired,
+    IdentityTaken,
+    InsufficientScope,
+    InternalError,
+    InvalidAccessToken,
+    InvalidRequest,
+    InvalidSecretKey,
+    InvitationNotFound,
+    MessengerOnly,
+    MessengerUnavailable,
+    MethodNotAllowed,
+    NoRotation,
+    NotFound,
+    NotTheFirst,
+    OriginNotAllowed,
+    OwnerOnly,
+    PayloadTooLarge,
+    PlanLimitReached,
+    ProjectNotFound,
+    ProjectPaused,
+    PublicAccessDisabled,
+    RateLimited,
+    RotationUnderWay,
+    SessionNotFound,
+    SignedOut,
+    SignInNotFound,
+    SignInReported,
+    StoreUnavailable,
+    TaproofError,
+    TooManyAccessTokens,
+    TooManyProjects,
+    WebhookNotSet,
+)
+from taproof.http.validation import validation_sentence
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+STATUSES: Final[dict[type[TaproofError], HTTPStatus]] = {
+    InvalidRequest: HTTPStatus.BAD_REQUEST,
+    ProjectPaused: HTTPStatus.BAD_REQUEST,
+    OriginNotAllowed: HTTPStatus.BAD_REQUEST,
+    BotBroken: HTTPStatus.BAD_REQUEST,
+    BotTaken: HTTPStatus.BAD_REQUEST,
+    BotTokenRefused: HTTPStatus.BAD_REQUEST,
+    PlanLimitReached: HTTPStatus.BAD_REQUEST,
+    CodeVerifierMissing: HTTPStatus.BAD_REQUEST,
+    HttpsRequired: HTTPStatus.BAD_REQUEST,
+    DeveloperExists: HTTPStatus.BAD_REQUEST,
+    WebhookNotSet: HTTPStatus.BAD_REQUEST,
+    SignInReported: HTTPStatus.BAD_REQUEST,
+    RotationUnderWay: HTTPStatus.BAD_REQUEST,
+    NoRotation: HTTPStatus.BAD_REQUEST,
+    TooManyAccessTokens: HTTPStatus.BAD_REQUEST,
+    TooManyProjects: HTTPStatus.BAD_REQUEST,
+    IdentityTaken: HTTPStatus.BAD_REQUEST,
+    NotTheFirst: HTTPStatus.BAD_REQUEST,
+    AuthorizationPending: HTTPStatus.BAD_REQUEST,
+    AccessDenied: HTTPStatus.BAD_REQUEST,
+    ExpiredToken: HTTPStatus.BAD_REQUEST,
+    InvalidAccessToken: HTTPStatus.UNAUTHORIZED,
+    InvalidSecretKey: HTTPStatus.UNAUTHORIZED,
+    SignedOut: HTTPStatus.UNAUTHORIZED,
+    InsufficientScope: HTTPStatus.FORBIDDEN,
+    MessengerOnly: HTTPStatus.FORBIDDEN,
+    PublicAccessDisabled: HTTPStatus.UNAUTHORIZED,
+    NotFound: HTTPStatus.NOT_FOUND,
+    ProjectNotFound: HTTPStatus.NOT_FOUND,
+    SessionNotFound: HTTPStatus.NOT_FOUND,
+    AccessTokenNotFound: HTTPStatus.NOT_FOUND,
+    DeliveryNotFound: HTTPStatus.NOT_FOUND,
+    DeveloperNotFound: HTTPStatus.NOT_FOUND,
+    ConsoleSessionNotFound: HTTPStatus.NOT_FOUND,
+    InvitationNotFound: HTTPStatus.NOT_FOUND,
+    OwnerOnly: HTTPStatus.NOT_FOUND,
+    SignInNotFound: HTTPStatus.NOT_FOUND,
+    MethodNotAllowed: HTTPStatus.METHOD_NOT_ALLOWED,
+    PayloadTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    RateLimited: HTTPStatus.TOO_MANY_REQUESTS,
+    StoreUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    MessengerUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    InternalError: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+"""An error that is not listed is none of the caller's business and is answered as `InternalError`."""
+
+STATUS_HEADERS: Final[dict[int, RawHeaders]] = {
+    HTTPStatus.UNAUTHORIZED: [(b"www-authenticate", b"Bearer")],
+    HTTPStatus.SERVICE_UNAVAILABLE: [(b"retry-after", b"1")],
+    # The rest of the body is not read, so the connection cannot carry another request.
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: [(b"connection", b"close")],
+}
+"""What an answer with this status says beside it, whether it is JSON or a page."""
+
+NO_PAGE: Final[RawHeaders] = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+]
+"""Of every answer that is no page: a browser that is led to it shows it as what it is, and in no frame."""
+
+_log = structlog.get_logger("taproof.api")
+
+
+def error_response(
+    error: Exception, extra_headers: Iterable[tuple[bytes, bytes]] = ()
+) -> tuple[int, RawHeaders, bytes]:
+    """Return status, headers and body of the answer to a failed request.
+
+    Anything but a listed `TaproofError` is logged, by its type and place only, since its message may hold what the
+    caller sent, and answered with 500.
+
+    Args:
+        error: what was raised.
+        extra_headers: what else the answer needs, such as `allow` beside 405; names in lower case.
+    """
+    status = STATUSES.get(type(error)) if isinstance(error, TaproofError) else None
+    if status is None or not isinstance(error, TaproofError):
+        _log.error(
+            "internal_error",
+            error=type(error).__name__,
+            stack="".join(traceback.format_tb(error.__traceback__)),
+        )
+        error, status = InternalError(), HTTPStatus.INTERNAL_SERVER_ERROR
+    body = json.dumps({"error": error.sentence}, ensure_ascii=False).encode(errors="replace")
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        (b"cache-control", b"no-store"),
+        (b"x-error-code", error.code.encode()),
+        *NO_PAGE,
+        *STATUS_HEADERS.get(status, ()),
+        *retry_after(error),
+        *_missing_scope(error),
+        *extra_headers,
+    ]
+    return status.value, headers, body
+
+
+def retry_after(error: TaproofError) -> RawHeaders:
+    """Return the header that tells who called too often when to come back; none for another error."""
+    return [(b"retry-after", b"%d" % error.retry_after)] if isinstance(error, RateLimited) else []
+
+
+def _missing_scope(error: TaproofError) -> RawHeaders:
+    """Return the header that names the scope that a call needs (RFC 6750, section 3.1); none for another error."""
+    if not isinstance(error, InsufficientScope):
+        return []
+    return [(b"www-authenticate", b'Bearer error="insufficient_scope", scope="%s"' % error.scope.encode())]
+
+
+def bearer_token(scope: MutableMapping[str, Any]) -> str | None:
+    """Return the credential of a request's one `Authorization: Bearer …` header (RFC 6750, section 2.1), or None.
+
+    Two such headers count as none, since two readers of that request could each believe a different one.
+    """
+    values = [value for name, value in scope["headers"] if name == b"authorization"]
+    if len(values) != 1:
+        return None
+    scheme, _, credential = values[0].decode("latin-1").partition(" ")
+    return credential.strip(" ") if scheme.lower() == "bearer" else None
+
+
+async def send_error(send: Send, error: Exception, extra_headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
+    """Answer a request over plain ASGI with this error; see `error_response`."""
+    status, headers, body = error_response(error, extra_headers)
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+class AnswerFailures:
+    """ASGI middleware: whatever escapes the application becomes an answer in the error shape, and is not raised on.
+
+    An exception that reached the server would be logged there with its message.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the application; answer for it if it fails before it has answered."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def noting_send(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting_send)
+        except Exception as error:  # noqa: BLE001 — this is the last place that can answer.
+            if started:
+                error_response(error)  # Only the log line is of use: half an answer is out already.
+            else:
+                await send_error(send, error)
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    """Give every failure of a FastAPI application the one error shape."""
+    app.add_exception_handler(TaproofError, _on_taproof_error)
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    app.add_middleware(AnswerFailures)
+
+
+async def _on_taproof_error(_request: Request, error: Exception) -> Response:
+    return _as_response(error)
+
+
+async def _on_validation_error(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 — it is registered for nothing else.
+    return _as_response(InvalidRequest(validation_sentence(error.errors())))
+
+
+async def _on_http_exception(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)  # noqa: S101 — it is registered for nothing else.
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        return _as_response(MethodNotAllowed(), [(b"allow", ", ".join(_allowed_methods(request)).encode())])
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        return _as_response(NotFound())
+    return _as_response(error)
+
+
+def _as_response(error: Exception, extra_headers: Iterable[tuple[bytes, bytes]] = ()) -> Response:
+    status, headers, body = error_response(error, extra_headers)
+    response = Response(body, status)
+    response.raw_headers = headers
+    return response
+
+
+def _allowed_methods(request: Request) -> list[str]:
+    """Return every method that any route at this path answers; the router itself looks at the first route only."""
+    path = request.scope["path"]
+    found: set[str] = set()
+    for route in request.app.routes:
+        if route.path_regex.match(path):
+            found |= route.methods
+    return sorted(found)

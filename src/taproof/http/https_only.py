@@ -1,0 +1,207 @@
+"""HTTPS only (service-spec.md, opening; HSTS: RFC 6797), and who the client is behind a trusted proxy.
+
+A plain request is answered only when it comes from this machine's loopback, or from a trusted proxy that says that
+the client itself came over HTTPS. It is refused, not redirected: a redirect would teach clients to send secrets
+in the clear first.
+"""
+
+from collections.abc import Iterable
+from enum import Enum
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from taproof.core.errors import HttpsRequired
+from taproof.http.errors import send_error
+
+_FORWARDED: Final = frozenset({b"x-forwarded-for", b"x-forwarded-proto", b"forwarded"})
+_KNOWN_HOSTS: Final = 4096
+_ENTRIES: Final = 32
+"""Entries of a forwarding header that are looked at, from the right: a client may have sent ever so many before."""
+_PAIRS: Final = 8
+"""Parameters of an entry of `Forwarded` at most: RFC 7239 has four."""
+_LONGEST_ADDRESS: Final = 100
+"""Characters of an address with a zone and a port at most."""
+_UNTRUSTED_PROXY: Final = (
+    "A proxy forwarded this request, but no proxy on this machine is trusted. If you run one, start Taproof with "
+    "--trusted-proxy 127.0.0.1/32 (TAPROOF_TRUSTED_PROXY)."
+)
+_UNSAID_PROTOCOL: Final = (
+    "Use https://. If you did, the trusted proxy must be set to send X-Forwarded-Proto: https with every such request."
+)
+
+
+class Peer(Enum):
+    """What the other end of a connection is."""
+
+    PROXY = 1
+    LOCAL_PROXY = 2
+    LOOPBACK = 3
+    OTHER = 4
+
+
+class HttpsOnly:
+    """ASGI middleware around everything.
+
+    Behind a trusted proxy it sets the scope's `client` to the address that the proxy saw, with port 0, and `scheme`. So
+    a loopback address with another port is that of a program on this very machine.
+
+    Args:
+        app: the application.
+        trusted_proxies: networks whose X-Forwarded-For and X-Forwarded-Proto are believed.
+        include_subdomains: let HSTS cover subdomains too.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        trusted_proxies: Iterable[IPv4Network | IPv6Network] = (),
+        *,
+        include_subdomains: bool = False,
+    ) -> None:
+        self._app = app
+        self._networks = tuple(trusted_proxies)
+        self._peers: dict[str, Peer] = {}
+        self._hsts = (
+            b"strict-transport-security",
+            b"max-age=31536000" + (b"; includeSubDomains" if include_subdomains else b""),
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] == "http":
+            client = scope["client"]
+            host = client[0] if client else ""
+            peer = self._peers.get(host) or self._classify(host)
+            if peer is Peer.LOCAL_PROXY and scope["scheme"] == "http" and not _is_forwarded(scope):
+                # Not by way of the proxy: a health check, or the sandbox's own bot, on this very machine.
+                await self._app(scope, receive, send)
+            elif peer is Peer.PROXY or peer is Peer.LOCAL_PROXY:
+                await self._answer_proxied(scope, receive, send)
+            elif scope["scheme"] == "https":
+                if peer is Peer.LOOPBACK and _is_forwarded(scope):
+                    scope["client"] = (host, 0)  # Not a program here, but whoever sent it by way of some proxy.
+                await self._app(scope, receive, self._with_hsts(send))
+            elif peer is Peer.LOOPBACK:
+                if _is_forwarded(scope) and not _is_forwarded_from_loopback(scope):
+                    await send_error(send, HttpsRequired(_UNTRUSTED_PROXY))
+                else:
+                    await self._app(scope, receive, send)
+            else:
+                await send_error(send, HttpsRequired())
+        elif scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        else:
+            await receive()
+            await send({"type": "websocket.close", "code": 1003, "reason": ""})
+
+    async def _answer_proxied(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Several values, or one with commas, come from a chain of proxies: every link must have been HTTPS. A peer that
+        # says nothing but is itself connected over HTTPS is safe, whether it is the proxy or one of its neighbours.
+        protocols = [entry for entry in _entries(scope, b"x-forwarded-proto") if entry] or [scope["scheme"]]
+        if len(protocols) == _ENTRIES or any(protocol.lower() != "https" for protocol in protocols):
+            await send_error(send, HttpsRequired(_UNSAID_PROTOCOL))
+            return
+        scope["scheme"] = "https"
+        scope["client"] = (self._forwarded_client(scope), 0)
+        await self._app(scope, receive, self._with_hsts(send))
+
+    def _forwarded_client(self, scope: Scope) -> str:
+        """Return the rightmost address that no trusted proxy has: what stands further left anybody can have sent.
+
+        An entry that is no address, or empty, is of a proxy that did not know better: nothing beyond it counts.
+        """
+        client: str = scope["client"][0]
+        for entry in _entries(scope, b"x-forwarded-for"):
+            address = parse_address(entry)
+            if address is None:
+                break
+            client = str(address)
+            if not self._is_trusted(address):
+                break
+        return client
+
+    def _classify(self, host: str) -> Peer:
+        address = parse_address(host)
+        if address is None:
+            peer = Peer.OTHER
+        elif self._is_trusted(address):
+            peer = Peer.LOCAL_PROXY if address.is_loopback else Peer.PROXY
+        else:
+            peer = Peer.LOOPBACK if address.is_loopback else Peer.OTHER
+        if len(self._peers) >= _KNOWN_HOSTS:
+            self._peers.clear()
+        self._peers[host] = peer
+        return peer
+
+    def _is_trusted(self, address: IPv4Address | IPv6Address) -> bool:
+        return any(address in network for network in self._networks)
+
+    def _with_hsts(self, send: Send) -> Send:
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                # A message of one's own: the polled path sends the same one again and again.
+                message = {**message, "headers": [*message["headers"], self._hsts]}
+            await send(message)
+
+        return sending
+
+
+def _entries(scope: Scope, wanted: bytes) -> list[str]:
+    """Return the comma-separated entries of all headers of this name, the last one first, `_ENTRIES` at most."""
+    found: list[bytes] = []
+    for name, value in reversed(scope["headers"]):
+        if name == wanted and len(found) < _ENTRIES:
+            found += reversed(value.rsplit(b",", _ENTRIES))
+    return [entry.decode("latin-1").strip() for entry in found[:_ENTRIES]]
+
+
+def _is_forwarded(scope: Scope) -> bool:
+    for name, _ in scope["headers"]:  # noqa: SIM110 — any() would make a generator for every request.
+        if name in _FORWARDED:
+            return True
+    return False
+
+
+def _is_forwarded_from_loopback(scope: Scope) -> bool:
+    """Tell whether the forwarding headers name clients, and only on this machine, as a development proxy's do."""
+    clients = _entries(scope, b"x-forwarded-for")
+    elements = _entries(scope, b"forwarded")
+    for element in elements:
+        pairs = element.split(";", _PAIRS)
+        if len(pairs) > _PAIRS:
+            return False
+        for pair in pairs:
+            name, _, value = pair.partition("=")
+            if name.strip().lower() == "for":
+                clients.append(value.strip().strip('"'))
+    if not clients or len(clients) >= _ENTRIES or len(elements) >= _ENTRIES:
+        return False
+    addresses = [parse_address(client) for client in clients]
+    return all(address is not None and address.is_loopback for address in addresses)
+
+
+def parse_address(text: str) -> IPv4Address | IPv6Address | None:
+    """Read an address, with or without a port, as servers and proxies write it; None when it is anything else.
+
+    An IPv4 address inside IPv6 is read as the IPv4 that it is, and a zone is left out: with either, one and the same
+    client could have many addresses.
+    """
+    if len(text) > _LONGEST_ADDRESS:
+        return None
+    port = ""
+    if text.startswith("["):
+        text, bracket, port = text[1:].partition("]")
+        if not bracket or ":" not in text or (port and not port.startswith(":")):
+            return None
+        port = port[1:]
+    elif text.count(":") == 1:
+        text, _, port = text.partition(":")
+    if port and not (port.isascii() and port.isdigit()):
+        return None
+    try:
+        address = ip_address(text.partition("%")[0] if ":" in text else text)
+    except ValueError:
+        return None
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address

@@ -1,0 +1,219 @@
+"""How often a developer may call: the developer API and the console, all tokens and browsers of one account together.
+
+| limit | of whom | how much |
+|---|---|---|
+| `developer` | everything that a developer asks for | a setting, 600 a minute |
+| `developer_write` | what of that may change something | a setting, 1,000 an hour |
+
+A call across all projects takes one more unit for each hundred of them, so that the work of a minute is bounded and not
+the number of calls alone. Such calls of one developer also take turns: other tenants wait for one of them at most.
+
+The way out stays open: listing and revoking access tokens, and ending console sessions, is counted by the token or the
+session that asks (`way_out`, 30 a minute), and is no write. A stolen token that uses up its developer's limits cannot
+keep itself from being revoked. Such calls of one developer take turns too.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final, Protocol
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from taproof.core.accounts import Actor
+from taproof.core.clock import MINUTE, SECOND, Clock
+from taproof.core.errors import RateLimited
+from taproof.core.rate_limit import Gcra, KeyedGcra, Rate, Standing
+from taproof.http.errors import bearer_token, send_error
+from taproof.http.metrics import LimitName
+
+PROJECTS_OF_A_UNIT: Final = 100
+WAY_OUT: Final = Gcra(30, MINUTE, 30)
+"""What one token or console session may ask for on the way out."""
+TOKENS: Final = "/api/v1/dev/tokens"
+_PAUSE: Final = 0.03
+"""Seconds between the beginnings of two costly calls of one developer: such a call takes about 10 ms of the loop."""
+_KNOWN: Final = 10_000
+"""Developers whose turns are remembered at most, but for those who wait."""
+_TOLD: Final = "taproof_rate_limit"
+_REFUSED: Final = 10_000
+"""Access tokens that are remembered as refused at most."""
+
+CountProjects = Callable[[str], Awaitable[int]]
+"""Returns how many projects a developer has, by their id."""
+
+
+class _Turn:
+    """Costly calls of one developer: one runs at a time, and the next may begin at `free_at` (s, of the loop)."""
+
+    __slots__ = ("free_at", "lock")
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.free_at = 0.0
+
+
+class DeveloperLimits:
+    """The limits of developers in this process.
+
+    Args:
+        refusal: returns the error for a call that has to wait for so many ms, and counts it.
+        clock: returns the time in ms.
+        calls: how often one developer may call; None for no limit.
+        writes: how often one developer may change something; None for no limit.
+    """
+
+    def __init__(
+        self,
+        refusal: Callable[[LimitName, int], RateLimited],
+        clock: Clock,
+        *,
+        calls: Rate | None,
+        writes: Rate | None,
+    ) -> None:
+        self._refusal = refusal
+        self._clock = clock
+        self._calls = None if calls is None else KeyedGcra(Gcra(calls.number, calls.window, calls.number))
+        self._writes = None if writes is None else KeyedGcra(Gcra(writes.number, writes.window, writes.number))
+        self._ways_out = KeyedGcra(WAY_OUT)
+        self._refused: dict[int, int] = {}
+        """Until when (ms) an access token is refused, by a number that cannot be foreseen: no token is kept for it."""
+        self._turns: dict[str, _Turn] = {}
+
+    def take(self, scope: Scope, actor: Actor, *, writes: bool = False, way_out: bool = False) -> None:
+        """Count a call, and note in its scope what is left.
+
+        Args:
+            scope: of the request; `TellLimits` reads what is noted.
+            actor: who calls.
+            writes: whether the call may change something.
+            way_out: whether it shows or ends access tokens or console sessions.
+
+        Raises:
+            RateLimited: there are too many; nothing is counted.
+        """
+        told: list[tuple[str, Gcra, Standing]] = []
+        scope.setdefault("state", {})[_TOLD] = told
+        now = self._clock()
+        key = actor.developer.id
+        if way_out:
+            if self._calls is not None:
+                self._take_way_out(actor.via_id, told, now)
+            return
+        if self._calls is not None:
+            is_in = self._calls.spend(key, now)
+            told.append(("developer", self._calls.rule, self._calls.standing(key, now)))
+            if not is_in:
+                wait = told[-1][2].until_next
+                self._remember_refused(scope, now + wait)
+                raise self._refusal("developer", wait)
+        if self._writes is not None and writes:
+            is_in = self._writes.spend(key, now)
+            told.append(("writes", self._writes.rule, self._writes.standing(key, now)))
+            if not is_in:
+                if self._calls is not None:
+                    self._calls.give_back(key, now)
+                raise self._refusal("developer_write", told[-1][2].until_next)
+
+    def _take_way_out(self, key: str, told: list[tuple[str, Gcra, Standing]], now: int) -> None:
+        is_in = self._ways_out.spend(key, now)
+        told.append(("way_out", WAY_OUT, self._ways_out.standing(key, now)))
+        if not is_in:
+            raise self._refusal("developer", told[-1][2].until_next)
+
+    def refuse_again(self, scope: Scope) -> RateLimited | None:
+        """Return the error for an access token that was refused just now; None for any other call.
+
+        Whoever calls on without a pause is answered before anything of the request is looked at: recognising the caller
+        takes ten times as long. A token that is revoked meanwhile is told so once its wait is over.
+        """
+        if not self._refused or self._calls is None or scope["path"].startswith(TOKENS):
+            return None
+        key, now = hash(bearer_token(scope)), self._clock()
+        until = self._refused.get(key)
+        if until is None:
+            return None
+        if until <= now:
+            del self._refused[key]
+            return None
+        scope.setdefault("state", {})[_TOLD] = [("developer", self._calls.rule, Standing(0, until - now))]
+        return self._refusal("developer", until - now)
+
+    def _remember_refused(self, scope: Scope, until: int) -> None:
+        bearer = bearer_token(scope)
+        if bearer is not None:  # The console has none.
+            if len(self._refused) >= _REFUSED:
+                self._refused.clear()
+            self._refused[hash(bearer)] = until
+
+    def take_sign_in(self, developer_id: str) -> None:
+        """Count that a developer signs in to the console with an access token, which the audit log tells of.
+
+        Raises:
+            RateLimited: there are too many.
+        """
+        now = self._clock()
+        if self._writes is not None and not self._writes.spend(("sign_in", developer_id), now):
+            raise self._refusal("developer_write", self._writes.standing(("sign_in", developer_id), now).until_next)
+
+    @asynccontextmanager
+    async def turn(self, developer_id: str) -> AsyncIterator[None]:
+        """Let costly calls of one developer run one at a time, with a pause in which others have the event loop.
+
+        Without a limit of calls there is no pause.
+        """
+        loop = asyncio.get_running_loop()
+        if len(self._turns) >= _KNOWN:
+            self._turns = {key: turn for key, turn in self._turns.items() if turn.free_at > loop.time()}
+        turn = self._turns.setdefault(developer_id, _Turn())
+        turn.free_at = max(turn.free_at, loop.time())
+        wait, turn.free_at = turn.free_at - loop.time(), turn.free_at + _PAUSE
+        if wait > 0 and self._calls is not None:
+            await asyncio.sleep(wait)
+        async with turn.lock:
+            yield
+
+    async def weigh(self, developer_id: str, count_projects: CountProjects) -> None:
+        """Count a call that was let in once more for each hundred projects that it looks across."""
+        if self._calls is None:
+            return
+        now = self._clock()
+        for _ in range(await count_projects(developer_id) // PROJECTS_OF_A_UNIT):
+            self._calls.charge(developer_id, now)
+
+
+class HoldLimits(Protocol):
+    """Has the limits of developers, which a test may replace."""
+
+    developers: DeveloperLimits
+
+
+class TellLimits:
+    """ASGI middleware: adds the header fields that tell what `DeveloperLimits.take` left, and refuses again."""
+
+    def __init__(self, app: ASGIApp, limits: HoldLimits) -> None:
+        self._app = app
+        self._limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the application, and tell with its answer."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def telling_send(message: Message) -> None:
+            told: list[tuple[str, Gcra, Standing]] = scope.get("state", {}).get(_TOLD, [])
+            if told and message["type"] == "http.response.start":
+                policies = ", ".join(f'"{name}";q={rule.number};w={rule.window // SECOND}' for name, rule, _ in told)
+                standings = ", ".join(
+                    f'"{name}";r={left.remaining};t={max(1, -(-left.until_next // SECOND))}' for name, _, left in told
+                )
+                fields = [(b"ratelimit-policy", policies.encode()), (b"ratelimit", standings.encode())]
+                message = {**message, "headers": [*message["headers"], *fields]}
+            await send(message)
+
+        refusal = self._limits.developers.refuse_again(scope)
+        if refusal is not None:
+            await send_error(telling_send, refusal)
+            return
+        await self._app(scope, receive, telling_send)

@@ -1,0 +1,213 @@
+"""What is counted. No identifier, token or name is ever a label.
+
+| metric | labels | counts |
+|---|---|---|
+| `taproof_sessions_created_total` | none | sign-in sessions that were created |
+| `taproof_polls_total` | `status` | answered verify calls, by the status that they answered |
+| `taproof_waiting_calls` | none | verify calls that wait for their session to leave pending, just now |
+| `taproof_waits_without_place_total` | none | verify calls with `wait` that were answered at once: too many waited |
+| `taproof_rate_limited_total` | `limit` | calls that were refused because there were too many, by the limit |
+| `taproof_developer_requests_total` | `method`, `route`, `status` | answered requests to the developer API |
+| `taproof_webhook_attempts_total` | `outcome` | attempts to deliver a webhook event, by how they ended |
+| `taproof_webhook_dead_letters_total` | none | webhook events that were given up |
+| `taproof_webhook_oldest_due_seconds` | none | for how long the oldest due webhook event has been waiting |
+| `taproof_own_bots` | `state` | bots of projects that run (`running`), and that the messenger refuses (`broken`) |
+| `taproof_info` | `version` | always 1: the release that runs |
+| `process_*` | none | CPU, memory, file descriptors and start time of this process |
+
+The limits are `generate_address`, `generate_project`, `verify_session`, `verify_unknown`, `sign_in`, `credential`,
+`developer`, `developer_write`, `page` and `bot_token`: see docs/reference/retention-and-limits.md.
+
+An attempt's outcome is `delivered`, `retried` (it failed, and is made again later), `dead` (it failed, and was the last
+one), `turned_off` (the same, and the project's webhook was turned off), `skipped` (nothing was sent, since the
+endpoint's attempts kept failing) or `lost` (the event was ended meanwhile, or another worker has it).
+
+Several processes on one port count in one directory, so that whichever of them is asked answers for all; `process_*`
+then has the label `process`, a number from 1.
+"""
+
+import os
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Info, Metric, ProcessCollector, values
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.registry import Collector
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from taproof.core.model import Status
+from taproof.service.webhooks import AttemptOutcome
+
+LimitName = Literal[
+    "generate_address",
+    "generate_project",
+    "verify_session",
+    "verify_unknown",
+    "sign_in",
+    "credential",
+    "developer",
+    "developer_write",
+    "page",
+    "bot_token",
+]
+"""The limits of `limits/rates.py` and `limits/developers.py`, and that of bot tokens (service `bots.py`)."""
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+def share_metrics(directory: Path, process: int) -> None:
+    """Count from here on in files of `directory`; `process` is the number of this process, and of no other that lives.
+
+    A process that takes the place of a dead one goes on counting where that one was.
+    """
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)  # Read by the library at each new metric.
+    values.ValueClass = values.MultiProcessValue(lambda: process)  # type: ignore[no-untyped-call]
+    (directory / f"{process}.pid").write_text(str(os.getpid()), encoding="ascii")
+
+
+def forget_process(directory: Path, process: int) -> None:
+    """Take back what a process that is dead said of its present; what it counted stays."""
+    mark_process_dead(process, str(directory))  # type: ignore[no-untyped-call]
+    (directory / f"{process}.pid").unlink(missing_ok=True)
+
+
+class Metrics:
+    """The counters of the HTTP API and of the webhook sender.
+
+    Args:
+        exposed: what `/metrics` answers from.
+        version: the release.
+        shared: where all processes of this port count, after `share_metrics`.
+
+    `sessions_created` and the children in `polls`, by status, and in `rate_limited`, by limit, are bound beforehand: on
+    the polled path counting is one call.
+    """
+
+    def __init__(self, exposed: CollectorRegistry, version: str, shared: Path | None = None) -> None:
+        self.registry = exposed
+        # What is shared is read from the files of all, so this process's own counters are not exposed beside them.
+        registry = exposed if shared is None else None
+        self.sessions_created = Counter(
+            "taproof_sessions_created_total", "Sign-in sessions that were created.", registry=registry
+        )
+        polls = Counter("taproof_polls_total", "Answered verify calls.", ["status"], registry=registry)
+        self.polls: dict[str, Counter] = {status: polls.labels(status) for status in get_args(Status)}
+        self.waiting_calls = Gauge(
+            "taproof_waiting_calls",
+            "Verify calls that wait for their session to leave pending.",
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self.waits_without_place = Counter(
+            "taproof_waits_without_place_total",
+            "Verify calls with wait that were answered at once, because too many waited.",
+            registry=registry,
+        )
+        limited = Counter(
+            "taproof_rate_limited_total",
+            "Calls that were refused because there were too many.",
+            ["limit"],
+            registry=registry,
+        )
+        self.rate_limited: dict[str, Counter] = {limit: limited.labels(limit) for limit in get_args(LimitName)}
+        self.developer_requests = Counter(
+            "taproof_developer_requests_total",
+            "Answered requests to the developer API.",
+            ["method", "route", "status"],
+            registry=registry,
+        )
+        attempts = Counter(
+            "taproof_webhook_attempts_total",
+            "Attempts to deliver a webhook event.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._webhook_attempts = {outcome: attempts.labels(outcome) for outcome in get_args(AttemptOutcome)}
+        self._webhook_dead_letters = Counter(
+            "taproof_webhook_dead_letters_total", "Webhook events that were given up.", registry=registry
+        )
+        # Every process reads the same store, so the sum would count one event several times.
+        self._webhook_oldest_due = Gauge(
+            "taproof_webhook_oldest_due_seconds",
+            "How long the oldest due webhook event has been waiting.",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
+        # One process runs them all; every other one says 0.
+        project_bots = Gauge(
+            "taproof_own_bots",
+            "Bots of projects, by whether they run or the messenger refuses their token.",
+            ["state"],
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self._project_bots = {state: project_bots.labels(state) for state in ("running", "broken")}
+        Info("taproof", "The release that runs.", registry=exposed).info({"version": version})
+        if shared is None:
+            ProcessCollector(registry=exposed)
+        else:
+            MultiProcessCollector(exposed, str(shared))  # type: ignore[no-untyped-call]
+            exposed.register(_EachProcess(shared))
+
+    def count_attempt(self, outcome: AttemptOutcome) -> None:
+        """Count an attempt to deliver a webhook event."""
+        self._webhook_attempts[outcome].inc()
+        if outcome in {"dead", "turned_off"}:
+            self._webhook_dead_letters.inc()
+
+    def show_oldest_due(self, seconds: float) -> None:
+        """Show for how many seconds the oldest due webhook event has been waiting; 0 when none is."""
+        self._webhook_oldest_due.set(seconds)
+
+    def show_project_bots(self, running: int, broken: int) -> None:
+        """Show how many bots of projects this process runs, and how many of all it knows to be broken."""
+        self._project_bots["running"].set(running)
+        self._project_bots["broken"].set(broken)
+
+
+class _EachProcess(Collector):
+    """CPU, memory and file descriptors of every process of this port, whichever of them is asked."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metrics of all that live now."""
+        found: dict[str, Metric] = {}
+        for file in sorted(self._directory.glob("*.pid")):
+            try:
+                pid = file.read_text(encoding="ascii")
+            except OSError:
+                continue  # It ended just now.
+            if not pid:
+                continue  # It begins just now.
+            for metric in ProcessCollector(pid=partial(str, pid), registry=None).collect():
+                all_of_it = found.setdefault(metric.name, Metric(metric.name, metric.documentation, metric.type))
+                for sample in metric.samples:
+                    all_of_it.add_sample(sample.name, {"process": file.stem}, sample.value)
+        return found.values()
+
+
+class CountRequests:
+    """ASGI middleware: counts the answers of a FastAPI application by the template of the route that gave them."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._requests = metrics.developer_requests
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the application and count its answer."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def counting_send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                # A client chooses path and method freely, so both are reduced to what this service knows.
+                method = scope["method"] if scope["method"] in _METHODS else "other"
+                route = getattr(scope.get("route"), "path_format", "unmatched")
+                self._requests.labels(method, route, str(message["status"])).inc()
+            await send(message)
+
+        await self._app(scope, receive, counting_send)

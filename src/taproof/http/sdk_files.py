@@ -1,0 +1,117 @@
+"""The browser SDK as the service gives it out: `/sdk/taproof.js`, and each release of it under a path of its own.
+
+A released bundle never changes and stays, so a page that names one with its integrity hash (W3C Subresource Integrity)
+goes on working when the service is upgraded. The bundles are made in `sdk/js`.
+"""
+
+import base64
+import gzip
+import hashlib
+import json
+from importlib.resources import files
+from typing import Final, NamedTuple
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from taproof.core.errors import NotFound
+from taproof.http.errors import NO_PAGE, send_error
+from taproof.http.fixed_answer import FixedAnswer, allows_get, send_answer
+
+SDK_PATH: Final = "/sdk/taproof.js"
+_ABOUT_PATH: Final = "/sdk/taproof.json"
+_NAME: Final = "taproof.js"
+_RELEASES: Final = files("taproof.http") / "static" / "sdk"
+_JAVASCRIPT: Final = "text/javascript; charset=utf-8"
+_ANY_ORIGIN: Final = (
+    (b"access-control-allow-origin", b"*"),
+    (b"cross-origin-resource-policy", b"cross-origin"),
+)
+_NEWEST: Final = (b"cache-control", b"public, max-age=300")
+"""Five minutes: pages see a mended bundle soon, and a click through several pages loads it once."""
+_FOR_EVER: Final = (b"cache-control", b"public, max-age=31536000, immutable")
+_CODINGS: Final = 20
+"""Codings of `Accept-Encoding` that are looked at: browsers send five."""
+
+
+class Bundle:
+    """One release of the SDK: an ASGI application that answers GET and HEAD with it, compressed where that is accepted.
+
+    Args:
+        body: the script.
+        caching: the header `cache-control`.
+    """
+
+    def __init__(self, body: bytes, caching: tuple[bytes, bytes]) -> None:
+        self._body = body
+        self._compressed = gzip.compress(body, 9, mtime=0)
+        self._etag = b'"%s"' % hashlib.sha256(body).hexdigest()[:32].encode()
+        self._headers = (*_ANY_ORIGIN, caching, (b"etag", b"W/" + self._etag), (b"vary", b"Accept-Encoding"))
+
+    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if not await allows_get(scope, send):
+            return
+        known = b",".join(value for name, value in scope["headers"] if name == b"if-none-match")
+        if self._etag in known:
+            await send({"type": "http.response.start", "status": 304, "headers": [*self._headers, *NO_PAGE]})
+            await send({"type": "http.response.body", "body": b""})
+        elif _accepts_gzip(scope):
+            headers = (*self._headers, (b"content-encoding", b"gzip"))
+            await send_answer(scope, send, self._compressed, _JAVASCRIPT, headers)
+        else:
+            await send_answer(scope, send, self._body, _JAVASCRIPT, self._headers)
+
+
+class SdkRelease(NamedTuple):
+    """What a page needs to load one release of the SDK and nothing else: its path here, and the hash of its bytes."""
+
+    version: str
+    path: str
+    integrity: str
+
+
+def sdk_release(version: str) -> SdkRelease:
+    """Return the release of the SDK that comes with this release of the service."""
+    digest = hashlib.sha384((_RELEASES / version / _NAME).read_bytes()).digest()
+    return SdkRelease(version, _path(version), f"sha384-{base64.b64encode(digest).decode()}")
+
+
+class SdkFiles:
+    """Answers everything below /sdk/.
+
+    Args:
+        version: of the service; the release of the SDK with the same one is the newest.
+    """
+
+    def __init__(self, version: str) -> None:
+        releases = {folder.name: (folder / _NAME).read_bytes() for folder in _RELEASES.iterdir()}
+        newest = releases[version]
+        about = sdk_release(version)._asdict()
+        self._apps: dict[str, ASGIApp] = {
+            SDK_PATH: Bundle(newest, _NEWEST),
+            _ABOUT_PATH: FixedAnswer(json.dumps(about).encode(), "application/json", (*_ANY_ORIGIN, _NEWEST)),
+            **{_path(name): Bundle(body, _FOR_EVER) for name, body in releases.items()},
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        app = self._apps.get(scope["path"])
+        if app is None:
+            await send_error(send, NotFound(f"There is no such script. {_ABOUT_PATH} says which one is the newest."))
+        else:
+            await app(scope, receive, send)
+
+
+def _path(version: str) -> str:
+    return f"/sdk/{version}/{_NAME}"
+
+
+def _accepts_gzip(scope: Scope) -> bool:
+    """Tell whether the client takes gzip (RFC 9110, section 12.5.3). Any weight but none at all will do."""
+    for name, value in scope["headers"]:
+        if name == b"accept-encoding":
+            for coding in value.lower().split(b",", _CODINGS)[:_CODINGS]:
+                kind, _, weight = coding.strip().partition(b";")
+                if kind.strip() == b"gzip":
+                    return weight.replace(b" ", b"") not in {b"q=0", b"q=0.0", b"q=0.00", b"q=0.000"}
+    return False

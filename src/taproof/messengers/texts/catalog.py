@@ -1,0 +1,195 @@
+"""The sentences of each language, loaded from the TOML files beside this module.
+
+A sentence is plain text that is sent as HTML, so it contains no `<`, `>` or `&`. Ages use words or units that need no
+plural forms. Names, times and places are inserted as isolates, so they may stand anywhere in a right-to-left sentence.
+"""
+
+import dataclasses
+import string
+import tomllib
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Annotated, Any, Final, get_args
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextTexts:
+    """The lines of a prompt that tell where the request came from.
+
+    In this class and the next ones, the names in `Annotated` are the placeholders of a sentence. Each must occur.
+    """
+
+    page_line: Annotated[str, "page"]
+    """`{page}` is the domain of the page, or `page_not_told`."""
+    page_not_told: str
+    """For a browser that does not tell which page it is on."""
+    browser_line: Annotated[str, "browser"]
+    """`{browser}` is the name of a browser, or `browser_on`."""
+    place_line: Annotated[str, "place"]
+    """`{place}` is a town and its country, in English."""
+    browser_on: Annotated[str, "browser", "system"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhoneTexts:
+    """The question for a phone number. `{share}`, `{without}` and `{cancel}` are labels of buttons."""
+
+    prompt: Annotated[str, "project", "share", "cancel"]
+    """Replaces the prompt that was confirmed, if the project requires a number."""
+    prompt_optional: Annotated[str, "project", "share", "without", "cancel"]
+    """Replaces the prompt that was confirmed, if the user may decline."""
+    share_button: str
+    without_button: str
+    keyboard: Annotated[str, "project"]
+    """The message that brings the button."""
+    notice: str
+    """Shown in a pop-up of at most 200 characters; so is `over`."""
+    wrong: Annotated[str, "share"]
+    """For a contact that is not the user's own."""
+    unasked: str
+    over: str
+    """The message that removes the button."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlTexts:
+    """The replies to users who look back at their sign-ins, report, block and unblock.
+
+    `{not_me}` and `{unblock}` are labels of buttons. The `…_notice` sentences and `gone` are also shown in a pop-up of
+    at most 200 characters.
+    """
+
+    not_me_button: str
+    unblock_button: str
+    sessions_command: str
+    """What /sessions does, for the messenger's list of commands; so are the next two for theirs."""
+    block_command: str
+    unblock_command: str
+    sessions: Annotated[str, "not_me"]
+    """Stands above the list."""
+    no_sessions: str
+    already_reported: str
+    """Stands beside a sign-in of the list."""
+    reported: Annotated[str, "project", "unblock"]
+    """For a sign-in whose result nobody received."""
+    reported_used: Annotated[str, "project", "unblock"]
+    """For a sign-in whose result was received, or may have been."""
+    reported_developer: Annotated[str, "project", "unblock"]
+    """For a developer's own sign-in to the service: docs/explanation/rights.md says what the report ends."""
+    reported_notice: str
+    block: str
+    """Stands above the projects to choose from; so does `unblock`."""
+    nothing_to_block: Annotated[str, "not_me"]
+    blocked: Annotated[str, "project"]
+    blocked_notice: str
+    unblock: str
+    nothing_to_unblock: str
+    unblocked: Annotated[str, "project"]
+    unblocked_notice: str
+    blocked_link: Annotated[str, "project", "unblock"]
+    """For a link to a project that the user has blocked."""
+    gone: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Texts:
+    """Every sentence of one language.
+
+    The `…_notice` sentences, `foreign`, `unknown` and `stale_button` are also shown in a pop-up of at most 200
+    characters. `{n}` is 5 to 119 in `seconds_ago`, and at least 2 in `minutes_ago`.
+    """
+
+    confirm_button: str
+    cancel_button: str
+    prompt: Annotated[str, "project", "context", "age", "choose", "cancel"]
+    """`{context}` is the lines of `ContextTexts`, `{choose}` is `choose_code` or nothing, `{cancel}` is a label."""
+    choose_code: Annotated[str, "cancel"]
+    """Three numbers replace Confirm."""
+    just_now: str
+    seconds_ago: Annotated[str, "n"]
+    minutes_ago: Annotated[str, "n"]
+    confirmed: Annotated[str, "project", "when"]
+    cancelled: Annotated[str, "project", "when"]
+    mismatched: Annotated[str, "project", "when"]
+    expired: Annotated[str, "project"]
+    confirmed_notice: Annotated[str, "when"]
+    cancelled_notice: Annotated[str, "when"]
+    mismatched_notice: Annotated[str, "when"]
+    expired_notice: str
+    foreign: str
+    unknown: str
+    stale_button: str
+    """For a button that this service did not make for this message, or that an earlier release made."""
+    help: str
+    too_many: str
+    """For a user who opened too many links."""
+    private_only: str
+    context: ContextTexts
+    phone: PhoneTexts
+    control: ControlTexts
+
+
+def load_texts(file_name: str, content: str) -> Texts:
+    """Return the texts of one language file.
+
+    Raises:
+        ValueError: the file is no TOML, a key is missing or unknown, or a sentence does not have exactly its
+            placeholders. The message of either error names the file and the key.
+        TypeError: a value is no string, or no table.
+    """
+    try:
+        table = tomllib.loads(content)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{file_name} is not valid TOML: {error}.") from error
+    texts: Texts = _load_section(Texts, table, f"{file_name}: ")
+    return texts
+
+
+def _load_section(section: type[Any], table: dict[str, Any], place: str) -> Any:
+    kinds = {field.name: field.type for field in dataclasses.fields(section)}
+    for key in (*table, *kinds):
+        if key not in kinds:
+            raise ValueError(f"{place}{key} is not a key that the bot knows.")
+        if key not in table:
+            raise ValueError(f"{place}{key} is missing.")
+    return section(**{key: _load_value(kind, table[key], f"{place}{key}") for key, kind in kinds.items()})
+
+
+def _load_value(kind: Any, value: object, place: str) -> Any:
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        if not isinstance(value, dict):
+            raise TypeError(f"{place} must be a table.")
+        return _load_section(kind, value, f"{place}.")
+    if not isinstance(value, str):
+        raise TypeError(f"{place} must be a string.")
+    expected = set(get_args(kind)[1:])
+    try:
+        found = {name for _, name, _, _ in string.Formatter().parse(value) if name is not None}
+    except ValueError as error:
+        raise ValueError(f"{place} has a brace that is not closed or not opened.") from error
+    if found != expected:
+        must = ", ".join(f"{{{name}}}" for name in sorted(expected)) or "none"
+        raise ValueError(f"{place} must have exactly these placeholders: {must}.")
+    return value
+
+
+FALLBACK: Final = "en"
+"""The language for users whose own language has no file."""
+
+
+def _load_languages() -> dict[str, Texts]:
+    loaded = {
+        file.name.removesuffix(".toml"): load_texts(file.name, file.read_text(encoding="utf-8"))
+        for file in files("taproof.messengers.texts").iterdir()
+        if file.name.endswith(".toml")
+    }
+    return dict(sorted(loaded.items(), key=lambda each: (each[0] != FALLBACK, each[0])))
+
+
+LANGUAGES: Final = _load_languages()
+"""The texts by language: the first part of an IETF language tag. English comes first."""
+
+
+def texts_for(language_code: str | None) -> Texts:
+    """Return the texts for a user's `language_code`, such as `pt-br`; English if it is missing or unknown."""
+    return LANGUAGES.get((language_code or "").partition("-")[0].lower(), LANGUAGES[FALLBACK])

@@ -1,0 +1,166 @@
+"""Carry requests out with urllib3, with a limit for the time that a whole answer takes.
+
+The timeout of a socket counts for each read. A status line, header, chunk or trailer that drips in would never meet
+it, nor would interim answers without end. Only the first `Client` imports this module, and so urllib3.
+"""
+
+import http.client
+import io
+import socket
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationParseError, NewConnectionError, ReadTimeoutError
+
+from taproof.sdk.exchange import CallResult, NoResponse, Request, Response, Service
+from taproof.sdk.http_request import (
+    CONNECT,
+    IDLE_CONNECTIONS,
+    NO_CONNECTION,
+    NO_HOST,
+    TOO_SLOW,
+    WRONG_CERTIFICATE,
+    fixed_headers,
+    is_tls_failure,
+    json_body,
+    own_headers,
+    tls_context,
+)
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+_CHUNK: Final = 65_536
+
+
+class _TimedReader(io.RawIOBase):
+    """Reads from a socket. All reads together may take the timeout that the socket has at the start, in seconds."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self._unbuffered = sock.makefile("rb", buffering=0)
+        self._deadline = time.monotonic() + (sock.gettimeout() or 0.0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int | None:
+        """Read as `io.RawIOBase` does; raises TimeoutError at the deadline."""
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._socket.settimeout(left)
+        return self._unbuffered.readinto(buffer)
+
+    def close(self) -> None:
+        # The socket is closed when the last of its files is.
+        self._unbuffered.close()
+        super().close()
+
+
+class _TimedAnswer(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
+        super().__init__(sock, *args, **options)
+        self.fp.close()
+        self.fp = io.BufferedReader(_TimedReader(sock))
+
+
+# Before each answer, urllib3 sets the socket's timeout to the time that the request has left (`Timeout(total=…)`).
+
+
+class _Connection(HTTPConnection):
+    response_class = _TimedAnswer
+
+
+class _TlsConnection(HTTPSConnection):
+    response_class = _TimedAnswer
+
+
+class _Pool(urllib3.HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _TlsPool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _TlsConnection
+
+
+class _TimedPools(urllib3.PoolManager):
+    """A `PoolManager` that ends each request, including the body of its answer, within the `total` of its `Timeout`.
+
+    The name lookup is not counted, because nothing can interrupt it. Each address of a name has the full time to
+    connect.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+
+
+class BlockingHttp:
+    """The connections to one service. Any number of threads may share them.
+
+    Args:
+        service: its address is called.
+        ca_file: a file of PEM certificates to trust instead of the machine's.
+        user_agent: is sent instead of the SDK's own name.
+    """
+
+    def __init__(self, service: Service, *, ca_file: str | None = None, user_agent: str = "") -> None:
+        self._address = service.address
+        self._headers = fixed_headers() | ({"User-Agent": user_agent} if user_agent else {})
+        self._pool = _TimedPools(maxsize=IDLE_CONNECTIONS, ssl_context=tls_context(service, ca_file))
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._pool.clear()
+
+    def send(self, request: Request) -> CallResult:
+        """Make one request, without a retry."""
+        try:
+            response = self._open(request)
+            try:
+                body = _read_body(response, request.answer_limit)
+            except BaseException:
+                # More bytes of this answer may still arrive. The next request must not read them as its own.
+                response.close()
+                raise
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            if body is None:
+                response.close()
+            response.release_conn()
+            return Response(response.status, headers, body)
+        except ReadTimeoutError:
+            return NoResponse(TOO_SLOW, sent=True)
+        except (NewConnectionError, ConnectTimeoutError):
+            return NoResponse(NO_CONNECTION, sent=False)
+        except LocationParseError:
+            return NoResponse(NO_HOST, sent=False, lasting=True)
+        except HTTPError as error:
+            if is_tls_failure(error):
+                return NoResponse(WRONG_CERTIFICATE, sent=False, lasting=True)
+            return NoResponse("the connection was lost, or no answer came in time", sent=True)
+
+    def _open(self, request: Request) -> urllib3.BaseHTTPResponse:
+        return self._pool.request(
+            request.method,
+            self._address + request.path,
+            body=json_body(request),
+            headers=self._headers | own_headers(request),
+            timeout=urllib3.Timeout(total=request.seconds, connect=CONNECT),
+            retries=False,
+            redirect=False,
+            preload_content=False,
+            decode_content=False,
+        )
+
+
+def _read_body(response: urllib3.BaseHTTPResponse, limit: int) -> bytes | None:
+    """Return the body, or None when it is longer than `limit`."""
+    body = bytearray()
+    while chunk := response.read1(_CHUNK):
+        body += chunk
+        if len(body) > limit:
+            return None
+    return bytes(body)

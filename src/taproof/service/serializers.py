@@ -1,0 +1,108 @@
+"""Turn what the services return into JSON values, as the API and `--json` show them. What is not named is not shown."""
+
+from typing import Any, Final
+
+from taproof.core.accounts import AccessToken, Developer
+from taproof.core.clock import iso8601
+from taproof.core.model import Project, TurnOffReason
+from taproof.service.developers import CreatedAccessToken
+from taproof.service.projects import ProjectSecrets
+from taproof.service.sessions.create_and_verify import Verification
+
+_TURNED_OFF: Final[dict[TurnOffReason, str]] = {
+    "gone": "The receiver answered 410 Gone, so nothing is sent there any more. Set webhook_url again to go on.",
+    "failing": "For five days every attempt failed, so nothing is sent there any more. Check the receiver, then set"
+    " webhook_url again.",
+}
+
+
+def time_or_none(instant: int | None) -> str | None:
+    """Return a time in ms since the epoch as text; None stays None."""
+    return None if instant is None else iso8601(instant)
+
+
+def account(developer: Developer) -> dict[str, Any]:
+    """Return a developer account."""
+    return {
+        "id": developer.id,
+        "email": developer.email,
+        "created_at": iso8601(developer.created_at),
+        "plan": developer.plan,
+    }
+
+
+def project(found: Project) -> dict[str, Any]:
+    """Return a project without its secrets."""
+    return {
+        "id": found.id,
+        "name": found.name,
+        "secret_key_preview": found.secret_key_preview,
+        "webhook_url": found.webhook_url,
+        "is_active": found.is_active,
+        "public_access": found.public_access,
+        "collect_phone": found.collect_phone,
+        "phone_required": found.phone_required,
+        "show_context": found.show_context,
+        "match_code": "on" if found.match_code else "off",
+        "allowed_origins": list(found.allowed_origins),
+        "created_at": iso8601(found.created_at),
+        "sessions_count": found.sessions_count,
+        "confirmed_count": found.confirmed_count,
+        "webhook_failing_since": time_or_none(found.webhook_failing_since),
+        "webhook_turned_off": _turned_off(found),
+        "bot_username": found.bot_username,
+        "bot_broken_at": time_or_none(found.bot_broken_at),
+    }
+
+
+def created_project(created: Project, secrets: ProjectSecrets) -> dict[str, Any]:
+    """Return a new project with its secrets."""
+    return {**project(created), "webhook_secret": secrets.webhook_secret, "secret_key": secrets.secret_key}
+
+
+def access_token(found: AccessToken) -> dict[str, Any]:
+    """Return an access token without its plaintext."""
+    return {
+        "id": found.id,
+        "name": found.name,
+        "preview": found.preview,
+        "created_at": iso8601(found.created_at),
+        "last_used_at": time_or_none(found.last_used_at),
+        "expires_at": time_or_none(found.expires_at),
+        "scopes": list(found.scopes),
+        "created_with": found.parent_id,
+    }
+
+
+def created_access_token(created: CreatedAccessToken) -> dict[str, Any]:
+    """Return a new access token with its plaintext."""
+    return {**access_token(created.token), "access_token": created.plaintext}
+
+
+def verification(found: Verification) -> dict[str, Any]:
+    """Return what verify answers: the status, and once all that was confirmed (contract.md, Session endpoints)."""
+    identity = found.identity
+    if identity is None or found.confirmed_at is None:
+        return {"status": found.status}
+    phone = {} if identity.messenger_phone is None else {"messenger_phone": identity.messenger_phone}
+    return {
+        "status": found.status,
+        "messenger_id": identity.messenger_id,
+        "messenger_name": identity.messenger_name,
+        "messenger_username": identity.messenger_username or None,
+        **phone,
+        "confirmed_at": iso8601(found.confirmed_at),
+        "proof": found.proof,
+    }
+
+
+def _turned_off(found: Project) -> dict[str, Any] | None:
+    # A project with a webhook URL again needs no word on the one before.
+    if found.webhook_url or found.webhook_off_at is None or found.webhook_off_reason is None:
+        return None
+    return {
+        "url": found.webhook_off_url or "",
+        "reason": found.webhook_off_reason,
+        "at": iso8601(found.webhook_off_at),
+        "explanation": _TURNED_OFF[found.webhook_off_reason],
+    }

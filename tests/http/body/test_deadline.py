@@ -1,0 +1,148 @@
+"""A body that does not arrive ends as a 400; nothing else is cancelled, and nothing runs while nobody reads."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from taproof.core.errors import InvalidRequest
+from taproof.http.body import deadline as body_deadline
+from taproof.http.body import json
+from taproof.http.body import read as body_reading
+from taproof.http.body.deadline import BodiesInTime, BodyDeadline
+
+SCOPE = {"type": "http", "headers": [(b"content-type", b"application/json"), (b"content-length", b"2")]}
+
+
+async def never() -> Any:
+    await asyncio.Event().wait()
+
+
+async def at_once() -> Any:
+    return {"type": "http.request", "body": b"{}", "more_body": False}
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(body_deadline, "_EVERY", 0.001)
+    monkeypatch.setattr(body_reading, "_deadline", BodyDeadline(3))
+
+
+async def test_a_body_that_never_comes_is_refused_and_its_task_lives_on() -> None:
+    """The request is answered with a sentence; the cancellation goes no further."""
+    with pytest.raises(InvalidRequest, match="took longer"):
+        await json.read_json_object(SCOPE, never)
+    assert await json.read_json_object(SCOPE, at_once) == {}
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
+async def test_a_cancelled_request_stays_cancelled() -> None:
+    """Whoever else cancels the task, such as a server that drains, is obeyed."""
+    task = asyncio.create_task(json.read_json_object(SCOPE, never))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_only_the_late_one_is_refused() -> None:
+    """One slow client ends nobody else's request."""
+    slow = asyncio.create_task(json.read_json_object(SCOPE, never))
+    while not slow.done():
+        assert await json.read_json_object(SCOPE, at_once) == {}
+        await asyncio.sleep(0)
+    assert isinstance(slow.exception(), InvalidRequest)
+
+
+async def test_nothing_is_kept_of_what_was_read() -> None:
+    """Neither a task nor a timer stays behind."""
+    for _ in range(100):
+        await json.read_json_object(SCOPE, at_once)
+    deadline = body_reading._deadline
+    assert deadline._reading == {}
+    for _ in range(1_000):
+        if deadline._loop is None:
+            break
+        await asyncio.sleep(0.001)
+    assert deadline._loop is None
+    assert deadline._late == set()
+
+
+# ---- the wrapper, for applications that read bodies by themselves
+
+
+class Slow:
+    """A client that sends some parts of a body at once, and the rest never; `sent` is what it is answered."""
+
+    def __init__(self, *parts: bytes, ends: bool = False) -> None:
+        self._parts = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
+        if ends:
+            self._parts[-1]["more_body"] = False
+        self.sent: list[Any] = []
+
+    async def receive(self) -> Any:
+        return self._parts.pop(0) if self._parts else await never()
+
+    async def send(self, message: Any) -> None:
+        self.sent.append(message)
+
+
+async def read_all(_scope: Any, receive: Any, send: Any) -> None:
+    """Answer 200 once the body is here, 499 when the client has gone."""
+    more, status = True, 200
+    while more:
+        message = await receive()
+        more = message.get("more_body", False)
+        status = 499 if message["type"] == "http.disconnect" else status
+    await send({"type": "http.response.start", "status": status, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+@pytest.mark.parametrize("parts", [[], [b"a"], [b"a"] * 5])
+async def test_other_applications_wait_no_longer(parts: list[bytes]) -> None:
+    """A body that trickles in is answered with the same sentence as everywhere, and by nobody else."""
+    client = Slow(*parts)
+    await BodiesInTime(read_all, 0.01)({"type": "http"}, client.receive, client.send)
+    assert [message.get("status") for message in client.sent] == [400, None]
+    assert b"took longer than 0.01 seconds" in client.sent[1]["body"]
+
+
+async def test_other_applications_get_bodies_that_come_in_time() -> None:
+    """And may then wait for the end of the connection as long as they like, as long polls do."""
+    client = Slow(b"a", b"b", ends=True)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await read_all(scope, receive, send)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await receive()
+
+    await BodiesInTime(app, 0.01)({"type": "http"}, client.receive, client.send)
+    assert [message.get("status") for message in client.sent] == [200, None]
+
+
+async def test_an_answer_under_way_is_finished() -> None:
+    """Who is answered before the whole body is here gets the whole answer, and no second one."""
+    client = Slow(b"a")
+
+    async def app(_scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 413, "headers": []})
+        await receive()
+        assert (await receive())["type"] == "http.disconnect"
+        await send({"type": "http.response.body", "body": b"too large"})
+
+    await BodiesInTime(app, 0.01)({"type": "http"}, client.receive, client.send)
+    assert [message.get("status", message.get("body")) for message in client.sent] == [413, b"too large"]
+
+
+async def test_what_is_no_request_passes() -> None:
+    """Start and stop of the application have no body."""
+    seen = []
+
+    async def app(scope: Any, _receive: Any, _send: Any) -> None:
+        seen.append(scope["type"])
+
+    await BodiesInTime(app, 0.01)({"type": "lifespan"}, never, Slow().send)
+    assert seen == ["lifespan"]

@@ -1,0 +1,43 @@
+"""Both sides of a sign-in in one object, for tests that play the application and the user."""
+
+from collections.abc import Awaitable, Callable
+
+from taproof.core.accounts import Plan
+from taproof.core.clock import Clock
+from taproof.core.encryption import Encryptor
+from taproof.core.entropy import Entropy
+from taproof.service.sessions.create_and_verify import SignIn
+from taproof.service.sessions.decide import Decisions
+from taproof.service.sessions.wait import Waiting
+from taproof.storage.protocol import Storage
+
+
+class WholeSignIn(SignIn, Decisions):
+    """What applications and users do; `waiting` are the calls that wait for a decision."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        encryptor: Encryptor,
+        link_base: Callable[[], str],
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        recorded: Callable[[], None] = lambda: None,
+        project_bot_link_base: Callable[[str], str] = lambda username: f"https://t.me/{username}",
+        find_place: Callable[[str], str] = lambda _address: "",
+        require_room: Callable[[str, Plan], Awaitable[None]] | None = None,
+    ) -> None:
+        self.waiting = Waiting(storage, clock)
+        Decisions.__init__(self, storage, encryptor, clock, entropy, wake=self.waiting.wake, recorded=recorded)
+        SignIn.__init__(
+            self,
+            storage,
+            encryptor,
+            link_base,
+            clock,
+            entropy,
+            project_bot_link_base=project_bot_link_base,
+            find_place=find_place,
+            require_room=require_room,
+        )
