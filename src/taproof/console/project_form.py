@@ -1,4 +1,4 @@
-"""The form of a project's settings: what it shows, what was typed, and what that changes."""
+"""The form of a project's settings: its values, the input, and the resulting changes."""
 
 from typing import Any, Final
 
@@ -14,13 +14,13 @@ _IN_WORDS: Final = {
     "allowed_origins": "Pages that may start sign-ins",
     "bot_token ": "The token ",
 }
-"""How a sentence about a field of the API begins in a form."""
+"""The beginnings of API sentences about a field, with their wording in the form."""
 NEW: Final = {"name": "", **PROJECT_DEFAULTS.given()}
-"""What the form shows for a new project."""
+"""The values of the form for a new project."""
 
 
 def shown(project: Project) -> dict[str, Any]:
-    """Return what the form shows of a project."""
+    """Return the values of the form for a project."""
     flags = {flag: getattr(project, flag) for flag in PROJECT_FLAGS}
     origins = project.allowed_origins
     return {
@@ -32,7 +32,7 @@ def shown(project: Project) -> dict[str, Any]:
 
 
 def typed(form: Form, prefix: str = "") -> dict[str, Any]:
-    """Return what was typed, to be shown again; with the prefix `was_` what the form had shown."""
+    """Return the input, to show it again; with the prefix `was_`, the values that the form showed."""
     flags = {flag: form.is_checked(prefix + flag) for flag in PROJECT_FLAGS}
     return {
         "name": visible_name(form[f"{prefix}name"]),
@@ -48,15 +48,15 @@ def new(form: Form) -> ProjectChanges:
 
 
 def changes(form: Form) -> ProjectChanges:
-    """Return what differs from what the form had shown: meanwhile another page may have changed the other fields."""
+    """Return the fields that differ from the values shown; another page may have changed the other fields meanwhile."""
     before, after = typed(form, "was_"), typed(form)
-    # As it was typed: what shows nothing in a name is refused, and not left out.
+    # The name as typed: invisible characters in it are refused, not dropped.
     before["name"], after["name"] = form["was_name"], form["name"]
     return ProjectChanges(**{field: value for field, value in after.items() if value != before[field]})
 
 
 def in_words(error: TaproofError) -> str:
-    """Return the sentence of an error with the name that its field has in the form."""
+    """Return the sentence of an error, with the form's name of the field."""
     for field, words in _IN_WORDS.items():
         if error.sentence.startswith(field):
             return words + error.sentence.removeprefix(field)
