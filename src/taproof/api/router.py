@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Final
 
 from taproof.api.sessions import SessionApi
-from taproof.core.errors import InvalidRequest, MessengerUnavailable, NotFound
+from taproof.core.errors import InvalidRequest, NotFound
 from taproof.http.body.json import Receive, Scope
 from taproof.http.errors import send_error
 
@@ -14,20 +14,6 @@ AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 QUERY_FIELDS: Final = 50
 """Fields of a query string at most: no call here has as many."""
-
-
-class LateApp:
-    """An application that is there from the start and answers 503 until `app` is set."""
-
-    def __init__(self) -> None:
-        self.app: AsgiApp | None = None
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if self.app is None:
-            await send_error(send, MessengerUnavailable())
-        else:
-            await self.app(scope, receive, send)
 
 
 class Router:

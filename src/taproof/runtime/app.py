@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import structlog
 import uvloop
@@ -25,7 +25,7 @@ from starlette.responses import RedirectResponse
 from taproof.api.developer import build_developer_api
 from taproof.api.health import build_operations, build_watching
 from taproof.api.login import LoginApi
-from taproof.api.router import AsgiApp, LateApp, Router
+from taproof.api.router import AsgiApp, Router
 from taproof.api.sessions import SessionApi
 from taproof.config.settings import WEBHOOK_PATH, Settings
 from taproof.console.app import Console, ConsoleServices
@@ -37,16 +37,14 @@ from taproof.http.limits.pages import PageLimit
 from taproof.http.sdk_files import SdkFiles
 from taproof.jobs.housekeeping import sweep_until
 from taproof.jobs.leader import LeaderElection, Work
+from taproof.runtime.bot_runtime import BotRuntime, connect_messenger
 from taproof.runtime.deeplinks import Deeplinks
 from taproof.runtime.listener import ServerStopped, create_server, raise_file_limit, until_listening
 from taproof.runtime.sandbox_mode import RunningSandbox, start_sandbox
-from taproof.runtime.services import Services, load_messenger, open_services
+from taproof.runtime.services import Services, open_services
 from taproof.runtime.start_screen import print_screen
 from taproof.service.housekeeping import Housekeeping
 from taproof.webhooks.sender import WebhookSender
-
-if TYPE_CHECKING:
-    from taproof.runtime.bot_runtime import BotRuntime
 
 _FINISH_PARTS: Final = 17.0
 """Seconds that updates, deliveries and the leases get after SIGTERM; requests under way get `_FINISH_REQUESTS` more."""
@@ -107,8 +105,10 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
         console = build_console(settings, services) if settings.serves_api else None
         if console is not None:
             apps = console_apps(console) | apps
-        webhook, own_webhooks = LateApp(), LateApp()
-        apps |= webhook_apps(settings, webhook, own_webhooks)
+        messenger = _connect_messenger(settings, services, sandbox)
+        if messenger is not None:
+            stack.push_async_callback(messenger.close)
+            apps |= webhook_apps(settings, messenger.webhook, messenger.own_webhooks)
         server = create_server(settings, build_app(settings, services, apps))
         # Objects made so far live as long as the process: the collector need not look at them again.
         gc.collect()
@@ -123,10 +123,6 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
                 invitation = sandbox.invitation if sandbox else await invite_first(settings, services)
                 seed = sandbox.seed if sandbox else None
                 print_screen(settings, seed, invitation, link_known=services.deeplinks.is_known)
-            messenger = await _connect_messenger(settings, services, sandbox, stack)
-            if messenger is not None:
-                webhook.app, own_webhooks.app = messenger.webhook, messenger.own_webhooks
-            gc.freeze()  # Likewise. No collection: it would hold the loop for 80 ms, and requests are served already.
             parts = await _choose_parts(settings, services, messenger, stopping)
             if console is not None:
                 parts.finishing.append(console.live.run_until(stopping))
@@ -141,17 +137,11 @@ async def invite_first(settings: Settings, services: Services) -> str | None:
     return await services.invitations.invite_first() if settings.serves_api else None
 
 
-async def _connect_messenger(
-    settings: Settings, services: Services, sandbox: RunningSandbox | None, stack: AsyncExitStack
-) -> "BotRuntime | None":
-    """Return the messenger's side of this process, if its role has one.
-
-    It comes last, and is imported in a thread, since that takes most of a second: by then the API answers already.
-    """
+def _connect_messenger(settings: Settings, services: Services, sandbox: RunningSandbox | None) -> BotRuntime | None:
+    """Return the messenger's side of this process, if its role has one."""
     if not settings.needs_bot:
         return None
-    module = await asyncio.to_thread(load_messenger)
-    messenger: BotRuntime = module.connect_messenger(
+    return connect_messenger(
         settings,
         services.decisions,
         services.storage,
@@ -160,8 +150,6 @@ async def _connect_messenger(
         bots=services.bots,
         show_project_bots=services.metrics.show_project_bots,
     )
-    stack.push_async_callback(messenger.close)
-    return messenger
 
 
 def console_apps(console: Console) -> dict[str, AsgiApp]:
@@ -171,7 +159,7 @@ def console_apps(console: Console) -> dict[str, AsgiApp]:
 
 def webhook_apps(settings: Settings, webhook: AsgiApp, own_webhooks: AsgiApp) -> dict[str, AsgiApp]:
     """Return the applications that the messenger posts updates to, by their path, where it does."""
-    if not (settings.needs_bot and settings.bot_updates == "webhook"):
+    if settings.bot_updates != "webhook":
         return {}
     return {
         f"{WEBHOOK_PATH}/*": BodiesInTime(own_webhooks, BODY_SECONDS),
@@ -245,7 +233,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, AsgiA
 async def _choose_parts(
     settings: Settings,
     services: Services,
-    messenger: "BotRuntime | None",
+    messenger: BotRuntime | None,
     stopping: asyncio.Event,
 ) -> _Parts:
     """Return what this role runs beside the server."""

@@ -1,14 +1,11 @@
-"""The messenger's side of a process: its bot, what sign-in links begin with, and how updates come in.
-
-Whoever needs this module imports it when the rest of the service answers: with aiogram that takes most of a second.
-"""
+"""The messenger's side of a process: its bot, what sign-in links begin with, and how updates come in."""
 
 import asyncio
 import functools
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import structlog
 
@@ -17,20 +14,16 @@ from taproof.core.clock import MINUTE, system_clock
 from taproof.core.encryption import Encryptor
 from taproof.core.rate_limit import Rate
 from taproof.messengers.reply_limits import ReplyLimits
-from taproof.messengers.telegram import calls
 from taproof.messengers.telegram.accounts import Accounts
+from taproof.messengers.telegram.bot_api import CONNECTIONS, Bot, BotApiClient
 from taproof.messengers.telegram.commands import announce_commands
 from taproof.messengers.telegram.connection import (
-    BotApiSession,
     BotApiUnreachableError,
     BotTokenRefusedError,
     Reconnection,
-    bot_on,
-    create_bot,
     fetch_username,
-    open_session,
 )
-from taproof.messengers.telegram.handlers import build_dispatcher
+from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.polling import LongPolling
 from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks, keep_webhook
 from taproof.messengers.telegram.project_bots import PACE_SECONDS, ProjectBots
@@ -45,10 +38,6 @@ from taproof.service.sessions.decide import Decisions
 from taproof.service.user_control import UserControl
 from taproof.storage.protocol import Storage
 
-if TYPE_CHECKING:
-    # Only taproof.messengers.telegram imports aiogram: the import is costly, and done there with care.
-    from aiogram import Bot
-
 _USERNAME_RETRY: Final = 5.0
 _UNHURRIED: Final = Rate(100_000, MINUTE)
 _SECRET_LOOK: Final = 5.0
@@ -61,7 +50,7 @@ _log = structlog.get_logger(__name__)
 class BotRuntime:
     """The bot of this process and everything that hears from it."""
 
-    bot: "Bot"
+    bot: Bot
     webhook: WebhookEndpoint
     """Answers the messenger's calls, where updates come in that way."""
     project_bots: ProjectBots
@@ -108,15 +97,9 @@ class BotRuntime:
                     await asyncio.sleep(_SECRET_LOOK)
 
 
-def prepare() -> None:
-    """Do what else takes long and would make the first user wait."""
-    calls.build_models()
-
-
 def open_accounts(settings: Settings) -> Accounts:
     """Return what asks the messenger of the settings whose tokens are."""
-    api_url, tls = _bot_api(settings)
-    return Accounts(api_url, tls=tls)
+    return Accounts(_bot_api(settings))
 
 
 def connect_messenger(
@@ -130,44 +113,37 @@ def connect_messenger(
     show_project_bots: Callable[[int, int], None],
 ) -> BotRuntime:
     """Return the messenger's side of this process, with the sandbox's bot or the one that the settings name."""
-    api_url, tls = _bot_api(settings)
     if sandbox is not None:
         token = sandbox.bot_token
     else:
         token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
-    bot = create_bot(token, api_url, tls=tls)
+    bot = Bot(_bot_api(settings), token)
     acts = user_control_acts(UserControl(storage, decisions, system_clock), decisions)
     # Whoever tries something out signs in over and over, always as the same few pretend users.
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
-    dispatcher = build_dispatcher(decisions, signer, system_clock, acts, limits)
-    intake = UpdateIntake(bot, dispatcher, storage, system_clock)
+    react = Conversation(decisions, signer, system_clock, acts, limits).on_update
+    intake = UpdateIntake(bot, react, storage, system_clock)
     secrets = functools.partial(encryptor.derive_all, f"telegram webhook secret {bot.id}")
+    own_api = _bot_api(settings, limit=0)  # Shared by all of them. No call waits for a connection.
 
-    @functools.cache
-    def own_session() -> BotApiSession:
-        # One for all of them, made for the first: it takes long to read all certificate authorities, and much room to
-        # keep them. Nobody waits for a connection.
-        return open_session(api_url, tls=tls, limit=0)
+    def connect(own_token: str) -> Bot:
+        return Bot(own_api, own_token)
 
-    def connect(own_token: str) -> "Bot":
-        return bot_on(own_session(), own_token)
-
-    def own_intake(own: "Bot") -> UpdateIntake:
-        return UpdateIntake(own, dispatcher, storage, system_clock, own.id)
+    def own_intake(own: Bot) -> UpdateIntake:
+        return UpdateIntake(own, react, storage, system_clock, own.id)
 
     def own_secrets(bot_id: int) -> list[str]:
         return encryptor.derive_all(f"telegram webhook secret of own bot {bot_id}")
 
-    async def receive(own: "Bot", reconnection: Reconnection) -> None:
+    async def receive(own: Bot, reconnection: Reconnection) -> None:
         if settings.bot_updates == "polling":
             await LongPolling(own, own_intake(own), system_clock(), reconnection, pace=PACE_SECONDS).run()
         else:
             await keep_webhook(own, f"{settings.base_url}{WEBHOOK_PATH}/{own.id}", own_secrets, reconnection)
 
     async def close() -> None:
-        sessions = [bot.session, *([own_session()] if own_session.cache_info().currsize else [])]
-        await asyncio.gather(*(each.close() for each in sessions))
+        await asyncio.gather(bot.api.close(), own_api.close())
 
     return BotRuntime(
         bot,
@@ -181,18 +157,17 @@ def connect_messenger(
     )
 
 
-def _bot_api(settings: Settings) -> tuple[str, ssl.SSLContext | None]:
-    """Return the address of the Bot API, and what to trust there instead of the public certificate authorities."""
+def _bot_api(settings: Settings, limit: int = CONNECTIONS) -> BotApiClient:
     if settings.sandbox:
-        return f"{own_address(settings)}/sandbox", _trusting_oneself(settings)
-    return settings.bot_api_url, None
+        return BotApiClient(f"{own_address(settings)}/sandbox", tls=_trusting_oneself(settings), limit=limit)
+    return BotApiClient(settings.bot_api_url, limit=limit)
 
 
 def _trusting_oneself(settings: Settings) -> ssl.SSLContext | None:
     if settings.tls_cert is None:
         return None
     # The sandbox's bot calls this very process over loopback: whatever the certificate says, nobody is in between.
-    tls = ssl.create_default_context()
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     tls.check_hostname = False
     tls.verify_mode = ssl.CERT_NONE
     return tls

@@ -11,11 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
-from aiogram import Bot
-from aiogram.exceptions import TelegramAPIError, TelegramNetworkError, TelegramNotFound, TelegramUnauthorizedError
 
 from taproof.core.errors import DecryptionFailed, StoreUnavailable
 from taproof.core.model import ProjectBot
+from taproof.messengers.telegram.bot_api import (
+    Bot,
+    TelegramAPIError,
+    TelegramNetworkError,
+    TelegramNotFound,
+    TelegramUnauthorizedError,
+)
 from taproof.messengers.telegram.commands import announce_commands_once
 from taproof.messengers.telegram.connection import LONGEST_DELAY, BotTokenRefusedError, Reconnection
 from taproof.messengers.telegram.updates import places
