@@ -1,4 +1,4 @@
-"""The form of a project's settings: what it shows, what was typed, and what that changes."""
+"""Read and fill the form of a project's settings."""
 
 from typing import Any, Final
 
@@ -14,13 +14,13 @@ _IN_WORDS: Final = {
     "allowed_origins": "Pages that may start sign-ins",
     "bot_token ": "The token ",
 }
-"""How a sentence about a field of the API begins in a form."""
+"""How a sentence about a field begins: in the API, and in a form."""
 NEW: Final = {"name": "", **PROJECT_DEFAULTS.given()}
-"""What the form shows for a new project."""
+"""The values of the form for a new project."""
 
 
 def shown(project: Project) -> dict[str, Any]:
-    """Return what the form shows of a project."""
+    """Return the values of the form for a project."""
     flags = {flag: getattr(project, flag) for flag in PROJECT_FLAGS}
     origins = project.allowed_origins
     return {
@@ -32,7 +32,7 @@ def shown(project: Project) -> dict[str, Any]:
 
 
 def typed(form: Form, prefix: str = "") -> dict[str, Any]:
-    """Return what was typed, to be shown again; with the prefix `was_` what the form had shown."""
+    """Return the values that were sent; with the prefix `was_` the values that the form had shown."""
     flags = {flag: form.is_checked(prefix + flag) for flag in PROJECT_FLAGS}
     return {
         "name": visible_name(form[f"{prefix}name"]),
@@ -43,14 +43,14 @@ def typed(form: Form, prefix: str = "") -> dict[str, Any]:
 
 
 def new(form: Form) -> ProjectChanges:
-    """Return what a new project is to have. A new project is active, so its form does not ask."""
+    """Return the fields of a new project. A new project is active, so its form has no such box."""
     return ProjectChanges(**{**typed(form), "name": form["name"], "is_active": True})
 
 
 def changes(form: Form) -> ProjectChanges:
-    """Return what differs from what the form had shown: meanwhile another page may have changed the other fields."""
+    """Return the values that differ from those that the form had shown: another page may have changed the rest."""
     before, after = typed(form, "was_"), typed(form)
-    # As it was typed: what shows nothing in a name is refused, and not left out.
+    # As typed: invisible characters in a name are refused, not removed.
     before["name"], after["name"] = form["was_name"], form["name"]
     return ProjectChanges(**{field: value for field, value in after.items() if value != before[field]})
 

@@ -1,4 +1,4 @@
-"""The pages of projects: the list, a new one, one with its quick start, its settings and its end."""
+"""Serve the pages of projects: the list, a new project, the quick start, the settings and the deletion."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -39,7 +39,7 @@ _SHOWN_ONCE: Final = (
 
 
 class ProjectPages:
-    """Shows, makes, changes and deletes projects.
+    """Shows, creates, changes and deletes projects.
 
     Args:
         access: recognises visitors.
@@ -147,7 +147,7 @@ class ProjectPages:
         try:
             await self._bots.set_bot(visitor.actor, project.id, token)
         except (InvalidRequest, BotTokenRefused, BotTaken, MessengerUnavailable, RateLimited) as error:
-            # The token is not in the page again: whoever stands by would see it.
+            # The page does not repeat the token: bystanders could read it.
             refused = self._show_settings(
                 request,
                 project,
@@ -205,7 +205,7 @@ class ProjectPages:
         bot_error: str = "",
         status: int = 400,
     ) -> Response:
-        """Show the settings: of the project, or after an error what was `typed` where the form had shown `was`."""
+        """Show the settings; after an error the values that were `typed` into a form that had shown `was`."""
         kept = project_form.shown(project)
         context = {
             "project": project,
@@ -223,15 +223,15 @@ class ProjectPages:
 
 
 def _page_number(request: Request) -> int:
-    """Return which page of the list is asked for, from 1."""
+    """Return the number of the requested page of the list, from 1."""
     text = request.query_params.get("page", "1")
-    # Four digits lead past the last page of any list.
+    # No list has more pages than four digits can name.
     if not (text.isascii() and text.isdigit() and len(text) <= 4 and int(text)):
         raise InvalidRequest("There is no such page of your projects. Go back to the first one.")
     return int(text)
 
 
 def _is_confirmed(form: Form, project: Project) -> bool:
-    """Tell whether somebody typed the project's name as they see it, or its id, for names that are hard to type."""
+    """Tell whether the project's name was typed as it is shown, or its id, since some names are hard to type."""
     typed = form["confirmation"]
     return typed == project.id or visible_name(typed) == visible_name(project.name)

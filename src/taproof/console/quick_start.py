@@ -1,4 +1,4 @@
-"""The quick start of a project: programs that carry its id and this service's address, and run as pasted."""
+"""Write the quick start of a project: programs with its id and the service's address, ready to run."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -33,7 +33,7 @@ class QuickStart:
     def __init__(self, base_url: str, release: SdkRelease) -> None:
         self._base_url = base_url
         self._release = release
-        # Programs, not HTML: the page that shows them escapes them. Nothing that a person typed is put into them.
+        # Programs, not HTML: the page that shows them escapes them. They contain nothing that a person typed.
         self._environment = Environment(
             loader=PackageLoader("taproof.console"),
             autoescape=False,  # noqa: S701 — as said above.

@@ -1,7 +1,7 @@
 """Try it: a real sign-in to a project, in the page, from the link to the proof that a server would check.
 
-What the browser keeps of it is encrypted for the visitor's console session and the project: another developer, or
-another project's page, cannot read who confirmed.
+The browser's cookie is encrypted for the visitor's console session and the project: no other developer, and no
+page of another project, can read who confirmed.
 """
 
 import base64
@@ -36,7 +36,7 @@ from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import Verification
 
 COOKIE_SECONDS: Final = 660
-"""A minute more than a sign-in has, so that its end can be told."""
+"""A minute longer than a sign-in, so that the page can show how it ended."""
 _COOKIE: Final = "try"
 _INTRO: Final = "Open the messenger, and tap Confirm or Cancel there. This page continues by itself."
 _INTRO_WITH_CODE: Final = (
@@ -153,7 +153,7 @@ class TryItPages:
         return await self._projects.read_project(visitor.developer, request.path_params["project_id"])
 
     async def _outcome(self, visitor: Visitor, project: Project, verification: Verification) -> TryItResult:
-        """Read the answer to verify as an application does, down to the check of the proof."""
+        """Read the answer of verify as an application does, and check the proof."""
         identity, proof = verification.identity, verification.proof
         if identity is None or proof is None:
             return TryItResult(verification.status)
@@ -197,6 +197,6 @@ def _claims(proof: str) -> dict[str, Any]:
 
 
 def _shown_json(value: dict[str, Any]) -> str:
-    """Write JSON to be read by people: what a name holds that shows nothing, or turns the text around, is escaped."""
+    """Return JSON for people to read: invisible characters, and those that reverse text, are escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)

@@ -1,4 +1,4 @@
-"""What the script of a waiting page asks for: whether the sign-in was decided."""
+"""Answer the script of a waiting page: whether the sign-in was decided."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -22,12 +22,12 @@ async def show_state(
     wait: Callable[[float, UntilGone], Awaitable[WaitEnd]],
     read: Callable[[], Awaitable[SeenSignIn]],
 ) -> Response:
-    """Answer `{"status": …}`, after at most `?wait=` seconds; it consumes nothing: the page itself does.
+    """Answer `{"status": …}`, after at most `?wait=` seconds; it consumes nothing, as the page itself does.
 
     Args:
         request: the script's.
         wait: waits as long as the sign-in is pending.
-        read: tells what became of it.
+        read: returns the state of the sign-in.
 
     Raises:
         InvalidRequest: an impossible `wait`.

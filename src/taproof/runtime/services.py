@@ -1,4 +1,4 @@
-"""The use cases, wired to the store, the messenger and each other, as one process has them.
+"""Wire the use cases of one process to the store, the messenger and each other.
 
 `app.py` puts the server and what runs beside it on top.
 """
@@ -71,7 +71,7 @@ class Services:
     webhooks: Webhooks
     webhook_client: WebhookClient
     recorded: asyncio.Event
-    """Set when an event may be due: the sender of this process looks at once."""
+    """Set when an event may be due, so that the sender of this process looks at once."""
     metrics: Metrics
     limits: RateLimits
 
@@ -169,7 +169,7 @@ def _deeplinks(settings: Settings) -> Deeplinks:
 
 
 class _TokenOwners:
-    """Asks the messenger whose bot tokens are; what that needs is loaded with the first question, beside the loop."""
+    """Asks the messenger which bots tokens belong to. Its client is loaded in a thread with the first question."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -191,7 +191,7 @@ class _TokenOwners:
 
 
 def load_messenger() -> ModuleType:
-    """Return the messenger's side of a process, which takes most of a second to import: call it in a thread."""
+    """Import and return the messenger's side of a process. The import may take long: call this in a thread."""
     module = importlib.import_module("taproof.runtime.bot_runtime")
     module.prepare()
     return module
