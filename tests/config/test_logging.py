@@ -175,7 +175,7 @@ def test_a_line_that_cannot_be_formatted_is_named_without_its_text() -> None:
     stream = io.StringIO()
     configure_logging("info", "json", stream)
     logging.getLogger("library").error("%d of them", BOT_TOKEN)
-    assert "A log line of library (test_logs.py:" in stream.getvalue()
+    assert "A log line of library (test_logging.py:" in stream.getvalue()
     assert BOT_TOKEN not in stream.getvalue()
 
 

@@ -68,7 +68,7 @@ async def test_another_browser_is_signed_out(console: Installation, visitor: Vis
     """The form beside a browser signs that one out, and no other."""
     other = await second_browser(console, visitor)
     shown = await visitor.submit(ACCOUNT, f"{ACCOUNT}/sessions/{await session_id(console, other)}/end")
-    assert (await visitor.follow(shown)).texts(".//p[@role='status']") == ["That browser is signed out."]
+    assert (await visitor.follow(shown)).texts(".//p[@role='status']") == ["The browser is signed out."]
     assert not await is_signed_in(other)
     assert await is_signed_in(visitor)
 
@@ -116,7 +116,7 @@ async def test_signing_out_everywhere(console: Installation, visitor: Visitor, s
     browsers.append(await second_browser(console, visitor, token=token.token))
     shown = await visitor.submit(ACCOUNT, "/console/sign-out-everywhere")
     assert shown.location == "/console/sign-in"
-    notice = "You are signed out everywhere: 3 browsers. Access tokens work on."
+    notice = "You are signed out everywhere: 3 browsers. Access tokens still work."
     assert (await visitor.follow(shown)).texts(".//p[@role='status']") == [notice]
     assert [await is_signed_in(each) for each in browsers] == [False] * 3
     assert await is_signed_in(stranger)

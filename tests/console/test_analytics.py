@@ -189,11 +189,11 @@ async def test_windows_and_projects_are_links_that_keep_each_other(visitor: Visi
 async def test_whoever_has_nothing_is_told_what_to_do(visitor: Visitor) -> None:
     """Without a project, and without sessions, the page leads on."""
     shown = await visitor.get(PATHS[0])
-    assert "You have no project yet" in shown.text
+    assert "You have no projects yet" in shown.text
     assert not shown.all(".//main//svg")
     project, _ = await visitor.create_project()
     shown = await visitor.get(PATHS[0], project_id=project.id)
-    assert "No sign-in was started in these days" in shown.text
+    assert "No sign-ins were started in this period" in shown.text
     assert shown.all(f".//div[@class='empty']//a[@href='/console/projects/{project.id}']")
 
 

@@ -76,7 +76,7 @@ async def test_what_was_done(console: Installation, visitor: Visitor) -> None:
     await visitor.submit("/console/tokens", "/console/tokens", name="<b>laptop</b>", expiry="never")
     newest = (await visitor.get(AUDIT)).rows()[0]
     assert newest[0] == "2026-11-18 11:07:40 UTC"
-    assert newest[1:3] == ["ada@example.com", "Made an access token"]
+    assert newest[1:3] == ["ada@example.com", "Created an access token"]
     assert newest[3].startswith("<b>laptop</b> name: <b>laptop</b> preview: tap_")
     assert newest[4] == "Console from 127.0.0.1"
     [link] = (await visitor.get(AUDIT)).all(".//tbody/tr[1]//a")
@@ -91,7 +91,7 @@ async def test_the_subject(console: Installation, visitor: Visitor) -> None:
     shown = await visitor.get(AUDIT)
     subjects = [(row[2], row[3].partition(" ")[0]) for row in shown.rows() if "project" in row[2]]
     assert sorted(subjects) == sorted(
-        [("Made a project", "Kept"), ("Made a project", gone.id), ("Deleted a project", gone.id)]
+        [("Created a project", "Kept"), ("Created a project", gone.id), ("Deleted a project", gone.id)]
     )
     assert "Gone" in shown.text
     linked = [link.get("href") for link in shown.all(".//tbody//a")]
@@ -114,10 +114,10 @@ async def test_by_access_token(console: Installation, visitor: Visitor) -> None:
     actor = Actor(visitor.developer, "access_token", token.token.id, "198.51.100.9", token.token.grant)
     console.clock.now += 1
     await console.services.projects.create_project(actor, ProjectChanges(name="Shop"))
-    [row] = [row for row in (await visitor.get(AUDIT)).rows() if row[2] == "Made a project"]
+    [row] = [row for row in (await visitor.get(AUDIT)).rows() if row[2] == "Created a project"]
     assert row[4] == "Access token deploy script from 198.51.100.9"
     await console.services.developers.delete_access_token(visitor.actor, token.token.id)
-    [row] = [row for row in (await visitor.get(AUDIT)).rows() if row[2] == "Made a project"]
+    [row] = [row for row in (await visitor.get(AUDIT)).rows() if row[2] == "Created a project"]
     assert row[4] == f"Access token {token.token.id} from 198.51.100.9"
 
 
@@ -127,7 +127,7 @@ async def test_paging(console: Installation, visitor: Visitor) -> None:
         console.clock.now += 1
         await visitor.create_project(f"Project {number}")
     pages = await every_page(visitor)
-    names = [row[3].partition(" name: ")[0] for shown in pages for row in shown.rows() if row[2] == "Made a project"]
+    names = [row[3].partition(" name: ")[0] for shown in pages for row in shown.rows() if row[2] == "Created a project"]
     assert names == [f"Project {number}" for number in reversed(range(PAGE_SIZE + 3))]
     assert [link.get("href") for link in pages[-1].all(".//nav[@aria-label='Pages']/a")] == [AUDIT]
 
@@ -137,7 +137,7 @@ async def test_wrong_cursor(visitor: Visitor) -> None:
     for cursor in ("x", "", "é", "../", "A" * 3000):
         shown = await visitor.get(AUDIT, cursor=cursor)
         assert shown.status == 400
-        assert shown.heading == "That did not work"
+        assert shown.heading == "Something went wrong"
 
 
 async def test_only_ones_own(console: Installation, visitor: Visitor, stranger: Visitor) -> None:

@@ -44,7 +44,7 @@ async def test_a_bot_is_given_by_its_token(visitor: Visitor, console: Installati
     pages = [shown, *[await visitor.get(path) for path in (LIST, f"{LIST}/{project.id}", "/console/audit")]]
     assert not [page for page in pages if token.partition(":")[2] in page.html]
     assert "@Shop_Bot" in pages[2].text
-    assert "Gave a project its own bot" in pages[3].text
+    assert "Set a project's own bot" in pages[3].text
 
 
 async def test_a_bot_is_removed(visitor: Visitor, console: Installation) -> None:
@@ -52,7 +52,7 @@ async def test_a_bot_is_removed(visitor: Visitor, console: Installation) -> None
     project, _ = await visitor.create_project()
     await console.services.bots.set_bot(visitor.actor, project.id, console.bot_father.make_bot("Shop_Bot"))
     shown = await visitor.follow(await visitor.submit(settings(project), f"{bot_form(project)}/remove"))
-    assert "The bot is removed. The service's own bot asks from now on." in shown.text
+    assert "The bot is removed. The service's own bot now asks people to confirm." in shown.text
     assert not shown.all(f".//form[@action='{bot_form(project)}/remove']")
     assert (await read(console, project)).bot_username is None
 
@@ -100,9 +100,9 @@ async def test_a_broken_bot_is_told_wherever_its_project_is(visitor: Visitor, co
     await console.services.bots.set_bot(visitor.actor, project.id, console.bot_father.make_bot("Shop_Bot"))
     await break_bot(console)
     listed = await visitor.get(LIST)
-    assert "No sign-ins can be started for Shop: the messenger does not accept its bot's token any more." in listed.text
+    assert "No sign-ins can be started for Shop: the messenger no longer accepts its bot's token." in listed.text
     assert [row[1] for row in sorted(listed.rows())] == ["Active Bot broken", "Active"]
-    banner = "No sign-ins can be started: the messenger does not accept the token of @Shop_Bot any more."
+    banner = "No sign-ins can be started: the messenger no longer accepts the token of @Shop_Bot."
     for page in ("", "/webhooks", "/try"):
         shown = await visitor.get(f"{LIST}/{project.id}{page}")
         assert banner in shown.text
@@ -153,7 +153,7 @@ async def test_a_project_that_lost_its_bot_is_shown_as_broken(
     assert "@Shop_Bot asks from now on." in shown.text
     assert "Bot broken" in (await visitor.get(LIST)).text
     assert "Broken since" in (await visitor.get(settings(project))).text
-    assert "Took a project's own bot away" in (await visitor.get("/console/audit")).text
+    assert "Removed a project's own bot" in (await visitor.get("/console/audit")).text
     shown = await visitor.follow(await visitor.submit(settings(project), f"{bot_form(project)}/remove"))
     assert "The service's own bot asks people to confirm." in shown.text
     assert "broken" not in (await visitor.get(LIST)).text

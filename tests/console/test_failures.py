@@ -36,7 +36,7 @@ async def test_a_store_that_is_away_is_a_page(
     with monkeypatch.context() as away:
         store_away(console, away)
         shown = await visitor.get(path)
-    assert (shown.status, shown.heading) == (503, "That did not work")
+    assert (shown.status, shown.heading) == (503, "Something went wrong")
     assert shown.response.headers["retry-after"] == "1"
     assert SECRET not in shown.html
     assert not shown.all(".//nav"), "nobody could say who asks"
@@ -61,7 +61,7 @@ async def test_not_found_says_who_is_signed_in(console: Installation, visitor: V
     project, _ = await visitor.create_project()
     theirs = await stranger.get(f"/console/projects/{project.id}")
     assert theirs.status == 404
-    assert "It may be another developer's: you are signed in as grace@example.com." in theirs.text
+    assert "It may belong to another developer. You are signed in as grace@example.com." in theirs.text
     nowhere = await stranger.get("/console/nowhere")
     assert (nowhere.status, "another developer" in nowhere.text) == (404, False)
 
@@ -72,7 +72,7 @@ async def test_a_bug_is_a_page_and_one_line(
     """The page and the log tell nothing of what was in the error."""
     monkeypatch.setattr(console.storage, "name_projects", fail_with(RuntimeError(SECRET)))
     shown = await visitor.get("/console/projects")
-    assert (shown.status, shown.heading) == (500, "That did not work")
+    assert (shown.status, shown.heading) == (500, "Something went wrong")
     output = "".join(capsys.readouterr())
     assert output.count("internal_error") == 1
     assert SECRET not in shown.html + output

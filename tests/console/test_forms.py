@@ -103,7 +103,7 @@ async def test_a_form_that_is_announced_too_large_is_not_read(console: Installat
     async with asyncio.timeout(5):
         shown = await post(console, arriving(), (b"content-length", b"16385"))
     assert (shown.status, shown.response.headers["connection"]) == (413, "close")
-    assert shown.heading == "That did not work"
+    assert shown.heading == "Something went wrong"
 
 
 async def test_a_form_that_grows_too_large_is_not_read_to_its_end(console: Installation) -> None:

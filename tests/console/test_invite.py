@@ -103,19 +103,19 @@ async def test_only_the_address_of_the_invitation(console: Installation, anonymo
 
 
 async def test_another_messenger_account(console: Installation, visitor: Visitor, anonymous: Browsing) -> None:
-    """Binding a messenger account is called that, takes the place of the one before, and signs others out."""
+    """Linking a messenger account is called that, takes the place of the one before, and signs others out."""
     first_page = await open_invitation(anonymous, await invite_again(console, visitor.developer))
     assert "linked before" not in first_page.text
     await take_up(console, await console.browser(), await invite_again(console, visitor.developer), ADA)
     assert (await visitor.get("/console/account")).status == 303
     code = await invite_again(console, visitor.developer)
     page = await open_invitation(anonymous, code)
-    assert "This links your messenger account to the account of ada@example.com." in page.text
-    assert "account that was linked before no longer does. Existing access tokens still work." in page.text
+    assert "This links your messenger account to the Taproof account of ada@example.com." in page.text
+    assert "The messenger account linked before can no longer sign in. Access tokens still work" in page.text
     landed = await anonymous.follow(await take_up(console, anonymous, code, GRACE))
     [notice] = landed.texts(".//p[@role='status']")
     assert "the messenger account \u2068Grace\u2069, id 1002, signs you in." in notice
-    assert "Access tokens that this developer had before work on" in notice
+    assert "Existing access tokens still work." in notice
     assert "Grace, id 1002" in (await anonymous.get("/console/account")).text
     developers = console.services.developers
     assert await developers.read_developer_by_messenger_id(ADA.messenger_id) is None

@@ -150,7 +150,7 @@ async def test_what_changes_is_sent(visitor: Visitor, console: Installation, str
     """The rows as the page shows them: at first, when a session arrives, and when something becomes of it."""
     shop, _ = await visitor.create_project("Shop")
     client = await streams.open(visitor)
-    assert "There are no sessions here yet." in (await client.news()).rows
+    assert "There are no sessions yet." in (await client.news()).rows
     started = await visitor.start_session(shop.id)
     assert "Waiting for the user to open the link." in (await client.news()).rows
     await console.messenger.open(started.deeplink)
@@ -268,7 +268,7 @@ async def test_others_see_nothing(
     shop, _ = await visitor.create_project("Secret shop")
     own, other = await streams.open(visitor), await streams.open(stranger)
     await own.news()
-    assert "There are no sessions here yet." in (await other.news()).rows
+    assert "There are no sessions yet." in (await other.news()).rows
     await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink)
     assert "Secret shop" in (await own.news()).rows
     for _ in range(3):

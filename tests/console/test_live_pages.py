@@ -70,7 +70,7 @@ async def test_a_session_arrives_and_is_marked(page: Page, visitor: Visitor, con
     shop, _ = await visitor.create_project("Shop")
     first = await visitor.start_session(shop.id)
     await page.goto("/console/sessions")
-    await expect(page.locator("#live-state")).to_have_text("Live: what changes appears by itself.")
+    await expect(page.locator("#live-state")).to_have_text("Live: changes appear automatically.")
     await expect(page.locator("#session-rows tr")).to_have_count(1)
     await expect(page.locator("#session-rows .new")).to_have_count(0)
     console.clock.now += 1
@@ -152,8 +152,8 @@ async def test_the_page_says_when_it_is_not_live(page: Page, visitor: Visitor, c
     """Without a place the page stays as it is, says so, and can be reloaded; who is signed out is told that."""
     console.app.live.close()
     await page.goto("/console/sessions")
-    await expect(page.locator("#live-state")).to_have_text("Not live just now: reload the page to see what is new.")
-    await expect(page.locator("#live-news")).to_have_text("Not live just now: reload the page to see what is new.")
+    await expect(page.locator("#live-state")).to_have_text("Live updates are off. Reload the page to see changes.")
+    await expect(page.locator("#live-news")).to_have_text("Live updates are off. Reload the page to see changes.")
     console.app.live._closed = False
     await page.get_by_role("link", name="Reload").click()
     await expect(page.locator("#live-state")).to_contain_text("Live:")
@@ -206,9 +206,7 @@ async def test_the_page_of_a_session_can_be_stopped(page: Page, visitor: Visitor
     await page.goto("/console/sessions")
     await page.locator("#session-rows a").click()
     await page.get_by_role("button", name="Stop updating").click()
-    await expect(page.locator("#moving-state")).to_have_text(
-        "Not updated any more. Reload the page to see what is new."
-    )
+    await expect(page.locator("#moving-state")).to_have_text("Updates stopped. Reload the page to see changes.")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -19,19 +19,19 @@ async def test_what_is_used_up_is_told_where_projects_are(
     for used in range(6):
         for page in (LIST, f"{LIST}/{project.id}"):
             shown = await ada.get(page)
-            told = [text for text in shown.texts(".//p[@class='notice wait']") if "are used" in text]
-            refused = [text for text in shown.texts(".//p[@class='error']") if "are used up" in text]
+            told = [text for text in shown.texts(".//p[@class='notice wait']") if "You have used 4" in text]
+            refused = [text for text in shown.texts(".//p[@class='error']") if "you have used all" in text]
             assert (len(told), len(refused)) == (int(used == 4), int(used == 5)), (page, used)
             if told:
-                assert told[0].startswith("4 of the 5 sign-ins that your plan has room for in this month are used.")
+                assert told[0].startswith("You have used 4 of the 5 sign-ins of your plan this month.")
             if refused:
-                assert refused[0].startswith("No sign-ins can be started: your plan has room for 5 in a month")
+                assert refused[0].startswith("No sign-ins can be started: you have used all 5 sign-ins of your plan")
             assert bool(shown.all(".//main//a[@href='/console/account']")) == (used >= 4)
         if used < 5:
             created = await ada.start_session(project.id)
             await console.messenger.confirm(created.deeplink, MessengerIdentity(str(used + 1), "User", ""))
         console.clock.now += 11_000  # Past what a process remembers of the count.
-    assert "are used" not in (await visitor.get(LIST)).text
+    assert "ave used" not in (await visitor.get(LIST)).text
     console.clock.now += 31 * DAY
     ada = await console.sign_in(ada.developer)
-    assert "are used" not in (await ada.get(LIST)).text
+    assert "ave used" not in (await ada.get(LIST)).text

@@ -104,7 +104,7 @@ async def test_a_new_project_shows_its_secrets_once(
     shown = await visitor.follow(answer)
     secret_key, webhook_secret = secrets_in(shown)
     assert "Copy its two secrets" in shown.text
-    assert "The secret key is shown this once; the webhook secret you can show again" in shown.text
+    assert "The secret key is shown only now. You can show the webhook secret again" in shown.text
     assert shown.response.headers["cache-control"] == "no-store"
     project = await console.services.projects.authenticate(secret_key)
     assert answer.location == f"{LIST}/{project.id}"
@@ -279,7 +279,7 @@ async def test_new_secrets_replace_the_old_ones(visitor: Visitor, console: Insta
     project, old = await visitor.create_project("Shop")
     path = f"{LIST}/{project.id}"
     settings = await visitor.get(f"{path}/settings")
-    assert "The old ones are dead at once" in settings.text
+    assert "The old ones stop working at once" in settings.text
     answer = await visitor.submit(
         f"{path}/settings", f"{path}/regenerate", confirmation=project.name if by == "name" else project.id
     )
@@ -300,7 +300,7 @@ async def test_deletion_says_what_goes_and_deletes(visitor: Visitor, console: In
     await visitor.start_session(project.id)
     await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
     path = f"{LIST}/{project.id}"
-    assert "Its sessions (2, of them 1 confirmed)" in (await visitor.get(f"{path}/settings")).text
+    assert "its sessions (2, 1 confirmed)" in (await visitor.get(f"{path}/settings")).text
     answer = await visitor.submit(
         f"{path}/settings", f"{path}/delete", confirmation=project.name if by == "name" else project.id
     )

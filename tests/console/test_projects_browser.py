@@ -104,7 +104,7 @@ async def test_try_it(service: Service, client: httpx.Client, page: Page) -> Non
     phone = make_phone(client, "Grace")
     phone.sign_in({"deeplink": link})
     await expect(page.get_by_role("heading", name="Signed in: Grace")).to_be_visible(timeout=20_000)
-    await expect(page.locator(".badge.good")).to_have_text("Holds")
+    await expect(page.locator(".badge.good")).to_have_text("Valid")
     await expect(page.locator("#try-claims")).to_contain_text(f'"messenger_id": "{phone.messenger_id}"')
     assert project.read()["confirmed_count"] == 1
 
@@ -136,11 +136,11 @@ async def test_a_delivery_shows_by_itself_what_came_of_it(service: Service, clie
         await page.goto(f"/console/projects/{project.id}/webhooks")
         await page.get_by_role("link", name="auth.confirmed").click()
         lead = page.locator(".lead")
-        await expect(lead).to_contain_text("The receiver has taken it.", timeout=20_000)
+        await expect(lead).to_contain_text("The receiver accepted it.", timeout=20_000)
         await page.get_by_role("button", name="Send it again").click()
         await expect(lead).to_contain_text("It is being sent now.")
         may_answer.set()
-        await expect(lead).to_contain_text("The receiver has taken it.", timeout=20_000)
+        await expect(lead).to_contain_text("The receiver accepted it.", timeout=20_000)
         await expect(page.locator(".timeline > li")).to_have_count(2)
         await expect(page.get_by_role("button", name="Stop updating")).to_be_hidden()
         server.shutdown()

@@ -265,11 +265,11 @@ async def test_the_page_says_how_the_user_confirms(visitor: Visitor, console: In
     """With match codes the user chooses a number; without, neither the page nor a program speaks of one."""
     project, _ = await visitor.create_project("Shop")
     shown = await visitor.get(f"/console/projects/{project.id}")
-    assert "tap Confirm, and it says who you are" in shown.text
+    assert "tap Confirm. The first two programs" in shown.text
     assert "number" not in shown.texts(".//section[@aria-labelledby='quick-start']")[0]
     await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(match_code=True))
     shown = await visitor.get(f"/console/projects/{project.id}")
-    assert "tap Confirm, or choose the number that is printed, and it says who you are" in shown.text
+    assert "tap Confirm or choose the printed number." in shown.text
     for name in PROGRAMS:
         assert "Choose this number there:" in "".join(shown.one(f".//*[@id='snippet-{name}']").itertext())
 

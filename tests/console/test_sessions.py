@@ -229,11 +229,11 @@ async def test_pages_have_each_session_once_and_keep_the_filters(visitor: Visito
 async def test_empty_lists_say_what_to_do(visitor: Visitor) -> None:
     """Without sessions the list leads to the projects, with filters to the list without them."""
     shown = await visitor.get(LIST)
-    assert "There are no sessions here yet." in shown.text
+    assert "There are no sessions yet." in shown.text
     assert shown.all(".//tbody//a[@href='/console/projects']")
     shown = await visitor.get(LIST, status="used")
     assert "No session matches." in shown.text
-    assert "the answer of generate says which" in shown.text
+    assert "The answer of generate says which" in shown.text
     assert shown.all(".//tbody//a[@href='/console/sessions']")
 
 
@@ -274,7 +274,7 @@ async def test_what_leads_to_no_session_is_said_alike(
     for sought in (session_id, started.session_token, unknown_id, unknown_token, "../tokens", "", "sess_x"):
         shown = await look_up(stranger, sought)
         assert shown.status == 404
-        assert shown.texts(".//p[@role='alert']")[0].startswith("No session of yours has that id or token.")
+        assert shown.texts(".//p[@role='alert']")[0].startswith("You have no session with that id or token.")
         assert not shown.all(".//main//table")
         told.add(shown.html)
     assert len(told) == 1
@@ -422,7 +422,7 @@ async def test_plain_words_for_what_happened(
     # Only where something may still come does the page ask again, and offer to stop that.
     is_moving = waited == 0 and decided != "cancelled"
     assert ("Stop updating" in shown.html) == is_moving
-    assert ("None: nobody decided." in shown.text) == said.startswith("expired")
+    assert ("None: the user did not decide." in shown.text) == said.startswith("expired")
     assert ("data-moving" in shown.html) == is_moving
     assert bool(shown.all(".//script[@type='module']")[1:]) == is_moving
 
@@ -479,7 +479,7 @@ async def test_the_webhook_attempts_of_a_session(visitor: Visitor, console: Inst
     (delivery,) = await console.services.deliveries.find_deliveries(visitor.developer, session)
     links = {link.get("href") for link in shown.all(".//a") if "deliveries" in link.get("href", "")}
     assert links == {f"/console/deliveries/{delivery.record.event_id}"}
-    assert "the receiver has taken it" in shown.text
+    assert "the receiver accepted it" in shown.text
     assert "Stop updating" not in shown.html
 
 
@@ -487,7 +487,7 @@ async def test_a_session_without_webhook_says_why(visitor: Visitor, console: Ins
     """A decision that nobody was told of is no riddle."""
     shop, _ = await visitor.create_project()
     await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink)
-    assert "its project had no webhook URL when the user decided" in (await newest(visitor, console)).text
+    assert "Its project had no webhook URL when the user decided" in (await newest(visitor, console)).text
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ async def test_expired(console: Installation, anonymous: Browsing) -> None:
     console.clock.now += 10 * MINUTE
     assert (await anonymous.get(STATE, wait="25")).response.json() == {"status": "expired"}
     shown = await anonymous.get(WAITING)
-    assert "Ten minutes went by" in shown.texts(".//p[@role='alert']")[0]
+    assert "expired after ten minutes" in shown.texts(".//p[@role='alert']")[0]
     assert shown.form(SIGN_IN) is not None
 
 
@@ -179,7 +179,7 @@ async def test_finished_once(console: Installation, anonymous: Browsing) -> None
     assert len(await console.services.console_sessions.list_sessions(developer)) == 1
     replayed = await console.browser()
     replayed.client.cookies.set(SIGN_IN_COOKIE, kept)
-    assert "used already" in (await replayed.get(WAITING)).texts(".//p[@role='alert']")[0]
+    assert "already used" in (await replayed.get(WAITING)).texts(".//p[@role='alert']")[0]
     assert not await is_signed_in(replayed)
 
 
@@ -230,7 +230,7 @@ async def test_the_cookie_ends(console: Installation, anonymous: Browsing) -> No
     await start(anonymous)
     console.clock.now += 11 * MINUTE
     shown = await anonymous.get(WAITING)
-    assert "no sign-in under way" in shown.texts(".//p[@role='alert']")[0]
+    assert "no sign-in in progress" in shown.texts(".//p[@role='alert']")[0]
 
 
 async def test_messenger_unavailable(

@@ -72,7 +72,7 @@ async def test_a_blind_tap_lets_nobody_in(console: Installation, browser: Browsi
     assert (await console.messenger.signin.confirm_session(token, ADA)).outcome == "mismatched"
     refused = await browser.get(WAITING)
     assert refused.status == 400
-    assert "another number than the one shown here" in refused.text
+    assert "a number other than the one shown here" in refused.text
 
 
 @pytest.mark.parametrize(("start", "purpose"), [(sign_in, CONSOLE), (accept_invitation, INVITATION)])

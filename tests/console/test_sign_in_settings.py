@@ -171,13 +171,13 @@ async def test_a_user_is_erased_after_a_question(visitor: Visitor, console: Inst
     assert asked.heading == f"Erase the user {ADA.messenger_id}?"
     assert len((await visitor.get("/console/sessions")).rows()) == 2
     done = await visitor.follow(await visitor.submit(page, page))
-    assert f"Your projects keep nothing of the user {ADA.messenger_id} any more." in done.text
+    assert f"Your projects no longer keep any data about the user {ADA.messenger_id}." in done.text
     assert [GRACE.messenger_name in row[3] for row in done.rows()] == [True]
     assert len((await stranger.get("/console/sessions")).rows()) == 1
     again = await visitor.follow(await visitor.submit(page, page))
-    assert "There was nothing." in again.text
+    assert "There was none." in again.text
     log = await visitor.get("/console/audit")
-    assert log.text.count("Erased what was kept of a user") == 1
+    assert log.text.count("Erased a user's data") == 1
     assert ADA.messenger_id not in log.text
 
 

@@ -54,7 +54,7 @@ async def test_inviting(console: Installation, visitor: Visitor, anonymous: Brow
     address, _, code = link(shown).partition("#")
     assert address == "https://console.example/console/invite"
     assert "grace@example.com is invited." in shown.texts(".//p[@role='status']")[0]
-    assert "Send it to grace@example.com only: whoever opens it first gets the account." in shown.text
+    assert "Send it to grace@example.com only: the first person to use it gets the account." in shown.text
     assert (await visitor.get(TEAM)).all(".//code[@class='secret']") == []
     developer = await console.services.invitations.accept_invitation(code, GRACE, address="192.0.2.9")
     assert (developer.email, developer.plan, developer.is_owner) == ("grace@example.com", "pro", True)
@@ -115,7 +115,7 @@ async def test_open_invitations(console: Installation, visitor: Visitor) -> None
         ["grace@example.com", "Pro", "Owner", "ada@example.com"],
     ]
     console.clock.now += 7 * DAY
-    assert "There are none." in (await (await console.sign_in(visitor.developer)).get(TEAM)).text
+    assert "There are no open invitations." in (await (await console.sign_in(visitor.developer)).get(TEAM)).text
 
 
 async def test_revoking(console: Installation, visitor: Visitor, anonymous: Browsing) -> None:
@@ -124,7 +124,7 @@ async def test_revoking(console: Installation, visitor: Visitor, anonymous: Brow
     [invitation] = await console.services.invitations.list_invitations(visitor.developer)
     path = f"{INVITATIONS}/{invitation.id}/revoke"
     shown = await visitor.follow(await visitor.submit(TEAM, path))
-    assert shown.texts(".//p[@role='status']") == ["The invitation is revoked. Its link leads to nothing now."]
+    assert shown.texts(".//p[@role='status']") == ["The invitation is revoked. Its link no longer works."]
     assert (await anonymous.submit("/console/invite", "/console/invite", code=code)).status == 404
     for gone in (path, f"{INVITATIONS}/made-up/revoke", f"{INVITATIONS}/%00/revoke"):
         assert (await visitor.post(gone)).status == 404

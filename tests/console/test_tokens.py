@@ -83,14 +83,14 @@ async def test_expiry(console: Installation, visitor: Visitor, typed: dict[str, 
         ({"name": ""}, "name must have"),
         ({"name": "x" * 101}, "name must have"),
         ({"name": "\u202e"}, "visible"),
-        ({"name": "laptop", "expiry": "date", "date": ""}, "Say until which day"),
-        ({"name": "laptop", "expiry": "date", "date": "2027-02-30"}, "Say until which day"),
-        ({"name": "laptop", "expiry": "date", "date": "<script>"}, "Say until which day"),
-        ({"name": "laptop", "expiry": "date", "date": "2026-11-17"}, "within ten years"),
-        ({"name": "laptop", "expiry": "date", "date": "0001-01-01"}, "within ten years"),
-        ({"name": "laptop", "expiry": "date", "date": "2036-11-15"}, "within ten years"),
-        ({"name": "laptop", "expiry": "date", "date": "9999-12-31"}, "within ten years"),
-        ({"name": "laptop", "expiry": "31"}, "Choose from the list"),
+        ({"name": "laptop", "expiry": "date", "date": ""}, "Enter the last day"),
+        ({"name": "laptop", "expiry": "date", "date": "2027-02-30"}, "Enter the last day"),
+        ({"name": "laptop", "expiry": "date", "date": "<script>"}, "Enter the last day"),
+        ({"name": "laptop", "expiry": "date", "date": "2026-11-17"}, "ten years from now"),
+        ({"name": "laptop", "expiry": "date", "date": "0001-01-01"}, "ten years from now"),
+        ({"name": "laptop", "expiry": "date", "date": "2036-11-15"}, "ten years from now"),
+        ({"name": "laptop", "expiry": "date", "date": "9999-12-31"}, "ten years from now"),
+        ({"name": "laptop", "expiry": "31"}, "Choose the validity"),
     ],
 )
 async def test_wrong_input(console: Installation, visitor: Visitor, typed: dict[str, str], sentence: str) -> None:
@@ -127,9 +127,9 @@ async def test_revoking(console: Installation, visitor: Visitor) -> None:
     [details] = page.all(".//details")
     assert details.get("open") is None
     assert details.find(f".//form[@action='{path}']") is not None
-    assert "get the answer 401" in "".join(details.itertext())
+    assert "will fail with 401" in "".join(details.itertext())
     shown = await visitor.follow(await visitor.submit(TOKENS, path))
-    assert shown.texts(".//p[@role='status']") == ["The access token is revoked."]
+    assert shown.texts(".//p[@role='status']") == ["Access token revoked."]
     with pytest.raises(InvalidAccessToken):
         await console.services.developers.authenticate(token)
     assert (await visitor.post(path)).status == 404
@@ -156,12 +156,12 @@ async def test_revoking_the_token_that_one_came_in_with(console: Installation, a
     token = plaintext(await make(visitor, name="laptop"))
     await anonymous.submit("/console/sign-in", "/console/sign-in/token", access_token=token)
     path = f"{TOKENS}/{(await only_token(console, visitor)).id}/revoke"
-    assert "this one too" in (await anonymous.get(TOKENS)).text
-    assert "this one too" not in (await visitor.get(TOKENS)).text
+    assert "including this one" in (await anonymous.get(TOKENS)).text
+    assert "including this one" not in (await visitor.get(TOKENS)).text
     shown = await anonymous.submit(TOKENS, path)
     assert shown.location == "/console/sign-in"
     assert SESSION_COOKIE not in anonymous.client.cookies
-    notice = "The access token is revoked. You had signed in with it."
+    notice = "Access token revoked. You had signed in with it."
     assert (await anonymous.follow(shown)).texts(".//p[@role='status']") == [notice]
     assert (await visitor.get(TOKENS)).status == 200
 
@@ -175,7 +175,7 @@ async def test_a_token_made_with_a_token_ends_with_it(console: Installation, ano
     console.clock.now += DAY
     await anonymous.submit("/console/sign-in", "/console/sign-in/token", access_token=first)
     shown = await anonymous.follow(await anonymous.submit(TOKENS, TOKENS, name="another", expiry=expiry))
-    assert "together with the one that you signed in with" in shown.texts(".//p[@role='status']")[0]
+    assert "at the same time as the token that you signed in with" in shown.texts(".//p[@role='status']")[0]
     tokens = await console.services.developers.list_access_tokens(visitor.developer.id)
     assert {token.expires_at for token in tokens} == {START + 7 * DAY}
 
@@ -306,7 +306,7 @@ async def test_revoking_what_was_created_with_a_token(console: Installation, vis
         [box] = page.form(path).findall(".//input")
         assert box.get("type") == "checkbox"
         shown = await visitor.follow(await visitor.post(path, {} if kept else page.fields(path)))
-        notice = "The access token is revoked." if kept else "2 access tokens are revoked."
+        notice = "Access token revoked." if kept else "2 access tokens are revoked."
         assert shown.texts(".//p[@role='status']") == [notice]
         left = await console.services.developers.list_access_tokens(visitor.developer.id)
         assert [token.id for token in left] == ([tokens["child"].id] if kept else [])

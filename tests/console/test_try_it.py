@@ -47,7 +47,7 @@ async def test_a_try_is_a_whole_sign_in(visitor: Visitor, console: Installation)
     """From the button over the link and its QR code to the identity, the answer, the claims and a proof that holds."""
     project, secrets = await visitor.create_project("Shop")
     before = await visitor.get(page_of(project))
-    assert "It is a real sign-in: it counts" in before.text
+    assert "This is a real sign-in: it appears" in before.text
     waiting = await start(visitor, project)
     assert waiting.one(".//svg[@class='qr-code']").get("role") == "img"
     assert await state(visitor, project) == "pending"
@@ -79,7 +79,7 @@ async def test_a_try_is_a_whole_sign_in(visitor: Visitor, console: Installation)
         "iat": who.issued_at,
         "exp": who.expires_at,
     }
-    assert shown.texts(".//dd/span[@class='badge good']") == ["Holds"]
+    assert shown.texts(".//dd/span[@class='badge good']") == ["Valid"]
     assert await counts(console, visitor, project) == (1, 1)
     assert shown.response.headers["cache-control"] == "no-store"
     assert secrets.webhook_secret not in shown.html
@@ -157,7 +157,7 @@ async def test_what_another_reader_has_used_is_told(visitor: Visitor, console: I
     await console.messenger.confirm(link)
     await console.messenger.signin.verify_session(project.id, link.partition("?start=")[2], public=True)
     shown = await visitor.get(page_of(project))
-    assert shown.texts(".//h2") == ["Used already"]
+    assert shown.texts(".//h2") == ["Already used"]
     assert ADA.messenger_name not in shown.html
 
 
@@ -174,7 +174,7 @@ async def test_a_proof_that_does_not_hold_is_told(
 
     monkeypatch.setattr(console.services.projects, "read_webhook_secret", another)
     shown = await visitor.get(page_of(project))
-    assert shown.texts(".//dd/span[@class='badge bad']") == ["Does not hold"]
+    assert shown.texts(".//dd/span[@class='badge bad']") == ["Not valid"]
 
 
 async def test_a_new_try_forgets_the_one_before(visitor: Visitor, console: Installation) -> None:

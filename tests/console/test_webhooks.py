@@ -54,8 +54,8 @@ async def test_a_project_without_a_url_is_told_what_a_webhook_is(visitor: Visito
     """Without a webhook URL the page says that nothing is sent, and leads to the settings; there is no test to send."""
     project, _ = await visitor.create_project()
     shown = await visitor.get(page_of(project))
-    assert "Nothing is sent. Your server can be told" in shown.text
-    assert "Nothing was sent yet." in shown.text
+    assert "Nothing is sent. To receive an event" in shown.text
+    assert "Nothing has been sent yet." in shown.text
     assert not shown.all(f".//form[@action='{page_of(project)}/test']")
     assert shown.all(f".//section//a[@href='/console/projects/{project.id}/settings#webhook_url']")
 
@@ -76,7 +76,7 @@ async def test_the_state_of_the_endpoint_in_plain_words(visitor: Visitor, consol
     assert f"Works Events are sent to {URL}" in await endpoint()
     await decided(visitor, console, project)
     await send(console, WebhookResponse(0, 410))
-    assert f"Turned off Nothing is sent to {URL} since 2026-11-18 12:06:40 UTC." in await endpoint()
+    assert f"Turned off Nothing has been sent to {URL} since 2026-11-18 12:06:40 UTC." in await endpoint()
     assert "The receiver answered 410 Gone" in await endpoint()
     await set_url(visitor, console, project, URL)
     assert "Works" in await endpoint()
@@ -88,7 +88,7 @@ async def test_a_failed_test_alone_is_no_working_endpoint(visitor: Visitor, cons
     console.receiver.answer = WebhookResponse(5, 500)
     await console.services.deliveries.send_test(visitor.actor, project.id)
     shown = await visitor.get(page_of(project))
-    assert shown.texts(".//section[@aria-labelledby='endpoint']//span") == ["Nothing taken yet"]
+    assert shown.texts(".//section[@aria-labelledby='endpoint']//span") == ["Nothing accepted yet"]
     assert [row[3] for row in shown.rows()] == ["Given up"], "in the word of the filter"
     assert "Given up" in shown.texts(".//option")
 
@@ -121,7 +121,7 @@ async def test_the_secret_is_shown_on_demand_and_once(
     answer = await visitor.submit(page, f"{page}/secret")
     shown = await visitor.follow(answer)
     assert SECRET.findall(shown.html) == [secrets.webhook_secret]
-    assert "Gone after a reload; press Show to see it again." in shown.text
+    assert "Reloading this page hides it; press Show to see it again." in shown.text
     assert shown.response.headers["cache-control"] == "no-store"
     assert not SECRET.findall((await visitor.get(page)).html)
     assert secrets.webhook_secret not in str(answer.response.headers) + "".join(capfd.readouterr())
@@ -148,7 +148,7 @@ async def test_a_rotation_from_beginning_to_end(visitor: Visitor, console: Insta
     both = await visitor.follow(await visitor.submit(page, f"{page}/secret"))
     assert SECRET.findall(both.html) == [secrets.webhook_secret, following]
     over = await visitor.follow(await visitor.submit(page, f"{page}/promote"))
-    assert "signed with the new secret alone" in over.text
+    assert "signed with the new secret only" in over.text
     assert (await console.services.projects.read_webhook_secret(visitor.actor, project.id)).webhook_secret == (
         following
     )
@@ -162,10 +162,10 @@ async def test_a_rotation_ends_by_itself(visitor: Visitor, console: Installation
     project, _ = await visitor.create_project()
     page = page_of(project)
     await visitor.submit(page, f"{page}/rotate", overlap_hours="1")
-    assert "Under way" in (await visitor.get(page)).text
+    assert "In progress" in (await visitor.get(page)).text
     console.clock.now += HOUR
     shown = await visitor.get(page)
-    assert "Under way" not in shown.text
+    assert "In progress" not in shown.text
     assert shown.all(f".//form[@action='{page}/rotate']")
 
 
@@ -194,7 +194,7 @@ async def test_forms_that_came_too_late_say_so(visitor: Visitor, console: Instal
     found = await console.services.projects.read_webhook_secret(visitor.actor, project.id)
     shown = await visitor.post(f"{page}/rotate", {"overlap_hours": "2"})
     assert shown.status == 400
-    assert "A rotation is under way already" in shown.texts(".//p[@role='alert']")[0]
+    assert "A rotation is already in progress" in shown.texts(".//p[@role='alert']")[0]
     assert await console.services.projects.read_webhook_secret(visitor.actor, project.id) == found
 
 
@@ -210,7 +210,7 @@ async def test_a_test_leads_to_what_came_of_it(visitor: Visitor, console: Instal
     assert shown.heading == "Delivery of webhook.test"
     assert "Delivered" in shown.text
     status = console.receiver.answer.status
-    assert shown.texts(".//p[@role='status']") == [f"The receiver took the test: HTTP {status}."]
+    assert shown.texts(".//p[@role='status']") == [f"The receiver accepted the test: HTTP {status}."]
     console.receiver.answer = WebhookResponse(5, 500)
     refused = await visitor.follow(await visitor.submit(page, f"{page}/test"))
     assert refused.texts(".//p[@role='alert']") == ["The test failed: the receiver answered HTTP 500."]
@@ -273,7 +273,7 @@ async def test_the_list_can_be_filtered_and_paged(visitor: Visitor, console: Ins
     assert len(set(links)) == PAGE + 3
     assert second.texts(".//nav[@aria-label='Pages']/a") == ["Newest"]
     assert [row[0] for row in (await visitor.get(page, status="due")).rows()] == ["auth.confirmed"]
-    assert "No delivery is like that." in (await visitor.get(page, status="ended")).text
+    assert "No delivery matches." in (await visitor.get(page, status="ended")).text
 
 
 @pytest.mark.parametrize("query", [{"event": "x"}, {"status": "pending"}, {"cursor": "x"}, {"cursor": "<b>"}])
@@ -339,7 +339,7 @@ async def test_sending_again_without_a_url_is_told(visitor: Visitor, console: In
     await decided(visitor, console, project)
     await set_url(visitor, console, project, "")
     shown = await only_delivery(visitor, project)
-    assert "It is not sent any more" in shown.text
+    assert "It will not be sent" in shown.text
     refused = await visitor.post(f"{shown.response.url.path}/resend")
     assert refused.status == 400
     assert "no webhook URL" in refused.texts(".//p[@role='alert']")[0]

@@ -125,7 +125,7 @@ async def confirm(page: Page, phone: Phone) -> None:
 async def open_invitation(page: Page, link: str) -> None:
     """Type in the code of an invitation: as far as what it says that it is for."""
     await page.goto("/console/invite")
-    await page.get_by_label("Code of the invitation").fill(link.partition("#")[2])
+    await page.get_by_label("Invitation code").fill(link.partition("#")[2])
     await page.get_by_role("button", name="Continue", exact=True).click()
     await heading(page, "Your invitation to Taproof")
     await expect(page.get_by_role("button", name="Continue in the messenger")).to_be_visible()
@@ -137,7 +137,7 @@ async def accept(page: Page, link: str, phone: Phone) -> None:
     await page.get_by_role("button", name="Continue in the messenger").click()
     await confirm(page, phone)
     await heading(page, "Is that you?")
-    await expect(page.locator(".lead")).to_contain_text(f"id {phone.messenger_id} has confirmed")
+    await expect(page.locator(".lead")).to_contain_text(f"id {phone.messenger_id} confirmed")
     await page.get_by_role("button", name="Yes, link this account").click()
     await heading(page, "Projects")
 

@@ -180,7 +180,7 @@ async def test_axe(browser: Browser, sandbox: Service, addresses: list[str]) -> 
     await page.get_by_role("button", name="Yes, link this account").click()
     await heading(page, "Projects")
     await page.goto("/console/team")
-    await expect(page.get_by_role("button", name="Make an invitation")).to_be_visible()
+    await expect(page.get_by_role("button", name="Create the invitation")).to_be_visible()
     await assert_accessible(page)
     await context.close()
 

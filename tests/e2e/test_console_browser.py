@@ -85,8 +85,8 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
 
             # The link fills in its code, and leaves it neither in the address nor in the history.
             await page.goto(link)
-            await expect(page.get_by_label("Code of the invitation")).to_have_value(link.partition("#")[2])
-            await expect(page.get_by_label("Code of the invitation")).to_be_hidden()
+            await expect(page.get_by_label("Invitation code")).to_have_value(link.partition("#")[2])
+            await expect(page.get_by_label("Invitation code")).to_be_hidden()
             assert page.url == f"{sandbox.base_url}/console/invite"
             await page.get_by_role("button", name="Continue", exact=True).click()
             await page.get_by_role("button", name="Continue in the messenger").click()
@@ -174,11 +174,11 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
             await page.get_by_role("button", name="Show the webhook secret").click()
             assert await secrets_shown(page) == {"whsec": secrets["whsec"]}
             await page.goto(f"{project_page}/webhooks")
-            await page.get_by_role("button", name="Begin a rotation").click()
+            await page.get_by_role("button", name="Start a rotation").click()
             assert (await secrets_shown(page))["whsec"] != secrets["whsec"]
             await page.get_by_text("Promote…", exact=True).click()
-            await page.get_by_role("button", name="Promote for good").click()
-            await expect(page.get_by_role("button", name="Begin a rotation")).to_be_visible()
+            await page.get_by_role("button", name="Promote the next secret").click()
+            await expect(page.get_by_role("button", name="Start a rotation")).to_be_visible()
             promoted = owner.ask("GET", f"/projects/{project_id}/webhook-secret")["webhook_secret"]
             assert promoted != secrets["whsec"]
 
@@ -223,7 +223,7 @@ async def test_try_it(page: Page, sandbox: Service, client: httpx.Client) -> Non
     await expect(page.get_by_text("The pretend phone opens in a second tab")).to_be_visible()
     await confirm(page, make_phone(client, "Grace Hopper"))
     await expect(page.locator("#outcome")).to_contain_text("Grace Hopper")
-    await expect(page.locator("main .badge.good")).to_have_text("Holds")
+    await expect(page.locator("main .badge.good")).to_have_text("Valid")
     await page.reload()
     await expect(page.get_by_role("button", name=re.compile("Start a sign-in|Try again"))).to_be_visible()
 
@@ -236,7 +236,7 @@ async def test_a_second_developer(browser: Browser, sandbox: Service, client: ht
         await accept(page, binding_link(sandbox), make_phone(client, "The owner"))
         await page.get_by_role("link", name="Team").click()
         await page.get_by_label("E-mail address").fill("grace@example.com")
-        await page.get_by_role("button", name="Make an invitation").click()
+        await page.get_by_role("button", name="Create the invitation").click()
         link = await page.locator(".secrets code").text_content()
         assert link
 

@@ -83,7 +83,7 @@ async def test_every_form(page: Page, sandbox: Service, client: httpx.Client) ->
         await page.get_by_label("Project", exact=True).select_option(project_id)
         await page.get_by_role("button", name="Show").click()
         assert (await page.locator(".figures dd").all_text_contents())[:2] == ["1", "1"]
-        await page.get_by_text("Every figure as a table").click()
+        await page.get_by_text("Show all figures as tables").click()
         await expect(page.locator("#days")).to_be_visible()
 
         event_id = received.wait_for(1)[0][0]
@@ -93,10 +93,10 @@ async def test_every_form(page: Page, sandbox: Service, client: httpx.Client) ->
         assert received.wait_for(2)[1][0] == event_id
 
     await page.goto(f"{project_page}/webhooks")
-    await page.get_by_role("button", name="Begin a rotation").click()
+    await page.get_by_role("button", name="Start a rotation").click()
     await page.get_by_text("Promote…", exact=True).click()
-    await page.get_by_role("button", name="Promote for good").click()
-    await expect(page.get_by_role("button", name="Begin a rotation")).to_be_visible()
+    await page.get_by_role("button", name="Promote the next secret").click()
+    await expect(page.get_by_role("button", name="Start a rotation")).to_be_visible()
 
     # Settings: what was typed wrongly stays in its field, beside a sentence.
     await page.goto(f"{project_page}/settings")
@@ -111,10 +111,10 @@ async def test_every_form(page: Page, sandbox: Service, client: httpx.Client) ->
 
     await page.goto("/console/team")
     await page.get_by_label("E-mail address").fill("grace@example.com")
-    await page.get_by_role("button", name="Make an invitation").click()
+    await page.get_by_role("button", name="Create the invitation").click()
     await expect(page.locator(".secrets code")).to_contain_text("/console/invite#inv_")
     await page.get_by_role("button", name="Revoke the invitation for grace@example.com").click()
-    await expect(page.get_by_text("There are none.")).to_be_visible()
+    await expect(page.get_by_text("There are no open invitations.")).to_be_visible()
 
     await page.goto("/console/tokens")
     await page.get_by_label("Name").fill("script")

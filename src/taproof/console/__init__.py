@@ -1,9 +1,10 @@
-"""The console: a developer sees, sets up and understands everything in a browser.
+"""The console: a developer sets up and inspects projects in a browser.
 
-A request passes `guard.py` (headers, other sites kept out, failures become pages), is routed by `app.py`, and ends in
-the page module that has its concept's name: `projects.py`, `sessions.py`, `analytics.py`, … Each asks the use cases of
-`taproof.service` as the developer API does, and shows a template of `templates/` through `rendering.py`. Who is signed
-in is `access.py`. Everything works without JavaScript but what says otherwise; `static/` has the ES modules.
+A request passes `guard.py`, which sets headers, refuses other sites and turns failures into pages. `app.py` routes it
+to the page module of its concept: `projects.py`, `sessions.py`, `analytics.py`, … Each module calls the use cases of
+`taproof.service`, as the developer API does, and renders a template of `templates/` through `rendering.py`. `access.py`
+recognises the signed-in developer. Pages work without JavaScript unless they say otherwise; `static/` has the ES
+modules.
 
-Built on `taproof.http`, and wired by `taproof.runtime.services` and `taproof.runtime.app`.
+The package builds on `taproof.http`; `taproof.runtime.services` and `taproof.runtime.app` wire it.
 """

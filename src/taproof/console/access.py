@@ -1,4 +1,4 @@
-"""Who is signed in to the console: the cookie, and what a page needs to know of the one who asks."""
+"""Recognises the developer who is signed in to the console, by the session cookie."""
 
 import contextlib
 from collections.abc import Awaitable, Callable
@@ -23,12 +23,12 @@ SIGN_IN: Final = "/console/sign-in"
 HOME: Final = "/console/projects"
 _SESSION: Final = "session"
 _NEXT_LIMIT: Final = 500
-"""Characters: it travels in a cookie, and browsers drop one of more than 4 KB."""
+"""Characters. The address is stored in a cookie, and browsers drop cookies of more than 4 KB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """The developer who asks, and the console session that they ask with."""
+    """The signed-in developer, with the console session and the client address of the request."""
 
     developer: Developer
     session: ConsoleSession
@@ -36,7 +36,7 @@ class Visitor:
 
     @property
     def actor(self) -> Actor:
-        """Who changes something, for the audit log."""
+        """The visitor as an actor for the audit log."""
         return Actor(self.developer, "console", self.session.id, self.address, self.session.grant)
 
 
@@ -52,7 +52,10 @@ class Access:
         self._limits = limits
 
     async def visitor(self, request: Request, *, by_itself: bool = False) -> Visitor | None:
-        """Return who is signed in with this browser, if anybody is; `by_itself`: the page asks, not a person."""
+        """Return the visitor who is signed in with this browser, if any.
+
+        `by_itself`: a script of the page sent the request, not a person.
+        """
         cookie = read_cookie(request, _SESSION)
         signed_in = await self._console_sessions.authenticate(cookie, by_itself=by_itself)
         if signed_in is None:
@@ -68,14 +71,14 @@ class Access:
         way_out: bool = False,
         shows_data: bool = True,
     ) -> Callable[[Request], Awaitable[Response]]:
-        """Return an endpoint that answers those who are signed in, and leads others to the sign-in.
+        """Return an endpoint that answers signed-in visitors and redirects others to the sign-in page.
 
         Args:
-            page: answers.
-            by_itself: whether the page before asks, and not a person.
-            across_projects: whether it looks across all projects of the developer; see `DeveloperLimits`.
+            page: answers the request.
+            by_itself: whether a script of the page sends the request, not a person.
+            across_projects: whether it reads all projects of the developer; see `DeveloperLimits`.
             way_out: whether it shows or ends access tokens or console sessions.
-            shows_data: whether it needs the scope `read`, as the page of a form does too.
+            shows_data: whether it needs the scope `read`, as a page with a form does.
         """
 
         async def answer(request: Request) -> Response:
@@ -85,7 +88,7 @@ class Access:
             request.state.visitor = visitor
             if shows_data:
                 visitor.session.grant.require("read")
-            # A form may take seconds to arrive, and a session that is ended is dead at once.
+            # A form may take seconds to arrive, and its session may end meanwhile.
             request.state.is_signed_in = partial(self._is_signed_in, request)
             writes = request.method not in {"GET", "HEAD"}
             self._limits.take(request.scope, visitor.actor, writes=writes, way_out=way_out)
@@ -103,7 +106,7 @@ class Access:
 
     @staticmethod
     def lead_to_sign_in(request: Request) -> Response:
-        """Redirect to the sign-in, which leads back to a page that was asked for; a form's content is lost."""
+        """Redirect to the sign-in page, which then returns to the requested page; the content of a form is lost."""
         back = urlencode({"next": request.url.path}) if request.method == "GET" else ""
         return RedirectResponse(f"{SIGN_IN}?{back}" if back else SIGN_IN, 303)
 
@@ -114,10 +117,10 @@ class Access:
         *,
         opened_with: AccessToken | DeveloperSignIn,
     ) -> str:
-        """Open a console session and return its cookie for `remember`; from here on the request is its visitor's.
+        """Open a console session, return its cookie for `remember`, and set the visitor of the request.
 
-        Always a new session, whatever cookie the browser sent: nobody can know it beforehand (session fixation). The
-        session that the browser had ends. For `opened_with` and the errors see `ConsoleSessions.open_session`.
+        The session is always new, which prevents session fixation. The session that the browser had ends. For
+        `opened_with` and the errors see `ConsoleSessions.open_session`.
         """
         before = await self.visitor(request)
         cookie = await self._console_sessions.open_session(
@@ -136,30 +139,30 @@ class Access:
 
     @staticmethod
     def remember(request: Request, response: Response, cookie: str) -> None:
-        """Give the session's cookie to the browser."""
+        """Set the session's cookie in the browser."""
         set_cookie(request, response, _SESSION, cookie)
 
     @staticmethod
     def forget(request: Request, response: Response) -> None:
-        """Take the session's cookie from the browser."""
+        """Delete the session's cookie from the browser."""
         delete_cookie(request, response, _SESSION)
 
 
 def client_address(request: Request) -> str:
-    """Return the IP address of the client; `https_only.HttpsOnly` has seen to what proxies say."""
+    """Return the IP address of the client; `HttpsOnly` has already applied the headers of trusted proxies."""
     return request.client.host if request.client else ""
 
 
 def requester_on_page(request: Request, base_url: str) -> Requester:
-    """Return who starts a sign-in on a page of the console.
+    """Return the requester of a sign-in that a page of the console starts.
 
-    `Guard` has let the form in, so the page is the console's own, whatever its Origin header says.
+    `Guard` has accepted the form, so the page belongs to the console and the Origin header is not needed.
     """
     return requester_of(request.scope)._replace(origin=base_url)
 
 
 def safe_next(address: str) -> str:
-    """Return where to go after signing in: `address` if it is a page of the console, else the first page."""
+    """Return the page to open after the sign-in: `address` if it is a page of the console, else the first page."""
     plain = address.startswith("/console/") and "\\" not in address and address.isascii() and address.isprintable()
     if not plain or len(address) > _NEXT_LIMIT:
         return HOME
@@ -167,7 +170,7 @@ def safe_next(address: str) -> str:
     return HOME if path.startswith(SIGN_IN) else path
 
 
-# ---- cookies: over HTTPS bound to this host (`__Host-`); plain HTTP is answered on loopback only, see transport.py
+# ---- cookies: over HTTPS limited to this host (`__Host-`); plain HTTP is answered on loopback only
 
 
 def _cookie_name(request: Request, name: str) -> str:
@@ -175,16 +178,16 @@ def _cookie_name(request: Request, name: str) -> str:
 
 
 def read_cookie(request: Request, name: str) -> str | None:
-    """Return a cookie of the console's; None when there is none, or more than one of that name.
+    """Return a cookie of the console; None if there is none, or more than one with that name.
 
-    The name must be the very bytes that `set_cookie` gave. Python takes more for white space than browsers do, and
-    whoever strips that takes the name with byte A0 before it, which any host of the same domain may set, for ours.
+    The name must match byte for byte. Python strips more characters as white space than browsers do: with `strip()`,
+    a name that begins with byte A0, which any host of the same domain may set, would pass for this one.
     """
     wanted = _cookie_name(request, name).encode()
-    # HTTP/2 may send each cookie in a header of its own.
+    # HTTP/2 may send each cookie in its own header.
     headers = b";".join([*(value for header, value in request.scope["headers"] if header == b"cookie"), b""])
     found: list[bytes] = []
-    # Not split as a whole: a head of 16 KB may hold 16,000 cookies without a name.
+    # Not split as a whole: a request head of 16 KB may hold 16,000 cookies without a name.
     at = headers.find(wanted)
     while at >= 0:
         end = headers.index(b";", at)
@@ -196,12 +199,12 @@ def read_cookie(request: Request, name: str) -> str | None:
         return None
     content = found[0]
     if len(content) >= 2 and content.startswith(b'"') and content.endswith(b'"'):
-        content = content[1:-1]  # Python's cookies quote what has an `=` in it, such as the padding of base64.
+        content = content[1:-1]  # Python quotes a cookie value with `=` in it, such as base64 padding.
     return content.decode("latin-1")
 
 
 def set_cookie(request: Request, response: Response, name: str, value: str, *, max_age: int | None = None) -> None:
-    """Give the browser a cookie that no script can read; without `max_age` (seconds) it ends with the browser."""
+    """Set a cookie that scripts cannot read; without `max_age` (seconds) it ends with the browser session."""
     response.set_cookie(
         _cookie_name(request, name),
         value,
@@ -214,7 +217,7 @@ def set_cookie(request: Request, response: Response, name: str, value: str, *, m
 
 
 def delete_cookie(request: Request, response: Response, name: str) -> None:
-    """Take a cookie from the browser."""
+    """Delete a cookie from the browser."""
     response.delete_cookie(
         _cookie_name(request, name), path="/", secure=request.scope["scheme"] == "https", httponly=True, samesite="lax"
     )

@@ -1,4 +1,4 @@
-"""A developer's own account: who they are here, the browsers that are signed in, and signing out."""
+"""The page of a developer's own account: its details, the signed-in browsers, and signing out."""
 
 import contextlib
 import shlex
@@ -29,7 +29,7 @@ _BROWSERS: Final = (
     ("Chrome/", "Chrome"),
     ("Safari/", "Safari"),
 )
-"""The more telling mark first: nearly every browser also calls itself by older names."""
+"""The most specific mark comes first: nearly every browser also includes the names of older ones."""
 _SYSTEMS: Final = (
     ("iPhone", "iPhone"),
     ("iPad", "iPad"),
@@ -43,7 +43,7 @@ _SYSTEMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ShownSession:
-    """A browser that is signed in, in words. `access_token` is the name of the token it came in with, "" for none."""
+    """A signed-in browser, in words. `access_token` is the name of the token it signed in with, "" for none."""
 
     session: ConsoleSession
     browser: str
@@ -52,15 +52,15 @@ class ShownSession:
 
 
 class AccountPages:
-    """The account, and every way to sign out.
+    """The account page, and all ways to sign out.
 
     Args:
         access: recognises visitors.
         pages: renders templates.
-        console_sessions: the browsers that are signed in.
-        developers: whose access tokens they came in with.
-        plans: what of their plan is used.
-        invite_options: what the command that makes an invitation needs to be told of this service.
+        console_sessions: lists and ends the sessions of browsers.
+        developers: lists the access tokens that browsers signed in with.
+        plans: reads the usage of the developer's plan.
+        invite_options: the options that the command `developers invite` needs for this service.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class AccountPages:
             )
             for session in sessions
         ]
-        # It is to be pasted, and an e-mail address may hold what a shell would run.
+        # The command will be pasted into a shell, and an e-mail address may hold shell syntax.
         bind_command = shlex.join(["taproof", "developers", "invite", visitor.developer.email, *self._invite_options])
         usage = await self._plans.read_usage(visitor.developer)
         context = {"sessions": shown, "bind_command": bind_command, "usage": usage}
@@ -118,27 +118,27 @@ class AccountPages:
         if session_id == visitor.session.id:
             return await self._sign_out(request, visitor)
         await self._console_sessions.end_session(visitor.actor, session_id)
-        return self._pages.redirect(request, _ACCOUNT, notice="That browser is signed out.")
+        return self._pages.redirect(request, _ACCOUNT, notice="The browser is signed out.")
 
     async def _sign_out(self, request: Request, visitor: Visitor) -> Response:
-        with contextlib.suppress(ConsoleSessionNotFound):  # Another tab was quicker.
+        with contextlib.suppress(ConsoleSessionNotFound):  # Another tab ended it first.
             await self._console_sessions.end_session(visitor.actor, visitor.session.id, signed_out=True)
         return self._leave(request, "You are signed out.")
 
     async def _sign_out_everywhere(self, request: Request, visitor: Visitor) -> Response:
         count = await self._console_sessions.end_all_sessions(visitor.actor)
         browsers = "1 browser" if count == 1 else f"{count} browsers"
-        return self._leave(request, f"You are signed out everywhere: {browsers}. Access tokens work on.")
+        return self._leave(request, f"You are signed out everywhere: {browsers}. Access tokens still work.")
 
     def _leave(self, request: Request, notice: str) -> Response:
-        request.state.visitor = None  # The next page has no visitor, and `notice` is for that one.
+        request.state.visitor = None  # The next page has no visitor, and `notice` is encrypted for it.
         response = self._pages.redirect(request, SIGN_IN, notice=notice)
         self._access.forget(request, response)
         return response
 
 
 def browser_in_words(user_agent: str) -> str:
-    """Return what a browser calls itself in words such as "Firefox on Linux"; anybody may call themselves anything."""
+    """Return the name of a browser in words such as "Firefox on Linux". A client can send any name."""
     browser = _first(_BROWSERS, user_agent) or "Another program"
     system = _first(_SYSTEMS, user_agent)
     return f"{browser} on {system}" if system else browser

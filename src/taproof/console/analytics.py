@@ -1,4 +1,4 @@
-"""The analytics page and its CSV file: the figures of `GET /api/v1/dev/analytics`, drawn and as tables."""
+"""The analytics page and its CSV file: the figures of `GET /api/v1/dev/analytics` as charts and tables."""
 
 import csv
 import io
@@ -20,11 +20,11 @@ WINDOWS: Final[dict[str, Window]] = {"7": 7, "30": 30, "90": 90}
 _USUAL: Final = "30"
 _FIRST: Final = tuple(name for name in COUNTS if name != "reported")
 _FIELDS: Final = ("date", "sessions", *_FIRST[1:], "unique_users", "reported")
-"""The columns of the file: a new one comes last, since somebody may read them by their place."""
+"""The columns of the file. New ones go last, since readers may refer to columns by position."""
 
 
 class AnalyticsPages:
-    """Shows what became of the sessions of the last days."""
+    """Shows the outcomes of recent sessions."""
 
     def __init__(self, access: Access, pages: PageRenderer, analytics: AnalyticsReader) -> None:
         self._access = access
@@ -39,7 +39,7 @@ class AnalyticsPages:
         ]
 
     async def show(self, request: Request, visitor: Visitor) -> Response:
-        """Show charts, and behind them the tables."""
+        """Show the charts and the tables."""
         days, project_id = _asked(request)
         analytics = await self._analytics.read_analytics(visitor.developer, days=days, project_id=project_id)
         project = next(({"id": id_, "name": name} for id_, name in analytics.projects if id_ == project_id), None)
@@ -66,7 +66,7 @@ class AnalyticsPages:
         """Send the same figures as a CSV file."""
         days, project_id = _asked(request)
         analytics = await self._analytics.read_analytics(visitor.developer, days=days, project_id=project_id)
-        # Of letters, digits, "-" and "_" only: the service has refused what does not look like a project's id.
+        # Only letters, digits, "-" and "_": the service has refused any value that is no project id.
         parts = ["taproof-analytics", project_id, f"{days}-days-to-{iso_date(analytics.daily[-1].day)}"]
         name = "-".join(part for part in parts if part)
         headers = {"content-disposition": f'attachment; filename="{name}.csv"'}
@@ -74,10 +74,10 @@ class AnalyticsPages:
 
 
 def as_csv(analytics: Analytics) -> str:
-    """Write a row for each day (RFC 4180), and none of totals: whoever adds up a column would count everything twice.
+    """Return a CSV file (RFC 4180) with a row per day and no row of totals, so that columns can be added up.
 
-    Users cannot be added up: somebody who came on two days is one of the whole window. No cell holds a text that
-    somebody chose, so there is none that a spreadsheet could take for a formula.
+    Unique users cannot be added up: a user of two days counts once in the whole window. No cell holds text that users
+    chose, so a spreadsheet cannot read one as a formula.
     """
     text = io.StringIO()
     rows = csv.writer(text)
@@ -96,7 +96,7 @@ def _asked(request: Request) -> tuple[Window, str | None]:
 
 
 def _steps(analytics: Analytics) -> list[tuple[str, int, str]]:
-    """Return each step and each end of a sign-in in words, its sessions, and its share of all."""
+    """Return the steps and ends of a sign-in: each with its label, its sessions, and its share of all sessions."""
     named = (*FUNNEL, ("cancelled", "Cancelled"), ("expired", "Expired"), ("reported", "Reported"))
     requested = analytics.totals["requested"]
     counted = [(words, analytics.totals[name]) for name, words in named]

@@ -1,4 +1,4 @@
-"""Every page of the console, on one screen."""
+"""The console as one ASGI application: builds the pages and lists all routes."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -55,7 +55,7 @@ _FOR_GOOD: Final = ((b"cache-control", b"public, max-age=31536000, immutable"),)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleServices:
-    """The use cases that the pages ask."""
+    """The use cases that the pages call."""
 
     developers: Developers
     projects: Projects
@@ -76,13 +76,13 @@ class Console:
 
     Args:
         services: the use cases.
-        encryptor: encrypts what browsers keep.
+        encryptor: encrypts the cookies of the console.
         clock: returns the time in ms.
         entropy: returns random bytes.
         base_url: the address that clients use, for snippets and links.
-        version: of this release.
-        limits: how often one client address may open pages and try to come in.
-        sandbox: whether the messenger is the pretend one.
+        version: the version of this release.
+        limits: the limits of one client address on pages and sign-in attempts.
+        sandbox: whether the service runs in the sandbox.
     """
 
     def __init__(
@@ -100,12 +100,12 @@ class Console:
         access = Access(services.console_sessions, services.projects, limits.developers)
         pages = PageRenderer(encryptor, clock, entropy, version, sandbox=sandbox)
         started = EncryptedCookie("signin", COOKIE_SECONDS, encryptor, clock, entropy)
-        # To be pasted on the machine of the service, where nothing says with what it runs.
+        # The command is pasted on the service's machine, which does not know the options of the running service.
         invite_options = ["--base-url", base_url, *(["--sandbox"] if sandbox else [])]
         self._pages = pages
         self._access = access
         self.live: Final = LiveSessions(access, pages, services.sessions, clock)
-        """Streams of the list of sessions; `close` ends them, since nothing else would when the service stops."""
+        """The streams of the list of sessions. `close` must end them when the service stops; nothing else does."""
         each = (
             SignInPages(
                 access,
@@ -139,7 +139,7 @@ class Console:
             ),
             TryItPages(access, pages, services.projects, services.developer_sign_ins, clock, base_url=base_url),
             WebhookPages(access, pages, services.projects, services.deliveries),
-            self.live,  # Ahead of the page of one session, whose address would fit its own.
+            self.live,  # Before the page of one session, whose route would match its address.
             SessionPages(
                 access,
                 pages,
@@ -159,7 +159,7 @@ class Console:
         ]
         app = Starlette(routes=routes)
         app.router.redirect_slashes = False
-        # Without Starlette's own answer to errors, which would be out before `Guard` could show a page.
+        # Without Starlette's own error response, which would be sent before `Guard` can show a page.
         app.middleware_stack = ExceptionMiddleware(app.router, {HTTPException: self._show_http_failure})
         self.app: Final[ASGIApp] = PageLimit(Guard(app, self._show_failure), limits)
 
@@ -167,10 +167,10 @@ class Console:
         return self._pages.render(request, "failure.html", {"error": error, "status": status}, status=status)
 
     async def _show_http_failure(self, request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)  # noqa: S101 — it is registered for nothing else.
+        assert isinstance(error, HTTPException)  # noqa: S101 — registered for this class only.
         sentences = {
             404: "There is no such page. Look in the menu.",
-            405: "This page does not take that kind of request.",
+            405: "This page does not accept that kind of request.",
         }
         request.state.visitor = await self._access.visitor(request)
         shown = NotFound(sentences.get(error.status_code, error.detail))

@@ -1,4 +1,4 @@
-"""The audit log, in plain words: who changed what, when, from where and by what means."""
+"""The page of the audit log, which shows each entry in plain words."""
 
 import json
 from collections.abc import Mapping
@@ -19,33 +19,33 @@ from taproof.service.projects import Projects
 
 PAGE_SIZE: Final = 50
 PHRASES: Final[Mapping[AuditAction, str]] = {
-    "developer.created": "Made a developer account",
-    "developer.invited": "Made an invitation",
+    "developer.created": "Created a developer account",
+    "developer.invited": "Created an invitation",
     "developer.identity_bound": "Linked a messenger account",
     "developer.identity_unbound": "Unlinked a messenger account",
-    "developer.shut_out": "Shut out a developer whom a reported sign-in had invited",
+    "developer.shut_out": "Removed the access of a developer invited by a reported sign-in",
     "invitation.revoked": "Revoked an invitation",
     "console.signed_in": "Signed in to the console",
     "console.signed_out": "Signed out of the console",
     "console.session_revoked": "Signed another browser out of the console",
     "console.signed_out_everywhere": "Signed out of the console everywhere",
-    "access_token.created": "Made an access token",
+    "access_token.created": "Created an access token",
     "access_token.revoked": "Revoked an access token",
-    "project.created": "Made a project",
+    "project.created": "Created a project",
     "project.updated": "Changed a project's settings",
     "project.secrets_regenerated": "Replaced a project's secret key and webhook secret",
     "project.deleted": "Deleted a project",
-    "webhook_secret.rotated": "Began to replace a project's webhook secret",
-    "webhook_secret.promoted": "Finished replacing a project's webhook secret",
-    "webhook_secret.revealed": "Looked at a project's webhook secret",
+    "webhook_secret.rotated": "Started to rotate a project's webhook secret",
+    "webhook_secret.promoted": "Finished rotating a project's webhook secret",
+    "webhook_secret.revealed": "Viewed a project's webhook secret",
     "webhook.turned_off": "Turned off a project's webhook",
     "delivery.resent": "Sent a webhook again",
     "developer.plan_changed": "Changed the plan of the account",
-    "user.erased": "Erased what was kept of a user",
+    "user.erased": "Erased a user's data",
     "audit.purged": "Erased older entries of this log",
-    "bot.set": "Gave a project its own bot",
-    "bot.removed": "Took a project's own bot away",
-    "bot.broken": "Found that the messenger refuses a project's bot",
+    "bot.set": "Set a project's own bot",
+    "bot.removed": "Removed a project's own bot",
+    "bot.broken": "Found that the messenger refuses the token of a project's bot",
 }
 _MEANS: Final[Mapping[Via, str]] = {
     "access_token": "Access token",
@@ -61,8 +61,8 @@ _MEANS: Final[Mapping[Via, str]] = {
 class ShownEntry:
     """An entry in words.
 
-    `means_name`: which access token it was, "" for any other means. `link`: the page of the subject, "" when there is
-    none. `details`: pairs of what and its value.
+    `means_name` is the name of the access token, "" for any other means. `link` is the page of the subject, "" if there
+    is none. `details` are pairs of a label and a value.
     """
 
     entry: AuditEntry
@@ -75,7 +75,7 @@ class ShownEntry:
 
 
 class AuditPages:
-    """The log of the visitor's own account."""
+    """Shows the audit log of the visitor's account."""
 
     def __init__(
         self, access: Access, pages: PageRenderer, audit: AuditLog, developers: Developers, projects: Projects
@@ -120,7 +120,7 @@ def _shown(entry: AuditEntry, visitor: Visitor, tokens: Mapping[str, str], proje
         link = "/console/team"
     return ShownEntry(
         entry,
-        # A newer release on the same database may have written words that this one does not know.
+        # A newer release on the same database may have written values that this one does not know.
         PHRASES.get(entry.action, entry.action),
         _MEANS.get(entry.via, entry.via),
         tokens.get(entry.via_id, entry.via_id) if by_token else "",
@@ -131,7 +131,7 @@ def _shown(entry: AuditEntry, visitor: Visitor, tokens: Mapping[str, str], proje
 
 
 def _detail(field: str, value: Any) -> tuple[str, str]:
-    """Return what a detail of an entry is, and its value, as a person reads them."""
+    """Return the label and the value of a detail in plain words."""
     if field == "user_agent":
         return "browser", browser_in_words(str(value))
     return field.replace("_", " "), _in_words(value)

@@ -1,8 +1,8 @@
-"""Draws analytics as SVG: pure functions, whose colours come from classes of the style sheet (`.chart …`).
+"""Draws analytics as SVG, with pure functions. Classes of the style sheet (`.chart …`) set the colours.
 
-Positions across are percentages and those down are pixels, without a `viewBox`: so a drawing fills any width, and its
-text keeps its size on a phone. The numbers of a scale stand left of the drawing, in the margin that the style sheet
-leaves. Colour never stands alone: of two bars the one that is about fewer is the narrower one.
+Horizontal positions are percentages and vertical ones are pixels, without a `viewBox`. So a drawing fills any width,
+and its text keeps its size on a phone. The numbers of the scale are in the margin that the style sheet leaves on the
+left. The bars differ in width as well as colour: the bar of confirmed sessions is the narrower one.
 """
 
 from collections.abc import Iterator
@@ -16,18 +16,18 @@ from taproof.service.analytics import Analytics, Day
 
 _TOP: Final = 14
 _BARS: Final = 180
-"""Pixels: of the highest bar the scale allows."""
+"""Height in pixels of the highest bar that the scale allows."""
 _BELOW: Final = 24
 _DATES: Final = 4
-"""Dates below the bars at most: so many stand side by side on a phone."""
+"""Most dates below the bars: as many as fit side by side on a phone."""
 _STEP: Final = 44
-"""Pixels for a step of the funnel: its words and its bar."""
+"""Height in pixels of a step of the funnel, with its label and its bar."""
 FUNNEL: Final = (("requested", "Requested"), ("opened", "Opened"), ("confirmed", "Confirmed"), ("used", "Used"))
-"""The steps of a sign-in that goes well, as the counts name them and as people do."""
+"""The steps of a successful sign-in: the name of each count and its label."""
 
 
 def daily_chart(analytics: Analytics) -> Markup:
-    """Draw a bar for each day: its sessions, and before it, narrower, those that were confirmed."""
+    """Draw a bar for the sessions of each day, with a narrower bar in front for the confirmed ones."""
     ceiling, step = scale(max(day.counts["requested"] for day in analytics.daily))
     return _svg(
         "daily",
@@ -39,13 +39,13 @@ def daily_chart(analytics: Analytics) -> Markup:
 
 
 def funnel_chart(analytics: Analytics) -> Markup:
-    """Draw how many sessions reached each step, as a bar of its share of those that were requested."""
+    """Draw a bar for each step: the share of requested sessions that reached it."""
     described = ", ".join(f"{words.lower()} {analytics.totals[name]:,}" for name, words in FUNNEL)
     return _svg("funnel", _STEP * len(FUNNEL), "How far sessions got", f"Sessions: {described}.", _funnel(analytics))
 
 
 def describe_days(analytics: Analytics) -> str:
-    """Return in a sentence what the daily chart shows."""
+    """Return a description of the daily chart in words."""
     busiest = max(analytics.daily, key=lambda day: day.counts["requested"])
     first, last = analytics.daily[0], analytics.daily[-1]
     of_window = f"{iso_date(first.day)} to {iso_date(last.day)}, by day of creation (UTC)"
@@ -59,18 +59,18 @@ def describe_days(analytics: Analytics) -> str:
 
 
 def _reported(count: int) -> str:
-    """Return what is said of reports: nothing as long as there are none."""
+    """Return the part of a description about reports; "" if there are none."""
     return f", {count:,} reported by their users" if count else ""
 
 
 def scale(highest: int) -> tuple[int, int]:
-    """Return where a scale from 0 with room for `highest` ends, and the step between its at most five lines."""
+    """Return the end of a scale from 0 that fits `highest`, and the step between its lines, at most five."""
     step = next(f * 10**power for power in count() for f in (1, 2, 5) if highest <= 4 * f * 10**power)
     return max(1, -(-highest // step)) * step, step
 
 
 def short(value: int) -> str:
-    """Write a number of a scale in four characters: 950, 1.5k, 20k, 3M."""
+    """Return a number of a scale in at most four characters: 950, 1.5k, 20k, 3M."""
     for unit, letter in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
         if value >= unit:
             return f"{value / unit:.1f}".removesuffix(".0") + letter
@@ -103,7 +103,7 @@ def _daily(daily: list[Day], ceiling: int, step: int) -> Iterator[Markup]:
             _bar("bar-sessions", middle, width * 0.8, sessions, ceiling),
             _bar("bar-confirmed", middle, width * 0.4, confirmed, ceiling),
         )
-        # Counted from the end, so that today has its date.
+        # Counted from the end, so that today gets a date.
         if (len(daily) - 1 - place) % apart == 0:
             yield _date(day.day, middle)
 
@@ -118,7 +118,7 @@ def _bar(kind: str, middle: float, width: float, value: int, ceiling: int) -> Ma
 
 
 def _date(day: int, middle: float) -> Markup:
-    # The last one may reach a little to the right of the drawing: no further than the padding of the card around it.
+    # The last date may extend past the drawing on the right, but not beyond the padding of its card.
     return Markup('<text class="label" x="{:.3f}%" y="{}" text-anchor="middle">{}</text>').format(
         middle, _TOP + _BARS + 18, iso_date(day)[5:]
     )
@@ -140,5 +140,5 @@ def _funnel(analytics: Analytics) -> Iterator[Markup]:
 
 
 def percent(share: float) -> str:
-    """Write a percentage as the API gives it, with one decimal."""
+    """Return a percentage with one decimal, as in the API."""
     return f"{share:.1f} %"

@@ -1,4 +1,4 @@
-"""What a browser keeps for the console without being able to read or change it."""
+"""Cookies whose content the browser can neither read nor change."""
 
 import base64
 import binascii
@@ -19,12 +19,12 @@ _UNTIL: Final = "until"
 
 
 class EncryptedCookie:
-    """A cookie with a JSON object, encrypted under the master key, that is good for a time and for one purpose.
+    """A cookie with a JSON object, encrypted under the master key, for a limited time and one purpose.
 
     Args:
-        name: of the cookie; one with another name does not open, whatever it holds.
-        seconds: how long it is good. The browser is told so, and not believed.
-        encryptor: encrypts it.
+        name: the name of the cookie; content of a cookie with another name cannot be read.
+        seconds: its lifetime. It is sent to the browser, and also checked on each read.
+        encryptor: encrypts the content.
         clock: returns the time in ms.
         entropy: returns random bytes.
     """
@@ -37,13 +37,13 @@ class EncryptedCookie:
         self._entropy = entropy
 
     def give(self, request: Request, response: Response, content: Mapping[str, Any], associated_data: str = "") -> None:
-        """Let the browser keep `content`, which can be read under the same `associated_data` only."""
+        """Store `content` in the browser; it can be read only with the same `associated_data`."""
         text = json.dumps({**content, _UNTIL: self._clock() + self._seconds * SECOND})
         encrypted = self._encryptor.encrypt(text, self._place(associated_data), self._entropy)
         set_cookie(request, response, self._name, base64.urlsafe_b64encode(encrypted).decode(), max_age=self._seconds)
 
     def read(self, request: Request, associated_data: str = "") -> dict[str, Any]:
-        """Return what the browser keeps: {} when that is nothing, is over, or was given under another binding."""
+        """Return the stored content: {} if there is none, it has expired, or `associated_data` differs."""
         try:
             encrypted = base64.b64decode(read_cookie(request, self._name) or "", altchars=b"-_", validate=True)
             content: dict[str, Any] = json.loads(self._encryptor.decrypt(encrypted, self._place(associated_data)))
@@ -52,7 +52,7 @@ class EncryptedCookie:
         return content if self._clock() < content.pop(_UNTIL) else {}
 
     def take_away(self, request: Request, response: Response) -> None:
-        """Let the browser forget it."""
+        """Delete the cookie from the browser."""
         if read_cookie(request, self._name) is not None:
             delete_cookie(request, response, self._name)
 

@@ -1,4 +1,4 @@
-"""The page that asks whether a user is to be erased, and does it."""
+"""The page that erases a user, after a confirmation."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,7 +13,7 @@ _SESSIONS = "/console/sessions"
 
 
 class ErasurePages:
-    """Erases what a developer's projects keep of a user, after a question."""
+    """Erases the data that a developer's projects keep about a user, after a confirmation."""
 
     def __init__(self, access: Access, pages: PageRenderer, erasure: Erasure) -> None:
         self._access = access
@@ -37,5 +37,5 @@ class ErasurePages:
         await read_form(request)
         messenger_id: str = request.path_params["messenger_id"]
         erased = await self._erasure.erase_user(visitor.actor, messenger_id)
-        notice = f"Your projects keep nothing of the user {messenger_id} any more."
-        return self._pages.redirect(request, _SESSIONS, notice=notice if erased else f"{notice} There was nothing.")
+        notice = f"Your projects no longer keep any data about the user {messenger_id}."
+        return self._pages.redirect(request, _SESSIONS, notice=notice if erased else f"{notice} There was none.")

@@ -1,4 +1,4 @@
-"""Reads what a form sends."""
+"""Reads the fields of a form."""
 
 from typing import Final
 from urllib.parse import parse_qsl
@@ -12,14 +12,14 @@ _FIELDS: Final = 50
 
 
 class Form(dict[str, str]):
-    """The fields of a form, trimmed; one that was not sent is ""."""
+    """The fields of a form, trimmed; a field that was not sent is ""."""
 
     def __missing__(self, name: str) -> str:
-        """Return what a browser sends for nothing: an unchecked box is not sent at all."""
+        """Return "" for a missing field: browsers do not send unchecked boxes."""
         return ""
 
     def is_checked(self, name: str) -> bool:
-        """Tell whether a box was checked."""
+        """Return whether a box was checked."""
         return self[name] != ""
 
 
@@ -27,15 +27,15 @@ async def read_form(request: Request) -> Form:
     """Return the fields of an `application/x-www-form-urlencoded` body.
 
     Raises:
-        InvalidRequest: it is no form, not UTF-8, cut short, or not here after ten seconds.
-        PayloadTooLarge: more than 16 KiB.
-        SignedOut: who sent it was signed in when it began to arrive, and is so no longer.
+        InvalidRequest: it is not a form, not UTF-8, incomplete, or took more than ten seconds.
+        PayloadTooLarge: it has more than 16 KiB.
+        SignedOut: the visitor was signed out while the form arrived.
     """
     content_type, length = body_headers(request.scope["headers"])
     if content_type.partition(b";")[0].strip().lower() != b"application/x-www-form-urlencoded":
         raise InvalidRequest("Send the form from its page in the console.")
     body = await read_body(request.receive, length)
-    is_signed_in = getattr(request.state, "is_signed_in", None)  # As `Access.signed_in` has it.
+    is_signed_in = getattr(request.state, "is_signed_in", None)  # Set by `Access.signed_in`.
     if is_signed_in is not None and not await is_signed_in():
         raise SignedOut
     try:
@@ -43,5 +43,5 @@ async def read_form(request: Request) -> Form:
             body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_FIELDS, encoding="utf-8"
         )
     except ValueError:
-        raise InvalidRequest("The form cannot be read: its text is not UTF-8, or it has too many fields.") from None
+        raise InvalidRequest("The form cannot be read. Its text is not UTF-8, or it has too many fields.") from None
     return Form((name, value.strip()) for name, value in fields)

@@ -1,4 +1,4 @@
-"""What stands around every page: security headers, no requests from other sites, and pages in place of tracebacks.
+"""The middleware around every page: sets security headers, refuses requests of other sites, shows failures as pages.
 
 Sources: the OWASP cheat sheets on cross-site request forgery and on HTTP headers; Fetch Metadata (W3C).
 """
@@ -25,7 +25,7 @@ SECURITY_HEADERS: Final = (
     ),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
-    # Not no-referrer: with that a browser sends `Origin: null` with a form, and `is_same_origin` could not tell.
+    # Not no-referrer: browsers would then send `Origin: null` with forms, which `is_same_origin` refuses.
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -36,15 +36,15 @@ _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 
 
 class RequestFromElsewhere(TaproofError):
-    """This request did not come from a page of this console. Go back to the console, and use the form there."""
+    """This request did not come from a page of this console. Go back to the console and use the form there."""
 
 
 class Guard:
     """ASGI middleware around the console.
 
     Args:
-        app: the pages.
-        show_failure: makes the page for an error.
+        app: the application of the pages.
+        show_failure: renders the page of an error.
     """
 
     def __init__(self, app: ASGIApp, show_failure: ShowFailure) -> None:
@@ -82,7 +82,7 @@ class Guard:
 
 
 def _shown(error: Exception) -> tuple[TaproofError, int]:
-    """Return what the page says of an error, and its status; a bug is logged, by type and place only."""
+    """Return the error to show and its status; a bug is logged, by type and place only."""
     if isinstance(error, RequestFromElsewhere):
         return error, 403
     if isinstance(error, TaproofError) and type(error) in STATUSES:
@@ -92,10 +92,10 @@ def _shown(error: Exception) -> tuple[TaproofError, int]:
 
 
 def is_same_origin(request: Request) -> bool:
-    """Tell whether a page of this very origin sent the request, by what only a browser can say.
+    """Return whether a page of this origin sent the request, by headers that page scripts cannot set.
 
-    A browser too old for `Sec-Fetch-Site` sends `Origin` with every form. A request with neither is refused: nothing
-    but a browser has the console's cookies.
+    Browsers without `Sec-Fetch-Site` send `Origin` with every form. A request with neither is refused: only browsers
+    have the console's cookies.
     """
     site = request.headers.get("sec-fetch-site")
     if site is not None:

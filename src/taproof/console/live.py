@@ -1,8 +1,8 @@
-"""The list of sessions as it changes, as server-sent events (WHATWG HTML, Server-sent events).
+"""Live updates of the list of sessions, as server-sent events (WHATWG HTML, Server-sent events).
 
-A stream looks at the first page of the list about once a second and sends it when it has changed: so there is nothing
-to be lost between processes, and a client that was away sees what is. Whoever is not served (too many streams, no
-place, signed out) has the page without updates, and its "Reload" link.
+A stream reads the first page of the list about once a second and sends it when it has changed. No event can get lost
+between processes, and a client that reconnects sees the current list. A client without a stream (too many streams, or
+signed out) still has the page and its "Reload" link.
 """
 
 import asyncio
@@ -26,26 +26,26 @@ from taproof.http.requester import until_gone
 from taproof.service.sessions.list import SessionPage, Sessions
 
 PROCESS_LIMIT: Final = 100
-"""Streams of a process at most: each looks at the store about once a second."""
+"""Most streams of a process: each reads the store about once a second."""
 DEVELOPER_LIMIT: Final = 5
-"""Of these, so many of one developer. A page closes its stream while nobody sees it."""
+"""Most streams of one developer in a process. A page closes its stream while it is hidden."""
 LOOK_EVERY: Final = 1.0
-"""Seconds between two looks at the store."""
+"""Seconds between two reads of the store."""
 COMMENT_EVERY: Final = 15.0
-"""Seconds without news until a comment is sent, so that proxies between do not take the connection for dead."""
+"""Seconds without a message until a comment is sent, so that proxies do not drop the connection."""
 LIFETIME: Final = 600.0
-"""Seconds until a stream ends; the browser then makes another by itself, perhaps at another node."""
+"""Seconds until a stream ends; the browser then reconnects by itself, perhaps to another node."""
 _FAREWELL: Final = 1.0
-"""Seconds that a client has to take the end of a stream."""
-_TOO_MANY: Final = "Too many pages are kept up to date just now. Reload the page instead, or try again in a minute."
+"""Seconds that a client has to receive the end of a stream."""
+_TOO_MANY: Final = "Too many pages are receiving live updates. Reload the page instead, or try again in a minute."
 _SHARE: Final = 0.2
-"""Of this process's time, at most so much is spent on looks."""
+"""Largest share of this process's time that reads of the store may take."""
 _SIGNED_OUT: Final = b"event: signed-out\ndata: {}\n\n"
 _PROJECT_GONE: Final = b"event: project-gone\ndata: {}\n\n"
 
 
 class LiveSessions:
-    """The streams of this process; `count` is how many there are."""
+    """The streams of this process."""
 
     def __init__(self, access: Access, pages: PageRenderer, sessions: Sessions, clock: Clock) -> None:
         self._access = access
@@ -53,12 +53,12 @@ class LiveSessions:
         self._sessions = sessions
         self._clock = clock
         self._streams: dict[asyncio.Task[None], str] = {}
-        """The task that writes each stream, and whose it is."""
+        """The writing task of each stream, with its developer's id."""
         self._closed = False
 
     @property
     def count(self) -> int:
-        """How many streams there are."""
+        """The number of streams."""
         return len(self._streams)
 
     def routes(self) -> list[Route]:
@@ -71,35 +71,35 @@ class LiveSessions:
         """Answer with a stream, or refuse it.
 
         Raises:
-            InvalidRequest: filters that the page would not have taken.
-            ProjectNotFound: none of this developer's.
+            InvalidRequest: a filter is not valid.
+            ProjectNotFound: this developer has no such project.
         """
         filters = SessionFilters.from_query(request.query_params)
-        # Once ahead, so that what is wrong is said with a status.
+        # Read once before the stream, so that an error gets a status.
         await filters.list_sessions(self._sessions, visitor.developer)
         return _Stream(self, request, visitor, filters)
 
     def close(self) -> None:
-        """End all streams, and refuse further ones: the service stops."""
+        """End all streams and refuse new ones, because the service stops."""
         self._closed = True
         for task in self._streams:
             task.cancel()
 
     async def run_until(self, stopping: asyncio.Event) -> None:
-        """Wait for `stopping`, then close: a server that ends its requests first would wait for the streams."""
+        """Wait for `stopping`, then close: the server waits for its requests, and streams do not end by themselves."""
         try:
             await stopping.wait()
         finally:
             self.close()
 
     def has_place(self, developer_id: str) -> bool:
-        """Tell whether this developer may have another stream."""
+        """Return whether this developer may open another stream."""
         of_one = sum(each == developer_id for each in self._streams.values())
         return not self._closed and self.count < PROCESS_LIMIT and of_one < DEVELOPER_LIMIT
 
     @contextmanager
     def place(self, task: asyncio.Task[None], developer_id: str) -> Iterator[None]:
-        """Count `task` as a stream of this developer's as long as the `with` lasts."""
+        """Count `task` as a stream of this developer inside the `with` block."""
         self._streams[task] = developer_id
         try:
             yield
@@ -107,9 +107,9 @@ class LiveSessions:
             del self._streams[task]
 
     async def messages(self, request: Request, visitor: Visitor, filters: SessionFilters) -> AsyncGenerator[bytes]:
-        """Yield what is sent: the rows whenever they have changed, and comments in between.
+        """Yield the messages of a stream: the rows whenever they have changed, and comments in between.
 
-        It ends when the browser is signed out or the project is gone. Failures of the store are passed over.
+        It ends when the browser is signed out or the project is deleted. Failures of the store are ignored.
         """
         loop = asyncio.get_running_loop()
         version = request.headers.get("last-event-id", "")
@@ -124,23 +124,23 @@ class LiveSessions:
                 if isinstance(seen, bytes):
                     yield seen
                     return
-                # Rendered only then: it takes longer than to look.
+                # Rendered only on a change: rendering takes longer than reading.
                 if seen != shown:
                     shown = seen
                     rows = render_rows(self._pages, seen.rows, seen.page, filters)
                     if rows.version != version:
                         version, sent_at = rows.version, begun
-                        # As JSON it is one line, whatever a name holds: a line break would begin another field.
+                        # JSON keeps it on one line: a line break in a name would begin another field.
                         data = json.dumps({"rows": rows.html, "older": rows.older})
                         yield f"id: {version}\nevent: rows\ndata: {data}\n\n".encode()
             if begun - sent_at >= COMMENT_EVERY:
                 sent_at = begun
                 yield b":\n\n"
-            # Many streams, or a slow store, are looked at less often.
+            # With many streams or a slow store, read less often.
             await asyncio.sleep(max(LOOK_EVERY, min(COMMENT_EVERY, took * self.count / _SHARE)))
 
     async def _look(self, request: Request, visitor: Visitor, filters: SessionFilters) -> "_Seen | bytes":
-        """Return what the page shows now, or the last message of a stream that has no right to it any more."""
+        """Return the current page, or the last message of a stream that may no longer see it."""
         if await self._access.visitor(request, by_itself=True) is None:
             return _SIGNED_OUT
         try:
@@ -156,15 +156,15 @@ class _Seen(NamedTuple):
 
 
 class _Stream(Response):
-    """An answer that goes on until its messages end, the client is gone, the streams are closed or its time is over.
+    """A response that ends with its messages, its client, its lifetime, or when all streams are closed.
 
-    The messages are written by a task of their own, which waits as long as the client does not read: nothing piles up.
+    A separate task writes the messages and waits while the client does not read, so nothing accumulates in memory.
     """
 
     def __init__(self, live: LiveSessions, request: Request, visitor: Visitor, filters: SessionFilters) -> None:
         super().__init__(headers={"cache-control": "no-store"}, media_type="text/event-stream")
         del self.headers["content-length"]
-        # nginx would keep back what comes until it has a buffer full of it.
+        # nginx would hold back the messages until its buffer is full.
         self.headers["x-accel-buffering"] = "no"
         self._live = live
         self._request = request

@@ -1,4 +1,4 @@
-"""Read and fill the form of a project's settings."""
+"""The form of a project's settings: its values, the input, and the resulting changes."""
 
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ _IN_WORDS: Final = {
     "allowed_origins": "Pages that may start sign-ins",
     "bot_token ": "The token ",
 }
-"""How a sentence about a field begins: in the API, and in a form."""
+"""The beginnings of API sentences about a field, with their wording in the form."""
 NEW: Final = {"name": "", **PROJECT_DEFAULTS.given()}
 """The values of the form for a new project."""
 
@@ -32,7 +32,7 @@ def shown(project: Project) -> dict[str, Any]:
 
 
 def typed(form: Form, prefix: str = "") -> dict[str, Any]:
-    """Return the values that were sent; with the prefix `was_` the values that the form had shown."""
+    """Return the input, to show it again; with the prefix `was_`, the values that the form showed."""
     flags = {flag: form.is_checked(prefix + flag) for flag in PROJECT_FLAGS}
     return {
         "name": visible_name(form[f"{prefix}name"]),
@@ -43,20 +43,20 @@ def typed(form: Form, prefix: str = "") -> dict[str, Any]:
 
 
 def new(form: Form) -> ProjectChanges:
-    """Return the fields of a new project. A new project is active, so its form has no such box."""
+    """Return what a new project is to have. A new project is active, so its form does not ask."""
     return ProjectChanges(**{**typed(form), "name": form["name"], "is_active": True})
 
 
 def changes(form: Form) -> ProjectChanges:
-    """Return the values that differ from those that the form had shown: another page may have changed the rest."""
+    """Return the fields that differ from the values shown; another page may have changed the other fields meanwhile."""
     before, after = typed(form, "was_"), typed(form)
-    # As typed: invisible characters in a name are refused, not removed.
+    # The name as typed: invisible characters in it are refused, not dropped.
     before["name"], after["name"] = form["was_name"], form["name"]
     return ProjectChanges(**{field: value for field, value in after.items() if value != before[field]})
 
 
 def in_words(error: TaproofError) -> str:
-    """Return the sentence of an error with the name that its field has in the form."""
+    """Return the sentence of an error, with the form's name of the field."""
     for field, words in _IN_WORDS.items():
         if error.sentence.startswith(field):
             return words + error.sentence.removeprefix(field)

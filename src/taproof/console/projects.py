@@ -1,4 +1,4 @@
-"""Serve the pages of projects: the list, a new project, the quick start, the settings and the deletion."""
+"""The pages of projects: the list, a new project, its quick start, its settings and its deletion."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -30,11 +30,11 @@ from taproof.service.plans import Plans
 from taproof.service.projects import Projects
 
 PAGE_SIZE: Final = 50
-_NOT_CONFIRMED: Final = "That is neither the project's name nor its id, so nothing was done. Type one of the two."
+_NOT_CONFIRMED: Final = "That is neither the project's name nor its id, so nothing was changed. Type one of them."
 _NO_TOKEN: Final = "Paste the token that @BotFather shows for the bot."  # noqa: S105 — a sentence.
 _SHOWN_ONCE: Final = (
-    "The secret key is shown this once; the webhook secret you can show again under Webhooks."
-    " Keep both where your server keeps its passwords, never in source code."
+    "The secret key is shown only now. You can show the webhook secret again under Webhooks."
+    " Store both with your server's other secrets, never in source code."
 )
 
 
@@ -43,11 +43,11 @@ class ProjectPages:
 
     Args:
         access: recognises visitors.
-        pages: renders.
-        projects: the use cases.
-        bots: gives them bots of their own.
-        plans: what of the developer's plan is used.
-        quick_start: writes the programs of a project.
+        pages: renders templates.
+        projects: the use cases of projects.
+        bots: sets and removes project bots.
+        plans: reads the usage of the developer's plan.
+        quick_start: writes the sample programs of a project.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class ProjectPages:
         return self._pages.redirect(
             request,
             f"{HOME}/{project.id}",
-            notice="The project is there. Copy its two secrets now: the secret key is never shown again.",
+            notice="Project created. Copy its two secrets now: the secret key is never shown again.",
             secrets=[("Secret key", secrets.secret_key), ("Webhook secret", secrets.webhook_secret)],
             secrets_hint=_SHOWN_ONCE,
         )
@@ -147,7 +147,7 @@ class ProjectPages:
         try:
             await self._bots.set_bot(visitor.actor, project.id, token)
         except (InvalidRequest, BotTokenRefused, BotTaken, MessengerUnavailable, RateLimited) as error:
-            # The page does not repeat the token: bystanders could read it.
+            # The page does not repeat the token, because a bystander could read it.
             refused = self._show_settings(
                 request,
                 project,
@@ -158,14 +158,14 @@ class ProjectPages:
             return refused
         changed = await self._projects.read_project(visitor.developer, project.id)
         return self._pages.redirect(
-            request, f"{HOME}/{project.id}/settings", notice=f"@{changed.bot_username} asks from now on."
+            request, f"{HOME}/{project.id}/settings", notice=f"@{changed.bot_username} now asks people to confirm."
         )
 
     async def _remove_bot(self, request: Request, visitor: Visitor) -> Response:
         project = await self._read(request, visitor)
         await read_form(request)
         await self._bots.set_bot(visitor.actor, project.id, "")
-        notice = "The bot is removed. The service's own bot asks from now on."
+        notice = "The bot is removed. The service's own bot now asks people to confirm."
         return self._pages.redirect(request, f"{HOME}/{project.id}/settings", notice=notice)
 
     async def _regenerate(self, request: Request, visitor: Visitor) -> Response:
@@ -176,7 +176,7 @@ class ProjectPages:
         return self._pages.redirect(
             request,
             f"{HOME}/{project.id}",
-            notice="Both secrets are new, and the old ones are dead. Give the new ones to your servers now.",
+            notice="Both secrets are replaced, and the old ones no longer work. Give the new ones to your servers now.",
             secrets=[("Secret key", secrets.secret_key), ("Webhook secret", secrets.webhook_secret)],
             secrets_hint=_SHOWN_ONCE,
         )
@@ -205,7 +205,7 @@ class ProjectPages:
         bot_error: str = "",
         status: int = 400,
     ) -> Response:
-        """Show the settings; after an error the values that were `typed` into a form that had shown `was`."""
+        """Show the settings of the project; after an error, the input `typed` in place of the values `was`."""
         kept = project_form.shown(project)
         context = {
             "project": project,
@@ -223,15 +223,15 @@ class ProjectPages:
 
 
 def _page_number(request: Request) -> int:
-    """Return the number of the requested page of the list, from 1."""
+    """Return the requested page of the list, counted from 1."""
     text = request.query_params.get("page", "1")
-    # No list has more pages than four digits can name.
+    # Four digits are enough for the last page of any list.
     if not (text.isascii() and text.isdigit() and len(text) <= 4 and int(text)):
         raise InvalidRequest("There is no such page of your projects. Go back to the first one.")
     return int(text)
 
 
 def _is_confirmed(form: Form, project: Project) -> bool:
-    """Tell whether the project's name was typed as it is shown, or its id, since some names are hard to type."""
+    """Return whether the visitor typed the project's visible name, or its id, for names that are hard to type."""
     typed = form["confirmation"]
     return typed == project.id or visible_name(typed) == visible_name(project.name)

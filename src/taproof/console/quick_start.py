@@ -1,4 +1,4 @@
-"""Write the quick start of a project: programs with its id and the service's address, ready to run."""
+"""The quick start of a project: sample programs with its id and this service's address that run as pasted."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -23,30 +23,30 @@ _TITLES: Final = {"curl": "curl", "javascript": "JavaScript", "python": "Python"
 
 
 class QuickStart:
-    """Writes the programs of a project.
+    """Writes the sample programs of a project.
 
     Args:
         base_url: the address that clients use.
-        release: of the browser SDK.
+        release: the release of the browser SDK.
     """
 
     def __init__(self, base_url: str, release: SdkRelease) -> None:
         self._base_url = base_url
         self._release = release
-        # Programs, not HTML: the page that shows them escapes them. They contain nothing that a person typed.
+        # The templates are programs, not HTML: the page escapes them. They contain no user input.
         self._environment = Environment(
             loader=PackageLoader("taproof.console"),
-            autoescape=False,  # noqa: S701 — as said above.
+            autoescape=False,  # noqa: S701 — see above.
             undefined=StrictUndefined,
             trim_blocks=True,
             keep_trailing_newline=True,
         )
 
     def snippets(self, project: Project) -> list[Snippet]:
-        """Return the programs, with the server-side endpoints when the project's public access is off.
+        """Return the programs. They use the server-side endpoints if the project's public access is off.
 
-        The button, which a browser runs, is there only when it is on. The others print the match code where the
-        project has them.
+        The button runs in a browser, so it is included only with public access. The programs print the match code if
+        the project uses match codes.
         """
         context = {
             "base_url": self._base_url,

@@ -1,13 +1,12 @@
-"""Turns a template into a page, and carries a word from a form's answer to the page that follows it.
+"""Render templates into pages, and carry a notice from a form's response to the page that follows it.
 
-A template gets `visitor` (None when nobody is signed in), `here` (the path), `notice`, `problem`, `secrets` and
-`secrets_hint` beside what the page hands over. Everything is escaped; a name that somebody chose is shown as
+A template gets `visitor` (None when nobody is signed in), `here` (the path), `notice`, `problem`, `secrets`,
+`secrets_hint` and the context of its page. Everything is escaped. A name that somebody chose is written as
 `<bdi>{{ name|shown }}</bdi>`.
 """
 
 import functools
 import hashlib
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -29,20 +28,16 @@ from taproof.http.errors import STATUS_HEADERS
 
 STATIC: Final = files("taproof.console") / "static"
 _FLASH_SECONDS: Final = 60
-"""How long a word to the next page is good for. Browsers follow a redirect at once."""
-
-
+"""The lifetime of a notice to the next page. Browsers follow a redirect at once."""
 _QR_CODES: Final = 1024
-"""Drawn codes that a process keeps, of 3 KB each: those of the sign-ins that wait just now."""
-_QR_MARGIN: Final = 4
-_DARK: Final = re.compile(b"\x01+")
+"""QR codes that a process keeps, of 2 KB each: those of the sign-ins that are pending."""
 
 
 class PageRenderer:
     """Renders templates.
 
     Args:
-        encryptor: encrypts what a browser keeps for the next page: it may hold secrets that are shown once.
+        encryptor: encrypts what a browser keeps for the next page. It may hold secrets that are shown once.
         clock: returns the time in ms.
         entropy: returns random bytes.
         version: of this release, for the foot of each page.
@@ -83,7 +78,7 @@ class PageRenderer:
         )
         response = HTMLResponse(page, status)
         response.raw_headers += STATUS_HEADERS.get(status, [])
-        # Without `flash` it is for the page that another tab is on its way to; of a HEAD request nobody sees the page.
+        # Without `flash` the cookie belongs to a page that another tab opens. A HEAD request shows no page.
         if flash and request.method != "HEAD":
             self._flash.take_away(request, response)
         return response
@@ -102,10 +97,10 @@ class PageRenderer:
         secrets: list[tuple[str, str]] | None = None,
         secrets_hint: str = "",
     ) -> Response:
-        """Lead to a page that shows `notice` or `problem`, and once `secrets`: pairs of a label and a secret.
+        """Redirect to a page that shows `notice` or `problem`, and once `secrets`: pairs of a label and a secret.
 
-        `secrets_hint`: what to do with them, in place of the sentence that suits a key of a server.
-        They travel encrypted for this visitor and that page, in a cookie that no script can read.
+        `secrets_hint` says what to do with them. It replaces the sentence about a server's key. They travel in a cookie
+        that no script can read, encrypted for this visitor and that page.
         """
         response = RedirectResponse(path, 303)
         if notice or problem or secrets:
@@ -121,13 +116,13 @@ def _flash_associated_data(request: Request, path: str) -> str:
 
 @functools.cache
 def static_url(name: str) -> str:
-    """Return the address of a file of `static/`, which changes with its content, so that it can be kept for good."""
+    """Return the address of a file of `static/`. It changes with the content, so browsers may cache it for ever."""
     digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]
     return f"/console/static/{name}?{digest}"
 
 
 def time_element(instant: int) -> Markup:
-    """Show an instant (ms) in UTC, to the second; a script may show it in the reader's own time."""
+    """Show an instant (ms) in UTC, to the second. A script may convert it to the reader's own time."""
     text = f"{datetime.fromtimestamp(instant // SECOND, UTC):%Y-%m-%d %H:%M:%S} UTC"
     return Markup('<time datetime="{}">{}</time>').format(iso8601(instant), text)
 
@@ -141,17 +136,10 @@ def number(value: int) -> str:
 def qr_code(link: str) -> Markup:
     """Draw `link` as an SVG image with its white margin, so that it can be scanned from a dark page too.
 
-    The event loop waits for it, so each link is drawn once, and with a given mask: trying all eight takes 6 ms.
+    Drawing blocks the event loop, so each link is drawn once and with a fixed mask. Trying all eight takes 6 ms.
     """
-    rows = segno.make_qr(link, error="l", boost_error=False, mask=0).matrix
-    size = len(rows) + 2 * _QR_MARGIN
-    dark = "".join(
-        f"M{run.start() + _QR_MARGIN} {y + _QR_MARGIN}.5h{run.end() - run.start()}"
-        for y, row in enumerate(rows)
-        for run in _DARK.finditer(row)
+    drawn = segno.make_qr(link, error="l", boost_error=False, mask=0).svg_inline(
+        omitsize=True, svgclass="qr-code", lineclass=None, dark="#000", light="#fff"
     )
     # Not escaped: it consists of digits and fixed names; `link` is not part of it.
-    return Markup(  # noqa: S704
-        f'<svg class="qr-code" role="img" aria-label="QR code of the link" viewBox="0 0 {size} {size}">'
-        f'<path fill="#fff" d="M0 0h{size}v{size}h-{size}z"/><path stroke="#000" d="{dark}"/></svg>'
-    )
+    return Markup(drawn.replace("<svg", '<svg role="img" aria-label="QR code of the link"', 1))  # noqa: S704

@@ -1,4 +1,4 @@
-"""The pages of sessions: the list with its filters, and one session with what happened to it, in plain words."""
+"""The pages of sessions: the list with its filters, and one session with its steps in plain words."""
 
 import hashlib
 from dataclasses import asdict, dataclass, fields
@@ -39,7 +39,7 @@ BADGES: Final[dict[Status, str]] = {
 _REPORTED: Final = ("bad", "reported")
 """The badge and label of a session that its user reported, whatever its status."""
 _NOT_FOUND: Final = (
-    "No session of yours has that id or token. Paste the whole of it: an id is sess_ and 27 letters and digits, a "
+    "You have no session with that id or token. Paste the whole value: an id is sess_ and 27 letters and digits, a "
     "session token is 43 characters."
 )
 _LIST: Final = "/console/sessions"
@@ -48,7 +48,7 @@ _MINUTES: Final = len("2030-01-01T00:00")
 
 @dataclass(frozen=True, slots=True)
 class SessionFilters:
-    """What the list is filtered by, as it was typed; "" where nothing was."""
+    """The filters of the list, as typed; "" for a filter that is not set."""
 
     project_id: str = ""
     status: str = ""
@@ -58,7 +58,7 @@ class SessionFilters:
 
     @classmethod
     def from_query(cls, query: QueryParams) -> Self:
-        """Return what an address asks for."""
+        """Return the filters in the query of an address."""
         return cls(**{field.name: query.get(field.name, "").strip() for field in fields(cls)})
 
     def address(self, path: str = _LIST, **more: str) -> str:
@@ -67,11 +67,11 @@ class SessionFilters:
         return f"{path}?{urlencode(query)}" if query else path
 
     async def list_sessions(self, sessions: Sessions, developer: Developer, cursor: str | None = None) -> SessionPage:
-        """Return a page of what they ask for.
+        """Return a page of the sessions that match.
 
         Raises:
-            InvalidRequest: something was typed that cannot be; the sentence names it.
-            ProjectNotFound: none of this developer's.
+            InvalidRequest: a filter is not valid; the sentence names it.
+            ProjectNotFound: this developer has no such project.
         """
         status = next((each for each in STATUS_NAMES if each == self.status), None)
         if self.status and status is None:
@@ -92,7 +92,7 @@ class SessionFilters:
 
 
 def _instant(text: str, label: str) -> int | None:
-    """Read what a browser sends for a date and a time, which is without seconds when these are 0."""
+    """Read a date and time as a browser sends it: without the seconds if they are 0."""
     if not text:
         return None
     local = text.replace(" ", "T", 1)
@@ -112,7 +112,7 @@ class SessionRow(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The rows of a page as HTML, where the next page is ("" on the last), and a name that changes with either."""
+    """The rows of a page as HTML, the address of the next page ("" on the last), and a version of both."""
 
     html: Markup
     older: str
@@ -120,7 +120,7 @@ class Rows(NamedTuple):
 
 
 def session_rows(page: SessionPage, now: int) -> list[SessionRow]:
-    """Return what the list shows at `now`. Of an outcome it is the first sentence: the session's page has them all."""
+    """Return the rows of the list at `now`, each with the first sentence of its outcome."""
     return [
         SessionRow(session, *_badge(session), first.rstrip(".") + ".")
         for session in page.sessions
@@ -129,12 +129,12 @@ def session_rows(page: SessionPage, now: int) -> list[SessionRow]:
 
 
 def render_rows(pages: PageRenderer, rows: list[SessionRow], page: SessionPage, filters: SessionFilters) -> Rows:
-    """Render the rows, for the page itself and for its live updates alike."""
+    """Render the rows, both for the page and for its live updates."""
     context = {"rows": rows, "filtered": filters != SessionFilters()}
     older = "" if page.next_cursor is None else filters.address(cursor=page.next_cursor)
     html = pages.fragment("session_rows.html", context)
     version = hashlib.sha256(f"{older}\n{html}".encode()).hexdigest()[:16]
-    # The template has escaped it.
+    # The template has already escaped it.
     return Rows(Markup(html), older, version)  # noqa: S704
 
 
@@ -178,7 +178,7 @@ class SessionPages:
         return await self._show_list(request, visitor, filters, page, cursor=cursor, error=error, status=status)
 
     async def find(self, request: Request, visitor: Visitor) -> Response:
-        """Lead to the session whose id, or whose token, was sent by a form: so no address holds a token."""
+        """Redirect to the session with the id or token of the form. A form keeps the token out of addresses."""
         sought = (await read_form(request))["session"]
         try:
             if session_created_at(sought) is None:
@@ -186,7 +186,7 @@ class SessionPages:
             else:
                 session = await self._sessions.read_session(visitor.developer, sought)
         except SessionNotFound:
-            # What was sent is not shown again: it may be the token of a session of somebody else.
+            # The input is not shown again: it may be the token of another developer's session.
             nothing, filters = SessionPage([], None), SessionFilters()
             status = STATUSES[SessionNotFound].value
             return await self._show_list(request, visitor, filters, nothing, error=_NOT_FOUND, status=status)
@@ -219,7 +219,7 @@ class SessionPages:
         return self._pages.render(request, "sessions.html", context, status=status)
 
     async def show(self, request: Request, visitor: Visitor) -> Response:
-        """Show one session, step by step, and the webhook attempts that belong to it."""
+        """Show one session, step by step, with its webhook attempts."""
         session = await self._sessions.read_session(visitor.developer, request.path_params["session_id"])
         deliveries = await self._deliveries.find_deliveries(visitor.developer, session)
         now = self._clock()
@@ -245,7 +245,7 @@ def _badge(session: Session) -> tuple[str, str]:
 
 
 def _is_moving(session: Session, deliveries: list[SeenDelivery], now: int) -> bool:
-    """Tell whether something may happen to a session within seconds: a decision, a read, or an attempt to send."""
+    """Return whether a session may change within seconds: by a decision, a call of verify, or a webhook attempt."""
     if session.status in {"pending", "confirmed"}:
         return now < session.expires_at
     is_due = any(delivery.sending or delivery.record.state == "due" for delivery in deliveries)
@@ -253,7 +253,7 @@ def _is_moving(session: Session, deliveries: list[SeenDelivery], now: int) -> bo
 
 
 def _since_before(times: list[int | None]) -> list[str]:
-    """Return for each step how long after the one before it came, in words; "" for the first and for what has not."""
+    """Return the time since the step before, in words, for each step; "" for the first and for steps not reached."""
     found, before = [], None
     for at in times:
         found.append("" if at is None or before is None else _later(at - before))
@@ -266,7 +266,7 @@ def _later(milliseconds: int) -> str:
 
 
 def duration(milliseconds: int) -> str:
-    """Write a length of time in two units at most, each on one line with its number: 0.4 s, 12 s, 9 min 58 s."""
+    """Return a duration in at most two units, each with a no-break space: 0.4 s, 12 s, 9 min 58 s."""
     if milliseconds < 10 * SECOND:
         return f"{milliseconds / SECOND:.1f}\N{NO-BREAK SPACE}s"
     minutes, seconds = divmod(milliseconds // SECOND, 60)

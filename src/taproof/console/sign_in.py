@@ -1,12 +1,11 @@
-"""How a developer comes in: with the messenger, with an access token, or by an invitation.
+"""The ways to sign in to the console: the messenger, an access token, or an invitation.
 
-What a browser keeps of a sign-in that it has started is one encrypted cookie: the sign-in itself, where to go
-afterwards,
-and the code of an invitation that is being taken up. An invitation's code is in the fragment of its link, which no
-browser sends; it gets here in a form, so that a program that merely opens the link does nothing.
+A browser keeps the sign-in that it started in one encrypted cookie: the sign-in itself, the next page, and the code of
+an invitation. The code of an invitation is in the fragment of its link, which browsers do not send. A form sends it, so
+a program that only opens the link does nothing.
 
-Who confirms a sign-in gets what is theirs already, so there the tap is enough. An invitation would go to anybody who
-was quicker with a photograph of the QR code: the browser shows who has confirmed, and asks before anything is bound.
+Confirming a sign-in only opens the account of the person who confirms. An invitation has no account yet: anyone who
+photographs the QR code could confirm first. So the browser shows which account confirmed, and asks before linking it.
 """
 
 import dataclasses
@@ -45,7 +44,7 @@ from taproof.service.developers import Developers, checked_email
 from taproof.service.invitations import Invitations
 
 COOKIE_SECONDS: Final = 660
-"""A minute more than a sign-in has, so that its end can be told."""
+"""A minute longer than a sign-in lasts, so that the page can show how it ended."""
 _WITH_TOKEN: Final = f"{SIGN_IN}/token"
 _WAITING: Final = f"{SIGN_IN}/waiting"
 _STATE: Final = f"{SIGN_IN}/state"
@@ -53,61 +52,61 @@ _INVITE: Final = "/console/invite"
 _ACCEPT: Final = f"{_INVITE}/accept"
 _CONFIRM: Final = f"{_INVITE}/confirm"
 
-_NONE_STARTED: Final = "This browser has no sign-in under way, or its time is over. Start a new one."
+_NONE_STARTED: Final = "This browser has no sign-in in progress, or it has expired. Start a new one."
 _ENDED: Final[Mapping[Status, str]] = {
-    "cancelled": "You tapped Cancel in the messenger, or another number than the one shown here, so nobody was signed "
-    "in. Start again if that was a mistake.",
-    "expired": "Ten minutes went by without a decision, so this sign-in has ended. Start a new one.",
-    "used": "This sign-in was used already, perhaps in another tab. Start a new one.",
+    "cancelled": "You tapped Cancel in the messenger, or a number other than the one shown here, so nobody was signed "
+    "in. If that was a mistake, start again.",
+    "expired": "This sign-in expired after ten minutes without a decision. Start a new one.",
+    "used": "This sign-in was already used, perhaps in another tab. Start a new one.",
 }
 _REPORTED: Final = (
-    "Whoever confirmed this in the messenger has said since that it was not them, so it lets nobody in. If that was "
-    "you, by mistake: send /unblock to the bot there, and start again."
+    "The person who confirmed this sign-in then reported that it was not them, so nobody is signed in. If you did that "
+    "by mistake, send /unblock to the bot and start again."
 )
 _NOT_VALID: Final = (
     "This access token is not valid: it was mistyped or revoked, or it has expired. Sign in with your messenger, or "
-    "have another made with: taproof tokens create EMAIL"
+    "ask the operator for a new token, made with: taproof tokens create EMAIL"
 )
 _NOBODY: Final = (
-    "No developer here signs in with the messenger account {}. Ask an owner for an invitation. If you have an account "
-    "already, whoever runs this installation links your messenger account to it with: taproof developers invite EMAIL"
+    "No developer here signs in with the messenger account {}. Ask an owner for an invitation. If you already have an "
+    "account, ask the operator to link your messenger to it with: taproof developers invite EMAIL"
 )
 _EMAIL_TAKEN: Final = (
-    "A developer with the e-mail address of this invitation exists already. Sign in as that developer; if no messenger "
-    "account is linked to it, whoever runs this installation links yours with: taproof developers invite EMAIL"
+    "A developer with the e-mail address of this invitation already exists. Sign in as that developer. If the account "
+    "has no linked messenger account, ask the operator to link yours with: taproof developers invite EMAIL"
 )
 _INTRO: Final[Mapping[Purpose, str]] = {
-    CONSOLE: "Open the messenger, and tap the number shown below. A wrong number cancels. This page continues by "
+    CONSOLE: "Open the messenger and tap the number shown below. A wrong number cancels. This page continues by "
     "itself.",
-    INVITATION: "Open the messenger with the account that is to sign you in, and tap the number shown below. A wrong "
-    "number cancels. This page continues by itself, and shows you first which account has confirmed.",
+    INVITATION: "Open the messenger with the account that you want to sign in with, and tap the number shown below. A "
+    "wrong number cancels. This page continues by itself and first shows you which account confirmed.",
 }
 _MORE: Final[Mapping[type[TaproofError], str]] = {
-    MessengerUnavailable: "Whoever runs this service finds the reason in its log, or with: taproof doctor",
+    MessengerUnavailable: "The operator of this service finds the reason in its log, or with: taproof doctor",
 }
 _MORE_IN_THE_SANDBOX: Final[Mapping[type[TaproofError], str]] = {
     **_MORE,
-    IdentityTaken: "On the pretend phone choose somebody else at You are, or New user.",
+    IdentityTaken: "On the pretend phone, choose another person at You are, or New user.",
 }
 _TOKENS_LIVE_ON: Final = (
-    "Access tokens that this developer had before work on. Revoke those that you do not know: on the page "
-    "/console/tokens, or with: taproof tokens list EMAIL and taproof tokens revoke EMAIL TOKEN_ID"
+    "Existing access tokens still work. Revoke any that you do not recognise: on the page /console/tokens, or with: "
+    "taproof tokens list EMAIL and taproof tokens revoke EMAIL TOKEN_ID"
 )
 
 
 class SignInPages:
-    """The sign-in, its waiting page, and the pages of an invitation.
+    """The sign-in page, its waiting page, and the pages of an invitation.
 
     Args:
         access: recognises visitors.
         pages: renders templates.
-        started: keeps in the browser the sign-in that it has started.
-        developer_sign_ins: sign-ins with the messenger.
-        invitations: by which developers come in.
-        developers: who they are.
-        limits: how often one client address may try.
+        started: stores in the browser the sign-in that it started.
+        developer_sign_ins: runs sign-ins with the messenger.
+        invitations: reads and accepts invitations.
+        developers: finds developers by access token or messenger account.
+        limits: the limits on attempts of one client address.
         base_url: the address of the console, which the prompt names as the page.
-        sandbox: whether the messenger is the pretend one.
+        sandbox: whether the service runs in the sandbox.
     """
 
     def __init__(
@@ -192,7 +191,7 @@ class SignInPages:
         *,
         notice: str = "",
     ) -> Response:
-        """Sign a developer in, by an access token or by a sign-in that they confirmed; raises AccessDenied."""
+        """Sign in a developer with an access token or a confirmed sign-in; raises AccessDenied."""
         cookie = await self._access.sign_in(request, developer, opened_with=opened_with)
         response = self._pages.redirect(request, next_page, notice=notice)
         self._access.remember(request, response, cookie)
@@ -201,24 +200,24 @@ class SignInPages:
     # ---- the messenger's decision
 
     async def _ask_messenger(self, request: Request, kept: Mapping[str, Any], purpose: Purpose) -> Response:
-        """Start a sign-in that this browser alone can finish; raises MessengerUnavailable and RateLimited."""
+        """Start a sign-in that only this browser can finish; raises MessengerUnavailable and RateLimited."""
         self._limits.start_sign_in(request.scope)
         sign_in = await self._developer_sign_ins.start(purpose, requester_on_page(request, self._base_url))
         if not self._sandbox:
-            qr_code(sign_in.deeplink)  # Drawn here, where sign-ins are limited: the waiting page is read often.
+            qr_code(sign_in.deeplink)  # Drawn here, where sign-ins are limited: the waiting page is loaded often.
         response = RedirectResponse(_WAITING, 303)
         self._started.give(request, response, {**kept, "encrypted": sign_in.encrypted})
         return response
 
     async def _show_waiting(self, request: Request) -> Response:
-        if request.method == "HEAD":  # It must not use up what only a page can show.
+        if request.method == "HEAD":  # HEAD shows no page, so it must not use up the result.
             return self._sign_in_page(request, HOME)
         kept = self._started.read(request)
         if "identity" in kept:
             return self._confirmation_page(request, kept)
         if "encrypted" not in kept:
             if await self._access.visitor(request) is not None:
-                return RedirectResponse(HOME, 303)  # It was finished in another tab.
+                return RedirectResponse(HOME, 303)  # Another tab finished it.
             return self._sign_in_page(request, HOME, _NONE_STARTED, 400)
         status: Status
         purpose = _purpose(kept)
@@ -246,7 +245,7 @@ class SignInPages:
         return await self._go_back(request, kept, _ENDED[status], 400)
 
     async def _show_state(self, request: Request) -> Response:
-        """Answer the waiting page's script; it reads the page itself again once this is no longer "pending"."""
+        """Answer the waiting page's script, which reloads the page once the status is no longer "pending"."""
         kept = self._started.read(request)
         sign_in = (kept.get("encrypted", ""), _purpose(kept))
         wait, read = self._developer_sign_ins.wait, self._developer_sign_ins.read
@@ -272,7 +271,7 @@ class SignInPages:
         return response
 
     async def _go_back(self, request: Request, kept: Mapping[str, Any], error: str, status: int) -> Response:
-        """Say why nobody was signed in, on the page where this sign-in can be started anew."""
+        """Show why nobody was signed in, on the page that can start this sign-in again."""
         if "code" in kept:
             return await self._invitation_page(request, kept, error, status)
         response = self._sign_in_page(request, safe_next(kept["next"]), error, status)
@@ -285,7 +284,7 @@ class SignInPages:
         return self._invite_page(request)
 
     async def _read_code(self, request: Request) -> Response:
-        code = (await read_form(request))["code"].rpartition("#")[2]  # Somebody may paste the whole link.
+        code = (await read_form(request))["code"].rpartition("#")[2]  # The visitor may paste the whole link.
         self._limits.try_credential(request.scope)
         try:
             await self._invitations.read_invitation(code)
@@ -297,7 +296,7 @@ class SignInPages:
         return response
 
     async def _show_invitation(self, request: Request) -> Response:
-        if request.method == "HEAD":  # It must not end a sign-in that is under way.
+        if request.method == "HEAD":  # HEAD must not end a sign-in in progress.
             return self._invite_page(request)
         kept = self._started.read(request)
         if "code" not in kept:
@@ -319,14 +318,14 @@ class SignInPages:
             return await self._invitation_page(request, kept, self._sentence(error), STATUSES[type(error)], typed=typed)
 
     def _confirmation_page(self, request: Request, kept: Mapping[str, Any]) -> Response:
-        """Ask whether it was this person who confirmed: it may have been somebody else who saw the QR code."""
+        """Ask whether the visitor confirmed: another person may have scanned the QR code."""
         context = {"identity": MessengerIdentity(**kept["identity"]), "confirm_url": _CONFIRM, "again_url": _ACCEPT}
         return self._pages.render(request, "invite_confirm.html", context)
 
     async def _accept(self, request: Request) -> Response:
         await read_form(request)
         kept = self._started.read(request)
-        # An older release, on another node, kept no sign-in beside the identity.
+        # An older release on another node stored the identity without the sign-in.
         if not {"identity", "encrypted"} <= kept.keys():
             return RedirectResponse(_ACCEPT, 303)
         identity = MessengerIdentity(**kept["identity"])
@@ -355,9 +354,9 @@ class SignInPages:
     async def _invitation_page(
         self, request: Request, kept: Mapping[str, Any], error: str = "", status: int = 200, *, typed: str = ""
     ) -> Response:
-        """Show what an invitation is for, and ask to go on in the messenger; a sign-in under way is forgotten.
+        """Show an invitation and ask to continue in the messenger; a sign-in in progress is dropped.
 
-        `typed` is shown only: the cookie holds no e-mail address but one that was checked, so it stays small enough.
+        `typed` is only shown, not stored: the cookie holds only a checked e-mail address, so it stays small enough.
         """
         try:
             invitation = await self._invitations.read_invitation(kept["code"])
@@ -387,7 +386,7 @@ class SignInPages:
         return self._pages.render(request, "invite.html", context, status=status)
 
     def _sentence(self, error: TaproofError) -> str:
-        """Return what a page says of an error: the API's words, and what only a person here can do about it."""
+        """Return the sentence of an error as the API words it, with advice for the visitor of the page."""
         return f"{error.sentence} {self._more.get(type(error), '')}".rstrip()
 
 
@@ -396,6 +395,6 @@ def _purpose(kept: Mapping[str, Any]) -> Purpose:
 
 
 def _account(identity: MessengerIdentity) -> str:
-    """Return a messenger account in words. Names are chosen by anybody; the id is not."""
+    """Return a messenger account in words. It includes the id, because anyone can choose any name."""
     username = f", @{isolated_name(identity.messenger_username)}" if identity.messenger_username else ""
     return f"the messenger account {isolated_name(identity.messenger_name)}{username}, id {identity.messenger_id},"

@@ -1,4 +1,4 @@
-"""The developers of the installation, for its owners: who there is, who is invited, and inviting."""
+"""The page of the installation's developers and invitations, for its owners."""
 
 from collections.abc import Mapping
 from typing import Any, Final, cast, get_args
@@ -24,14 +24,14 @@ _EMPTY: Final = {"email": "", "plan": "free", "is_owner": ""}
 
 
 class TeamPages:
-    """The team; to anybody but an owner there is no such page.
+    """The team page, which exists for owners only.
 
     Args:
         access: recognises visitors.
         pages: renders templates.
         developers: lists them.
-        invitations: makes, lists and revokes them.
-        base_url: what invitation links begin with.
+        invitations: creates, lists and revokes them.
+        base_url: the beginning of invitation links.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class TeamPages:
         return self._access.signed_in(answer)
 
     def _for_writing(self, page: Page) -> Any:
-        """Refuse who came in with an access token: what has leaked must not be able to leave other ways in behind."""
+        """Refuse visitors who signed in with an access token: a leaked token must not create lasting access."""
 
         async def answer(request: Request, visitor: Visitor) -> Response:
             if visitor.session.access_token_id is not None:
@@ -86,15 +86,15 @@ class TeamPages:
         return self._pages.redirect(
             request,
             _TEAM,
-            notice=f"{created.invitation.email} is invited. Send them the link: Taproof sends no e-mail.",
+            notice=f"{created.invitation.email} is invited. Send them the link, because Taproof sends no e-mail.",
             secrets=[("Invitation link", f"{self._base_url}/console/invite#{created.code}")],
-            secrets_hint=f"Send it to {created.invitation.email} only: whoever opens it first gets the account. This "
-            "page shows it once.",
+            secrets_hint=f"Send it to {created.invitation.email} only: the first person to use it gets the account. "
+            "It is shown only once.",
         )
 
     async def _revoke(self, request: Request, visitor: Visitor) -> Response:
         await self._invitations.revoke_invitation(visitor.actor, request.path_params["invitation_id"])
-        return self._pages.redirect(request, _TEAM, notice="The invitation is revoked. Its link leads to nothing now.")
+        return self._pages.redirect(request, _TEAM, notice="The invitation is revoked. Its link no longer works.")
 
     async def _page(
         self, request: Request, visitor: Visitor, typed: Mapping[str, str], error: str = "", status: int = 200

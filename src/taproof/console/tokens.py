@@ -1,4 +1,4 @@
-"""Access tokens: what programs show to the developer API. Made here, shown once, revoked at once."""
+"""The page of access tokens, with which programs call the developer API: list, create and revoke them."""
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
@@ -28,7 +28,7 @@ class TokenPages:
     Args:
         access: recognises visitors.
         pages: renders templates.
-        developers: whose tokens they are.
+        developers: lists, creates and revokes the tokens.
         clock: returns the time in ms.
     """
 
@@ -52,13 +52,13 @@ class TokenPages:
 
     async def _create(self, request: Request, visitor: Visitor) -> Response:
         form = await read_form(request)
-        notice = "The access token is created."
+        notice = "Access token created."
         try:
             expires_at = _expiry(form, self._clock())
             limit = visitor.session.expires_at
             if limit is not None and (expires_at is None or expires_at > limit):
                 expires_at = limit
-                notice = f"{notice} It expires together with the one that you signed in with."
+                notice = f"{notice} It expires at the same time as the token that you signed in with."
             created = await self._developers.create_access_token(
                 visitor.actor,
                 form["name"],
@@ -74,10 +74,10 @@ class TokenPages:
         token_id: str = request.path_params["token_id"]
         keep_created = (await read_form(request))["created"] != "revoke"
         count = await self._developers.delete_access_token(visitor.actor, token_id, keep_created=keep_created)
-        notice = "The access token is revoked." if count == 1 else f"{count} access tokens are revoked."
+        notice = "Access token revoked." if count == 1 else f"{count} access tokens revoked."
         if await self._access.visitor(request) is not None:
             return self._pages.redirect(request, _TOKENS, notice=notice)
-        request.state.visitor = None  # This very session was opened with it, and has ended with it.
+        request.state.visitor = None  # This session was opened with the token and has ended with it.
         response = self._pages.redirect(request, SIGN_IN, notice=f"{notice} You had signed in with it.")
         self._access.forget(request, response)
         return response
@@ -98,7 +98,7 @@ class TokenPages:
 
 
 def _expiry(form: Form, now: int) -> int | None:
-    """Return until when (ms) a token is to be valid; None for ever.
+    """Return the expiry (ms) of a new token; None if it does not expire.
 
     A date is valid to its end, in UTC.
     """
@@ -106,12 +106,12 @@ def _expiry(form: Form, now: int) -> int | None:
         try:
             last = date.fromisoformat(form["date"])
         except ValueError:
-            raise InvalidRequest("Say until which day the token is valid, such as 2027-01-31.") from None
+            raise InvalidRequest("Enter the last day of the token, such as 2027-01-31.") from None
         end = (last - date(1970, 1, 1)).days * DAY + DAY
         if not now < end <= now + _LIMIT:
-            raise InvalidRequest("Choose a day from today on within ten years, or “until it is revoked”.")
+            raise InvalidRequest("Choose a day between today and ten years from now, or “until it is revoked”.")
         return end
     if form["expiry"] not in _DAYS:
-        raise InvalidRequest("Choose from the list how long the token is valid.")
+        raise InvalidRequest("Choose the validity of the token from the list.")
     days = _DAYS[form["expiry"]]
     return None if days is None else now + days * DAY

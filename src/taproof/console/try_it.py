@@ -1,7 +1,7 @@
-"""Try it: a real sign-in to a project, in the page, from the link to the proof that a server would check.
+"""The "Try it" page: a real sign-in to a project, from the link to the checked proof.
 
-The browser's cookie is encrypted for the visitor's console session and the project: no other developer, and no
-page of another project, can read who confirmed.
+The browser's cookie is encrypted for the visitor's console session and the project. Another developer, or the page of
+another project, cannot read who confirmed.
 """
 
 import base64
@@ -36,19 +36,19 @@ from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import Verification
 
 COOKIE_SECONDS: Final = 660
-"""A minute longer than a sign-in, so that the page can show how it ended."""
+"""A minute longer than a sign-in lasts, so that the page can show how it ended."""
 _COOKIE: Final = "try"
-_INTRO: Final = "Open the messenger, and tap Confirm or Cancel there. This page continues by itself."
+_INTRO: Final = "Open the messenger and tap Confirm or Cancel. This page continues by itself."
 _INTRO_WITH_CODE: Final = (
-    "Open the messenger, and tap the number shown below. A wrong number cancels. This page continues by itself."
+    "Open the messenger and tap the number shown below. A wrong number cancels. This page continues by itself."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TryItResult:
-    """The result of a trial. All but `status` is set only when somebody confirmed.
+    """The result of a trial. Only `status` is set unless the user confirmed.
 
-    `answer`, `claims`: JSON. `problem`: why the proof does not hold, "" when it does.
+    `answer` and `claims` are JSON. `problem` is the error of the proof's check, "" if the proof is valid.
     """
 
     status: Status
@@ -60,13 +60,13 @@ class TryItResult:
 
 
 class TryItPages:
-    """Starts a sign-in to a project, waits for it, and shows its result, once.
+    """Starts a sign-in for a project, waits for it, and shows its result once.
 
     Args:
         access: recognises visitors.
-        pages: renders.
+        pages: renders templates.
         projects: reads the project and its webhook secret.
-        developer_sign_ins: sign-ins that a browser keeps encrypted.
+        developer_sign_ins: runs sign-ins that the browser stores encrypted.
         clock: returns the time in ms.
         base_url: the address of the console, which the prompt names as the page.
     """
@@ -116,7 +116,7 @@ class TryItPages:
                     "cancel_url": f"{request.url.path}/again",
                 }
                 return self._pages.render(request, "waiting.html", context)
-            if request.method != "GET":  # A HEAD must not use up what the page is to show.
+            if request.method != "GET":  # HEAD must not use up the result that the page shows.
                 return self._start_page(request, project)
             verification = await self._sign_ins.finish(encrypted, trial)
         except SignInNotFound:
@@ -131,7 +131,7 @@ class TryItPages:
             requester = requester_on_page(request, self._base_url)
             started = await self._sign_ins.start(Trial(project.id, visitor.session.id), requester)
         except (ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable) as error:
-            # The page says of a paused project what to do.
+            # The page itself says that the project is paused.
             sentence = "" if isinstance(error, ProjectPaused) else error.sentence
             project = await self._read(request, visitor)
             return self._start_page(request, project, error=sentence, status=STATUSES[type(error)])
@@ -140,11 +140,11 @@ class TryItPages:
         return response
 
     async def _show_again(self, request: Request, visitor: Visitor) -> Response:
-        """Show the page before a start, and forget a sign-in that was started before."""
+        """Show the start page and drop any sign-in in progress."""
         return self._forget(request, self._start_page(request, await self._read(request, visitor)))
 
     async def _show_state(self, request: Request, visitor: Visitor) -> Response:
-        """Answer the waiting page's script; it reads the page itself again once this is no longer "pending"."""
+        """Answer the waiting page's script, which reloads the page once the status is no longer "pending"."""
         project = await self._read(request, visitor)
         kept = (_kept(request), Trial(project.id, visitor.session.id))
         return await show_state(request, partial(self._sign_ins.wait, *kept), partial(self._sign_ins.read, *kept))
@@ -153,7 +153,7 @@ class TryItPages:
         return await self._projects.read_project(visitor.developer, request.path_params["project_id"])
 
     async def _outcome(self, visitor: Visitor, project: Project, verification: Verification) -> TryItResult:
-        """Read the answer of verify as an application does, and check the proof."""
+        """Read the answer of verify as an application does, including the check of the proof."""
         identity, proof = verification.identity, verification.proof
         if identity is None or proof is None:
             return TryItResult(verification.status)
@@ -197,6 +197,6 @@ def _claims(proof: str) -> dict[str, Any]:
 
 
 def _shown_json(value: dict[str, Any]) -> str:
-    """Return JSON for people to read: invisible characters, and those that reverse text, are escaped."""
+    """Return JSON for people to read; invisible characters and those that change the text direction are escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)

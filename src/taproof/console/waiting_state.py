@@ -1,4 +1,4 @@
-"""Answer the script of a waiting page: whether the sign-in was decided."""
+"""The endpoint that a waiting page's script polls for the status of the sign-in."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -14,7 +14,7 @@ from taproof.service.console.sign_in import SeenSignIn
 from taproof.service.sessions.wait import UntilGone, WaitEnd
 
 WAIT_LIMIT: Final = 25
-"""Seconds that a page's script may wait for the decision in one call."""
+"""Longest time in seconds that one call waits for the decision."""
 
 
 async def show_state(
@@ -22,15 +22,15 @@ async def show_state(
     wait: Callable[[float, UntilGone], Awaitable[WaitEnd]],
     read: Callable[[], Awaitable[SeenSignIn]],
 ) -> Response:
-    """Answer `{"status": …}`, after at most `?wait=` seconds; it consumes nothing, as the page itself does.
+    """Answer `{"status": …}` within `?wait=` seconds. Only the page itself consumes the sign-in.
 
     Args:
-        request: the script's.
+        request: the request of the script.
         wait: waits as long as the sign-in is pending.
-        read: returns the state of the sign-in.
+        read: reads the sign-in.
 
     Raises:
-        InvalidRequest: an impossible `wait`.
+        InvalidRequest: `wait` is not valid.
     """
     asked = request.query_params.get("wait", "0")
     if not (asked.isascii() and asked.isdigit() and len(asked) <= 2 and int(asked) <= WAIT_LIMIT):

@@ -1,4 +1,4 @@
-"""The pages of a project's webhook: the endpoint's state, the secret and its rotation, and every delivery."""
+"""The pages of a project's webhook: the state of the endpoint, the secret and its rotation, and the deliveries."""
 
 from typing import Any, Final, Literal, get_args
 from urllib.parse import urlencode, urlsplit
@@ -20,16 +20,16 @@ from taproof.service.projects import OVERLAP_LIMIT, Projects
 PAGE: Final = 25
 """Deliveries on a page."""
 _DELIVERIES: Final = "/console/deliveries"
-_NO_URL: Final = "This project has no webhook URL, so there is nowhere to send to. Set one in its settings first."
-_SHOWN_AGAIN: Final = "Gone after a reload; press Show to see it again."
+_NO_URL: Final = "This project has no webhook URL to send to. Set one in its settings first."
+_SHOWN_AGAIN: Final = "Reloading this page hides it; press Show to see it again."
 
 EndpointState = Literal["none", "off", "failing", "works", "untaken", "untried"]
-"""No URL was set; it was turned off; attempts have failed since the last that succeeded; none has; nothing was taken
-yet, as when a test has failed; nothing was sent yet."""
+"""In order: there is no URL; it was turned off; the latest attempts failed; none failed since the last success; nothing
+was accepted yet, as after a failed test; nothing was sent yet."""
 
 
 class WebhookPages:
-    """Shows and steers the webhooks of a developer's projects."""
+    """Shows and controls the webhooks of a developer's projects."""
 
     def __init__(self, access: Access, pages: PageRenderer, projects: Projects, deliveries: Deliveries) -> None:
         self._access = access
@@ -75,11 +75,11 @@ class WebhookPages:
         try:
             rotation = await self._projects.rotate_webhook_secret(visitor.actor, project.id, int(hours))
         except RotationUnderWay:
-            error = "A rotation is under way already, as below. Promote its secret, or wait for it to end."
+            error = "A rotation is already in progress. Promote its secret, or wait for it to end."
             project = await self._read(request, visitor)
             return await self._page(request, visitor, project, rotation_error=error)
         secrets = [("Next webhook secret", rotation.next_webhook_secret or rotation.webhook_secret)]
-        notice = "The rotation has begun. Let your servers accept the next secret beside the current one."
+        notice = "The rotation has started. Let your servers accept the next secret besides the current one."
         return self._pages.redirect(request, _path(project), notice=notice, secrets=secrets, secrets_hint=_SHOWN_AGAIN)
 
     async def _promote(self, request: Request, visitor: Visitor) -> Response:
@@ -87,9 +87,9 @@ class WebhookPages:
         try:
             await self._projects.promote_webhook_secret(visitor.actor, project.id)
         except NoRotation:
-            error = "No rotation is under way, so there is nothing to promote: the last one has ended."
+            error = "No rotation is in progress, so there is nothing to promote. The last one has ended."
             return await self._page(request, visitor, project, rotation_error=error)
-        notice = "The rotation is over: proofs and webhooks are signed with the new secret alone."
+        notice = "The rotation is complete: proofs and webhooks are signed with the new secret only."
         return self._pages.redirect(request, _path(project), notice=notice)
 
     async def _send_test(self, request: Request, visitor: Visitor) -> Response:
@@ -101,7 +101,7 @@ class WebhookPages:
             return await self._page(request, visitor, project, test_error=_NO_URL)
         path, status = f"{_DELIVERIES}/{sent.record.event_id}", sent.record.attempts[-1].status
         if sent.record.state == "delivered":
-            return self._pages.redirect(request, path, notice=f"The receiver took the test: HTTP {status}.")
+            return self._pages.redirect(request, path, notice=f"The receiver accepted the test: HTTP {status}.")
         outcome = "no answer came" if status is None else f"the receiver answered HTTP {status}"
         return self._pages.redirect(request, path, problem=f"The test failed: {outcome}.")
 
@@ -179,8 +179,8 @@ class WebhookPages:
             found = await self._deliveries.read_delivery(visitor.developer, event_id)
             error = _NO_URL if isinstance(refused, WebhookNotSet) else refused.sentence
             return await self._delivery_page(request, visitor, found, error=error)
-        # In words that stay true when it has been sent: the page follows what becomes of it.
-        notice = "It was handed over to be sent again."
+        # The wording stays true after the event was sent, because the page updates itself.
+        notice = "The event was queued to be sent again."
         return self._pages.redirect(request, f"{_DELIVERIES}/{event_id}", notice=notice)
 
     async def _delivery_page(
@@ -202,7 +202,7 @@ def _path(project: Project) -> str:
 
 
 def _last_answer(found: SeenDelivery) -> str:
-    """Return what came of the latest attempt, as the list shows it."""
+    """Return the result of the latest attempt, as the list shows it."""
     if not found.record.attempts:
         return "Not sent yet"
     last = found.record.attempts[-1]
@@ -210,7 +210,7 @@ def _last_answer(found: SeenDelivery) -> str:
 
 
 def _choice(request: Request, name: str, choices: tuple[str, ...]) -> Any:
-    """Return the choice of a filter; None when nothing was chosen."""
+    """Return the chosen value of a filter; None if there is none."""
     chosen = request.query_params.get(name, "")
     if chosen == "":
         return None

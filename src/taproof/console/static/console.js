@@ -1,17 +1,16 @@
-// What every page gets on top of what works without a script: copy buttons, times in the reader's own time zone as a
-// hint, and forms that are not sent twice.
+// Enhances every page: copy buttons, local times as tooltips, and forms that cannot be sent twice.
 
 const COPIED_MS = 2000;
 
-/** Copy the text of the element that a button names, and say so on the button, which is a live region meanwhile. */
+/** Copy the text of the element that a button names, mark the button as done, and announce it. */
 async function copy(button) {
   const source = document.querySelector(button.dataset.copy);
   try {
     await navigator.clipboard.writeText(source.textContent);
   } catch {
-    // Without the permission, or on plain HTTP: select it, so that one key copies it.
+    // Without the permission, or on plain HTTP: select the text, so that the user can copy it with a key.
     getSelection().selectAllChildren(source);
-    announce("Selected. Press Ctrl+C, or Command+C, to copy.");
+    announce("Selected. Press Ctrl+C or Command+C to copy.");
     return;
   }
   announce("Copied.");
@@ -24,12 +23,12 @@ said.className = "visually-hidden";
 said.setAttribute("role", "status");
 document.body.querySelector("main").append(said);
 
-/** Have a screen reader say something. */
+/** Let screen readers announce a sentence. */
 function announce(sentence) {
   said.textContent = sentence;
 }
 
-/** Say the local time of each instant; also of parts of the page that came later. */
+/** Add the local time to each instant in an element, as its title. */
 function showLocalTimes(root) {
   for (const time of root.querySelectorAll("time[datetime]:not([title])")) {
     const instant = new Date(time.dateTime);
@@ -52,16 +51,16 @@ document.addEventListener("submit", (event) => {
     return;
   }
   form.dataset.sent = "yes";
-  // Not `disabled`: that would leave the name of the button out of what is sent, and take the focus away.
+  // Not `disabled`: the form would then omit the button's name, and the button would lose the focus.
   event.submitter?.setAttribute("aria-disabled", "true");
 });
 
-// Browsers keep whole pages for Back, whatever they were told: what is shown once does not come back with them.
+// Browsers may keep whole pages for Back, even with `no-store`: remove what may be shown only once.
 addEventListener("pagehide", () => {
   for (const element of document.querySelectorAll("[data-once]")) element.remove();
 });
 
-// A page that the browser brings back as it was left may be sent again.
+// The forms of a page that the browser restores can be sent again.
 addEventListener("pageshow", (event) => {
   if (!event.persisted) return;
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
@@ -69,7 +68,7 @@ addEventListener("pageshow", (event) => {
 });
 
 showLocalTimes(document);
-// Lists that are kept up to date replace their rows.
+// Live lists replace their rows.
 new MutationObserver((changes) => {
   for (const { target } of changes) showLocalTimes(target);
 }).observe(document.querySelector("main"), { childList: true, subtree: true });

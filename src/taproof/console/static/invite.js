@@ -1,6 +1,6 @@
-// Puts the code of an invitation, which the link carries behind the #, into the form, and takes it out of the address:
-// it is as good as a password until it is used, and an address is kept in the browser's history. The form is not sent
-// from here: that takes a person's click, which a program that opens links does not do.
+// Moves the code of an invitation from the fragment of the address into the form. Until it is used, the code is as
+// sensitive as a password, and browsers keep addresses in their history. This script does not send the form: only a
+// person clicks the button, so a program that opens links uses up no invitation.
 
 function take() {
   const code = location.hash.slice(1);
@@ -9,11 +9,11 @@ function take() {
     history.replaceState(null, "", location.pathname);
     if (field) {
       field.value = code;
-      field.closest(".field").hidden = true; // There is nothing left to type.
+      field.closest(".field").hidden = true; // The field needs no input any more.
       field.form.querySelector("button").focus();
     }
   }
 }
 
-addEventListener("hashchange", take); // The link may be opened again in this very tab.
+addEventListener("hashchange", take); // The same tab may open another link.
 take();

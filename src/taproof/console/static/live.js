@@ -1,6 +1,6 @@
-// Keeps the first page of the list of sessions up to date, from server-sent events. Rows that stay are left alone, so
-// that focus and selection stay too. Nothing is listened to while the page is hidden or paused: it would take one of
-// the few connections that a browser makes to a server.
+// Updates the first page of the list of sessions from server-sent events. Unchanged rows stay in place, so focus and
+// selection stay too. While the page is hidden or paused, the stream is closed: browsers open only a few connections to
+// a server.
 
 const AGAIN_MS = 30_000;
 const SAY_AFTER_MS = 1_500;
@@ -19,11 +19,11 @@ let signedOut = false;
 let retry = 0;
 let saying = 0;
 
-/** The ids of sessions that nothing was said of yet. */
+/** The ids of new and changed sessions that were not announced yet. */
 const fresh = new Set();
 const changed = new Set();
 
-/** What each row said when it came, by the id of its session: scripts add to rows afterwards. */
+/** The original text of each row, by session id. Scripts change rows afterwards. */
 const shown = new Map();
 for (const row of body.children) remember(row);
 
@@ -37,7 +37,7 @@ function say(sentence, isLive = false) {
   state.classList.toggle("on", isLive);
 }
 
-/** Have a screen reader say it, once things have settled. */
+/** Let screen readers announce a sentence. */
 function announce(sentence) {
   news.textContent = sentence;
 }
@@ -67,13 +67,13 @@ function unmark(row) {
   row.querySelector(".badge.new")?.remove();
 }
 
-/** Put the rows that came in the place of those that are there. */
+/** Replace the current rows with those that arrived. */
 function replaceRows(html) {
   const template = document.createElement("template");
   template.innerHTML = html;
   const arrived = [...template.content.children];
   const isKnown = (row) => row.dataset.session && shown.has(row.dataset.session);
-  // What moves up from the next page, when a filter lets rows go, comes after all that were there: it is not new.
+  // Rows that move up from the next page, when a filter drops others, come after all known rows and are not new.
   const lastKnown = arrived.findLastIndex(isKnown);
   const isNew = (row, place) => row.dataset.session && !isKnown(row) && (place < lastKnown || lastKnown < 0);
   const isFresh = arrived.map(isNew);
@@ -129,7 +129,7 @@ function open() {
   close();
   if (!isWanted()) return;
   source = new EventSource(body.dataset.live);
-  source.addEventListener("open", () => say("Live: what changes appears by itself.", true));
+  source.addEventListener("open", () => say("Live: changes appear automatically.", true));
   source.addEventListener("rows", show);
   source.addEventListener("signed-out", () => {
     signedOut = true;
@@ -137,9 +137,9 @@ function open() {
   });
   source.addEventListener("project-gone", () => stop("This project was deleted. Reload the page."));
   source.addEventListener("error", () => {
-    // CONNECTING: the browser tries again by itself. Otherwise it was refused, and would not.
+    // In the state CONNECTING, the browser retries by itself. In CLOSED the stream was refused, and it does not.
     const refused = source?.readyState === EventSource.CLOSED;
-    tell(refused ? "Not live just now: reload the page to see what is new." : "Not live just now: connecting again.");
+    tell(refused ? "Live updates are off. Reload the page to see changes." : "Connection lost. Reconnecting…");
     if (refused) retry = setTimeout(open, AGAIN_MS);
   });
 }
@@ -151,7 +151,7 @@ function stop(sentence) {
   tell(sentence);
 }
 
-/** Show it and have it said, unless it is what is shown already. */
+/** Show and announce a sentence, unless it is shown already. */
 function tell(sentence) {
   if (state.textContent === sentence) return;
   say(sentence);
@@ -167,7 +167,7 @@ pause.addEventListener("click", () => {
   if (paused) say("Paused.");
 });
 document.addEventListener("visibilitychange", () => (isWanted() ? open() : close()));
-// A page that is kept for "Back" must not hold its connection.
+// A page that the browser keeps for Back must not hold its connection.
 addEventListener("pagehide", close);
 addEventListener("pageshow", (event) => event.persisted && open());
 open();

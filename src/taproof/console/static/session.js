@@ -1,4 +1,4 @@
-// Keeps the page of a session, or of a delivery, up to date as long as something may still happen to it.
+// Updates the page of a session or a delivery while it may still change.
 
 const EVERY_MS = 2_000;
 
@@ -15,7 +15,7 @@ function finish(sentence) {
   state.textContent = sentence;
 }
 
-/** Put what came in the place of what is there, unless it says the same. */
+/** Replace the current content with what arrived, unless the text is the same. */
 function replace(arrived) {
   const here = document.getElementById(id);
   const focused = here.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
@@ -32,7 +32,7 @@ async function look() {
     if (document.visibilityState === "visible") {
       const answer = await fetch(location.href);
       if (answer.redirected) return finish("You are signed out. Reload the page to sign in again.");
-      if (answer.status === 404) return finish("This is no longer kept.");
+      if (answer.status === 404) return finish("This no longer exists.");
       if (answer.ok) {
         const text = await answer.text();
         if (finished) return;
@@ -44,11 +44,11 @@ async function look() {
       }
     }
   } catch {
-    // The service cannot be reached just now: the next look may reach it.
+    // The service cannot be reached; the next attempt may succeed.
   }
   if (!finished) timer = setTimeout(look, EVERY_MS);
 }
 
 stop.hidden = false;
-stop.addEventListener("click", () => finish("Not updated any more. Reload the page to see what is new."));
+stop.addEventListener("click", () => finish("Updates stopped. Reload the page to see changes."));
 timer = setTimeout(look, EVERY_MS);

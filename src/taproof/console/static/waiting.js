@@ -1,7 +1,7 @@
-// The waiting page: asks how the sign-in stands, and reads the page again once it is decided. Without this script the
-// page reads itself again every few seconds.
+// The waiting page: polls the status of the sign-in and reloads the page once it is decided. Without this script, the
+// page reloads itself every few seconds.
 
-/** How long one call waits for the decision, in seconds. */
+/** The longest time in seconds that one call waits for the decision. */
 const WAIT = 25;
 const REQUEST_TIMEOUT = 35_000;
 const RETRY = 2_000;
@@ -14,7 +14,7 @@ const end = performance.now() + Number(waiting.dataset.left);
 let asking = false;
 let timer = 0;
 
-/** Returns whether the sign-in is still pending; throws when that cannot be told just now. */
+/** Return whether the sign-in is still pending; throw if the service cannot answer. */
 async function isPending() {
   const response = await fetch(`${waiting.dataset.stateUrl}?wait=${WAIT}`, {
     headers: { Accept: "application/json" },
@@ -23,7 +23,7 @@ async function isPending() {
   if (response.status === 429 || response.status >= 500) {
     throw new Error(`status ${response.status}`);
   }
-  // Anything else that is no answer, such as the sign-in page in its place, is for the whole page to show.
+  // The reloaded page shows any other response, such as a redirect to the sign-in page.
   const type = response.headers.get("Content-Type") ?? "";
   return response.ok && type.startsWith("application/json") && (await response.json()).status === "pending";
 }
@@ -43,17 +43,17 @@ async function ask() {
     }
     say("No answer yet.");
     if (performance.now() - asked >= (WAIT - 1) * 1_000) {
-      pause = 0; // It did wait. An answer that comes sooner says that too many wait: then every two seconds.
+      pause = 0; // The call did wait. An earlier answer means that too many calls wait, so poll every two seconds.
     }
   } catch {
-    say("The service cannot be reached just now. Trying again…");
+    say("Cannot reach the service. Trying again…");
   } finally {
     asking = false;
   }
   timer = setTimeout(ask, pause);
 }
 
-/** Changes the line beside the badge; the same text again would be read out again. */
+/** Change the line beside the badge, unless it is the same: screen readers would repeat it. */
 function say(text) {
   if (status.lastChild.textContent.trim() !== text) {
     status.lastChild.textContent = ` ${text}`;
@@ -66,7 +66,7 @@ function showLeft() {
 }
 
 document.addEventListener("visibilitychange", () => {
-  // Timers of a hidden tab are slowed down: someone who comes back from the messenger should not wait for them.
+  // Browsers slow down the timers of hidden tabs: a user who returns from the messenger should not wait for them.
   if (document.visibilityState === "visible") {
     ask();
   }
