@@ -1,4 +1,4 @@
-"""What the developer API takes and gives of projects: each field, and the requests and answers that have it.
+"""The fields of projects in the developer API, and the requests and answers that contain them.
 
 The rules of the models are those of `schemas.py`.
 """

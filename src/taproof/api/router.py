@@ -1,4 +1,4 @@
-"""Every route, on one screen. Around all of it stands `https_only.HttpsOnly`."""
+"""List every route. `https_only.HttpsOnly` wraps all of them."""
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Final
@@ -13,11 +13,11 @@ AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 QUERY_FIELDS: Final = 50
-"""Fields of a query string at most: no call here has as many."""
+"""Fields of a query string at most: no endpoint has as many."""
 
 
 class Router:
-    """Hands each request to the application of its path; what has none gets 404 in the one error shape.
+    """Passes each request to the application of its path; other paths get 404 in the error shape.
 
     Args:
         session_api: the four session endpoints.

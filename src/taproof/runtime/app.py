@@ -55,10 +55,10 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """What a process that shares its port with others has to do besides: see `supervisor.py`."""
+    """What a process that shares its port with others also does: see `supervisor.py`."""
 
     metrics: Path
-    """The directory where all of them count."""
+    """The directory of the metrics that all of them count."""
     tell_ready: Callable[[], None]
 
 
@@ -67,13 +67,13 @@ class _Parts:
     """What runs beside the server. Each is started once the server listens, and runs until the process stops."""
 
     finishing: list[Coroutine[Any, Any, None]] = field(default_factory=list)
-    """They see the stopping event, and finish what they have in hand."""
+    """Parts that stop by themselves: they see the stopping event, and finish their current work."""
     cancelled: list[Coroutine[Any, Any, None]] = field(default_factory=list)
-    """They have nothing to finish."""
+    """Parts that are cancelled: they have no work to finish."""
 
 
 def run(settings: Settings, sibling: Sibling | None = None) -> None:
-    """Do `serve`, on uvloop: a request takes a sixth less of the processor than on the standard library's loop."""
+    """Do `serve` on uvloop: a request costs a sixth less CPU time than on the standard library's loop."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(settings, sibling))
 
@@ -110,7 +110,7 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
             stack.push_async_callback(messenger.close)
             apps |= webhook_apps(settings, messenger.webhook, messenger.own_webhooks)
         server = create_server(settings, build_app(settings, services, apps))
-        # Objects made so far live as long as the process: the collector need not look at them again.
+        # Objects created so far live as long as the process, so the garbage collector skips them.
         gc.collect()
         gc.freeze()
         gc.set_threshold(20_000, 20, 50)  # What a request allocates is freed by counting, not by the collector.
@@ -169,7 +169,7 @@ def webhook_apps(settings: Settings, webhook: AsgiApp, own_webhooks: AsgiApp) ->
 
 
 def build_console(settings: Settings, services: Services) -> Console:
-    """Return the website in which developers look after their projects."""
+    """Return the web console, in which developers manage their projects."""
     asked = ConsoleServices(
         developers=services.developers,
         projects=services.projects,
@@ -239,7 +239,7 @@ async def _choose_parts(
     """Return what this role runs beside the server."""
     parts = _Parts()
     storage = services.storage
-    # For people who read the table of leases, and unlike any other process's on any node.
+    # Unique for each process of each node, and readable in the table of leases.
     holder = f"{socket.gethostname()} {os.getpid()} {system_entropy(8).hex()}"
 
     def lead(name: str, work: Work) -> None:
@@ -281,7 +281,7 @@ async def _run_parts(
     server: Server,
     sandbox: RunningSandbox | None,
 ) -> None:
-    """Run until told to stop or until a part ends by itself, which none should; then wind down in order."""
+    """Run until told to stop, or until a part ends by itself, which is a bug; then stop everything in order."""
     finishing = [asyncio.create_task(part) for part in parts.finishing]
     cancelled = [asyncio.create_task(part) for part in parts.cancelled]
     waiter = asyncio.create_task(stopping.wait())
@@ -289,7 +289,7 @@ async def _run_parts(
     fell_over = not stopping.is_set()
     stopping.set()
     _log.info("stopping")
-    # First no new updates, and what the parts have in hand is finished: a sandbox's bot needs the server for that.
+    # First, updates stop and the parts finish their work. The sandbox's bot needs the server for that.
     for task in cancelled:
         task.cancel()
     if finishing:

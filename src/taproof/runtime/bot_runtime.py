@@ -1,4 +1,4 @@
-"""The messenger's side of a process: its bot, what sign-in links begin with, and how updates come in."""
+"""Run the messenger's side of a process: its bot, the bots of projects, and the way in for updates."""
 
 import asyncio
 import functools
@@ -41,26 +41,26 @@ from taproof.storage.protocol import Storage
 _USERNAME_RETRY: Final = 5.0
 _UNHURRIED: Final = Rate(100_000, MINUTE)
 _SECRET_LOOK: Final = 5.0
-"""Seconds between two looks at whether the webhook's secret is another one, since the master key is."""
+"""Seconds between two checks of the webhook's secret, which changes with the master key."""
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class BotRuntime:
-    """The bot of this process and everything that hears from it."""
+    """The bot of this process, and everything that receives its updates."""
 
     bot: Bot
     webhook: WebhookEndpoint
-    """Answers the messenger's calls, where updates come in that way."""
+    """Answers the messenger's webhook calls, where updates arrive that way."""
     project_bots: ProjectBots
-    """The bots of projects, for the one process that runs them."""
+    """Runs the bots of projects, in the one process that may do so."""
     own_webhooks: ProjectBotWebhooks
-    """The same as `webhook` for them, in any process."""
+    """The same as `webhook` for the bots of projects, in any process."""
     close: Callable[[], Awaitable[None]]
     _intake: UpdateIntake
     _webhook_secrets: Callable[[], list[str]]
-    """The one that the messenger is told first; others while the master key is rotated."""
+    """The webhook's secrets: the messenger gets the first; the others are valid while the master key is rotated."""
     _settings: Settings
 
     async def fetch_address(self) -> str:
@@ -78,7 +78,7 @@ class BotRuntime:
             await asyncio.sleep(_USERNAME_RETRY)
 
     async def receive_updates(self, since: int) -> None:
-        """Receive updates the way that the settings say until cancelled; nobody else has polled since then (ms)."""
+        """Receive updates until cancelled, as the settings say. No other process has polled since `since` (ms)."""
         announcing = asyncio.create_task(announce_commands(self.bot))
         try:
             await self._receive_updates(since)
@@ -98,7 +98,7 @@ class BotRuntime:
 
 
 def open_accounts(settings: Settings) -> Accounts:
-    """Return what asks the messenger of the settings whose tokens are."""
+    """Return the client that asks the messenger which bots tokens belong to."""
     return Accounts(_bot_api(settings))
 
 
@@ -119,7 +119,7 @@ def connect_messenger(
         token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
     bot = Bot(_bot_api(settings), token)
     acts = user_control_acts(UserControl(storage, decisions, system_clock), decisions)
-    # Whoever tries something out signs in over and over, always as the same few pretend users.
+    # A developer who tries the sandbox signs in again and again, as the same few users.
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
     react = Conversation(decisions, signer, system_clock, acts, limits).on_update
@@ -166,7 +166,7 @@ def _bot_api(settings: Settings, limit: int = CONNECTIONS) -> BotApiClient:
 def _trusting_oneself(settings: Settings) -> ssl.SSLContext | None:
     if settings.tls_cert is None:
         return None
-    # The sandbox's bot calls this very process over loopback: whatever the certificate says, nobody is in between.
+    # The sandbox's bot calls this process over loopback, so the certificate need not be verified.
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     tls.check_hostname = False
     tls.verify_mode = ssl.CERT_NONE

@@ -1,4 +1,4 @@
-"""The use cases, wired to the store, the messenger and each other, as one process has them.
+"""Wire the use cases of one process to the store, the messenger and each other.
 
 `app.py` puts the server and what runs beside it on top.
 """
@@ -69,7 +69,7 @@ class Services:
     webhooks: Webhooks
     webhook_client: WebhookClient
     recorded: asyncio.Event
-    """Set when an event may be due: the sender of this process looks at once."""
+    """Set when an event may be due, so that the sender of this process looks at once."""
     metrics: Metrics
     limits: RateLimits
 

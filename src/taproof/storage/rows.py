@@ -1,6 +1,7 @@
 """Turns what `core/` holds into the values of a statement, and rows back into it: the same for every driver."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import Any, Final
 
 from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation
@@ -25,29 +26,9 @@ from taproof.core.session_state import visible_status
 
 Row = Sequence[Any]
 
-_PROJECT_FIELDS: Final = (
-    "id",
-    "developer_id",
-    "name",
-    "secret_key_preview",
-    "encrypted_webhook_secret",
-    "webhook_url",
-    "created_at",
-    *PROJECT_FLAGS,
-    "sessions_count",
-    "confirmed_count",
-    "encrypted_next_webhook_secret",
-    "next_webhook_secret_at",
-    "webhook_failing_since",
-    "webhook_off_at",
-    "webhook_off_reason",
-    "webhook_off_url",
-    "allowed_origins",
-    "bot_id",
-    "bot_username",
-    "bot_broken_at",
-)
-"""The fields of a row of `READ_PROJECT`. `READ_PROJECT_BY_SECRET_KEY` ends with the flags."""
+_PROJECT_FIELDS: Final = [field.name for field in fields(Project)]
+_FLAG_PLACES: Final = [_PROJECT_FIELDS.index(flag) for flag in PROJECT_FLAGS]
+_ORIGINS_PLACE: Final = _PROJECT_FIELDS.index("allowed_origins")
 
 
 def columns(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
@@ -209,13 +190,16 @@ def event_values(event: Event) -> tuple[Any, ...]:
 
 
 def project_from(row: Row) -> Project:
-    """Return the project of a row of `sql.READ_PROJECT`, or of `sql.READ_PROJECT_BY_SECRET_KEY`, which has less."""
-    values = dict(zip(_PROJECT_FIELDS, row, strict=False))
-    for flag in PROJECT_FLAGS:
-        values[flag] = bool(values[flag])
-    if "allowed_origins" in values:
-        values["allowed_origins"] = tuple(values["allowed_origins"].split())
-    return Project(**values)
+    """Return the project of a row of `READ_PROJECT`, or of `READ_PROJECT_BY_SECRET_KEY`, which ends after the flags.
+
+    The columns are in the order of the model's fields.
+    """
+    values = list(row)
+    for place in _FLAG_PLACES:
+        values[place] = bool(values[place])
+    if len(values) > _ORIGINS_PLACE:
+        values[_ORIGINS_PLACE] = tuple(values[_ORIGINS_PLACE].split())
+    return Project(*values)
 
 
 def sign_in_project_from(row: Row) -> SignInProject:
