@@ -28,13 +28,12 @@ from taproof.api.openapi.document import build_openapi
 from taproof.api.schemas import AttemptAnswer, DeliveryAnswer, RotateWebhookSecret
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
-from taproof.core.deliveries import DeliveryState, EventType
+from taproof.core.deliveries import ATTEMPTS_SHOWN, DeliveryState, EventType
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
 from taproof.core.signature import signature_headers
 from taproof.sdk import WebhookError, verify_webhook
 from taproof.service.projects import OVERLAP_LIMIT
 from taproof.service.webhooks import ANSWER_KEPT, FAILING_LIMIT, SEND_TIMEOUT
-from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN
 from taproof.webhooks import scheduler
 
 ROOT = Path(__file__).parent.parent.parent

@@ -16,11 +16,10 @@ from taproof.core.clock import DAY, SECOND
 from taproof.core.deliveries import DeliveryRecord
 from taproof.core.model import EncryptedWebhookSecrets, NewSession, ProjectChanges, SessionKey
 from taproof.storage import migrate
-from taproof.storage.delivery_protocol import ENDED_AT_ONCE
 from taproof.storage.migrate import migrations
 from taproof.storage.postgres.pool import migrate_postgres
 from taproof.storage.postgres.store import PostgresStorage
-from taproof.storage.protocol import Storage
+from taproof.storage.protocol import ENDED_AT_ONCE, Storage
 from taproof.storage.sqlite.connection import migrate_file
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -105,7 +104,7 @@ async def with_events(old: OldDatabase, *event_ids: str) -> None:
 
 
 async def seen(storage: Storage, event_id: str) -> DeliveryRecord:
-    record = await storage.read_delivery("dev_1", event_id)
+    record = await storage.deliveries.read_delivery("dev_1", event_id)
     assert record is not None
     return record
 
@@ -121,11 +120,11 @@ async def test_what_an_older_release_left_is_taken_over(
     await old.run(RECORD, "evt_due", "auth.cancelled", b"body", NOW, "proj_1")
     storage = await old.open()
     seed = new_seed(storage)
-    project = await storage.read_project("proj_1")
+    project = await storage.projects.read_project("proj_1")
     assert project is not None
     assert project.webhook_secrets == EncryptedWebhookSecrets(b"encrypted")
     assert (project.webhook_failing_since, project.webhook_off_at) == (None, None)
-    found = await storage.list_deliveries("proj_1", None, None, None, 10)
+    found = await storage.deliveries.list_deliveries("proj_1", None, None, None, 10)
     assert {each.event_id: each.state for each in found} == {
         "evt_delivered": "delivered",
         "evt_failed": "failed",
@@ -133,19 +132,22 @@ async def test_what_an_older_release_left_is_taken_over(
         "evt_due": "due",
     }
     assert {(each.attempts, each.interrupted) for each in found} == {((), 0)}
-    (due,) = await storage.claim_deliveries(NOW, NOW + LEASE, 10)
+    (due,) = await storage.deliveries.claim_deliveries(NOW, NOW + LEASE, 10)
     assert (due.event.id, due.attempt, due.stage) == ("evt_due", 1, 0)
     assert await seed.attempted(due, "delivered")
-    (lapsed,) = await storage.claim_deliveries(NOW + LEASE, NOW + 2 * LEASE, 10)
+    (lapsed,) = await storage.deliveries.claim_deliveries(NOW + LEASE, NOW + 2 * LEASE, 10)
     assert (lapsed.event.id, lapsed.attempt) == ("evt_in_hand", 2)
     assert await seed.attempted(lapsed, "due", due_at=NOW + 9 * LEASE)
-    assert ((await seen(storage, "evt_in_hand")).interrupted, await storage.read_oldest_due(NOW + LEASE)) == (1, None)
+    assert (
+        (await seen(storage, "evt_in_hand")).interrupted,
+        await storage.deliveries.read_oldest_due(NOW + LEASE),
+    ) == (1, None)
     for event_id in ("evt_delivered", "evt_failed"):
-        assert await storage.resend_delivery("dev_1", event_id, NOW + LEASE)
-        (again,) = await storage.claim_deliveries(NOW + LEASE, NOW + 2 * LEASE, 10)
+        assert await storage.deliveries.resend_delivery("dev_1", event_id, NOW + LEASE)
+        (again,) = await storage.deliveries.claim_deliveries(NOW + LEASE, NOW + 2 * LEASE, 10)
         assert (again.event.id, again.attempt, again.stage) == (event_id, 2, 0)
         assert (await seen(storage, event_id)).interrupted == 0
-    assert await storage.rotate_webhook_secret("dev_1", "proj_1", b"next", NOW, NOW + 1)
+    assert await storage.projects.rotate_webhook_secret("dev_1", "proj_1", b"next", NOW, NOW + 1)
     await storage.close()
 
 
@@ -155,17 +157,17 @@ async def test_nodes_of_both_releases_share_the_events(old: OldDatabase, new_see
     storage = await old.open()
     seed = new_seed(storage)
     assert len(await old.run(CLAIM, NOW + LEASE, NOW, 10)) == 1
-    assert await storage.claim_deliveries(NOW, NOW + LEASE, 10) == []
-    assert await storage.read_oldest_due(NOW) is None
+    assert await storage.deliveries.claim_deliveries(NOW, NOW + LEASE, 10) == []
+    assert await storage.deliveries.read_oldest_due(NOW) is None
     await old.run(RECORD, "evt_2", "auth.confirmed", b"body", NOW, "proj_1")
-    (ours,) = await storage.claim_deliveries(NOW, NOW + LEASE, 10)
+    (ours,) = await storage.deliveries.claim_deliveries(NOW, NOW + LEASE, 10)
     assert await old.run(CLAIM, NOW + LEASE, NOW + LEASE - 1, 10) == []
     assert len(await old.run(FINISH, "delivered", NOW, "evt_1", NOW + LEASE)) == 1
     assert await seed.attempted(ours, "due", due_at=NOW + 5)
     # An old node makes the next attempt, and its worker is killed: the one after that is the new node's.
     assert [tuple(row) for row in await old.run(CLAIM, NOW + 5 + LEASE, NOW + 5, 10)] == [("evt_2",)]
-    assert await storage.claim_deliveries(NOW + 5, NOW + LEASE, 10) == []
-    (again,) = await storage.claim_deliveries(NOW + 5 + LEASE, NOW + 2 * LEASE, 10)
+    assert await storage.deliveries.claim_deliveries(NOW + 5, NOW + LEASE, 10) == []
+    (again,) = await storage.deliveries.claim_deliveries(NOW + 5 + LEASE, NOW + 2 * LEASE, 10)
     assert await old.run(FINISH, "failed", NOW + LEASE, "evt_2", NOW + 5 + LEASE) == []
     assert (again.attempt, again.stage) == (3, 2)
     assert await seed.attempted(again, "delivered")
@@ -179,12 +181,12 @@ async def test_what_an_old_node_ends_is_ended(old: OldDatabase, new_seed: "Calla
     """It empties the URL while a new node sends: the outcome changes nothing, as between nodes of one release."""
     await with_events(old, "evt_1")
     storage = await old.open()
-    (ours,) = await storage.claim_deliveries(NOW, NOW + LEASE, 10)
+    (ours,) = await storage.deliveries.claim_deliveries(NOW, NOW + LEASE, 10)
     await old.run(END, NOW, "proj_1")
     assert not await new_seed(storage).attempted(ours, "delivered")
     assert (await seen(storage, "evt_1")).state == "ended"
-    assert await storage.resend_delivery("dev_1", "evt_1", NOW)
-    assert len(await storage.claim_deliveries(NOW, NOW + LEASE, 10)) == 1
+    assert await storage.deliveries.resend_delivery("dev_1", "evt_1", NOW)
+    assert len(await storage.deliveries.claim_deliveries(NOW, NOW + LEASE, 10)) == 1
     await storage.close()
 
 
@@ -192,12 +194,12 @@ async def test_a_webhook_that_an_old_node_sets_is_not_ended(old: OldDatabase) ->
     """It does not wait until all of the removed one's deliveries have ended: what comes then must not be lost."""
     await with_events(old, *(f"evt_{number}" for number in range(ENDED_AT_ONCE + 5)))
     storage = await old.open()
-    await storage.update_project("dev_1", "proj_1", ProjectChanges(webhook_url=""), NOW)
+    await storage.projects.update_project("dev_1", "proj_1", ProjectChanges(webhook_url=""), NOW)
     await old.run("UPDATE projects SET webhook_url = $1 WHERE id = 'proj_1'", URL)
     await old.run(RECORD, "evt_new", "auth.confirmed", b"body", NOW, "proj_1")
-    assert await storage.end_deliveries(100) == 0
-    assert await storage.update_project("dev_1", "proj_1", ProjectChanges(webhook_url=URL), NOW) is not None
-    claimed = await storage.claim_deliveries(NOW, NOW + LEASE, 1_000)
+    assert await storage.deliveries.end_deliveries(100) == 0
+    assert await storage.projects.update_project("dev_1", "proj_1", ProjectChanges(webhook_url=URL), NOW) is not None
+    claimed = await storage.deliveries.claim_deliveries(NOW, NOW + LEASE, 1_000)
     assert "evt_new" in {each.event.id for each in claimed}
     await storage.close()
 
@@ -210,7 +212,7 @@ async def test_what_an_old_node_erases_takes_its_attempts_along(
     await with_events(old, "evt_1", "evt_2")
     storage = await old.open()
     seed = new_seed(storage)
-    held = await storage.claim_deliveries(NOW, NOW + LEASE, 10)
+    held = await storage.deliveries.claim_deliveries(NOW, NOW + LEASE, 10)
     assert await asyncio.gather(*(seed.attempted(each, "failed") for each in held)) == [True, True]
     assert len(await old.run("SELECT * FROM webhook_attempts")) == 2
     await old.run(ERASE, "proj_1")
@@ -226,7 +228,7 @@ async def test_the_oldest_developer_becomes_the_owner(old: OldDatabase) -> None:
         )
     for _ in range(2):
         storage = await old.open()
-        assert await storage.list_developers() == [
+        assert await storage.developers.list_developers() == [
             Developer("dev_1", "1@example.com", "pro", NOW, is_owner=True),
             Developer("dev_2", "2@example.com", "pro", NOW),
             Developer("dev_3", "3@example.com", "pro", NOW + 1),
@@ -237,7 +239,7 @@ async def test_the_oldest_developer_becomes_the_owner(old: OldDatabase) -> None:
 async def test_a_database_without_developers_gets_no_owner(old: OldDatabase) -> None:
     """Its first one comes by an invitation."""
     storage = await old.open()
-    assert await storage.list_developers() == []
+    assert await storage.developers.list_developers() == []
     await storage.close()
 
 
@@ -245,13 +247,13 @@ async def test_an_old_node_goes_on_with_developers(old: OldDatabase) -> None:
     """What it adds is no owner and has no messenger account; it reads what a new node has added."""
     storage = await old.open()
     ada = Developer("dev_1", "ada@example.com", "pro", NOW, is_owner=True, messenger_id="1001", messenger_name="Ada")
-    assert await storage.create_developer(ada)
+    assert await storage.developers.create_developer(ada)
     for number in (2, 3):
         values = (f"dev_{number}", f"{number}@example.com", f"{number}@example.com", "free", NOW)
         assert len(await old.run(ADD_DEVELOPER, *values)) == 1
     listed = [tuple(row) for row in await old.run(LIST_DEVELOPERS)]
     assert listed[0] == ("dev_1", "ada@example.com", "pro", NOW)
-    assert await storage.list_developers() == [
+    assert await storage.developers.list_developers() == [
         ada,
         Developer("dev_2", "2@example.com", "free", NOW),
         Developer("dev_3", "3@example.com", "free", NOW),
@@ -264,9 +266,9 @@ async def test_events_of_an_old_node_name_no_session(old: OldDatabase) -> None:
     await with_events(old, "evt_before")
     storage = await old.open()
     await old.run(RECORD, "evt_after", "auth.cancelled", b"body", NOW, "proj_1")
-    found = await storage.list_deliveries("proj_1", None, None, None, 10)
+    found = await storage.deliveries.list_deliveries("proj_1", None, None, None, 10)
     assert {each.event_id: each.session_id for each in found} == {"evt_before": None, "evt_after": None}
-    assert await storage.find_deliveries("proj_1", NOW, "sess_1") == []
+    assert await storage.deliveries.find_deliveries("proj_1", NOW, "sess_1") == []
     await storage.close()
 
 
@@ -295,13 +297,13 @@ async def test_old_nodes_confirm_through_the_function_as_it_was(
     before = NewSession(SessionKey(NOW // DAY, b"before"), "sess_before", "proj_1", NOW, NOW + 1)
     await confirm(before, "evt_before")
     storage = await old.open()
-    project = await storage.read_project("proj_1")
+    project = await storage.projects.read_project("proj_1")
     assert project is not None
     after = await new_seed(storage).opened(project)
     await confirm(after, "evt_after")
-    found = await storage.list_deliveries("proj_1", None, None, None, 10)
+    found = await storage.deliveries.list_deliveries("proj_1", None, None, None, 10)
     assert {each.event_id: each.session_id for each in found} == {"evt_before": None, "evt_after": after.id}
-    assert len(await storage.list_sessions(["proj_1"], "confirmed", None, 9, NOW, messenger_id="1001")) == 2
+    assert len(await storage.sessions.list_sessions(["proj_1"], "confirmed", None, 9, NOW, messenger_id="1001")) == 2
     await storage.close()
 
 
@@ -312,7 +314,7 @@ async def test_the_days_of_an_older_release_get_one_index_each(old: OldDatabase)
     for day in (today + 1, today - 1, today):
         await old.run(f"CREATE TABLE sessions_{day} PARTITION OF sessions FOR VALUES IN ({day})")
     storage = await old.open()
-    await storage.prepare_days(today, today + 2)
+    await storage.sessions.prepare_days(today, today + 2)
     found = await old.run(
         "SELECT i.indrelid::REGCLASS::TEXT AS name, h.inhparent::REGCLASS::TEXT AS whole, i.indisvalid "
         "FROM pg_index i LEFT JOIN pg_inherits h ON h.inhrelid = i.indexrelid "

@@ -13,13 +13,12 @@ from taproof.api.instants import read_instant
 from taproof.api.project_fields import AllowedOrigins, CollectPhone, MatchCode, PhoneRequired, ShowContext, stored
 from taproof.core.accounts import Plan
 from taproof.core.attempt_errors import SENTENCES, ShownError
-from taproof.core.deliveries import DeliveryState, EventType
+from taproof.core.deliveries import ATTEMPTS_SHOWN, DeliveryState, EventType
 from taproof.core.model import ProjectChanges, Status, TurnOffReason
 from taproof.core.names import NAME_LIMIT
 from taproof.core.rights import Scope
 from taproof.core.webhook_url import WEBHOOK_URL_LIMIT
 from taproof.service.projects import OVERLAP_LIMIT
-from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN
 
 _PRINTED: Final = r"[^\u0000-\u001f\u007f-\u009f\u2028\u2029]"
 """Any character but control characters and line breaks, as a regular expression of ECMA 262."""

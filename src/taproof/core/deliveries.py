@@ -61,6 +61,8 @@ class PassedOver(NamedTuple):
 
 
 NOBODY: Final = PassedOver()
+ATTEMPTS_SHOWN: Final = 50
+"""The latest attempts of a delivery that are kept: a schedule has nine, but an event may be sent again at will."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ class LeaderElection:
         try:
             async with self._asking, asyncio.timeout_at(answer_by):
                 until = now + int(LEASE_SECONDS * SECOND)
-                held = await self._storage.hold_lease(self._name, self._holder, now, until)
+                held = await self._storage.leases.hold_lease(self._name, self._holder, now, until)
         except (StoreUnavailable, TimeoutError):
             return None
         if held:
@@ -123,7 +123,7 @@ class LeaderElection:
     async def _give_up(self) -> None:
         try:
             async with asyncio.timeout(GRACE_SECONDS):
-                await self._storage.release_lease(self._name, self._holder)
+                await self._storage.leases.release_lease(self._name, self._holder)
         except (StoreUnavailable, TimeoutError):
             return  # It lapses by itself.
         _log.info("lease_given_up", lease=self._name)

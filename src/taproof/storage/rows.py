@@ -1,7 +1,7 @@
 """Turns what `core/` holds into the values of a statement, and rows back into it: the same for every driver."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation
 from taproof.core.deliveries import Attempt, Delivery, DeliveryRecord, DeliveryState, Event
@@ -11,6 +11,7 @@ from taproof.core.model import (
     EncryptedWebhookSecrets,
     MessengerIdentity,
     NewSession,
+    PageCursor,
     PhoneRequest,
     Project,
     ProjectChanges,
@@ -23,6 +24,17 @@ from taproof.core.rights import read_scopes, scopes_text
 from taproof.core.session_state import visible_status
 
 Row = Sequence[Any]
+
+
+_NEWEST: Final = PageCursor(2**62, "")
+
+
+def page_start(before: PageCursor | None) -> PageCursor:
+    """Return the place that a page, newest first, begins below.
+
+    PostgreSQL takes no NUL. The characters of an id all come after both NUL and the character that replaces it.
+    """
+    return _NEWEST if before is None else before._replace(id=before.id.replace("\0", "\1"))
 
 
 def columns(rows: Iterable[Row]) -> list[tuple[Any, ...]]:

@@ -179,7 +179,7 @@ async def test_the_console_goes_on_in_the_other_store(tmp_path: Path, new_seed: 
     async with postgres_place() as (middle, dsn):
         store: Storage = SqliteStorage.open(first, NOW)
         seed = new_seed(store)
-        await store.create_developer(ada, entry=seed.entry(ada.id))
+        await store.developers.create_developer(ada, entry=seed.entry(ada.id))
         _, cookie_hash = await seed.console_session(ada)
         links = [await seed.invitation("bob@example.com", is_owner=True), await seed.invitation(developer=ada)]
         _, first_hash = await seed.invitation()
@@ -187,9 +187,9 @@ async def test_the_console_goes_on_in_the_other_store(tmp_path: Path, new_seed: 
         async def seen(store: Storage) -> list[object]:
             hashes = (first_hash, *(code_hash for _, code_hash in links))
             return [
-                await store.list_developers(),
-                [await store.read_invitation(each, NOW) for each in hashes],
-                await store.list_audit_entries(ada.id, None, 9),
+                await store.developers.list_developers(),
+                [await store.developers.read_invitation(each, NOW) for each in hashes],
+                await store.audit.list_audit_entries(ada.id, None, 9),
             ]
 
         before = await seen(store)
@@ -197,15 +197,15 @@ async def test_the_console_goes_on_in_the_other_store(tmp_path: Path, new_seed: 
         await import_(middle, await export(start))
         store = await PostgresStorage.open(dsn, NOW)
         assert await seen(store) == before
-        assert await store.read_console_session(cookie_hash, NOW, 0) is None
+        assert await store.credentials.read_console_session(cookie_hash, NOW, 0) is None
         await store.close()
         await import_(end, await export(middle))
     store = SqliteStorage.open(last, NOW)
     assert await seen(store) == before
     bob = Developer("dev_2", "bob@example.com", "free", NOW)
-    assert await store.accept_invitation(links[0][1], bob, NOW) == "accepted"
+    assert await store.developers.accept_invitation(links[0][1], bob, NOW) == "accepted"
     with pytest.raises(apsw.ConstraintError, match="append-only"):
-        await store._write("DELETE FROM audit_entries", ())
+        await store.database.change("DELETE FROM audit_entries")
     await store.close()
 
 
@@ -218,19 +218,19 @@ async def test_webhooks_go_on_in_the_other_store(tmp_path: Path, new_seed: "Call
         seed = new_seed(store)
         ada = await seed.developer()
         shop, gone = [await seed.project(ada, webhook_url=URL) for _ in range(2)]
-        assert await store.rotate_webhook_secret(ada.id, shop.id, b"\0next\xff", NOW, NOW + 9)
+        assert await store.projects.rotate_webhook_secret(ada.id, shop.id, b"\0next\xff", NOW, NOW + 9)
         assert await seed.attempted(await seed.claimed(gone), "failed")
-        assert await store.turn_off_webhook(gone.id, URL, "gone", NOW + 3, None)
+        assert await store.deliveries.turn_off_webhook(gone.id, URL, "gone", NOW + 3, None)
         assert await seed.attempted(await seed.claimed(shop), "delivered")
         retried = await seed.claimed(shop)
-        assert await store.finish_attempt(retried, seed.attempt(1, None, NOW + 5), "due", NOW + 60)
-        await store.claim_deliveries(NOW + 60, NOW + 90, 10)
+        assert await store.deliveries.finish_attempt(retried, seed.attempt(1, None, NOW + 5), "due", NOW + 60)
+        await store.deliveries.claim_deliveries(NOW + 60, NOW + 90, 10)
 
         async def seen(store: Storage) -> list[object]:
             return [
-                await store.list_projects(ada.id),
-                await store.read_webhook_secrets(shop.id),
-                [await store.list_deliveries(each.id, None, None, None, 10) for each in (shop, gone)],
+                await store.projects.list_projects(ada.id),
+                await store.projects.read_webhook_secrets(shop.id),
+                [await store.deliveries.list_deliveries(each.id, None, None, None, 10) for each in (shop, gone)],
             ]
 
         before = await seen(store)
@@ -242,8 +242,8 @@ async def test_webhooks_go_on_in_the_other_store(tmp_path: Path, new_seed: "Call
         await import_(end, await export(middle))
     store = SqliteStorage.open(last, NOW)
     assert await seen(store) == before
-    assert await store.claim_deliveries(NOW + 89, NOW + 99, 10) == []
-    (again,) = await store.claim_deliveries(NOW + 90, NOW + 99, 10)
+    assert await store.deliveries.claim_deliveries(NOW + 89, NOW + 99, 10) == []
+    (again,) = await store.deliveries.claim_deliveries(NOW + 90, NOW + 99, 10)
     assert (again.event, again.attempt, again.stage) == (retried.event, 2, 1)
-    assert await store.promote_webhook_secret(ada.id, shop.id, NOW)
+    assert await store.projects.promote_webhook_secret(ada.id, shop.id, NOW)
     await store.close()

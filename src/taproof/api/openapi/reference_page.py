@@ -13,8 +13,8 @@ from taproof.api.errors import STATUSES
 from taproof.api.fixed_answer import FixedAnswer
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.clock import HOUR, MINUTE, SECOND
+from taproof.core.deliveries import ATTEMPTS_SHOWN
 from taproof.core.retry_schedule import RETRY_DELAYS
-from taproof.storage.delivery_protocol import ATTEMPTS_SHOWN
 
 STYLESHEET_PATH: Final = "/docs/docs.css"
 _HEADERS: Final = (

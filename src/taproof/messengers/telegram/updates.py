@@ -127,7 +127,7 @@ class UpdateIntake:
             stale_before = now - LEASE
             if sole_since is not None:
                 stale_before = now if update.update_id in self._claimed else max(stale_before, sole_since)
-            claim = await self._storage.claim_update(self._bot.id, update.update_id, now, stale_before)
+            claim = await self._storage.bots.claim_update(self._bot.id, update.update_id, now, stale_before)
             if claim == "done":
                 self._claimed.discard(update.update_id)
                 return "done"
@@ -140,10 +140,10 @@ class UpdateIntake:
                 if sole_since is None:
                     # It is delivered again within a second or so, perhaps to another process.
                     with contextlib.suppress(StoreUnavailable):
-                        await self._storage.release_update(self._bot.id, update.update_id)
+                        await self._storage.bots.release_update(self._bot.id, update.update_id)
                 return handling
             self._handled.add(update.update_id)
-        await self._storage.finish_update(self._bot.id, update.update_id)
+        await self._storage.bots.finish_update(self._bot.id, update.update_id)
         self._handled.discard(update.update_id)
         self._claimed.discard(update.update_id)
         return "done"

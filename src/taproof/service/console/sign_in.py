@@ -105,7 +105,7 @@ class ConsoleSignIn:
     async def _own_project(self, purpose: Purpose) -> str:
         """Return the id of the project of a purpose, which is made on first use."""
         if purpose not in self._project_ids:
-            kept = await self._storage.read_mark(purpose.mark) or await self._make_project(purpose)
+            kept = await self._storage.metadata.read_mark(purpose.mark) or await self._make_project(purpose)
             self._project_ids[purpose] = kept.decode()
         return self._project_ids[purpose]
 
@@ -132,8 +132,8 @@ class ConsoleSignIn:
             created_at=self._clock(),
         )
         # It is there before anybody can learn its id from the mark.
-        await self._storage.create_project(project, key_hash(secret_key))
-        kept = await self._storage.claim_mark(purpose.mark, project_id.encode())
+        await self._storage.projects.create_project(project, key_hash(secret_key))
+        kept = await self._storage.metadata.claim_mark(purpose.mark, project_id.encode())
         if kept != project_id.encode():
-            await self._storage.delete_project(SERVICE_DEVELOPER, project_id)
+            await self._storage.projects.delete_project(SERVICE_DEVELOPER, project_id)
         return kept

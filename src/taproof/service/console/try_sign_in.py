@@ -128,7 +128,7 @@ class TrySignIn:
             SignInNotFound: as for `read`.
         """
         key = (await self._open(encrypted, associated_data)).key
-        session = await self._storage.read_session(key)
+        session = await self._storage.sessions.read_session(key)
         if session is None:
             raise SignInNotFound
         return DeveloperSignIn(key, session.id)
@@ -143,7 +143,7 @@ class TrySignIn:
             raise SignInNotFound from None
         session_token = kept.partition(" ")[0].rpartition(_START)[2]
         key = session_key(session_token)
-        session = None if key is None else await self._storage.poll_session(key)
+        session = None if key is None else await self._storage.sessions.poll_session(key)
         if key is None or session is None:
             raise SignInNotFound
         return _Opened(kept, session_token, key, session)

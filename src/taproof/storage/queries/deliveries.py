@@ -1,6 +1,8 @@
-"""The statements about webhook events and their deliveries, for both stores. See `sql.py`."""
+"""Webhook events, their deliveries and attempts."""
 
 from typing import Final
+
+from taproof.storage.queries.executor import Purge, Queries
 
 RECORD_EVENT: Final = """
 INSERT INTO webhook_events (session_id, id, type, encrypted_body, created_at, state, due_at, leased_until, attempts,
@@ -94,3 +96,15 @@ RESEND_DELIVERY: Final = """
 UPDATE webhook_events SET state = 'due', due_at = $1, leased_until = 0, finished_at = NULL, schedule_start = attempts,
   interrupted = interrupted + CASE WHEN state = 'due' AND leased_until > 0 THEN 1 ELSE 0 END
 WHERE id = $2 AND (state <> 'due' OR leased_until <= $1) AND LENGTH(encrypted_body) > 0 RETURNING id"""
+PURGE_EVENTS: Final = Purge("webhook_events", "id", "state <> 'due' AND finished_at < $1")
+
+
+class DeliveryQueries(Queries):
+    """See `storage.protocol.DeliveryStorage`."""
+
+    async def read_oldest_due(self, now: int) -> int | None:
+        found = await self._executor.read(READ_OLDEST_DUE, now)
+        return found[0][0] if found else None
+
+    async def purge_events(self, finished_before: int, limit: int) -> int:
+        return await self._executor.purge(PURGE_EVENTS, finished_before, limit)

@@ -1,6 +1,9 @@
-"""The statements about plans and what is used of them, for both stores."""
+"""Plans and what is used of them."""
 
 from typing import Final
+
+from taproof.storage.protocol import Used
+from taproof.storage.queries.executor import Purge, Queries
 
 UPDATE_PLAN: Final = "UPDATE developers SET plan = $1 WHERE id = $2 AND plan <> $1 RETURNING id"
 STOP_COLLECTING: Final = "UPDATE projects SET collect_phone = 0 WHERE developer_id = $1 AND collect_phone = 1"
@@ -13,19 +16,15 @@ SELECT (SELECT COUNT(*) FROM projects p WHERE p.developer_id = $1),
 REMEMBER_USAGE: Final = """
 INSERT INTO removed_usage (developer_id, day, confirmed) VALUES ($1, $2, 1)
 ON CONFLICT (developer_id, day) DO UPDATE SET confirmed = removed_usage.confirmed + excluded.confirmed"""
-ANY_REMOVED_USAGE_BEFORE: Final = "SELECT 1 FROM removed_usage WHERE day < $1 LIMIT 1"
-PURGE_REMOVED_USAGE: Final = """
-DELETE FROM removed_usage WHERE (developer_id, day) IN
-  (SELECT developer_id, day FROM removed_usage WHERE day < $1 LIMIT $2) RETURNING day"""
+PURGE_REMOVED_USAGE: Final = Purge("removed_usage", "developer_id, day", "day < $1")
 
-# ---- what PostgreSQL needs otherwise
 
-POSTGRES_STOP_COLLECTING: Final = """
-WITH held AS MATERIALIZED (
-  SELECT id FROM projects WHERE developer_id = $1 AND collect_phone = 1 ORDER BY id FOR UPDATE
-)
-UPDATE projects p SET collect_phone = 0 FROM held h WHERE p.id = h.id"""
-POSTGRES_PURGE_REMOVED_USAGE: Final = """
-WITH old AS MATERIALIZED (
-  SELECT developer_id, day FROM removed_usage WHERE day < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
-DELETE FROM removed_usage r USING old WHERE r.developer_id = old.developer_id AND r.day = old.day RETURNING r.day"""
+class PlanQueries(Queries):
+    """See `storage.protocol.PlanStorage`."""
+
+    async def read_used(self, developer_id: str, first_day: int) -> Used:
+        found = await self._executor.read(READ_USED, developer_id, first_day)
+        return Used(*found[0]) if found else Used(0, 0)
+
+    async def purge_removed_usage(self, before_day: int, limit: int) -> int:
+        return await self._executor.purge(PURGE_REMOVED_USAGE, before_day, limit)

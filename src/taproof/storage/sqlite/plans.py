@@ -3,30 +3,26 @@
 import apsw
 
 from taproof.core.accounts import AuditEntry, Plan
-from taproof.storage.plan_protocol import Used
-from taproof.storage.queries import plans as plan_queries
-from taproof.storage.sqlite.access import SqliteAccess, add_entry
+from taproof.storage.queries import plans as queries
+from taproof.storage.sqlite.database import SqliteDatabase
 from taproof.storage.sqlite.group_commit import rows
+from taproof.storage.sqlite.rights import add_entry
 
 
-class SqlitePlans(SqliteAccess):
-    """The part of the store that knows plans. See `storage.plan_protocol.PlanStorage`."""
+class SqlitePlans(queries.PlanQueries):
+    """See `storage.protocol.PlanStorage`."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        super().__init__(database)
+        self._database = database
 
     async def update_plan(self, developer_id: str, plan: Plan, *, entry: AuditEntry | None = None) -> bool:
         def write(connection: apsw.Connection) -> bool:
-            if not rows(connection, plan_queries.UPDATE_PLAN, (plan, developer_id)):
+            if not rows(connection, queries.UPDATE_PLAN, (plan, developer_id)):
                 return False
             if plan == "free":
-                connection.execute(plan_queries.STOP_COLLECTING, (developer_id,))
+                connection.execute(queries.STOP_COLLECTING, (developer_id,))
             add_entry(connection, entry)
             return True
 
-        return bool(await self._writer.run(write))
-
-    async def read_used(self, developer_id: str, first_day: int) -> Used:
-        return Used(*self._read(plan_queries.READ_USED, (developer_id, first_day))[0])
-
-    async def purge_removed_usage(self, before_day: int, limit: int) -> int:
-        if not self._read(plan_queries.ANY_REMOVED_USAGE_BEFORE, (before_day,)):
-            return 0
-        return len(await self._write(plan_queries.PURGE_REMOVED_USAGE, (before_day, limit)))
+        return await self._database.writer.run(write)

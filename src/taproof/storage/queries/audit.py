@@ -1,0 +1,37 @@
+"""The audit log: entries are added, and erased when they are old."""
+
+from typing import Final
+
+from taproof.core.accounts import AuditEntry, AuditPurge
+from taproof.core.model import PageCursor
+from taproof.storage.queries.executor import Queries
+from taproof.storage.rows import page_start
+
+# What is about to be erased is not shown any more: the log ends where the note of its erasure says.
+LIST_AUDIT_ENTRIES: Final = """
+SELECT id, developer_id, created_at, action, actor, via, via_id, address, subject, details FROM audit_entries
+WHERE developer_id = $1 AND (created_at, id) < ($2, $3)
+  AND created_at >= COALESCE((SELECT p.before FROM audit_purges p WHERE p.developer_id = $1), 0)
+ORDER BY created_at DESC, id DESC LIMIT $4"""
+READ_AUDIT_PURGE: Final = "SELECT before, entries, purged_at FROM audit_purges WHERE developer_id = $1"
+FIND_OLD_ENTRIES: Final = """
+SELECT developer_id, created_at, id FROM audit_entries WHERE created_at < $1 ORDER BY created_at LIMIT $2"""
+# Only ever further: a shorter time that is set for a while takes nothing back.
+RECORD_AUDIT_PURGE: Final = """
+INSERT INTO audit_purges (developer_id, before, entries, purged_at) VALUES ($1, $2, $3, $4)
+ON CONFLICT (developer_id) DO UPDATE SET entries = audit_purges.entries + excluded.entries,
+  purged_at = excluded.purged_at,
+  before = CASE WHEN excluded.before > audit_purges.before THEN excluded.before ELSE audit_purges.before END"""
+ERASE_AUDIT_ENTRY: Final = "DELETE FROM audit_entries WHERE developer_id = $1 AND created_at = $2 AND id = $3"
+
+
+class AuditQueries(Queries):
+    """See `storage.protocol.AuditStorage`."""
+
+    async def list_audit_entries(self, developer_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
+        found = await self._executor.read(LIST_AUDIT_ENTRIES, developer_id, *page_start(before), limit)
+        return [AuditEntry(*row) for row in found]
+
+    async def read_audit_purge(self, developer_id: str) -> AuditPurge | None:
+        found = await self._executor.read(READ_AUDIT_PURGE, developer_id)
+        return AuditPurge(*found[0]) if found else None
