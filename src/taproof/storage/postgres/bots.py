@@ -68,10 +68,10 @@ class PostgresBots(queries.BotQueries):
 
     async def _claim_updates(self, items: list[_Claim]) -> list[UpdateClaim]:
         values = columns(items)
-        claimed = {row[:] for row in await self._pool.fetch(CLAIM_UPDATES, *values)}
+        claimed = {tuple(row) for row in await self._pool.fetch(CLAIM_UPDATES, *values)}
         if len(claimed) == len(items):
             return ["claimed"] * len(items)
-        done = {row[:] for row in await self._pool.fetch(DONE_UPDATES, *values[:2])}
+        done = {tuple(row) for row in await self._pool.fetch(DONE_UPDATES, *values[:2])}
         return ["claimed" if item[:2] in claimed else "done" if item[:2] in done else "in_progress" for item in items]
 
     async def finish_update(self, bot_id: int, update_id: int) -> None:

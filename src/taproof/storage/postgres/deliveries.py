@@ -28,10 +28,10 @@ from taproof.storage.rows import (
     attempt_values,
     columns,
     delivery_from,
-    delivery_record_from,
     finish_values,
     page_start,
     recorded_values,
+    with_attempts,
 )
 
 _WRITES: Final = 256
@@ -356,7 +356,8 @@ async def _end(connection: asyncpg.Connection, project_id: str, ended_at: int, l
 async def _with_attempts(connection: asyncpg.Connection, rows: list[asyncpg.Record]) -> list[DeliveryRecord]:
     """Return the records of rows of deliveries, with their attempts."""
     attempts: dict[str, list[asyncpg.Record]] = defaultdict(list)
-    event_ids = [row[0] for row in rows]
+    records = [DeliveryRecord(*row) for row in rows]
+    event_ids = [each.event_id for each in records]
     for event_id, *attempt in await connection.fetch(READ_ATTEMPTS, event_ids, ATTEMPTS_SHOWN):
         attempts[event_id].append(attempt)
-    return [delivery_record_from(row, attempts[row[0]]) for row in rows]
+    return [with_attempts(each, attempts[each.event_id]) for each in records]

@@ -37,7 +37,7 @@ class PostgresEncryptedValues(queries.EncryptedValueQueries):
         if not days:
             return EncryptedPage([], None)
         found = await self._pool.fetch(_LIST_PHONES, days[0], token_hash if days[0] == first else b"", limit)
-        page = queries.encrypted_page("phone", found, limit)
+        page = queries.encrypted_page(found, limit)
         return page._replace(after=(days[1], b"")) if page.after is None and len(days) > 1 else page
 
     async def replace_encrypted_values(self, kind: EncryptedKind, replacements: Sequence[Replacement]) -> int:

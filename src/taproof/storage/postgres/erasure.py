@@ -94,11 +94,11 @@ class PostgresErasure:
             following: OpenedPlace | None = None
             for start in queries.opened_starts(of, after):
                 values = (of.day, of.project_id, *start, left)
-                found = await connection.fetch(_LIST_OPENED, *values)
-                keys += [tuple(row[:2]) for row in found if row[4] == messenger_id]
+                found = [queries.OpenedSession(*row) for row in await connection.fetch(_LIST_OPENED, *values)]
+                keys += [(each.day, each.token_hash) for each in found if each.opener_id == messenger_id]
                 left -= len(found)
                 if left == 0:
-                    following = OpenedPlace(start.status, *found[-1][2:4])
+                    following = OpenedPlace(start.status, found[-1].created_at, found[-1].id)
                     break
             erased = await _erase_sessions(connection, keys, messenger_id)
             if erased:

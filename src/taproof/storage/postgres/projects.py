@@ -96,7 +96,7 @@ class PostgresProjects(queries.ProjectQueries):
 
     async def _read_secrets(self, project_ids: list[str]) -> list[EncryptedWebhookSecrets | None]:
         rows = await self._pool.fetch(READ_WEBHOOK_SECRETS, project_ids)
-        found = {row[0]: EncryptedWebhookSecrets(*row[1:]) for row in rows}
+        found = {project_id: EncryptedWebhookSecrets(*secrets) for project_id, *secrets in rows}
         return [found.get(each) for each in project_ids]
 
     async def read_project_by_secret_key(self, secret_key_hash: bytes) -> Project | None:
@@ -104,7 +104,7 @@ class PostgresProjects(queries.ProjectQueries):
 
     async def _read_by_keys(self, hashes: list[bytes]) -> list[Project | None]:
         rows = await self._pool.fetch(READ_PROJECTS_BY_SECRET_KEY, hashes)
-        found = {row[-1]: project_from(row[:-1]) for row in rows}
+        found = {key_hash: project_from(project) for *project, key_hash in rows}
         return [found.get(each) for each in hashes]
 
     async def read_projects(self, developer_id: str, project_ids: Sequence[str]) -> list[Project]:
@@ -177,7 +177,7 @@ class PostgresProjects(queries.ProjectQueries):
 
     async def _read_sign_in_projects(self, project_ids: list[str]) -> list[SignInProject | None]:
         rows = await self._pool.fetch(READ_SIGN_IN_PROJECTS, project_ids)
-        found = {row[-1]: sign_in_project_from(row[:-1]) for row in rows}
+        found = {project_id: sign_in_project_from(project) for *project, project_id in rows}
         return [found.get(each) for each in project_ids]
 
 

@@ -277,7 +277,7 @@ class PostgresSessions(queries.SessionQueries):
     async def _poll(self, items: list[SessionKey]) -> list[PolledSession | None]:
         values = columns(set(items))
         rows = await self._pool.fetch(POLL_SESSIONS, set(values[0]), *values)
-        found = {row[:2]: PolledSession._make(row[2:]) for row in rows}
+        found = {(day, token_hash): PolledSession._make(polled) for day, token_hash, *polled in rows}
         return [found.get(key) for key in items]
 
     async def open_session(self, key: SessionKey, opener_id: str, now: int) -> bool:
@@ -329,8 +329,8 @@ class PostgresSessions(queries.SessionQueries):
         first = dict(reversed(items))
         values = columns((*key, now) for key, now in first.items())
         used: dict[tuple[Any, ...], ConsumedSession] = {}
-        for row in await self._pool.fetch(CONSUME_SESSIONS, set(values[0]), *values):
-            used[row[:2]] = consumed_from(row[2:])
+        for day, token_hash, *consumed in await self._pool.fetch(CONSUME_SESSIONS, set(values[0]), *values):
+            used[day, token_hash] = consumed_from(consumed)
         return [used.pop(key, None) for key, _ in items]
 
     async def report_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Status | None:

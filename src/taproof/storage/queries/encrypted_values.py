@@ -55,12 +55,11 @@ REPLACE_ENCRYPTED: Final = {kind: _replace(column) for kind, column in ENCRYPTED
 """$1 is the new value, then come the key and the old value."""
 
 
-def encrypted_page(kind: EncryptedKind, rows: list[Any], limit: int) -> EncryptedPage:
+def encrypted_page(rows: list[Any], limit: int) -> EncryptedPage:
     """Return the page that these rows of `LIST_ENCRYPTED` are."""
-    width = len(ENCRYPTED_COLUMNS[kind].key)
+    found = [EncryptedRow(tuple(key), name, encrypted) for *key, name, encrypted in rows]
     # Nothing is empty that was encrypted: that is a body which was erased.
-    found = [EncryptedRow(tuple(row[:width]), row[width], row[width + 1]) for row in rows if row[width + 1]]
-    return EncryptedPage(found, tuple(rows[-1][:width]) if len(rows) == limit else None)
+    return EncryptedPage([each for each in found if each.encrypted], found[-1].key if len(rows) == limit else None)
 
 
 class EncryptedValueQueries(Queries):
@@ -68,4 +67,4 @@ class EncryptedValueQueries(Queries):
 
     async def list_encrypted_values(self, kind: EncryptedKind, after: RowKey | None, limit: int) -> EncryptedPage:
         start = ENCRYPTED_COLUMNS[kind].before_all if after is None else after
-        return encrypted_page(kind, await self._executor.read(LIST_ENCRYPTED[kind], *start, limit), limit)
+        return encrypted_page(await self._executor.read(LIST_ENCRYPTED[kind], *start, limit), limit)

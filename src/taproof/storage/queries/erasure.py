@@ -1,6 +1,6 @@
 """Forgets one user. For the order of locks on PostgreSQL see `postgres/__init__.py`."""
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from taproof.core.clock import DAY
 from taproof.core.model import Status
@@ -44,6 +44,16 @@ ERASE_PHONE_REQUESTS_OF_USER: Final = "DELETE FROM phone_requests WHERE messenge
 ERASE_BLOCKS_OF_USER: Final = """
 DELETE FROM blocks WHERE messenger_id = $1 AND project_id IN (
   SELECT project_id FROM blocks WHERE messenger_id = $1 LIMIT $2) RETURNING project_id"""
+
+
+class OpenedSession(NamedTuple):
+    """A row of `LIST_OPENED`."""
+
+    day: int
+    token_hash: bytes
+    created_at: int
+    id: str
+    opener_id: str | None
 
 
 def opened_days(developer_id: str | None, after: OpenedDay | None, oldest: int, limit: int) -> tuple[Any, ...]:

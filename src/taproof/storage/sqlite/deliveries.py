@@ -26,10 +26,10 @@ from taproof.storage.queries import deliveries as queries
 from taproof.storage.rows import (
     attempt_values,
     delivery_from,
-    delivery_record_from,
     finish_values,
     page_start,
     recorded_values,
+    with_attempts,
 )
 from taproof.storage.sqlite.database import Read, SqliteDatabase
 from taproof.storage.sqlite.group_commit import rows
@@ -131,21 +131,21 @@ class SqliteDeliveries(queries.DeliveryQueries):
         def look(read: Read) -> list[DeliveryRecord]:
             # The index leads by project, state and type: each pair is one short walk, and the walks are merged.
             walks = [_walk(read, project_id, *pair, start) for pair in itertools.product(states, types)]
-            newest_first = heapq.merge(*walks, key=lambda row: (row[3], row[0]), reverse=True)
-            return [_with_attempts(read, row) for row in itertools.islice(newest_first, limit)]
+            newest_first = heapq.merge(*walks, key=lambda each: (each.created_at, each.event_id), reverse=True)
+            return [_with_attempts(read, each) for each in itertools.islice(newest_first, limit)]
 
         return await self._database.in_snapshot(look)
 
     async def read_delivery(self, developer_id: str, event_id: str) -> DeliveryRecord | None:
         found = self._database.rows(queries.READ_DELIVERY, (developer_id, event_id))
-        return _with_attempts(self._database.rows, found[0]) if found else None
+        return _with_attempts(self._database.rows, DeliveryRecord(*found[0])) if found else None
 
     async def find_deliveries(self, project_id: str, created_at: int, session_id: str) -> list[DeliveryRecord]:
         # One transaction for all states: an event that is finished meanwhile is seen once.
         self._database.rows("BEGIN", ())
         try:
             return [
-                _with_attempts(self._database.rows, row)
+                _with_attempts(self._database.rows, DeliveryRecord(*row))
                 for state in get_args(DeliveryState)
                 for event_type in get_args(EventType)
                 for row in self._database.rows(
@@ -184,18 +184,20 @@ async def end_more(database: SqliteDatabase, find: str, values: tuple[Any, ...],
     return await database.writer.run(write)
 
 
-def _walk(read: Read, project_id: str, state: str, event_type: str, below: PageCursor) -> Iterator[tuple[Any, ...]]:
+def _walk(read: Read, project_id: str, state: str, event_type: str, below: PageCursor) -> Iterator[DeliveryRecord]:
     """Yield the events of a project in one state and of one type, newest first, reading little more than needed."""
     for limit in itertools.chain((1, 8, 64), itertools.repeat(200)):
         found = read(queries.LIST_DELIVERIES, (project_id, state, event_type, *below, limit))
-        yield from found
+        for row in found:
+            record = DeliveryRecord(*row)
+            yield record
         if len(found) < limit:
             return
-        below = PageCursor(found[-1][3], found[-1][0])
+        below = PageCursor(record.created_at, record.event_id)
 
 
-def _with_attempts(read: Read, row: tuple[Any, ...]) -> DeliveryRecord:
-    return delivery_record_from(row, read(queries.READ_ATTEMPTS, (row[0], ATTEMPTS_SHOWN)))
+def _with_attempts(read: Read, record: DeliveryRecord) -> DeliveryRecord:
+    return with_attempts(record, read(queries.READ_ATTEMPTS, (record.event_id, ATTEMPTS_SHOWN)))
 
 
 def begin_ending(connection: apsw.Connection, project_id: str, now: int) -> None:

@@ -59,13 +59,12 @@ class SqliteErasure:
         keys, left = [], limit
         following: OpenedPlace | None = None
         for start in queries.opened_starts(of, after):
-            found = self._database.rows(
-                queries.LIST_OPENED, (of.project_id, start.status, of.day * DAY, *start[1:], left)
-            )
-            keys += [row[:2] for row in found if row[4] == messenger_id]
+            values = (of.project_id, start.status, of.day * DAY, start.created_at, start.session_id, left)
+            found = [queries.OpenedSession(*row) for row in self._database.rows(queries.LIST_OPENED, values)]
+            keys += [(each.day, each.token_hash) for each in found if each.opener_id == messenger_id]
             left -= len(found)
             if left == 0:
-                following = OpenedPlace(start.status, *found[-1][2:4])
+                following = OpenedPlace(start.status, found[-1].created_at, found[-1].id)
                 break
 
         def write(connection: apsw.Connection) -> int:

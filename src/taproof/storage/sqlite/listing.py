@@ -65,10 +65,11 @@ def _sessions(read: Read, project_id: str, walk: Walk, messenger_id: str | None,
         else:
             found = read(queries.LIST_SESSIONS_OF_USER, (messenger_id, project_id, *walk[:4], limit))
         for row in found:
-            yield session_from(row, now)
+            session = session_from(row, now)
+            yield session
         if len(found) < limit:
             return
-        walk = walk._replace(created_at=found[-1][6], session_id=found[-1][2])
+        walk = walk._replace(created_at=session.created_at, session_id=session.id)
 
 
 def find_session(read: Read, project_ids: Sequence[str], created_at: int, session_id: str, now: int) -> Session | None:
