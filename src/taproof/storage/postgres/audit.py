@@ -13,15 +13,11 @@ from taproof.storage.queries import audit as queries
 FIND_OLD_ENTRIES: Final = f"{queries.FIND_OLD_ENTRIES} FOR UPDATE SKIP LOCKED"
 
 
-class PostgresAudit(queries.AuditQueries):
+class PostgresAudit(queries.AuditQueries[PostgresPool]):
     """See `storage.protocol.AuditStorage`."""
 
-    def __init__(self, pool: PostgresPool) -> None:
-        super().__init__(pool)
-        self._pool = pool
-
     async def add_audit_entry(self, entry: AuditEntry) -> None:
-        await self._pool.transact(lambda connection: add_entry(connection, entry))
+        await self._database.transact(lambda connection: add_entry(connection, entry))
 
     async def purge_audit_entries(self, before: int, now: int, limit: int) -> int:
         async def purge(connection: asyncpg.Connection) -> int:
@@ -32,4 +28,4 @@ class PostgresAudit(queries.AuditQueries):
             await connection.executemany(queries.ERASE_AUDIT_ENTRY, [tuple(row) for row in found])
             return len(found)
 
-        return await self._pool.transact(purge)
+        return await self._database.transact(purge)

@@ -49,12 +49,11 @@ class _Claim(NamedTuple):
     stale_before: int
 
 
-class PostgresBots(queries.BotQueries):
+class PostgresBots(queries.BotQueries[PostgresPool]):
     """See `storage.protocol.BotStorage`."""
 
     def __init__(self, pool: PostgresPool) -> None:
         super().__init__(pool)
-        self._pool = pool
         self._claims = Batcher[_Claim, UpdateClaim](self._claim_updates, limit=_UPDATES, key=lambda claim: claim[:2])
         self._finished = Batcher[tuple[int, int], None](self._finish_updates, limit=_UPDATES)
 
@@ -68,17 +67,17 @@ class PostgresBots(queries.BotQueries):
 
     async def _claim_updates(self, items: list[_Claim]) -> list[UpdateClaim]:
         values = columns(items)
-        claimed = {tuple(row) for row in await self._pool.fetch(CLAIM_UPDATES, *values)}
+        claimed = {tuple(row) for row in await self._database.fetch(CLAIM_UPDATES, *values)}
         if len(claimed) == len(items):
             return ["claimed"] * len(items)
-        done = {tuple(row) for row in await self._pool.fetch(DONE_UPDATES, *values[:2])}
+        done = {tuple(row) for row in await self._database.fetch(DONE_UPDATES, *values[:2])}
         return ["claimed" if item[:2] in claimed else "done" if item[:2] in done else "in_progress" for item in items]
 
     async def finish_update(self, bot_id: int, update_id: int) -> None:
         await self._finished.run((bot_id, update_id))
 
     async def _finish_updates(self, items: list[tuple[int, int]]) -> list[None]:
-        await self._pool.fetch(FINISH_UPDATES, *columns(items))
+        await self._database.fetch(FINISH_UPDATES, *columns(items))
         return [None] * len(items)
 
 

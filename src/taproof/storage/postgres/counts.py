@@ -12,13 +12,9 @@ SELECT project_id, day, requested, opened, confirmed, used, cancelled, expired, 
 FROM daily_counts WHERE project_id = ANY ($1::TEXT[]) AND day >= $2 ORDER BY project_id, day"""
 
 
-class PostgresCounts(queries.CountQueries):
+class PostgresCounts(queries.CountQueries[PostgresPool]):
     """See `storage.protocol.CountStorage`."""
 
-    def __init__(self, pool: PostgresPool) -> None:
-        super().__init__(pool)
-        self._pool = pool
-
     async def read_daily_counts(self, project_ids: Sequence[str], first_day: int) -> list[DailyCounts]:
-        rows = await self._pool.fetch(READ_DAILY_COUNTS, storable(project_ids), first_day)
+        rows = await self._database.fetch(READ_DAILY_COUNTS, storable(project_ids), first_day)
         return [DailyCounts(*row) for row in rows]

@@ -25,12 +25,8 @@ WITH ended AS MATERIALIZED (SELECT id FROM console_sessions WHERE developer_id =
 DELETE FROM console_sessions s USING ended e WHERE s.id = e.id RETURNING s.id"""
 
 
-class PostgresCredentials(queries.CredentialQueries):
+class PostgresCredentials(queries.CredentialQueries[PostgresPool]):
     """See `storage.protocol.CredentialStorage`."""
-
-    def __init__(self, pool: PostgresPool) -> None:
-        super().__init__(pool)
-        self._pool = pool
 
     async def create_access_token(
         self,
@@ -53,7 +49,7 @@ class PostgresCredentials(queries.CredentialQueries):
             await add_entry(connection, entry)
             return True
 
-        return await self._pool.transact(create)
+        return await self._database.transact(create)
 
     async def delete_access_token(
         self, developer_id: str, token_id: str, *, keep_created: bool = False, describe: DescribeTokens | None = None
@@ -79,7 +75,7 @@ class PostgresCredentials(queries.CredentialQueries):
                 await connection.execute(queries.DELETE_ACCESS_TOKEN, developer_id, each.id)
             return ended
 
-        return [] if has_nul(*values) else await self._pool.transact(delete)
+        return [] if has_nul(*values) else await self._database.transact(delete)
 
     async def create_console_session(
         self,
@@ -101,7 +97,7 @@ class PostgresCredentials(queries.CredentialQueries):
             await add_entry(connection, entry)
             return True
 
-        return await self._pool.transact(create)
+        return await self._database.transact(create)
 
     async def delete_console_session(
         self, developer_id: str, session_id: str, *, entry: AuditEntry | None = None
@@ -114,7 +110,7 @@ class PostgresCredentials(queries.CredentialQueries):
             await connection.execute(queries.DELETE_CONSOLE_SESSION, developer_id, session_id)
             return True
 
-        return not has_nul(developer_id, session_id) and await self._pool.transact(delete)
+        return not has_nul(developer_id, session_id) and await self._database.transact(delete)
 
     async def delete_console_sessions(self, developer_id: str, *, entry: AuditEntry | None = None) -> int:
         async def delete(connection: asyncpg.Connection) -> int:
@@ -124,4 +120,4 @@ class PostgresCredentials(queries.CredentialQueries):
             await add_entry(connection, entry)
             return len(await connection.fetch(DELETE_CONSOLE_SESSIONS, developer_id))
 
-        return 0 if has_nul(developer_id) else await self._pool.transact(delete)
+        return 0 if has_nul(developer_id) else await self._database.transact(delete)

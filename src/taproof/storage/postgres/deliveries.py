@@ -164,12 +164,11 @@ class _Finish(NamedTuple):
     reached: bool
 
 
-class PostgresDeliveries(queries.DeliveryQueries):
+class PostgresDeliveries(queries.DeliveryQueries[PostgresPool]):
     """See `storage.protocol.DeliveryStorage`."""
 
     def __init__(self, pool: PostgresPool) -> None:
         super().__init__(pool)
-        self._pool = pool
         # Only one of two calls for one event has its lease, and a single statement could not tell which comes first.
         self._attempts = Batcher[_Finish, bool](self._finish, limit=_WRITES, key=lambda each: each.delivery.event.id)
 
@@ -189,12 +188,12 @@ class PostgresDeliveries(queries.DeliveryQueries):
             rows: list[asyncpg.Record] = await connection.fetch(CLAIM_DELIVERIES, *values)
             return rows
 
-        return [delivery_from(row, leased_until) for row in await self._pool.transact(claim)]
+        return [delivery_from(row, leased_until) for row in await self._database.transact(claim)]
 
     async def release_deliveries(self, deliveries: Sequence[Delivery], now: int) -> None:
         if deliveries:
             values = columns((each.event.id, each.leased_until) for each in deliveries)
-            await self._pool.fetch(RELEASE_DELIVERIES, *values, now)
+            await self._database.fetch(RELEASE_DELIVERIES, *values, now)
 
     async def finish_attempt(
         self, delivery: Delivery, attempt: Attempt, state: DeliveryState, due_at: int, *, reached: bool = True
@@ -218,7 +217,7 @@ class PostgresDeliveries(queries.DeliveryQueries):
                 await connection.executemany(queries.ERASE_ATTEMPTS, [each for each in outdated if each[0] in finished])
             return finished
 
-        finished = await (self._pool.transact(finish) if outdated else self._pool.run(finish))
+        finished = await (self._database.transact(finish) if outdated else self._database.run(finish))
         return [each.delivery.event.id in finished for each in items]
 
     async def turn_off_webhook(
@@ -243,14 +242,14 @@ class PostgresDeliveries(queries.DeliveryQueries):
             return True
 
         try:
-            return await self._pool.transact(turn_off)
+            return await self._database.transact(turn_off)
         except _NotFailing:
             return False
 
     async def end_deliveries(self, limit: int) -> int:
-        if not await self._pool.fetch(queries.NEXT_ENDED_WEBHOOK):
+        if not await self._database.fetch(queries.NEXT_ENDED_WEBHOOK):
             return 0
-        return await end_more(self._pool, NEXT_ENDED_WEBHOOK, (), limit)
+        return await end_more(self._database, NEXT_ENDED_WEBHOOK, (), limit)
 
     async def record_delivery(self, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
         async def record(connection: asyncpg.Connection) -> bool:
@@ -261,7 +260,7 @@ class PostgresDeliveries(queries.DeliveryQueries):
                 await connection.execute(queries.ENDPOINT_WORKS, event.project_id)
             return True
 
-        return await self._pool.transact(record)
+        return await self._database.transact(record)
 
     async def list_deliveries(
         self,
@@ -282,7 +281,7 @@ class PostgresDeliveries(queries.DeliveryQueries):
             rows = await connection.fetch(LIST_DELIVERIES, project_id, states, types, *page_start(before), limit)
             return await _with_attempts(connection, rows)
 
-        return await self._pool.transact(read)
+        return await self._database.transact(read)
 
     async def read_delivery(self, developer_id: str, event_id: str) -> DeliveryRecord | None:
         if "\0" in event_id:
@@ -293,7 +292,7 @@ class PostgresDeliveries(queries.DeliveryQueries):
             rows = await connection.fetch(queries.READ_DELIVERY, developer_id, event_id)
             return await _with_attempts(connection, rows)
 
-        found = await self._pool.transact(read)
+        found = await self._database.transact(read)
         return found[0] if found else None
 
     async def find_deliveries(self, project_id: str, created_at: int, session_id: str) -> list[DeliveryRecord]:
@@ -306,7 +305,7 @@ class PostgresDeliveries(queries.DeliveryQueries):
             values = (project_id, states, types, created_at, session_id)
             return await _with_attempts(connection, await connection.fetch(FIND_DELIVERIES, *values))
 
-        return await self._pool.transact(read)
+        return await self._database.transact(read)
 
     async def resend_delivery(
         self, developer_id: str, event_id: str, now: int, *, entry: AuditEntry | None = None
@@ -321,7 +320,7 @@ class PostgresDeliveries(queries.DeliveryQueries):
                 await add_entry(connection, entry)
             return True
 
-        return await self._pool.transact(resend)
+        return await self._database.transact(resend)
 
 
 async def end_more(pool: PostgresPool, find: str, values: tuple[str, ...], limit: int) -> int:

@@ -20,12 +20,8 @@ HOLD_INVITATION: Final = f"{queries.READ_INVITATION} FOR UPDATE"
 HOLD_INVITED: Final = "SELECT FROM developers WHERE id = ANY ($1::TEXT[]) ORDER BY id FOR UPDATE"
 
 
-class PostgresDevelopers(queries.DeveloperQueries):
+class PostgresDevelopers(queries.DeveloperQueries[PostgresPool]):
     """See `storage.protocol.DeveloperStorage`."""
-
-    def __init__(self, pool: PostgresPool) -> None:
-        super().__init__(pool)
-        self._pool = pool
 
     async def create_invitation(
         self, invitation: Invitation, code_hash: bytes, *, entry: AuditEntry | None = None
@@ -38,7 +34,7 @@ class PostgresDevelopers(queries.DeveloperQueries):
             await connection.execute(queries.REPLACE_INVITATIONS, *others)
             await add_entry(connection, entry)
 
-        await self._pool.transact(create)
+        await self._database.transact(create)
 
     async def accept_invitation(
         self,
@@ -78,7 +74,7 @@ class PostgresDevelopers(queries.DeveloperQueries):
         # Nobody who guesses at codes gets to hold the developers.
         if await self.read_invitation(code_hash, now) is None:
             return "gone"
-        return await self._pool.transact(accept)
+        return await self._database.transact(accept)
 
     async def end_sign_in(self, developer_id: str, sign_in: str, *, describe: DescribeEnded) -> EndedRights:
         values = (developer_id, sign_in)
@@ -110,4 +106,4 @@ class PostgresDevelopers(queries.DeveloperQueries):
                 await add_entry(connection, entry)
             return ended
 
-        return await self._pool.transact(end)
+        return await self._database.transact(end)

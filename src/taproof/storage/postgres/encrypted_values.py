@@ -17,12 +17,11 @@ WHERE day = $1 AND token_hash > $2 ORDER BY token_hash LIMIT $3"""
 """Of one day, so that one partition is planned for and walked: its key begins with the hash."""
 
 
-class PostgresEncryptedValues(queries.EncryptedValueQueries):
+class PostgresEncryptedValues(queries.EncryptedValueQueries[PostgresPool]):
     """See `storage.protocol.EncryptedValueStorage`."""
 
     def __init__(self, pool: PostgresPool, partitions: Partitions) -> None:
         super().__init__(pool)
-        self._pool = pool
         self._partitions = partitions
 
     async def list_encrypted_values(self, kind: EncryptedKind, after: RowKey | None, limit: int) -> EncryptedPage:
@@ -36,7 +35,7 @@ class PostgresEncryptedValues(queries.EncryptedValueQueries):
         days = sorted(day for day in await self._partitions.days() if day >= int(first))
         if not days:
             return EncryptedPage([], None)
-        found = await self._pool.fetch(_LIST_PHONES, days[0], token_hash if days[0] == first else b"", limit)
+        found = await self._database.fetch(_LIST_PHONES, days[0], token_hash if days[0] == first else b"", limit)
         page = queries.encrypted_page(found, limit)
         return page._replace(after=(days[1], b"")) if page.after is None and len(days) > 1 else page
 
@@ -46,6 +45,6 @@ class PostgresEncryptedValues(queries.EncryptedValueQueries):
 
         async def replace(each: Replacement) -> int:
             async with places:
-                return len(await self._pool.fetch(queries.REPLACE_ENCRYPTED[kind], each.new, *each.key, each.old))
+                return len(await self._database.fetch(queries.REPLACE_ENCRYPTED[kind], each.new, *each.key, each.old))
 
         return sum(await asyncio.gather(*map(replace, replacements)))

@@ -17,12 +17,8 @@ WITH held AS MATERIALIZED (
 UPDATE projects p SET collect_phone = 0 FROM held h WHERE p.id = h.id"""
 
 
-class PostgresPlans(queries.PlanQueries):
+class PostgresPlans(queries.PlanQueries[PostgresPool]):
     """See `storage.protocol.PlanStorage`."""
-
-    def __init__(self, pool: PostgresPool) -> None:
-        super().__init__(pool)
-        self._pool = pool
 
     async def update_plan(self, developer_id: str, plan: Plan, *, entry: AuditEntry | None = None) -> bool:
         async def update(connection: asyncpg.Connection) -> bool:
@@ -34,7 +30,7 @@ class PostgresPlans(queries.PlanQueries):
             await add_entry(connection, entry)
             return True
 
-        return False if "\0" in developer_id else await self._pool.transact(update)
+        return False if "\0" in developer_id else await self._database.transact(update)
 
 
 async def hold_plan(connection: asyncpg.Connection, developer_id: str, changes: ProjectChanges) -> None:

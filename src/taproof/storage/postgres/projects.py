@@ -55,12 +55,11 @@ class _StillEnding(Exception):
     """Undoes the transaction of `update_project`."""
 
 
-class PostgresProjects(queries.ProjectQueries):
+class PostgresProjects(queries.ProjectQueries[PostgresPool]):
     """See `storage.protocol.ProjectStorage`."""
 
     def __init__(self, pool: PostgresPool) -> None:
         super().__init__(pool)
-        self._pool = pool
         self._secrets = Batcher[str, EncryptedWebhookSecrets | None](self._read_secrets, limit=_READS)
         self._sign_in_projects = Batcher[str, SignInProject | None](self._read_sign_in_projects, limit=_READS)
         self._keys = Batcher[bytes, Project | None](self._read_by_keys, limit=_READS)
@@ -89,13 +88,13 @@ class PostgresProjects(queries.ProjectQueries):
             await write_bot(connection, (project.developer_id, project.id), bot)
             return True
 
-        return await self._pool.transact(create)
+        return await self._database.transact(create)
 
     async def read_webhook_secrets(self, project_id: str) -> EncryptedWebhookSecrets | None:
         return None if "\0" in project_id else await self._secrets.run(project_id)
 
     async def _read_secrets(self, project_ids: list[str]) -> list[EncryptedWebhookSecrets | None]:
-        rows = await self._pool.fetch(READ_WEBHOOK_SECRETS, project_ids)
+        rows = await self._database.fetch(READ_WEBHOOK_SECRETS, project_ids)
         found = {project_id: EncryptedWebhookSecrets(*secrets) for project_id, *secrets in rows}
         return [found.get(each) for each in project_ids]
 
@@ -103,12 +102,12 @@ class PostgresProjects(queries.ProjectQueries):
         return await self._keys.run(secret_key_hash)
 
     async def _read_by_keys(self, hashes: list[bytes]) -> list[Project | None]:
-        rows = await self._pool.fetch(READ_PROJECTS_BY_SECRET_KEY, hashes)
+        rows = await self._database.fetch(READ_PROJECTS_BY_SECRET_KEY, hashes)
         found = {key_hash: project_from(project) for *project, key_hash in rows}
         return [found.get(each) for each in hashes]
 
     async def read_projects(self, developer_id: str, project_ids: Sequence[str]) -> list[Project]:
-        found = await self._pool.read(READ_PROJECTS, developer_id, storable(project_ids))
+        found = await self._database.read(READ_PROJECTS, developer_id, storable(project_ids))
         return [project_from(row) for row in found]
 
     async def update_project(
@@ -144,9 +143,9 @@ class PostgresProjects(queries.ProjectQueries):
 
         while True:
             try:
-                return await self._pool.transact(update)
+                return await self._database.transact(update)
             except _StillEnding:
-                await end_more(self._pool, FIND_ENDED_WEBHOOK, (developer_id, project_id), ENDED_AT_ONCE)
+                await end_more(self._database, FIND_ENDED_WEBHOOK, (developer_id, project_id), ENDED_AT_ONCE)
 
     async def delete_project(self, developer_id: str, project_id: str, *, entry: AuditEntry | None = None) -> bool:
         if "\0" in project_id:
@@ -159,24 +158,24 @@ class PostgresProjects(queries.ProjectQueries):
             await add_entry(connection, entry)
             return True
 
-        return await self._pool.transact(delete)
+        return await self._database.transact(delete)
 
     async def purge_deleted_projects(self, limit: int) -> int:
         """Erase one project after the other; each is forgotten a minute after its deletion, see the schema."""
-        if not await self._pool.fetch(ANY_DELETED_PROJECT):
+        if not await self._database.fetch(ANY_DELETED_PROJECT):
             return 0
 
         async def purge(connection: asyncpg.Connection) -> int:
             project = await connection.fetchrow(NEXT_DELETED_PROJECT)
             return 0 if project is None else await _erase_project(connection, project, limit)
 
-        return await self._pool.transact(purge)
+        return await self._database.transact(purge)
 
     async def read_sign_in_project(self, project_id: str) -> SignInProject | None:
         return None if "\0" in project_id else await self._sign_in_projects.run(project_id)
 
     async def _read_sign_in_projects(self, project_ids: list[str]) -> list[SignInProject | None]:
-        rows = await self._pool.fetch(READ_SIGN_IN_PROJECTS, project_ids)
+        rows = await self._database.fetch(READ_SIGN_IN_PROJECTS, project_ids)
         found = {project_id: sign_in_project_from(project) for *project, project_id in rows}
         return [found.get(each) for each in project_ids]
 

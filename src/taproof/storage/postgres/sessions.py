@@ -218,7 +218,7 @@ class _Cancellation(NamedTuple):
     event: Event
 
 
-class PostgresSessions(queries.SessionQueries):
+class PostgresSessions(queries.SessionQueries[PostgresPool]):
     """See `storage.protocol.SessionStorage`.
 
     Args:
@@ -232,7 +232,6 @@ class PostgresSessions(queries.SessionQueries):
 
     def __init__(self, pool: PostgresPool, partitions: Partitions, clock: Clock | None, *, hears: bool) -> None:
         super().__init__(pool)
-        self._pool = pool
         self._partitions = partitions
         self._clock = clock
         self._hears = hears
@@ -264,11 +263,11 @@ class PostgresSessions(queries.SessionQueries):
     async def _create(self, items: list[tuple[NewSession, bool]]) -> list[bool]:
         values = columns(new_session_values(each, public=public) for each, public in items)
         try:
-            made = await self._pool.fetch(CREATE_SESSIONS, *values)
+            made = await self._database.fetch(CREATE_SESSIONS, *values)
         except asyncpg.CheckViolationError:
             # No partition takes one of these days; the statement has changed nothing.
             await self._partitions.prepare(set(values[0]))
-            made = await self._pool.fetch(CREATE_SESSIONS, *values)
+            made = await self._database.fetch(CREATE_SESSIONS, *values)
         return _are_in(made, [each.key for each, _ in items])
 
     async def poll_session(self, key: SessionKey) -> PolledSession | None:
@@ -276,7 +275,7 @@ class PostgresSessions(queries.SessionQueries):
 
     async def _poll(self, items: list[SessionKey]) -> list[PolledSession | None]:
         values = columns(set(items))
-        rows = await self._pool.fetch(POLL_SESSIONS, set(values[0]), *values)
+        rows = await self._database.fetch(POLL_SESSIONS, set(values[0]), *values)
         found = {(day, token_hash): PolledSession._make(polled) for day, token_hash, *polled in rows}
         return [found.get(key) for key in items]
 
@@ -285,7 +284,7 @@ class PostgresSessions(queries.SessionQueries):
 
     async def _open(self, items: list[_Opening]) -> list[bool]:
         values = columns((*each.key, each.opener_id, each.now, self._deadline(each.now)) for each in items)
-        opened = await self._pool.fetch(OPEN_SESSIONS, set(values[0]), *values)
+        opened = await self._database.fetch(OPEN_SESSIONS, set(values[0]), *values)
         return _are_in(opened, [each.key for each in items])
 
     async def confirm_session(
@@ -317,7 +316,7 @@ class PostgresSessions(queries.SessionQueries):
         return await self._decide(CANCEL_SESSIONS, values, [each.key for each in items])
 
     async def _decide(self, statement: str, values: list[tuple[Any, ...]], keys: list[SessionKey]) -> list[bool]:
-        decided = _are_in(await self._pool.fetch(statement, set(values[0]), *values), keys)
+        decided = _are_in(await self._database.fetch(statement, set(values[0]), *values), keys)
         self._announcer.tell(key for key, is_decided in zip(keys, decided, strict=True) if is_decided)
         return decided
 
@@ -329,7 +328,7 @@ class PostgresSessions(queries.SessionQueries):
         first = dict(reversed(items))
         values = columns((*key, now) for key, now in first.items())
         used: dict[tuple[Any, ...], ConsumedSession] = {}
-        for day, token_hash, *consumed in await self._pool.fetch(CONSUME_SESSIONS, set(values[0]), *values):
+        for day, token_hash, *consumed in await self._database.fetch(CONSUME_SESSIONS, set(values[0]), *values):
             used[day, token_hash] = consumed_from(consumed)
         return [used.pop(key, None) for key, _ in items]
 
@@ -344,7 +343,7 @@ class PostgresSessions(queries.SessionQueries):
             event.encrypted_body,
             event.created_at,
         )
-        reported = await self._pool.read(REPORT_SESSION, *values)
+        reported = await self._database.read(REPORT_SESSION, *values)
         if not reported:
             return None
         status: Status = reported[0][0]
@@ -369,7 +368,7 @@ class PostgresSessions(queries.SessionQueries):
         return expired
 
     async def _expire_day(self, day: int, now: int, limit: int) -> int:
-        (row,) = await self._pool.fetch(EXPIRE_SESSIONS, day, now, limit)
+        (row,) = await self._database.fetch(EXPIRE_SESSIONS, day, now, limit)
         return int(row[0])
 
     async def list_sign_ins(
@@ -378,9 +377,9 @@ class PostgresSessions(queries.SessionQueries):
         ids = [project_id] if project_id is not None else []
         if project_id is None:
             values = (messenger_id, day_number(since), PROJECTS_OF_USER)
-            ids = [row[0] for row in await self._pool.read(listing.LIST_PROJECTS_OF_USER, *values)]
+            ids = [row[0] for row in await self._database.read(listing.LIST_PROJECTS_OF_USER, *values)]
         return await listing.list_sessions(
-            self._pool, ids, None, None, limit, now, since=since, messenger_id=messenger_id
+            self._database, ids, None, None, limit, now, since=since, messenger_id=messenger_id
         )
 
     async def list_sessions(
@@ -395,18 +394,18 @@ class PostgresSessions(queries.SessionQueries):
         messenger_id: str | None = None,
     ) -> list[Session]:
         return await listing.list_sessions(
-            self._pool, project_ids, status, before, limit, now, since=since, messenger_id=messenger_id
+            self._database, project_ids, status, before, limit, now, since=since, messenger_id=messenger_id
         )
 
     async def find_session(
         self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
     ) -> Session | None:
-        return await listing.find_session(self._pool, project_ids, created_at, session_id, now)
+        return await listing.find_session(self._database, project_ids, created_at, session_id, now)
 
     async def watch_decisions(self, wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
         if not self._hears:
             await asyncio.Event().wait()  # Until it is cancelled.
-        await notify.listen(self._pool.connect, wake, needed)
+        await notify.listen(self._database.connect, wake, needed)
 
     async def prepare_days(self, first_day: int, last_day: int) -> None:
         await self._partitions.prepare(set(range(first_day, last_day + 1)))

@@ -4,7 +4,7 @@ from typing import Final
 
 from taproof.core.accounts import AuditEntry, AuditPurge
 from taproof.core.model import PageCursor
-from taproof.storage.queries.executor import Queries
+from taproof.storage.queries.executor import AnyExecutor, Queries
 from taproof.storage.rows import page_start
 
 # What is about to be erased is not shown any more: the log ends where the note of its erasure says.
@@ -25,13 +25,13 @@ ON CONFLICT (developer_id) DO UPDATE SET entries = audit_purges.entries + exclud
 ERASE_AUDIT_ENTRY: Final = "DELETE FROM audit_entries WHERE developer_id = $1 AND created_at = $2 AND id = $3"
 
 
-class AuditQueries(Queries):
+class AuditQueries(Queries[AnyExecutor]):
     """See `storage.protocol.AuditStorage`."""
 
     async def list_audit_entries(self, developer_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
-        found = await self._executor.read(LIST_AUDIT_ENTRIES, developer_id, *page_start(before), limit)
+        found = await self._database.read(LIST_AUDIT_ENTRIES, developer_id, *page_start(before), limit)
         return [AuditEntry(*row) for row in found]
 
     async def read_audit_purge(self, developer_id: str) -> AuditPurge | None:
-        found = await self._executor.read(READ_AUDIT_PURGE, developer_id)
+        found = await self._database.read(READ_AUDIT_PURGE, developer_id)
         return AuditPurge(*found[0]) if found else None

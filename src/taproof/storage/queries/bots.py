@@ -4,7 +4,7 @@ from typing import Final
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.model import ProjectBot
-from taproof.storage.queries.executor import Purge, Queries
+from taproof.storage.queries.executor import AnyExecutor, Purge, Queries
 
 _BOT: Final = "SELECT id, bot_id, bot_username, encrypted_bot_token, bot_broken_at FROM projects"
 FIND_BOT_ELSEWHERE: Final = "SELECT id, bot_broken_at FROM projects WHERE bot_id = $1 AND id <> $2"
@@ -37,26 +37,26 @@ RELEASE_UPDATE: Final = "UPDATE bot_updates SET claimed_at = 0 WHERE bot_id = $1
 PURGE_UPDATES: Final = Purge("bot_updates", "bot_id, update_id", "claimed_at < $1")
 
 
-class BotQueries(Queries):
+class BotQueries(Queries[AnyExecutor]):
     """See `storage.protocol.BotStorage`."""
 
     async def list_project_bots(self) -> list[ProjectBot]:
-        return [ProjectBot(*row) for row in await self._executor.read(LIST_PROJECT_BOTS)]
+        return [ProjectBot(*row) for row in await self._database.read(LIST_PROJECT_BOTS)]
 
     async def read_project_bot(self, bot_id: int) -> ProjectBot | None:
-        found = await self._executor.read(READ_PROJECT_BOT, bot_id)
+        found = await self._database.read(READ_PROJECT_BOT, bot_id)
         return ProjectBot(*found[0]) if found else None
 
     async def mark_bot_broken(
         self, project_id: str, encrypted_token: bytes, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
-        return bool(await self._executor.change(MARK_BOT_BROKEN, now, project_id, encrypted_token, entry=entry))
+        return bool(await self._database.change(MARK_BOT_BROKEN, now, project_id, encrypted_token, entry=entry))
 
     async def rename_bot(self, bot_id: int, username: str) -> bool:
-        return bool(await self._executor.change(RENAME_BOT, username, bot_id))
+        return bool(await self._database.change(RENAME_BOT, username, bot_id))
 
     async def release_update(self, bot_id: int, update_id: int) -> None:
-        await self._executor.change(RELEASE_UPDATE, bot_id, update_id)
+        await self._database.change(RELEASE_UPDATE, bot_id, update_id)
 
     async def purge_updates(self, claimed_before: int, limit: int) -> int:
-        return await self._executor.purge(PURGE_UPDATES, claimed_before, limit)
+        return await self._database.purge(PURGE_UPDATES, claimed_before, limit)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from taproof.core.model import DailyCounts, DailyUsers
-from taproof.storage.queries.executor import Purge, Queries
+from taproof.storage.queries.executor import AnyExecutor, Purge, Queries
 
 COUNT: Final = """
 INSERT INTO daily_counts (project_id, day, requested, opened, confirmed, used, cancelled)
@@ -45,15 +45,15 @@ SELECT day, unique_users, latest_users FROM daily_users WHERE developer_id = $1 
 PURGE_USER_DAYS: Final = Purge("user_days", "developer_id, messenger_id, day, project_id", "day < $1")
 
 
-class CountQueries(Queries):
+class CountQueries(Queries[AnyExecutor]):
     """See `storage.protocol.CountStorage`."""
 
     async def read_daily_totals(self, developer_id: str, first_day: int) -> list[DailyCounts]:
-        found = await self._executor.look_up(READ_DAILY_TOTALS, developer_id, first_day)
+        found = await self._database.look_up(READ_DAILY_TOTALS, developer_id, first_day)
         return [DailyCounts("", *row) for row in found]
 
     async def read_daily_users(self, developer_id: str, first_day: int) -> list[DailyUsers]:
-        return [DailyUsers(*row) for row in await self._executor.read(READ_DAILY_USERS, developer_id, first_day)]
+        return [DailyUsers(*row) for row in await self._database.read(READ_DAILY_USERS, developer_id, first_day)]
 
     async def purge_user_days(self, before_day: int, limit: int) -> int:
-        return await self._executor.purge(PURGE_USER_DAYS, before_day, limit)
+        return await self._database.purge(PURGE_USER_DAYS, before_day, limit)

@@ -4,7 +4,7 @@ from typing import Final
 
 from taproof.core.accounts import AccessToken, ConsoleSession, Developer
 from taproof.storage.queries.developers import DEVELOPER_COLUMNS
-from taproof.storage.queries.executor import Purge, Queries
+from taproof.storage.queries.executor import AnyExecutor, Purge, Queries
 from taproof.storage.rows import (
     console_session_from,
     session_and_developer_from,
@@ -98,32 +98,32 @@ PURGE_CONSOLE_SESSIONS: Final = Purge("console_sessions", "id", "last_seen_at <=
 PURGE_INVITATIONS: Final = Purge("invitations", "id", "expires_at <= $1")
 
 
-class CredentialQueries(Queries):
+class CredentialQueries(Queries[AnyExecutor]):
     """See `storage.protocol.CredentialStorage`."""
 
     async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
-        found = await self._executor.read(READ_ACCESS_TOKEN, token_hash)
+        found = await self._database.read(READ_ACCESS_TOKEN, token_hash)
         return token_and_developer_from(found[0]) if found else None
 
     async def touch_access_token(self, token_id: str, now: int) -> None:
-        await self._executor.change(TOUCH_ACCESS_TOKEN, now, token_id)
+        await self._database.change(TOUCH_ACCESS_TOKEN, now, token_id)
 
     async def list_access_tokens(self, developer_id: str) -> list[AccessToken]:
-        return [token_from(row) for row in await self._executor.read(LIST_ACCESS_TOKENS, developer_id)]
+        return [token_from(row) for row in await self._database.read(LIST_ACCESS_TOKENS, developer_id)]
 
     async def read_console_session(
         self, token_hash: bytes, now: int, idle_since: int
     ) -> tuple[ConsoleSession, Developer] | None:
-        found = await self._executor.read(READ_CONSOLE_SESSION, token_hash, idle_since, now)
+        found = await self._database.read(READ_CONSOLE_SESSION, token_hash, idle_since, now)
         return session_and_developer_from(found[0]) if found else None
 
     async def touch_console_session(self, session_id: str, now: int) -> None:
-        await self._executor.change(TOUCH_CONSOLE_SESSION, now, session_id)
+        await self._database.change(TOUCH_CONSOLE_SESSION, now, session_id)
 
     async def list_console_sessions(self, developer_id: str, now: int, idle_since: int) -> list[ConsoleSession]:
-        found = await self._executor.read(LIST_CONSOLE_SESSIONS, developer_id, idle_since, now)
+        found = await self._database.read(LIST_CONSOLE_SESSIONS, developer_id, idle_since, now)
         return [console_session_from(row) for row in found]
 
     async def purge_console_access(self, now: int, idle_since: int, limit: int) -> int:
-        ended = await self._executor.purge(PURGE_CONSOLE_SESSIONS, idle_since, limit)
-        return ended + await self._executor.purge(PURGE_INVITATIONS, now, limit)
+        ended = await self._database.purge(PURGE_CONSOLE_SESSIONS, idle_since, limit)
+        return ended + await self._database.purge(PURGE_INVITATIONS, now, limit)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from taproof.storage.queries.executor import Purge, Queries
+from taproof.storage.queries.executor import AnyExecutor, Purge, Queries
 
 RECORD_EVENT: Final = """
 INSERT INTO webhook_events (session_id, id, type, encrypted_body, created_at, state, due_at, leased_until, attempts,
@@ -99,12 +99,12 @@ WHERE id = $2 AND (state <> 'due' OR leased_until <= $1) AND LENGTH(encrypted_bo
 PURGE_EVENTS: Final = Purge("webhook_events", "id", "state <> 'due' AND finished_at < $1")
 
 
-class DeliveryQueries(Queries):
+class DeliveryQueries(Queries[AnyExecutor]):
     """See `storage.protocol.DeliveryStorage`."""
 
     async def read_oldest_due(self, now: int) -> int | None:
-        found = await self._executor.read(READ_OLDEST_DUE, now)
+        found = await self._database.read(READ_OLDEST_DUE, now)
         return found[0][0] if found else None
 
     async def purge_events(self, finished_before: int, limit: int) -> int:
-        return await self._executor.purge(PURGE_EVENTS, finished_before, limit)
+        return await self._database.purge(PURGE_EVENTS, finished_before, limit)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from taproof.core.accounts import AuditEntry, Developer, Invitation
-from taproof.storage.queries.executor import Queries
+from taproof.storage.queries.executor import AnyExecutor, Queries
 from taproof.storage.rows import developer_from, developer_values, invitation_from
 
 DEVELOPER_COLUMNS: Final = "d.id, d.email, d.plan, d.created_at, d.is_owner, d.messenger_id, d.messenger_name"
@@ -86,11 +86,11 @@ DELETE FROM invitations WHERE inviter_id = $1 AND (sign_in = $2 OR (sign_in >= s
 DELETE_INVITATIONS_OF: Final = "DELETE FROM invitations WHERE inviter_id = $1 RETURNING id"
 
 
-class DeveloperQueries(Queries):
+class DeveloperQueries(Queries[AnyExecutor]):
     """See `storage.protocol.DeveloperStorage`."""
 
     async def create_developer(self, developer: Developer, *, entry: AuditEntry | None = None) -> bool:
-        return bool(await self._executor.add(CREATE_DEVELOPER, *developer_values(developer), entry=entry))
+        return bool(await self._database.add(CREATE_DEVELOPER, *developer_values(developer), entry=entry))
 
     async def read_developer(self, email: str) -> Developer | None:
         return await self._find(READ_DEVELOPER, email.lower())
@@ -102,18 +102,18 @@ class DeveloperQueries(Queries):
         return await self._find(FIND_DEVELOPER_OF_SIGN_IN, sign_in, messenger_id)
 
     async def _find(self, statement: str, *values: str) -> Developer | None:
-        found = await self._executor.read(statement, *values)
+        found = await self._database.read(statement, *values)
         return developer_from(found[0]) if found else None
 
     async def list_developers(self) -> list[Developer]:
-        return [developer_from(row) for row in await self._executor.read(LIST_DEVELOPERS)]
+        return [developer_from(row) for row in await self._database.read(LIST_DEVELOPERS)]
 
     async def read_invitation(self, code_hash: bytes, now: int) -> Invitation | None:
-        found = await self._executor.read(READ_INVITATION, code_hash, now)
+        found = await self._database.read(READ_INVITATION, code_hash, now)
         return invitation_from(found[0]) if found else None
 
     async def list_invitations(self, now: int) -> list[Invitation]:
-        return [invitation_from(row) for row in await self._executor.read(LIST_INVITATIONS, now)]
+        return [invitation_from(row) for row in await self._database.read(LIST_INVITATIONS, now)]
 
     async def delete_invitation(self, invitation_id: str, *, entry: AuditEntry | None = None) -> bool:
-        return bool(await self._executor.change(DELETE_INVITATION, invitation_id, entry=entry))
+        return bool(await self._database.change(DELETE_INVITATION, invitation_id, entry=entry))

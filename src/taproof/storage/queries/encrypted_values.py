@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from taproof.storage.protocol import EncryptedKind, EncryptedPage, EncryptedRow, RowKey
-from taproof.storage.queries.executor import Queries
+from taproof.storage.queries.executor import AnyExecutor, Queries
 
 
 class EncryptedColumn(NamedTuple):
@@ -62,9 +62,9 @@ def encrypted_page(rows: list[Any], limit: int) -> EncryptedPage:
     return EncryptedPage([each for each in found if each.encrypted], found[-1].key if len(rows) == limit else None)
 
 
-class EncryptedValueQueries(Queries):
+class EncryptedValueQueries(Queries[AnyExecutor]):
     """See `storage.protocol.EncryptedValueStorage`."""
 
     async def list_encrypted_values(self, kind: EncryptedKind, after: RowKey | None, limit: int) -> EncryptedPage:
         start = ENCRYPTED_COLUMNS[kind].before_all if after is None else after
-        return encrypted_page(await self._executor.read(LIST_ENCRYPTED[kind], *start, limit), limit)
+        return encrypted_page(await self._database.read(LIST_ENCRYPTED[kind], *start, limit), limit)

@@ -1,6 +1,6 @@
 """What a part of a store needs to run single statements, on either database."""
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from taproof.core.accounts import AuditEntry
 
@@ -59,8 +59,11 @@ class Executor(Protocol):
         """Erase at most `limit` old rows; return how many."""
 
 
-class Queries:
+AnyExecutor = TypeVar("AnyExecutor", bound=Executor)
+
+
+class Queries(Generic[AnyExecutor]):
     """The methods of one part that are one statement on both databases."""
 
-    def __init__(self, executor: Executor) -> None:
-        self._executor = executor
+    def __init__(self, database: AnyExecutor) -> None:
+        self._database = database

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from taproof.storage.queries.executor import Queries
+from taproof.storage.queries.executor import AnyExecutor, Queries
 
 HOLD_LEASE: Final = """
 INSERT INTO leases (name, holder, held_until) VALUES ($1, $2, $3)
@@ -12,11 +12,11 @@ RETURNING name"""
 RELEASE_LEASE: Final = "DELETE FROM leases WHERE name = $1 AND holder = $2"
 
 
-class LeaseQueries(Queries):
+class LeaseQueries(Queries[AnyExecutor]):
     """See `storage.protocol.LeaseStorage`."""
 
     async def hold_lease(self, name: str, holder: str, now: int, until: int) -> bool:
-        return bool(await self._executor.add(HOLD_LEASE, name, holder, until, now))
+        return bool(await self._database.add(HOLD_LEASE, name, holder, until, now))
 
     async def release_lease(self, name: str, holder: str) -> None:
-        await self._executor.change(RELEASE_LEASE, name, holder)
+        await self._database.change(RELEASE_LEASE, name, holder)

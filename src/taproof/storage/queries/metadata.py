@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from taproof.storage.queries.executor import Queries
+from taproof.storage.queries.executor import AnyExecutor, Queries
 
 READ_MARK: Final = "SELECT value FROM marks WHERE name = $1"
 CLAIM_MARK: Final = """
@@ -10,13 +10,13 @@ INSERT INTO marks (name, value) VALUES ($1, $2)
 ON CONFLICT (name) DO UPDATE SET value = marks.value RETURNING value"""
 
 
-class MetadataQueries(Queries):
+class MetadataQueries(Queries[AnyExecutor]):
     """See `storage.protocol.MetadataStorage`."""
 
     async def read_mark(self, name: str) -> bytes | None:
-        found = await self._executor.read(READ_MARK, name)
+        found = await self._database.read(READ_MARK, name)
         return found[0][0] if found else None
 
     async def claim_mark(self, name: str, value: bytes) -> bytes:
-        kept: bytes = (await self._executor.add(CLAIM_MARK, name, value))[0][0]
+        kept: bytes = (await self._database.add(CLAIM_MARK, name, value))[0][0]
         return kept

@@ -3,7 +3,7 @@
 from typing import Final
 
 from taproof.storage.protocol import Used
-from taproof.storage.queries.executor import Purge, Queries
+from taproof.storage.queries.executor import AnyExecutor, Purge, Queries
 
 UPDATE_PLAN: Final = "UPDATE developers SET plan = $1 WHERE id = $2 AND plan <> $1 RETURNING id"
 STOP_COLLECTING: Final = "UPDATE projects SET collect_phone = 0 WHERE developer_id = $1 AND collect_phone = 1"
@@ -19,12 +19,12 @@ ON CONFLICT (developer_id, day) DO UPDATE SET confirmed = removed_usage.confirme
 PURGE_REMOVED_USAGE: Final = Purge("removed_usage", "developer_id, day", "day < $1")
 
 
-class PlanQueries(Queries):
+class PlanQueries(Queries[AnyExecutor]):
     """See `storage.protocol.PlanStorage`."""
 
     async def read_used(self, developer_id: str, first_day: int) -> Used:
-        found = await self._executor.read(READ_USED, developer_id, first_day)
+        found = await self._database.read(READ_USED, developer_id, first_day)
         return Used(*found[0]) if found else Used(0, 0)
 
     async def purge_removed_usage(self, before_day: int, limit: int) -> int:
-        return await self._executor.purge(PURGE_REMOVED_USAGE, before_day, limit)
+        return await self._database.purge(PURGE_REMOVED_USAGE, before_day, limit)

@@ -4,7 +4,7 @@ from typing import Final
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.model import NamedProject, Project
-from taproof.storage.queries.executor import Queries
+from taproof.storage.queries.executor import AnyExecutor, Queries
 from taproof.storage.rows import project_from
 
 CREATE_PROJECT: Final = """
@@ -70,22 +70,22 @@ ERASE_EVENTS: Final = """
 DELETE FROM webhook_events WHERE id IN (SELECT id FROM webhook_events WHERE project_id = $1 LIMIT $2) RETURNING id"""
 
 
-class ProjectQueries(Queries):
+class ProjectQueries(Queries[AnyExecutor]):
     """See `storage.protocol.ProjectStorage`."""
 
     async def read_project(self, project_id: str) -> Project | None:
-        found = await self._executor.read(READ_PROJECT, project_id)
+        found = await self._database.read(READ_PROJECT, project_id)
         return project_from(found[0]) if found else None
 
     async def list_projects(self, developer_id: str) -> list[Project]:
-        return [project_from(row) for row in await self._executor.look_up(LIST_PROJECTS, developer_id)]
+        return [project_from(row) for row in await self._database.look_up(LIST_PROJECTS, developer_id)]
 
     async def count_projects(self, developer_id: str) -> int:
-        found = await self._executor.read(COUNT_PROJECTS, developer_id)
+        found = await self._database.read(COUNT_PROJECTS, developer_id)
         return int(found[0][0]) if found else 0
 
     async def name_projects(self, developer_id: str) -> list[NamedProject]:
-        return [NamedProject(*row) for row in await self._executor.read(NAME_PROJECTS, developer_id)]
+        return [NamedProject(*row) for row in await self._database.read(NAME_PROJECTS, developer_id)]
 
     async def replace_project_secrets(
         self,
@@ -98,7 +98,7 @@ class ProjectQueries(Queries):
         entry: AuditEntry | None = None,
     ) -> bool:
         values = (secret_key_hash, secret_key_preview, encrypted_webhook_secret, developer_id, project_id)
-        return bool(await self._executor.change(REPLACE_PROJECT_SECRETS, *values, entry=entry))
+        return bool(await self._database.change(REPLACE_PROJECT_SECRETS, *values, entry=entry))
 
     async def rotate_webhook_secret(
         self,
@@ -111,9 +111,9 @@ class ProjectQueries(Queries):
         entry: AuditEntry | None = None,
     ) -> bool:
         values = (encrypted_next_secret, next_at, developer_id, project_id, now)
-        return bool(await self._executor.change(ROTATE_WEBHOOK_SECRET, *values, entry=entry))
+        return bool(await self._database.change(ROTATE_WEBHOOK_SECRET, *values, entry=entry))
 
     async def promote_webhook_secret(
         self, developer_id: str, project_id: str, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
-        return bool(await self._executor.change(PROMOTE_WEBHOOK_SECRET, developer_id, project_id, now, entry=entry))
+        return bool(await self._database.change(PROMOTE_WEBHOOK_SECRET, developer_id, project_id, now, entry=entry))

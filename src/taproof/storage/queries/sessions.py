@@ -3,7 +3,7 @@
 from typing import Final
 
 from taproof.core.model import ConsumedSession, Session, SessionKey
-from taproof.storage.queries.executor import Queries
+from taproof.storage.queries.executor import AnyExecutor, Queries
 from taproof.storage.rows import consumed_from, session_from
 
 CREATE_SESSION: Final = """
@@ -81,13 +81,13 @@ WHERE status = 'pending' AND (day, token_hash) IN
 RETURNING project_id, day"""
 
 
-class SessionQueries(Queries):
+class SessionQueries(Queries[AnyExecutor]):
     """See `storage.protocol.SessionStorage`."""
 
     async def read_session(self, key: SessionKey) -> Session | None:
-        found = await self._executor.read(READ_SESSION, *key)
+        found = await self._database.read(READ_SESSION, *key)
         return session_from(found[0]) if found else None
 
     async def reread_session(self, key: SessionKey, since: int) -> ConsumedSession | None:
-        found = await self._executor.read(REREAD_SESSION, *key, since)
+        found = await self._database.read(REREAD_SESSION, *key, since)
         return consumed_from(found[0]) if found else None

@@ -3,7 +3,7 @@
 from typing import Final
 
 from taproof.core.model import NamedProject, PhoneRequest, SessionKey
-from taproof.storage.queries.executor import Purge, Queries
+from taproof.storage.queries.executor import AnyExecutor, Purge, Queries
 from taproof.storage.rows import phone_request_from, phone_request_values
 
 # Later than whatever else the user was asked for in this bot, also where the clocks of two nodes are not the same.
@@ -35,31 +35,31 @@ ERASE_BLOCKS: Final = "DELETE FROM blocks WHERE project_id = $1"
 PURGE_PHONE_REQUESTS: Final = Purge("phone_requests", "day, token_hash", "expires_at <= $1")
 
 
-class UserQueries(Queries):
+class UserQueries(Queries[AnyExecutor]):
     """See `storage.protocol.UserStorage`."""
 
     async def ask_for_phone(self, request: PhoneRequest) -> None:
-        await self._executor.add(ASK_FOR_PHONE, *phone_request_values(request))
+        await self._database.add(ASK_FOR_PHONE, *phone_request_values(request))
 
     async def read_phone_request(self, key: SessionKey) -> PhoneRequest | None:
-        found = await self._executor.read(READ_PHONE_REQUEST, *key)
+        found = await self._database.read(READ_PHONE_REQUEST, *key)
         return phone_request_from(found[0]) if found else None
 
     async def find_phone_request(self, messenger_id: str, bot_id: int) -> PhoneRequest | None:
-        found = await self._executor.read(FIND_PHONE_REQUEST, messenger_id, bot_id)
+        found = await self._database.read(FIND_PHONE_REQUEST, messenger_id, bot_id)
         return phone_request_from(found[0]) if found else None
 
     async def purge_phone_requests(self, expired_before: int, limit: int) -> int:
-        return await self._executor.purge(PURGE_PHONE_REQUESTS, expired_before, limit)
+        return await self._database.purge(PURGE_PHONE_REQUESTS, expired_before, limit)
 
     async def block_project(self, messenger_id: str, project_id: str, now: int) -> bool:
-        return bool(await self._executor.change(BLOCK_PROJECT, messenger_id, project_id, now))
+        return bool(await self._database.change(BLOCK_PROJECT, messenger_id, project_id, now))
 
     async def unblock_project(self, messenger_id: str, project_id: str) -> bool:
-        return bool(await self._executor.change(UNBLOCK_PROJECT, messenger_id, project_id))
+        return bool(await self._database.change(UNBLOCK_PROJECT, messenger_id, project_id))
 
     async def is_blocked(self, messenger_id: str, project_id: str) -> bool:
-        return bool(await self._executor.read(IS_BLOCKED, messenger_id, project_id))
+        return bool(await self._database.read(IS_BLOCKED, messenger_id, project_id))
 
     async def list_blocks(self, messenger_id: str, limit: int, *, project_id: str | None = None) -> list[NamedProject]:
-        return [NamedProject(*row) for row in await self._executor.read(LIST_BLOCKS, messenger_id, project_id, limit)]
+        return [NamedProject(*row) for row in await self._database.read(LIST_BLOCKS, messenger_id, project_id, limit)]

@@ -11,12 +11,8 @@ from taproof.storage.sqlite.group_commit import rows
 from taproof.storage.sqlite.rights import add_entry
 
 
-class SqliteAudit(queries.AuditQueries):
+class SqliteAudit(queries.AuditQueries[SqliteDatabase]):
     """See `storage.protocol.AuditStorage`."""
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        super().__init__(database)
-        self._database = database
 
     async def add_audit_entry(self, entry: AuditEntry) -> None:
         await self._database.writer.run(lambda connection: add_entry(connection, entry))

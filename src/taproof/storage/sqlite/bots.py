@@ -10,12 +10,8 @@ from taproof.storage.sqlite.group_commit import rows
 from taproof.storage.sqlite.rights import add_entry
 
 
-class SqliteBots(queries.BotQueries):
+class SqliteBots(queries.BotQueries[SqliteDatabase]):
     """See `storage.protocol.BotStorage`."""
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        super().__init__(database)
-        self._database = database
 
     async def claim_update(self, bot_id: int, update_id: int, now: int, stale_before: int) -> UpdateClaim:
         def write(connection: apsw.Connection) -> UpdateClaim:

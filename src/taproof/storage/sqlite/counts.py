@@ -15,12 +15,8 @@ from taproof.storage.sqlite.database import SqliteDatabase
 from taproof.storage.sqlite.group_commit import rows
 
 
-class SqliteCounts(queries.CountQueries):
+class SqliteCounts(queries.CountQueries[SqliteDatabase]):
     """See `storage.protocol.CountStorage`."""
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        super().__init__(database)
-        self._database = database
 
     async def read_daily_counts(self, project_ids: Sequence[str], first_day: int) -> list[DailyCounts]:
         return [

@@ -12,12 +12,8 @@ from taproof.storage.sqlite.group_commit import rows
 from taproof.storage.sqlite.rights import add_entry, require_sign_in
 
 
-class SqliteCredentials(queries.CredentialQueries):
+class SqliteCredentials(queries.CredentialQueries[SqliteDatabase]):
     """See `storage.protocol.CredentialStorage`."""
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        super().__init__(database)
-        self._database = database
 
     async def create_access_token(
         self,

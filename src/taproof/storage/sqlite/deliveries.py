@@ -36,12 +36,8 @@ from taproof.storage.sqlite.group_commit import rows
 from taproof.storage.sqlite.rights import add_entry
 
 
-class SqliteDeliveries(queries.DeliveryQueries):
+class SqliteDeliveries(queries.DeliveryQueries[SqliteDatabase]):
     """See `storage.protocol.DeliveryStorage`."""
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        super().__init__(database)
-        self._database = database
 
     async def claim_deliveries(
         self, now: int, leased_until: int, limit: int, passed_over: PassedOver = NOBODY

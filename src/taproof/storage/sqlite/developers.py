@@ -13,12 +13,8 @@ from taproof.storage.sqlite.group_commit import rows
 from taproof.storage.sqlite.rights import add_entry, require_sign_in
 
 
-class SqliteDevelopers(queries.DeveloperQueries):
+class SqliteDevelopers(queries.DeveloperQueries[SqliteDatabase]):
     """See `storage.protocol.DeveloperStorage`."""
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        super().__init__(database)
-        self._database = database
 
     async def create_invitation(
         self, invitation: Invitation, code_hash: bytes, *, entry: AuditEntry | None = None

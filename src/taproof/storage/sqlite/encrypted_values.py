@@ -10,12 +10,8 @@ from taproof.storage.sqlite.database import SqliteDatabase
 from taproof.storage.sqlite.group_commit import rows
 
 
-class SqliteEncryptedValues(queries.EncryptedValueQueries):
+class SqliteEncryptedValues(queries.EncryptedValueQueries[SqliteDatabase]):
     """See `storage.protocol.EncryptedValueStorage`."""
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        super().__init__(database)
-        self._database = database
 
     async def replace_encrypted_values(self, kind: EncryptedKind, replacements: Sequence[Replacement]) -> int:
         def write(connection: apsw.Connection) -> int:

@@ -9,12 +9,8 @@ from taproof.storage.sqlite.group_commit import rows
 from taproof.storage.sqlite.rights import add_entry
 
 
-class SqlitePlans(queries.PlanQueries):
+class SqlitePlans(queries.PlanQueries[SqliteDatabase]):
     """See `storage.protocol.PlanStorage`."""
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        super().__init__(database)
-        self._database = database
 
     async def update_plan(self, developer_id: str, plan: Plan, *, entry: AuditEntry | None = None) -> bool:
         def write(connection: apsw.Connection) -> bool:

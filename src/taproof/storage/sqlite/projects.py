@@ -23,12 +23,8 @@ from taproof.storage.sqlite.group_commit import rows
 from taproof.storage.sqlite.rights import add_entry
 
 
-class SqliteProjects(queries.ProjectQueries):
+class SqliteProjects(queries.ProjectQueries[SqliteDatabase]):
     """See `storage.protocol.ProjectStorage`."""
-
-    def __init__(self, database: SqliteDatabase) -> None:
-        super().__init__(database)
-        self._database = database
 
     async def create_project(
         self,

@@ -33,7 +33,7 @@ from taproof.storage.sqlite.group_commit import rows
 _PURGE: Purge = Purge("sessions", "day, token_hash", "day < $1")
 
 
-class SqliteSessions(queries.SessionQueries):
+class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
     """See `storage.protocol.SessionStorage`.
 
     Args:
@@ -45,7 +45,6 @@ class SqliteSessions(queries.SessionQueries):
 
     def __init__(self, database: SqliteDatabase, counters: Counters, clock: Clock | None) -> None:
         super().__init__(database)
-        self._database = database
         self._counters = counters
         self._clock = clock
 
