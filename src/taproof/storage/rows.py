@@ -94,7 +94,6 @@ project_from = _reader(
     allowed_origins=lambda text: tuple(text.split()),
 )
 sign_in_project_from = _reader(SignInProject, is_active=bool, public_access=bool, show_context=bool, match_code=bool)
-_prompt_from = _reader(PromptDetails, collect_phone=bool, phone_required=bool)
 _TOKEN_WIDTH: Final = len(signature(AccessToken).parameters)
 _CONSOLE_SESSION_WIDTH: Final = len(signature(ConsoleSession).parameters)
 
@@ -116,7 +115,11 @@ def session_from(row: Row, now: int | None = None) -> Session:
     """
     day, token_hash, session_id, project_id, project_name, status, created_at, expires_at, *rest = row
     opened_at, opener_id, confirmed_at, cancelled_at, used_at, messenger_id, name, username, phone, *rest = rest
-    reported_at, *prompt = rest
+    reported_at, *rest = rest
+    prompt = None
+    if rest:
+        bot_id, context, code, choices, collect_phone, phone_required = rest
+        prompt = PromptDetails(bot_id, context, code, choices, bool(collect_phone), bool(phone_required))
     return Session(
         SessionKey(day, token_hash),
         session_id,
@@ -133,7 +136,7 @@ def session_from(row: Row, now: int | None = None) -> Session:
         None if messenger_id is None else MessengerIdentity(messenger_id, name, username),
         phone,
         reported_at,
-        _prompt_from(prompt) if prompt else None,
+        prompt,
     )
 
 

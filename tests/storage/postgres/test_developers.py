@@ -8,7 +8,7 @@ from tests.databases import NOW
 
 from taproof.core.accounts import Developer
 from taproof.core.model import PageCursor
-from taproof.storage.postgres.developers import HOLD_DEVELOPERS
+from taproof.storage.postgres.transaction import _LOCK_DEVELOPERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ async def test_whoever_takes_up_an_invitation_holds_up_nobody_else(
     other = await asyncpg.connect(dsn)
     async with asyncio.timeout(10):
         async with other.transaction():
-            await other.execute(HOLD_DEVELOPERS)
+            await other.execute(_LOCK_DEVELOPERS)
             accepting = asyncio.create_task(postgres.developers.accept_invitation(code_hash, bob, NOW))
             assert await postgres.developers.accept_invitation(b"?" * 32, bob, NOW) == "gone"
             assert await postgres.credentials.read_access_token(token_hash) is not None

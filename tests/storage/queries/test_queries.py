@@ -59,9 +59,9 @@ def plan_of(sqlite: SqliteStorage, statement: str) -> list[str]:
 
 def test_there_are_statements() -> None:
     """The tests below would pass on an empty list, and miss a statement whose name another one has."""
-    names = [name for name, text in CONSTANTS if isinstance(text, str) and text.lstrip().startswith(VERBS)]
-    assert len(names) > 120
-    assert len(names) == len(set(names))
+    found = {(name, text) for name, text in CONSTANTS if isinstance(text, str) and text.lstrip().startswith(VERBS)}
+    assert len(found) > 120
+    assert len(found) == len({name for name, _ in found})
 
 
 @pytest.mark.parametrize("name", STATEMENTS)

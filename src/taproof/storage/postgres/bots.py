@@ -8,7 +8,7 @@ from taproof.core.errors import BotTaken
 from taproof.core.model import BotChange
 from taproof.storage.postgres.batcher import Batcher
 from taproof.storage.postgres.pool import PostgresPool
-from taproof.storage.postgres.rights import add_entry
+from taproof.storage.postgres.transaction import add_entry
 from taproof.storage.protocol import UpdateClaim
 from taproof.storage.queries import bots as queries
 from taproof.storage.rows import columns

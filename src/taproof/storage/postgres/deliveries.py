@@ -14,14 +14,13 @@ from taproof.core.deliveries import (
     Delivery,
     DeliveryRecord,
     DeliveryState,
-    Event,
     EventType,
     PassedOver,
 )
 from taproof.core.model import PageCursor, TurnOffReason
 from taproof.storage.postgres.batcher import Batcher
 from taproof.storage.postgres.pool import PostgresPool, storable
-from taproof.storage.postgres.rights import add_entry
+from taproof.storage.postgres.transaction import add_entry
 from taproof.storage.protocol import ENDED_AT_ONCE
 from taproof.storage.queries import deliveries as queries
 from taproof.storage.rows import (
@@ -30,7 +29,6 @@ from taproof.storage.rows import (
     delivery_from,
     finish_values,
     page_start,
-    recorded_values,
     with_attempts,
 )
 
@@ -146,8 +144,6 @@ SELECT a.* FROM unnest($1::TEXT[]) AS e (id) CROSS JOIN LATERAL (
   SELECT x.event_id, x.number, x.started_at, x.duration, x.status, x.error, x.encrypted_answer FROM webhook_attempts x
   WHERE x.event_id = e.id ORDER BY x.number DESC LIMIT $2
 ) AS a ORDER BY a.event_id, a.number DESC"""
-FIND_RESENDABLE: Final = f"{queries.FIND_RESENDABLE} FOR SHARE OF p"
-"""The lock keeps the webhook from being removed in between: its due events are ended after this commit."""
 
 
 class _NotFailing(Exception):
@@ -251,17 +247,6 @@ class PostgresDeliveries(queries.DeliveryQueries[PostgresPool]):
             return 0
         return await end_more(self._database, NEXT_ENDED_WEBHOOK, (), limit)
 
-    async def record_delivery(self, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
-        async def record(connection: asyncpg.Connection) -> bool:
-            if not await connection.fetch(queries.RECORD_DELIVERY, *recorded_values(event, attempt, state)):
-                return False
-            await connection.execute(queries.ADD_ATTEMPT, *attempt_values(event.id, attempt))
-            if state == "delivered":
-                await connection.execute(queries.ENDPOINT_WORKS, event.project_id)
-            return True
-
-        return await self._database.transact(record)
-
     async def list_deliveries(
         self,
         project_id: str,
@@ -306,21 +291,6 @@ class PostgresDeliveries(queries.DeliveryQueries[PostgresPool]):
             return await _with_attempts(connection, await connection.fetch(FIND_DELIVERIES, *values))
 
         return await self._database.transact(read)
-
-    async def resend_delivery(
-        self, developer_id: str, event_id: str, now: int, *, entry: AuditEntry | None = None
-    ) -> bool:
-        if "\0" in event_id:
-            return False
-
-        async def resend(connection: asyncpg.Connection) -> bool:
-            if not await connection.fetch(FIND_RESENDABLE, developer_id, event_id):
-                return False
-            if await connection.fetch(queries.RESEND_DELIVERY, now, event_id):
-                await add_entry(connection, entry)
-            return True
-
-        return await self._database.transact(resend)
 
 
 async def end_more(pool: PostgresPool, find: str, values: tuple[str, ...], limit: int) -> int:

@@ -10,7 +10,7 @@ import asyncpg
 from taproof.core.accounts import AuditEntry
 from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.pool import PostgresPool
-from taproof.storage.postgres.rights import add_entry
+from taproof.storage.postgres.transaction import add_entry
 from taproof.storage.protocol import ErasedPage, OpenedDay, OpenedPlace
 from taproof.storage.queries import erasure as queries
 from taproof.storage.rows import columns

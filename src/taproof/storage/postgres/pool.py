@@ -5,7 +5,7 @@ import contextlib
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from typing import Any, Final, Self, TypeVar
 
 import asyncpg
@@ -13,8 +13,8 @@ import asyncpg
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import StoreUnavailable, TaproofError
 from taproof.storage import migrate
-from taproof.storage.postgres.rights import add_entry
-from taproof.storage.queries.executor import Purge
+from taproof.storage.postgres.transaction import PostgresTransaction, add_entry, has_nul
+from taproof.storage.queries.executor import Purge, Transaction
 
 T = TypeVar("T")
 OLDEST_SERVER: Final = 14
@@ -155,6 +155,9 @@ class PostgresPool:
     async def purge(self, purge: Purge, before: int, limit: int) -> int:
         return len(await self.fetch(purge.postgres, before, limit))
 
+    async def in_transaction(self, work: Callable[[Transaction], Coroutine[Any, Any, T]]) -> T:
+        return await self.transact(lambda connection: work(PostgresTransaction(connection)))
+
     async def transact(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
         """Run `work` in one transaction. It may run more than once, so it does nothing but statements."""
 
@@ -256,11 +259,6 @@ async def disconnect(connection: asyncpg.Connection) -> None:
     """Close a connection beside the pool, politely if the server still listens."""
     with contextlib.suppress(*AWAY):
         await connection.close(timeout=1)
-
-
-def has_nul(*values: Any) -> bool:
-    """Return whether a text has a NUL, which PostgreSQL takes in no value: so there is no such row."""
-    return any(isinstance(value, str) and "\0" in value for value in values)
 
 
 def storable(names: Iterable[str]) -> list[str]:

@@ -10,16 +10,17 @@ from taproof.core.model import BotChange, EncryptedWebhookSecrets, Project, Proj
 from taproof.storage.postgres.batcher import Batcher
 from taproof.storage.postgres.bots import hold_projects, write_bot
 from taproof.storage.postgres.deliveries import FIND_ENDED_WEBHOOK, begin_ending, end_more
-from taproof.storage.postgres.plans import hold_plan
 from taproof.storage.postgres.pool import PostgresPool, storable
-from taproof.storage.postgres.rights import HOLD_DEVELOPER, add_entry
+from taproof.storage.postgres.transaction import add_entry
 from taproof.storage.protocol import ENDED_AT_ONCE, NO_LIMIT
 from taproof.storage.queries import counts as count_queries
 from taproof.storage.queries import deliveries as delivery_queries
 from taproof.storage.queries import projects as queries
 from taproof.storage.queries import users as user_queries
+from taproof.storage.queries.rights import FIND_DEVELOPER
 from taproof.storage.rows import change_values, project_from, project_values, sign_in_project_from
 
+_HOLD_DEVELOPER: Final = f"{FIND_DEVELOPER} FOR UPDATE"
 READ_WEBHOOK_SECRETS: Final = """
 SELECT id, encrypted_webhook_secret, encrypted_next_webhook_secret, next_webhook_secret_at
 FROM projects WHERE id = ANY ($1::TEXT[])"""
@@ -81,7 +82,7 @@ class PostgresProjects(queries.ProjectQueries[PostgresPool]):
         values = (*project_values(project, secret_key_hash), limit)
 
         async def create(connection: asyncpg.Connection) -> bool:
-            await connection.execute(HOLD_DEVELOPER, project.developer_id)
+            await connection.execute(_HOLD_DEVELOPER, project.developer_id)
             if not await connection.fetch(queries.CREATE_PROJECT, *values):
                 return False
             await add_entry(connection, entry)
@@ -124,7 +125,7 @@ class PostgresProjects(queries.ProjectQueries[PostgresPool]):
             return None
 
         async def update(connection: asyncpg.Connection) -> Project | None:
-            await hold_plan(connection, developer_id, changes)
+            await _hold_plan(connection, developer_id, changes)
             await hold_projects(connection, project_id, bot)
             if not await connection.fetch(queries.UPDATE_PROJECT, *change_values(changes), developer_id, project_id):
                 return None
@@ -147,19 +148,6 @@ class PostgresProjects(queries.ProjectQueries[PostgresPool]):
             except _StillEnding:
                 await end_more(self._database, FIND_ENDED_WEBHOOK, (developer_id, project_id), ENDED_AT_ONCE)
 
-    async def delete_project(self, developer_id: str, project_id: str, *, entry: AuditEntry | None = None) -> bool:
-        if "\0" in project_id:
-            return False
-
-        async def delete(connection: asyncpg.Connection) -> bool:
-            if not await connection.fetch(queries.DELETE_PROJECT, developer_id, project_id):
-                return False
-            await connection.execute(queries.REMEMBER_DELETED_PROJECT, project_id, developer_id)
-            await add_entry(connection, entry)
-            return True
-
-        return await self._database.transact(delete)
-
     async def purge_deleted_projects(self, limit: int) -> int:
         """Erase one project after the other; each is forgotten a minute after its deletion, see the schema."""
         if not await self._database.fetch(ANY_DELETED_PROJECT):
@@ -178,6 +166,12 @@ class PostgresProjects(queries.ProjectQueries[PostgresPool]):
         rows = await self._database.fetch(READ_SIGN_IN_PROJECTS, project_ids)
         found = {project_id: sign_in_project_from(project) for *project, project_id in rows}
         return [found.get(each) for each in project_ids]
+
+
+async def _hold_plan(connection: asyncpg.Connection, developer_id: str, changes: ProjectChanges) -> None:
+    """Hold the developer before changes that their plan must allow: the next statement sees the plan that counts."""
+    if changes.collect_phone:
+        await connection.execute(_HOLD_DEVELOPER, developer_id)
 
 
 async def _erase_project(connection: asyncpg.Connection, project: asyncpg.Record, limit: int) -> int:

@@ -4,21 +4,21 @@ from typing import Self
 
 from taproof.core.clock import Clock
 from taproof.storage import protocol
-from taproof.storage.postgres.audit import PostgresAudit
 from taproof.storage.postgres.bots import PostgresBots
 from taproof.storage.postgres.counts import PostgresCounts
-from taproof.storage.postgres.credentials import PostgresCredentials
 from taproof.storage.postgres.deliveries import PostgresDeliveries
-from taproof.storage.postgres.developers import PostgresDevelopers
 from taproof.storage.postgres.encrypted_values import PostgresEncryptedValues
 from taproof.storage.postgres.erasure import PostgresErasure
 from taproof.storage.postgres.partitions import Partitions
-from taproof.storage.postgres.plans import PostgresPlans
 from taproof.storage.postgres.pool import PostgresPool, migrate_postgres
 from taproof.storage.postgres.projects import PostgresProjects
 from taproof.storage.postgres.sessions import PostgresSessions
+from taproof.storage.queries.audit import AuditQueries
+from taproof.storage.queries.credentials import CredentialQueries
+from taproof.storage.queries.developers import DeveloperQueries
 from taproof.storage.queries.leases import LeaseQueries
 from taproof.storage.queries.metadata import MetadataQueries
+from taproof.storage.queries.plans import PlanQueries
 from taproof.storage.queries.users import UserQueries
 
 
@@ -39,10 +39,10 @@ class PostgresStorage:
         self.bots: protocol.BotStorage = bots
         self.users: protocol.UserStorage = UserQueries(pool)
         self.deliveries: protocol.DeliveryStorage = deliveries
-        self.developers: protocol.DeveloperStorage = PostgresDevelopers(pool)
-        self.credentials: protocol.CredentialStorage = PostgresCredentials(pool)
-        self.audit: protocol.AuditStorage = PostgresAudit(pool)
-        self.plans: protocol.PlanStorage = PostgresPlans(pool)
+        self.developers: protocol.DeveloperStorage = DeveloperQueries(pool)
+        self.credentials: protocol.CredentialStorage = CredentialQueries(pool)
+        self.audit: protocol.AuditStorage = AuditQueries(pool)
+        self.plans: protocol.PlanStorage = PlanQueries(pool)
         self.counts: protocol.CountStorage = PostgresCounts(pool)
         self.erasure: protocol.ErasureStorage = PostgresErasure(pool, partitions)
         self.encrypted_values: protocol.EncryptedValueStorage = PostgresEncryptedValues(pool, partitions)

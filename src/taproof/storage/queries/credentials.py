@@ -2,16 +2,21 @@
 
 from typing import Final
 
-from taproof.core.accounts import AccessToken, ConsoleSession, Developer
-from taproof.storage.queries.developers import DEVELOPER_COLUMNS
-from taproof.storage.queries.executor import AnyExecutor, Purge, Queries
+from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, EndedToken
+from taproof.core.model import DeveloperSignIn
+from taproof.storage.protocol import CONSOLE_SESSIONS_KEPT, EXPIRED_TOKENS_KEPT, NO_LIMIT, DescribeTokens
+from taproof.storage.queries.executor import AnyExecutor, Purge, Queries, Transaction
+from taproof.storage.queries.rights import FIND_DEVELOPER, require_sign_in
 from taproof.storage.rows import (
     console_session_from,
+    console_session_values,
     session_and_developer_from,
     token_and_developer_from,
     token_from,
+    token_values,
 )
 
+DEVELOPER_COLUMNS: Final = "d.id, d.email, d.plan, d.created_at, d.is_owner, d.messenger_id, d.messenger_name"
 CREATE_ACCESS_TOKEN: Final = """
 INSERT INTO access_tokens (id, developer_id, name, preview, token_hash, created_at, expires_at, scopes, parent_id,
   sign_in)
@@ -88,6 +93,7 @@ DELETE FROM console_sessions WHERE developer_id = $1 AND id <> $2 AND id NOT IN 
   SELECT id FROM console_sessions WHERE developer_id = $1 AND id <> $2
   ORDER BY last_seen_at DESC, id DESC LIMIT $3)"""
 FIND_CONSOLE_SESSION: Final = "SELECT 1 FROM console_sessions WHERE developer_id = $1 AND id = $2"
+FIND_CONSOLE_SESSIONS: Final = "SELECT id FROM console_sessions WHERE developer_id = $1 ORDER BY id"
 ANY_CONSOLE_SESSION: Final = "SELECT 1 FROM console_sessions WHERE developer_id = $1 LIMIT 1"
 DELETE_CONSOLE_SESSIONS_OF_TOKEN: Final = (
     "DELETE FROM console_sessions WHERE developer_id = $1 AND access_token_id = $2"
@@ -101,6 +107,29 @@ PURGE_INVITATIONS: Final = Purge("invitations", "id", "expires_at <= $1")
 class CredentialQueries(Queries[AnyExecutor]):
     """See `storage.protocol.CredentialStorage`."""
 
+    async def create_access_token(
+        self,
+        token: AccessToken,
+        token_hash: bytes,
+        *,
+        limit: int = NO_LIMIT,
+        sign_in: DeveloperSignIn | None = None,
+        entry: AuditEntry | None = None,
+    ) -> bool:
+        developer_id, values = token.developer_id, (*token_values(token, token_hash), limit)
+
+        async def create(transaction: Transaction) -> bool:
+            await transaction.lock(FIND_DEVELOPER, developer_id)
+            await require_sign_in(transaction, sign_in, developer_id)
+            if not await transaction.add(CREATE_ACCESS_TOKEN, *values):
+                return False
+            outdated = (developer_id, token.created_at, EXPIRED_TOKENS_KEPT)
+            await transaction.fetch(ERASE_EXPIRED_TOKENS, *outdated)
+            await transaction.add_entry(entry)
+            return True
+
+        return await self._database.in_transaction(create)
+
     async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
         found = await self._database.read(READ_ACCESS_TOKEN, token_hash)
         return token_and_developer_from(found[0]) if found else None
@@ -110,6 +139,55 @@ class CredentialQueries(Queries[AnyExecutor]):
 
     async def list_access_tokens(self, developer_id: str) -> list[AccessToken]:
         return [token_from(row) for row in await self._database.read(LIST_ACCESS_TOKENS, developer_id)]
+
+    async def delete_access_token(
+        self, developer_id: str, token_id: str, *, keep_created: bool = False, describe: DescribeTokens | None = None
+    ) -> list[EndedToken]:
+        values = (developer_id, token_id)
+
+        async def delete(transaction: Transaction) -> list[EndedToken]:
+            # Whoever creates a token with one of these waits, and then finds it gone.
+            await transaction.lock(FIND_DEVELOPER, developer_id)
+            found = await transaction.fetch(READ_ENDED_TOKEN, *values)
+            if not found:
+                return []
+            if keep_created:
+                await transaction.fetch(ADOPT_ACCESS_TOKENS, token_id, developer_id)
+            else:
+                found += await transaction.fetch(FIND_ACCESS_TOKENS_CREATED, *values)
+            ended = [EndedToken(*row) for row in found]
+            # Before they go: one of them may be the credential that acts.
+            for entry in describe(ended) if describe is not None else ():
+                await transaction.add_entry(entry)
+            for each in ended:
+                await transaction.fetch(DELETE_CONSOLE_SESSIONS_OF_TOKEN, developer_id, each.id)
+                await transaction.fetch(DELETE_ACCESS_TOKEN, developer_id, each.id)
+            return ended
+
+        return await self._database.in_transaction(delete)
+
+    async def create_console_session(
+        self,
+        session: ConsoleSession,
+        token_hash: bytes,
+        *,
+        sign_in: DeveloperSignIn | None = None,
+        entry: AuditEntry | None = None,
+    ) -> bool:
+        values = console_session_values(session, token_hash)
+
+        async def create(transaction: Transaction) -> bool:
+            await transaction.lock(FIND_DEVELOPER, session.developer_id)
+            await require_sign_in(transaction, sign_in)
+            if not await transaction.add(CREATE_CONSOLE_SESSION, *values):
+                return False
+            others = (session.developer_id, session.id, CONSOLE_SESSIONS_KEPT - 1)
+            await transaction.lock(FIND_CONSOLE_SESSIONS, session.developer_id)
+            await transaction.fetch(TRIM_CONSOLE_SESSIONS, *others)
+            await transaction.add_entry(entry)
+            return True
+
+        return await self._database.in_transaction(create)
 
     async def read_console_session(
         self, token_hash: bytes, now: int, idle_since: int
@@ -124,6 +202,35 @@ class CredentialQueries(Queries[AnyExecutor]):
         found = await self._database.read(LIST_CONSOLE_SESSIONS, developer_id, idle_since, now)
         return [console_session_from(row) for row in found]
 
+    async def delete_console_session(
+        self, developer_id: str, session_id: str, *, entry: AuditEntry | None = None
+    ) -> bool:
+        async def delete(transaction: Transaction) -> bool:
+            await transaction.lock(FIND_DEVELOPER, developer_id)
+            if not await transaction.fetch(FIND_CONSOLE_SESSION, developer_id, session_id):
+                return False
+            await transaction.add_entry(entry)  # First, since it may be the session that acts.
+            await transaction.fetch(DELETE_CONSOLE_SESSION, developer_id, session_id)
+            return True
+
+        return await self._database.in_transaction(delete)
+
+    async def delete_console_sessions(self, developer_id: str, *, entry: AuditEntry | None = None) -> int:
+        async def delete(transaction: Transaction) -> int:
+            await transaction.lock(FIND_DEVELOPER, developer_id)
+            if not await transaction.fetch(ANY_CONSOLE_SESSION, developer_id):
+                return 0
+            await transaction.add_entry(entry)
+            return await end_console_sessions(transaction, developer_id)
+
+        return await self._database.in_transaction(delete)
+
     async def purge_console_access(self, now: int, idle_since: int, limit: int) -> int:
         ended = await self._database.purge(PURGE_CONSOLE_SESSIONS, idle_since, limit)
         return ended + await self._database.purge(PURGE_INVITATIONS, now, limit)
+
+
+async def end_console_sessions(transaction: Transaction, developer_id: str) -> int:
+    """End all console sessions of a developer; return how many."""
+    await transaction.lock(FIND_CONSOLE_SESSIONS, developer_id)
+    return len(await transaction.fetch(DELETE_CONSOLE_SESSIONS, developer_id))

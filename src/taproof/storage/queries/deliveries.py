@@ -2,7 +2,10 @@
 
 from typing import Final
 
-from taproof.storage.queries.executor import AnyExecutor, Purge, Queries
+from taproof.core.accounts import AuditEntry
+from taproof.core.deliveries import Attempt, DeliveryState, Event
+from taproof.storage.queries.executor import AnyExecutor, Purge, Queries, Transaction
+from taproof.storage.rows import attempt_values, recorded_values
 
 RECORD_EVENT: Final = """
 INSERT INTO webhook_events (session_id, id, type, encrypted_body, created_at, state, due_at, leased_until, attempts,
@@ -108,3 +111,27 @@ class DeliveryQueries(Queries[AnyExecutor]):
 
     async def purge_events(self, finished_before: int, limit: int) -> int:
         return await self._database.purge(PURGE_EVENTS, finished_before, limit)
+
+    async def record_delivery(self, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
+        async def record(transaction: Transaction) -> bool:
+            if not await transaction.add(RECORD_DELIVERY, *recorded_values(event, attempt, state)):
+                return False
+            await transaction.add(ADD_ATTEMPT, *attempt_values(event.id, attempt))
+            if state == "delivered":
+                await transaction.fetch(ENDPOINT_WORKS, event.project_id)
+            return True
+
+        return await self._database.in_transaction(record)
+
+    async def resend_delivery(
+        self, developer_id: str, event_id: str, now: int, *, entry: AuditEntry | None = None
+    ) -> bool:
+        async def resend(transaction: Transaction) -> bool:
+            # The lock keeps the webhook from being removed in between: its due events are ended after this commit.
+            if not await transaction.lock(FIND_RESENDABLE, developer_id, event_id, mode="FOR SHARE OF p"):
+                return False
+            if await transaction.fetch(RESEND_DELIVERY, now, event_id):
+                await transaction.add_entry(entry)
+            return True
+
+        return await self._database.in_transaction(resend)

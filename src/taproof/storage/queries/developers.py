@@ -2,11 +2,19 @@
 
 from typing import Final
 
-from taproof.core.accounts import AuditEntry, Developer, Invitation
-from taproof.storage.queries.executor import AnyExecutor, Queries
-from taproof.storage.rows import developer_from, developer_values, invitation_from
+from taproof.core.accounts import AuditEntry, Developer, EndedRights, EndedToken, Invitation, InvitationOutcome
+from taproof.core.model import DeveloperSignIn
+from taproof.storage.protocol import DescribeEnded
+from taproof.storage.queries.credentials import (
+    DELETE_ACCESS_TOKENS,
+    DELETE_ACCESS_TOKENS_OF_SIGN_IN,
+    DEVELOPER_COLUMNS,
+    end_console_sessions,
+)
+from taproof.storage.queries.executor import AnyExecutor, Queries, Transaction
+from taproof.storage.queries.rights import FIND_DEVELOPER, require_sign_in
+from taproof.storage.rows import developer_from, developer_values, invitation_from, invitation_values
 
-DEVELOPER_COLUMNS: Final = "d.id, d.email, d.plan, d.created_at, d.is_owner, d.messenger_id, d.messenger_name"
 CREATE_DEVELOPER: Final = """
 INSERT INTO developers (id, email, email_key, plan, created_at, is_owner, messenger_id, messenger_name)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -108,6 +116,19 @@ class DeveloperQueries(Queries[AnyExecutor]):
     async def list_developers(self) -> list[Developer]:
         return [developer_from(row) for row in await self._database.read(LIST_DEVELOPERS)]
 
+    async def create_invitation(
+        self, invitation: Invitation, code_hash: bytes, *, entry: AuditEntry | None = None
+    ) -> None:
+        async def create(transaction: Transaction) -> None:
+            # So that of two that are made at once one is left, and none beside one that is just taken up.
+            await transaction.lock_developers()
+            await transaction.add(CREATE_INVITATION, *invitation_values(invitation, code_hash))
+            others = (invitation.id, invitation.developer_id, invitation.email)
+            await transaction.fetch(REPLACE_INVITATIONS, *others)
+            await transaction.add_entry(entry)
+
+        await self._database.in_transaction(create)
+
     async def read_invitation(self, code_hash: bytes, now: int) -> Invitation | None:
         found = await self._database.read(READ_INVITATION, code_hash, now)
         return invitation_from(found[0]) if found else None
@@ -117,3 +138,76 @@ class DeveloperQueries(Queries[AnyExecutor]):
 
     async def delete_invitation(self, invitation_id: str, *, entry: AuditEntry | None = None) -> bool:
         return bool(await self._database.change(DELETE_INVITATION, invitation_id, entry=entry))
+
+    async def accept_invitation(
+        self,
+        code_hash: bytes,
+        developer: Developer,
+        now: int,
+        *,
+        sign_in: DeveloperSignIn | None = None,
+        entry: AuditEntry | None = None,
+    ) -> InvitationOutcome:
+        judged = (developer.email.lower(), developer.messenger_id, code_hash, now)
+
+        async def accept(transaction: Transaction) -> InvitationOutcome:
+            # Of those who have one code, the second waits here until the first has committed, and finds nothing.
+            await transaction.lock_developers()
+            await require_sign_in(transaction, sign_in)
+            if not await transaction.lock(READ_INVITATION, code_hash, now):
+                return "gone"
+            outcome: InvitationOutcome
+            # A statement after those that waited, so that it sees what the others have committed.
+            ((invitation_id, bound_id, outcome, is_bound),) = await transaction.fetch(JUDGE_INVITATION, *judged)
+            if outcome != "accepted":
+                return outcome
+            if bound_id is None:
+                await transaction.add(CREATE_DEVELOPER, *developer_values(developer))
+            else:
+                account = (developer.messenger_id, developer.messenger_name)
+                await transaction.fetch(BIND_IDENTITY, *account, bound_id)
+                if not is_bound:
+                    await end_console_sessions(transaction, bound_id)
+            bound_by = None if sign_in is None else sign_in.id
+            await transaction.fetch(LINK_DEVELOPER, bound_by, invitation_id, developer.id)
+            await transaction.fetch(SETTLE_INVITATIONS, invitation_id, developer.id, developer.email)
+            await transaction.add_entry(entry)
+            return outcome
+
+        # Nobody who guesses at codes gets to hold the developers.
+        if await self.read_invitation(code_hash, now) is None:
+            return "gone"
+        return await self._database.in_transaction(accept)
+
+    async def end_sign_in(self, developer_id: str, sign_in: str, *, describe: DescribeEnded) -> EndedRights:
+        values = (developer_id, sign_in)
+
+        async def end(transaction: Transaction) -> EndedRights:
+            # Nobody invites or takes up an invitation meanwhile; then, of these developers, nobody creates anything.
+            await transaction.lock_developers()
+            invited = [row[0] for row in await transaction.fetch(FIND_INVITED_DEVELOPERS, *values)]
+            for each in sorted([developer_id, *invited]):
+                await transaction.lock(FIND_DEVELOPER, each)
+            # Invitations before credentials: whoever revokes an invitation holds it, then the session that acts.
+            invitations = await transaction.fetch(DELETE_INVITATIONS_OF_SIGN_IN, *values)
+            for each in invited:
+                invitations += await transaction.fetch(DELETE_INVITATIONS_OF, each)
+            sessions = await end_console_sessions(transaction, developer_id)
+            tokens = await transaction.fetch(DELETE_ACCESS_TOKENS_OF_SIGN_IN, *values)
+            unbound = await transaction.fetch(UNBIND_SIGN_IN, *values)
+            for each in invited:
+                await transaction.fetch(SHUT_OUT_DEVELOPER, each)
+                await end_console_sessions(transaction, each)
+                tokens += await transaction.fetch(DELETE_ACCESS_TOKENS, each)
+            ended = EndedRights(
+                sessions,
+                tuple(EndedToken(*row) for row in tokens),
+                tuple(row[0] for row in invitations),
+                tuple(invited),
+                is_unbound=bool(unbound),
+            )
+            for entry in describe(ended):
+                await transaction.add_entry(entry)
+            return ended
+
+        return await self._database.in_transaction(end)

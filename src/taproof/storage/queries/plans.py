@@ -2,10 +2,12 @@
 
 from typing import Final
 
+from taproof.core.accounts import AuditEntry, Plan
 from taproof.storage.protocol import Used
-from taproof.storage.queries.executor import AnyExecutor, Purge, Queries
+from taproof.storage.queries.executor import AnyExecutor, Purge, Queries, Transaction
 
 UPDATE_PLAN: Final = "UPDATE developers SET plan = $1 WHERE id = $2 AND plan <> $1 RETURNING id"
+FIND_COLLECTING: Final = "SELECT id FROM projects WHERE developer_id = $1 AND collect_phone = 1 ORDER BY id"
 STOP_COLLECTING: Final = "UPDATE projects SET collect_phone = 0 WHERE developer_id = $1 AND collect_phone = 1"
 # A user counts once a day, so the sum has a row for each day of the month, however many users there are. Erasing a
 # deleted project moves its users from `daily_users` to `removed_usage`, so the sum stays the same.
@@ -21,6 +23,19 @@ PURGE_REMOVED_USAGE: Final = Purge("removed_usage", "developer_id, day", "day < 
 
 class PlanQueries(Queries[AnyExecutor]):
     """See `storage.protocol.PlanStorage`."""
+
+    async def update_plan(self, developer_id: str, plan: Plan, *, entry: AuditEntry | None = None) -> bool:
+        async def update(transaction: Transaction) -> bool:
+            # The developer before any project, as whoever sets `collect_phone` does.
+            if not await transaction.fetch(UPDATE_PLAN, plan, developer_id):
+                return False
+            if plan == "free":
+                await transaction.lock(FIND_COLLECTING, developer_id)
+                await transaction.fetch(STOP_COLLECTING, developer_id)
+            await transaction.add_entry(entry)
+            return True
+
+        return await self._database.in_transaction(update)
 
     async def read_used(self, developer_id: str, first_day: int) -> Used:
         found = await self._database.read(READ_USED, developer_id, first_day)

@@ -4,7 +4,7 @@ from typing import Final
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.model import NamedProject, Project
-from taproof.storage.queries.executor import AnyExecutor, Queries
+from taproof.storage.queries.executor import AnyExecutor, Queries, Transaction
 from taproof.storage.rows import project_from
 
 CREATE_PROJECT: Final = """
@@ -117,3 +117,13 @@ class ProjectQueries(Queries[AnyExecutor]):
         self, developer_id: str, project_id: str, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
         return bool(await self._database.change(PROMOTE_WEBHOOK_SECRET, developer_id, project_id, now, entry=entry))
+
+    async def delete_project(self, developer_id: str, project_id: str, *, entry: AuditEntry | None = None) -> bool:
+        async def delete(transaction: Transaction) -> bool:
+            if not await transaction.fetch(DELETE_PROJECT, developer_id, project_id):
+                return False
+            await transaction.add(REMEMBER_DELETED_PROJECT, project_id, developer_id)
+            await transaction.add_entry(entry)
+            return True
+
+        return await self._database.in_transaction(delete)

@@ -2,6 +2,14 @@
 
 from typing import Final
 
+from taproof.core.errors import AccessDenied
+from taproof.core.model import DeveloperSignIn
+from taproof.storage.queries.executor import Transaction
+
+FIND_DEVELOPER: Final = "SELECT 1 FROM developers WHERE id = $1"
+"""To lock: of those who add something to one developer, of which there may be so many, the second counts after the
+first."""
+
 SIGN_IN_STANDS: Final = "SELECT 1 FROM sessions WHERE day = $1 AND token_hash = $2 AND reported_at IS NULL"
 """Finds a sign-in that nobody has reported."""
 SIGN_IN_IS_OF_DEVELOPER: Final = """
@@ -18,3 +26,21 @@ SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 WHERE CASE $6
   ELSE TRUE END
 RETURNING id"""
 """Adds an entry if the credential that acts still exists: without it nothing that the entry tells of is done."""
+
+
+async def require_sign_in(
+    transaction: Transaction, sign_in: DeveloperSignIn | None, developer_id: str | None = None
+) -> None:
+    """Refuse what comes of a sign-in that was reported, or that does not sign in the developer who is named.
+
+    A report of this sign-in waits until what is created with it is committed, and then finds it.
+
+    Raises:
+        AccessDenied: it was reported, is not there any more, or its account signs that developer in no more.
+    """
+    if sign_in is None:
+        return
+    if not await transaction.lock(SIGN_IN_STANDS, *sign_in.key, mode="FOR SHARE"):
+        raise AccessDenied
+    if developer_id is not None and not await transaction.fetch(SIGN_IN_IS_OF_DEVELOPER, *sign_in.key, developer_id):
+        raise AccessDenied

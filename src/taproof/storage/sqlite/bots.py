@@ -7,7 +7,7 @@ from taproof.storage.protocol import UpdateClaim
 from taproof.storage.queries import bots as queries
 from taproof.storage.sqlite.database import SqliteDatabase
 from taproof.storage.sqlite.group_commit import rows
-from taproof.storage.sqlite.rights import add_entry
+from taproof.storage.sqlite.transaction import add_entry
 
 
 class SqliteBots(queries.BotQueries[SqliteDatabase]):

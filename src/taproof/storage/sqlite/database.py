@@ -4,7 +4,7 @@ One reads on the event loop, one is behind the group commit, and one looks up in
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -12,9 +12,9 @@ import apsw
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import StoreUnavailable
-from taproof.storage.queries.executor import Purge
+from taproof.storage.queries.executor import Purge, Transaction
 from taproof.storage.sqlite.group_commit import GroupCommit, rows
-from taproof.storage.sqlite.rights import add_entry
+from taproof.storage.sqlite.transaction import SqliteTransaction, add_entry, finish
 
 Found = TypeVar("Found")
 Read = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
@@ -80,6 +80,9 @@ class SqliteDatabase:
         return await self.writer.run(write)
 
     add = change
+
+    async def in_transaction(self, work: Callable[[Transaction], Coroutine[Any, Any, Found]]) -> Found:
+        return await self.writer.run(lambda connection: finish(work(SqliteTransaction(connection))))
 
     async def purge(self, purge: Purge, before: int, limit: int) -> int:
         # A write waits for the disk: it is not begun when there is nothing to erase.

@@ -16,7 +16,6 @@ from taproof.core.deliveries import (
     Delivery,
     DeliveryRecord,
     DeliveryState,
-    Event,
     EventType,
     PassedOver,
 )
@@ -28,12 +27,11 @@ from taproof.storage.rows import (
     delivery_from,
     finish_values,
     page_start,
-    recorded_values,
     with_attempts,
 )
 from taproof.storage.sqlite.database import Read, SqliteDatabase
 from taproof.storage.sqlite.group_commit import rows
-from taproof.storage.sqlite.rights import add_entry
+from taproof.storage.sqlite.transaction import add_entry
 
 
 class SqliteDeliveries(queries.DeliveryQueries[SqliteDatabase]):
@@ -101,17 +99,6 @@ class SqliteDeliveries(queries.DeliveryQueries[SqliteDatabase]):
     async def end_deliveries(self, limit: int) -> int:
         return await end_more(self._database, queries.NEXT_ENDED_WEBHOOK, (), limit)
 
-    async def record_delivery(self, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
-        def write(connection: apsw.Connection) -> bool:
-            if not rows(connection, queries.RECORD_DELIVERY, recorded_values(event, attempt, state)):
-                return False
-            connection.execute(queries.ADD_ATTEMPT, attempt_values(event.id, attempt))
-            if state == "delivered":
-                connection.execute(queries.ENDPOINT_WORKS, (event.project_id,))
-            return True
-
-        return await self._database.writer.run(write)
-
     async def list_deliveries(
         self,
         project_id: str,
@@ -150,18 +137,6 @@ class SqliteDeliveries(queries.DeliveryQueries[SqliteDatabase]):
             ]
         finally:
             self._database.rows("COMMIT", ())
-
-    async def resend_delivery(
-        self, developer_id: str, event_id: str, now: int, *, entry: AuditEntry | None = None
-    ) -> bool:
-        def write(connection: apsw.Connection) -> bool:
-            if not rows(connection, queries.FIND_RESENDABLE, (developer_id, event_id)):
-                return False
-            if rows(connection, queries.RESEND_DELIVERY, (now, event_id)):
-                add_entry(connection, entry)
-            return True
-
-        return await self._database.writer.run(write)
 
 
 async def end_more(database: SqliteDatabase, find: str, values: tuple[Any, ...], limit: int) -> int:

@@ -20,7 +20,7 @@ from taproof.storage.sqlite.counts import erase_users
 from taproof.storage.sqlite.database import SqliteDatabase
 from taproof.storage.sqlite.deliveries import begin_ending, end_more
 from taproof.storage.sqlite.group_commit import rows
-from taproof.storage.sqlite.rights import add_entry
+from taproof.storage.sqlite.transaction import add_entry
 
 
 class SqliteProjects(queries.ProjectQueries[SqliteDatabase]):
@@ -100,16 +100,6 @@ class SqliteProjects(queries.ProjectQueries[SqliteDatabase]):
         if project == "taken":
             raise BotTaken
         return project
-
-    async def delete_project(self, developer_id: str, project_id: str, *, entry: AuditEntry | None = None) -> bool:
-        def write(connection: apsw.Connection) -> bool:
-            if not rows(connection, queries.DELETE_PROJECT, (developer_id, project_id)):
-                return False
-            connection.execute(queries.REMEMBER_DELETED_PROJECT, (project_id, developer_id))
-            add_entry(connection, entry)
-            return True
-
-        return await self._database.writer.run(write)
 
     async def purge_deleted_projects(self, limit: int) -> int:
         if not self._database.rows(queries.NEXT_DELETED_PROJECT, ()):

@@ -5,22 +5,22 @@ from typing import Self
 
 from taproof.core.clock import Clock
 from taproof.storage import protocol
+from taproof.storage.queries.audit import AuditQueries
+from taproof.storage.queries.credentials import CredentialQueries
+from taproof.storage.queries.developers import DeveloperQueries
 from taproof.storage.queries.leases import LeaseQueries
 from taproof.storage.queries.metadata import MetadataQueries
+from taproof.storage.queries.plans import PlanQueries
 from taproof.storage.queries.users import UserQueries
-from taproof.storage.sqlite.audit import SqliteAudit
 from taproof.storage.sqlite.bots import SqliteBots
 from taproof.storage.sqlite.connection import migrate_file, open_connections
 from taproof.storage.sqlite.counters import Counters
 from taproof.storage.sqlite.counts import SqliteCounts
-from taproof.storage.sqlite.credentials import SqliteCredentials
 from taproof.storage.sqlite.database import SqliteDatabase
 from taproof.storage.sqlite.deliveries import SqliteDeliveries
-from taproof.storage.sqlite.developers import SqliteDevelopers
 from taproof.storage.sqlite.encrypted_values import SqliteEncryptedValues
 from taproof.storage.sqlite.erasure import SqliteErasure
 from taproof.storage.sqlite.group_commit import GroupCommit
-from taproof.storage.sqlite.plans import SqlitePlans
 from taproof.storage.sqlite.projects import SqliteProjects
 from taproof.storage.sqlite.sessions import SqliteSessions
 
@@ -36,10 +36,10 @@ class SqliteStorage:
         self.bots: protocol.BotStorage = SqliteBots(database)
         self.users: protocol.UserStorage = UserQueries(database)
         self.deliveries: protocol.DeliveryStorage = SqliteDeliveries(database)
-        self.developers: protocol.DeveloperStorage = SqliteDevelopers(database)
-        self.credentials: protocol.CredentialStorage = SqliteCredentials(database)
-        self.audit: protocol.AuditStorage = SqliteAudit(database)
-        self.plans: protocol.PlanStorage = SqlitePlans(database)
+        self.developers: protocol.DeveloperStorage = DeveloperQueries(database)
+        self.credentials: protocol.CredentialStorage = CredentialQueries(database)
+        self.audit: protocol.AuditStorage = AuditQueries(database)
+        self.plans: protocol.PlanStorage = PlanQueries(database)
         self.counts: protocol.CountStorage = SqliteCounts(database)
         self.erasure: protocol.ErasureStorage = SqliteErasure(database)
         self.encrypted_values: protocol.EncryptedValueStorage = SqliteEncryptedValues(database)
