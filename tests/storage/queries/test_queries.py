@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 
 from taproof.storage import queries
-from taproof.storage.queries.executor import Purge
+from taproof.storage.queries.database import Purge
 from taproof.storage.sqlite.store import SqliteStorage
 
 VERBS = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ", "WITH ")

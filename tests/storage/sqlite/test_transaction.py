@@ -8,7 +8,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
 
-    from taproof.storage.queries.executor import Transaction
+    from taproof.storage.queries.transaction import Transaction
     from taproof.storage.sqlite.store import SqliteStorage
 
 

@@ -14,7 +14,8 @@ from taproof.core.accounts import AuditEntry
 from taproof.core.errors import StoreUnavailable, TaproofError
 from taproof.storage import migrate
 from taproof.storage.postgres.transaction import PostgresTransaction, add_entry, has_nul
-from taproof.storage.queries.executor import Purge, Transaction
+from taproof.storage.queries.database import Purge
+from taproof.storage.queries.transaction import Transaction
 
 T = TypeVar("T")
 OLDEST_SERVER: Final = 14
@@ -72,7 +73,7 @@ class PostgresTooOld(TaproofError):
 
 
 class PostgresPool:
-    """Runs statements. It is a `storage.queries.executor.Executor`.
+    """Runs statements. It is a `storage.queries.database.Database`.
 
     An error of the connection is StoreUnavailable, and the statement is not tried again. Only what the server itself
     undid because two transactions got in each other's way is repeated.

@@ -40,7 +40,7 @@ def has_nul(*values: Any) -> bool:
 
 
 class PostgresTransaction:
-    """It is a `storage.queries.executor.Transaction`."""
+    """It is a `storage.queries.transaction.Transaction`."""
 
     def __init__(self, connection: asyncpg.Connection) -> None:
         self._connection = connection

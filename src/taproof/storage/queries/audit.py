@@ -5,7 +5,8 @@ from typing import Final
 
 from taproof.core.accounts import AuditEntry, AuditPurge
 from taproof.core.model import PageCursor
-from taproof.storage.queries.executor import AnyExecutor, Queries, Transaction
+from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import page_start
 
 # What is about to be erased is not shown any more: the log ends where the note of its erasure says.
@@ -26,7 +27,7 @@ ON CONFLICT (developer_id) DO UPDATE SET entries = audit_purges.entries + exclud
 ERASE_AUDIT_ENTRY: Final = "DELETE FROM audit_entries WHERE developer_id = $1 AND created_at = $2 AND id = $3"
 
 
-class AuditQueries(Queries[AnyExecutor]):
+class AuditQueries(Queries[AnyDatabase]):
     """See `storage.protocol.AuditStorage`."""
 
     async def add_audit_entry(self, entry: AuditEntry) -> None:

@@ -4,7 +4,7 @@ from typing import Final
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.model import ProjectBot
-from taproof.storage.queries.executor import AnyExecutor, Purge, Queries
+from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 
 _BOT: Final = "SELECT id, bot_id, bot_username, encrypted_bot_token, bot_broken_at FROM projects"
 FIND_BOT_ELSEWHERE: Final = "SELECT id, bot_broken_at FROM projects WHERE bot_id = $1 AND id <> $2"
@@ -37,7 +37,7 @@ RELEASE_UPDATE: Final = "UPDATE bot_updates SET claimed_at = 0 WHERE bot_id = $1
 PURGE_UPDATES: Final = Purge("bot_updates", "bot_id, update_id", "claimed_at < $1")
 
 
-class BotQueries(Queries[AnyExecutor]):
+class BotQueries(Queries[AnyDatabase]):
     """See `storage.protocol.BotStorage`."""
 
     async def list_project_bots(self) -> list[ProjectBot]:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from taproof.core.model import DailyCounts, DailyUsers
-from taproof.storage.queries.executor import AnyExecutor, Purge, Queries
+from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 
 COUNT: Final = """
 INSERT INTO daily_counts (project_id, day, requested, opened, confirmed, used, cancelled)
@@ -45,7 +45,7 @@ SELECT day, unique_users, latest_users FROM daily_users WHERE developer_id = $1 
 PURGE_USER_DAYS: Final = Purge("user_days", "developer_id, messenger_id, day, project_id", "day < $1")
 
 
-class CountQueries(Queries[AnyExecutor]):
+class CountQueries(Queries[AnyDatabase]):
     """See `storage.protocol.CountStorage`."""
 
     async def read_daily_totals(self, developer_id: str, first_day: int) -> list[DailyCounts]:

@@ -5,8 +5,9 @@ from typing import Final
 from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, EndedToken
 from taproof.core.model import DeveloperSignIn
 from taproof.storage.protocol import CONSOLE_SESSIONS_KEPT, EXPIRED_TOKENS_KEPT, NO_LIMIT, DescribeTokens
-from taproof.storage.queries.executor import AnyExecutor, Purge, Queries, Transaction
+from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 from taproof.storage.queries.rights import FIND_DEVELOPER, require_sign_in
+from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import (
     console_session_from,
     console_session_values,
@@ -104,7 +105,7 @@ PURGE_CONSOLE_SESSIONS: Final = Purge("console_sessions", "id", "last_seen_at <=
 PURGE_INVITATIONS: Final = Purge("invitations", "id", "expires_at <= $1")
 
 
-class CredentialQueries(Queries[AnyExecutor]):
+class CredentialQueries(Queries[AnyDatabase]):
     """See `storage.protocol.CredentialStorage`."""
 
     async def create_access_token(

@@ -4,7 +4,8 @@ from typing import Final
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.deliveries import Attempt, DeliveryState, Event
-from taproof.storage.queries.executor import AnyExecutor, Purge, Queries, Transaction
+from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import attempt_values, recorded_values
 
 RECORD_EVENT: Final = """
@@ -102,7 +103,7 @@ WHERE id = $2 AND (state <> 'due' OR leased_until <= $1) AND LENGTH(encrypted_bo
 PURGE_EVENTS: Final = Purge("webhook_events", "id", "state <> 'due' AND finished_at < $1")
 
 
-class DeliveryQueries(Queries[AnyExecutor]):
+class DeliveryQueries(Queries[AnyDatabase]):
     """See `storage.protocol.DeliveryStorage`."""
 
     async def read_oldest_due(self, now: int) -> int | None:

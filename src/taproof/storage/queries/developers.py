@@ -11,8 +11,9 @@ from taproof.storage.queries.credentials import (
     DEVELOPER_COLUMNS,
     end_console_sessions,
 )
-from taproof.storage.queries.executor import AnyExecutor, Queries, Transaction
+from taproof.storage.queries.database import AnyDatabase, Queries
 from taproof.storage.queries.rights import FIND_DEVELOPER, require_sign_in
+from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import developer_from, developer_values, invitation_from, invitation_values
 
 CREATE_DEVELOPER: Final = """
@@ -94,7 +95,7 @@ DELETE FROM invitations WHERE inviter_id = $1 AND (sign_in = $2 OR (sign_in >= s
 DELETE_INVITATIONS_OF: Final = "DELETE FROM invitations WHERE inviter_id = $1 RETURNING id"
 
 
-class DeveloperQueries(Queries[AnyExecutor]):
+class DeveloperQueries(Queries[AnyDatabase]):
     """See `storage.protocol.DeveloperStorage`."""
 
     async def create_developer(self, developer: Developer, *, entry: AuditEntry | None = None) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from taproof.storage.protocol import EncryptedKind, EncryptedPage, EncryptedRow, RowKey
-from taproof.storage.queries.executor import AnyExecutor, Queries
+from taproof.storage.queries.database import AnyDatabase, Queries
 
 
 class EncryptedColumn(NamedTuple):
@@ -62,7 +62,7 @@ def encrypted_page(rows: list[Any], limit: int) -> EncryptedPage:
     return EncryptedPage([each for each in found if each.encrypted], found[-1].key if len(rows) == limit else None)
 
 
-class EncryptedValueQueries(Queries[AnyExecutor]):
+class EncryptedValueQueries(Queries[AnyDatabase]):
     """See `storage.protocol.EncryptedValueStorage`."""
 
     async def list_encrypted_values(self, kind: EncryptedKind, after: RowKey | None, limit: int) -> EncryptedPage:

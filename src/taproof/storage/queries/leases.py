@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from taproof.storage.queries.executor import AnyExecutor, Queries
+from taproof.storage.queries.database import AnyDatabase, Queries
 
 HOLD_LEASE: Final = """
 INSERT INTO leases (name, holder, held_until) VALUES ($1, $2, $3)
@@ -12,7 +12,7 @@ RETURNING name"""
 RELEASE_LEASE: Final = "DELETE FROM leases WHERE name = $1 AND holder = $2"
 
 
-class LeaseQueries(Queries[AnyExecutor]):
+class LeaseQueries(Queries[AnyDatabase]):
     """See `storage.protocol.LeaseStorage`."""
 
     async def hold_lease(self, name: str, holder: str, now: int, until: int) -> bool:

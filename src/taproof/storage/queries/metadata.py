@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from taproof.storage.queries.executor import AnyExecutor, Queries
+from taproof.storage.queries.database import AnyDatabase, Queries
 
 READ_MARK: Final = "SELECT value FROM marks WHERE name = $1"
 CLAIM_MARK: Final = """
@@ -10,7 +10,7 @@ INSERT INTO marks (name, value) VALUES ($1, $2)
 ON CONFLICT (name) DO UPDATE SET value = marks.value RETURNING value"""
 
 
-class MetadataQueries(Queries[AnyExecutor]):
+class MetadataQueries(Queries[AnyDatabase]):
     """See `storage.protocol.MetadataStorage`."""
 
     async def read_mark(self, name: str) -> bytes | None:

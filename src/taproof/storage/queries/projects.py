@@ -4,7 +4,8 @@ from typing import Final
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.model import NamedProject, Project
-from taproof.storage.queries.executor import AnyExecutor, Queries, Transaction
+from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import project_from
 
 CREATE_PROJECT: Final = """
@@ -70,7 +71,7 @@ ERASE_EVENTS: Final = """
 DELETE FROM webhook_events WHERE id IN (SELECT id FROM webhook_events WHERE project_id = $1 LIMIT $2) RETURNING id"""
 
 
-class ProjectQueries(Queries[AnyExecutor]):
+class ProjectQueries(Queries[AnyDatabase]):
     """See `storage.protocol.ProjectStorage`."""
 
     async def read_project(self, project_id: str) -> Project | None:

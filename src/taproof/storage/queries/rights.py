@@ -4,7 +4,7 @@ from typing import Final
 
 from taproof.core.errors import AccessDenied
 from taproof.core.model import DeveloperSignIn
-from taproof.storage.queries.executor import Transaction
+from taproof.storage.queries.transaction import Transaction
 
 FIND_DEVELOPER: Final = "SELECT 1 FROM developers WHERE id = $1"
 """To lock: of those who add something to one developer, of which there may be so many, the second counts after the

@@ -3,7 +3,7 @@
 from typing import Final
 
 from taproof.core.model import ConsumedSession, Session, SessionKey
-from taproof.storage.queries.executor import AnyExecutor, Queries
+from taproof.storage.queries.database import AnyDatabase, Queries
 from taproof.storage.rows import consumed_from, session_from
 
 CREATE_SESSION: Final = """
@@ -81,7 +81,7 @@ WHERE status = 'pending' AND (day, token_hash) IN
 RETURNING project_id, day"""
 
 
-class SessionQueries(Queries[AnyExecutor]):
+class SessionQueries(Queries[AnyDatabase]):
     """See `storage.protocol.SessionStorage`."""
 
     async def read_session(self, key: SessionKey) -> Session | None:

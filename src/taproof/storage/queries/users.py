@@ -3,7 +3,7 @@
 from typing import Final
 
 from taproof.core.model import NamedProject, PhoneRequest, SessionKey
-from taproof.storage.queries.executor import AnyExecutor, Purge, Queries
+from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 from taproof.storage.rows import phone_request_from, phone_request_values
 
 # Later than whatever else the user was asked for in this bot, also where the clocks of two nodes are not the same.
@@ -35,7 +35,7 @@ ERASE_BLOCKS: Final = "DELETE FROM blocks WHERE project_id = $1"
 PURGE_PHONE_REQUESTS: Final = Purge("phone_requests", "day, token_hash", "expires_at <= $1")
 
 
-class UserQueries(Queries[AnyExecutor]):
+class UserQueries(Queries[AnyDatabase]):
     """See `storage.protocol.UserStorage`."""
 
     async def ask_for_phone(self, request: PhoneRequest) -> None:

@@ -12,7 +12,8 @@ import apsw
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import StoreUnavailable
-from taproof.storage.queries.executor import Purge, Transaction
+from taproof.storage.queries.database import Purge
+from taproof.storage.queries.transaction import Transaction
 from taproof.storage.sqlite.group_commit import GroupCommit, rows
 from taproof.storage.sqlite.transaction import SqliteTransaction, add_entry, finish
 
@@ -22,7 +23,7 @@ Read = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
 
 
 class SqliteDatabase:
-    """Reads and writes. It is a `storage.queries.executor.Executor`."""
+    """Reads and writes. It is a `storage.queries.database.Database`."""
 
     def __init__(self, reader: apsw.Connection, writer: GroupCommit, lookup: apsw.Connection) -> None:
         self.reader = reader

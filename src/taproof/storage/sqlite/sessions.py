@@ -22,7 +22,7 @@ from taproof.storage.queries import counts as count_queries
 from taproof.storage.queries import deliveries as delivery_queries
 from taproof.storage.queries import listing as listing_queries
 from taproof.storage.queries import sessions as queries
-from taproof.storage.queries.executor import Purge
+from taproof.storage.queries.database import Purge
 from taproof.storage.rows import consumed_from, event_values, identity_values, new_session_values
 from taproof.storage.sqlite import listing, notify
 from taproof.storage.sqlite.counters import Counters

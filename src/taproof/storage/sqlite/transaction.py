@@ -24,7 +24,7 @@ def add_entry(connection: apsw.Connection, entry: AuditEntry | None) -> None:
 
 
 class SqliteTransaction:
-    """It is a `storage.queries.executor.Transaction`. None of its methods waits."""
+    """It is a `storage.queries.transaction.Transaction`. None of its methods waits."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection

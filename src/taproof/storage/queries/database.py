@@ -1,9 +1,10 @@
-"""What a part of a store needs to run single statements, on either database."""
+"""What the parts of a store run on: single statements and whole transactions, on either database."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from taproof.core.accounts import AuditEntry
+from taproof.storage.queries.transaction import Transaction
 
 T = TypeVar("T")
 
@@ -40,34 +41,7 @@ class Purge(NamedTuple):
         return f"WITH old AS MATERIALIZED ({old}) DELETE FROM {self.table} t USING old o WHERE {same} RETURNING 1"
 
 
-class Transaction(Protocol):
-    """A transaction under way. With a text that has a NUL `fetch` and `lock` find nothing on PostgreSQL.
-
-    A lock keeps other processes on PostgreSQL from changing what was found until the transaction ends. On SQLite nobody
-    else writes meanwhile, so that nothing needs to be locked there.
-    """
-
-    async def fetch(self, statement: str, *values: Any) -> list[Any]:
-        """Return the rows that a statement finds or changes."""
-
-    async def lock(self, statement: str, *values: Any, mode: str = "FOR UPDATE") -> list[Any]:
-        """Return the rows that a SELECT finds, locked in the order in which it finds them."""
-
-    async def lock_developers(self) -> None:
-        """Let nobody else add a developer or change one. Whoever reads them is not held up."""
-
-    async def add(self, statement: str, *values: Any) -> list[Any]:
-        """Run a statement that adds a row."""
-
-    async def add_entry(self, entry: AuditEntry | None) -> None:
-        """Add an entry to the audit log, if there is one.
-
-        Raises:
-            InvalidAccessToken, SignedOut: the credential that acts has ended; the transaction is undone.
-        """
-
-
-class Executor(Protocol):
+class Database(Protocol):
     """Runs single statements, each in a transaction of its own, and whole transactions.
 
     PostgreSQL stores no text with a NUL: with such a value `read`, `look_up` and `change` find nothing there.
@@ -95,11 +69,11 @@ class Executor(Protocol):
         """Erase at most `limit` old rows; return how many."""
 
 
-AnyExecutor = TypeVar("AnyExecutor", bound=Executor)
+AnyDatabase = TypeVar("AnyDatabase", bound=Database)
 
 
-class Queries(Generic[AnyExecutor]):
-    """The methods of one part that are one statement on both databases."""
+class Queries(Generic[AnyDatabase]):
+    """The methods of one part of a store that are the same on both databases."""
 
-    def __init__(self, database: AnyExecutor) -> None:
+    def __init__(self, database: AnyDatabase) -> None:
         self._database = database
