@@ -166,7 +166,7 @@ class DeveloperQueries(Queries[AnyDatabase]):
                 await transaction.add(CREATE_DEVELOPER, *developer_values(developer))
             else:
                 account = (developer.messenger_id, developer.messenger_name)
-                await transaction.fetch(BIND_IDENTITY, *account, bound_id)
+                await transaction.add(BIND_IDENTITY, *account, bound_id)
                 if not is_bound:
                     await end_console_sessions(transaction, bound_id)
             bound_by = None if sign_in is None else sign_in.id

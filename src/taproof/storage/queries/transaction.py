@@ -22,7 +22,7 @@ class Transaction(Protocol):
         """Let nobody else add a developer or change one. Whoever reads them is not held up."""
 
     async def add(self, statement: str, *values: Any) -> list[Any]:
-        """Run a statement that adds a row."""
+        """Run a statement that stores text as it is: on PostgreSQL a NUL in it is an error."""
 
     async def add_entry(self, entry: AuditEntry | None) -> None:
         """Add an entry to the audit log, if there is one.
