@@ -141,7 +141,7 @@ def connect_messenger(
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
     dispatcher = build_dispatcher(decisions, signer, system_clock, acts, limits)
-    intake = UpdateIntake(bot, dispatcher, storage, system_clock)
+    intake = UpdateIntake(bot, dispatcher, storage.bots, system_clock)
     secrets = functools.partial(encryptor.derive_all, f"telegram webhook secret {bot.id}")
 
     @functools.cache
@@ -154,7 +154,7 @@ def connect_messenger(
         return bot_on(own_session(), own_token)
 
     def own_intake(own: "Bot") -> UpdateIntake:
-        return UpdateIntake(own, dispatcher, storage, system_clock, own.id)
+        return UpdateIntake(own, dispatcher, storage.bots, system_clock, own.id)
 
     def own_secrets(bot_id: int) -> list[str]:
         return encryptor.derive_all(f"telegram webhook secret of own bot {bot_id}")
