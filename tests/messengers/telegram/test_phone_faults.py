@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from aiogram import Bot
 from structlog.testing import capture_logs
-from taproof.messengers.telegram.texts import LANGUAGES
 from tests.messengers.telegram.conftest import ACME, WHEN, Fault, HandClock, ScriptedApi
 from tests.messengers.telegram.phone_asking import FORGERIES, NUMBER, OPTIONAL, REQUIRED, Asking
 from tests.whole_sign_in import WholeSignIn
@@ -18,6 +17,7 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.messengers.telegram.handlers import build_dispatcher
 from taproof.messengers.telegram.updates import UpdateIntake
+from taproof.messengers.texts.catalog import LANGUAGES
 
 EN = LANGUAGES["en"]
 
@@ -169,13 +169,9 @@ async def test_no_number_reaches_a_log(
             for name, forge in FORGERIES.items():
                 if name != "this user's, sent by another":
                     await asking.intake.handle(forge(asking, user))
-            store = asking.phone.storage
-            for part, method, instead in (
-                (store.sessions, "confirm_session", unavailable),
-                (store.users, "find_phone_request", fails),
-            ):
+            for method, instead in (("confirm_session", unavailable), ("find_phone_request", fails)):
                 with monkeypatch.context() as away:
-                    away.setattr(part, method, instead)
+                    away.setattr(asking.phone.storage, method, instead)
                     await asking.intake.handle(asking.contact(user, user))
             with monkeypatch.context() as away:
                 away.setattr("taproof.service.sessions.decide.e164_number", refuses)
