@@ -85,7 +85,7 @@ async def test_an_invited_developer(console: Installation, anonymous: Browsing) 
     """Somebody invited is shown for whom the account is, takes the invitation's address, plan and role, and is in."""
     code = await invite(console, is_owner=True)
     page = await open_invitation(anonymous, code)
-    assert "This makes an account for grace@example.com, an owner of this installation." in page.text
+    assert "This creates an account for grace@example.com, an owner of this installation." in page.text
     assert page.fields(ACCEPT) == {}
     shown = await take_up(console, anonymous, code, GRACE)
     assert shown.location == "/console/projects"
