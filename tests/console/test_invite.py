@@ -43,7 +43,7 @@ async def open_invitation(browser: Browsing, code: str) -> Shown:
 async def take_up(
     console: Installation, browser: Browsing, code: str, identity: MessengerIdentity = ADA, **typed: str
 ) -> Shown:
-    """Go the whole way and return what answers the "Yes" of one who was shown that `identity` has confirmed."""
+    """Go the whole way and return what answers the "Yes" of one who was shown that `identity` confirmed."""
     await open_invitation(browser, code)
     waiting = await browser.follow(await browser.submit(ACCEPT, ACCEPT, **typed))
     await console.messenger.confirm(deeplink(waiting), identity)
@@ -166,7 +166,7 @@ async def test_nothing_is_bound_before_the_browser_says_yes(console: Installatio
     for _ in range(2):
         shown = await anonymous.get(WAITING)
         assert (shown.status, shown.heading) == (200, "Is that you?")
-        assert "The messenger account <b>Ada</b>, @mallory, id 66 has confirmed." in shown.text
+        assert "The messenger account <b>Ada</b>, @mallory, id 66 confirmed." in shown.text
         assert shown.all(".//main//b") == []
         assert code not in shown.html
     assert (await anonymous.get(CONFIRM)).status == 405

@@ -1,8 +1,7 @@
-"""The composition root: it knows every part, and starts and stops them.
+"""The composition root: it builds, starts and stops all parts.
 
-Beside it stand the pieces that it composes: `services.py` (the use cases), `listener.py` (address, certificate, HTTP
-server), `bot_runtime.py` (the bot of this process), `sandbox_mode.py`, `start_screen.py`. Above it stands
-`supervisor.py`, which runs it several times.
+It composes `services.py` (the use cases), `listener.py` (address, certificate, HTTP server), `bot_runtime.py` (the bot
+of this process), `sandbox_mode.py` and `start_screen.py`. `supervisor.py` runs it in several processes.
 """
 
 import asyncio
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from taproof.runtime.bot_runtime import BotRuntime
 
 _FINISH_PARTS: Final = 17.0
-"""Seconds that updates, deliveries and the leases get after SIGTERM; requests under way get `_FINISH_REQUESTS` more."""
+"""Seconds that updates, deliveries and leases get after SIGTERM; open requests get `_FINISH_REQUESTS` more."""
 _FINISH_REQUESTS: Final = 12.0
 
 _log = structlog.get_logger(__name__)
@@ -57,38 +56,38 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """What a process that shares its port with others has to do besides: see `supervisor.py`."""
+    """The additional duties of a process that shares its port with others: see `supervisor.py`."""
 
     metrics: Path
-    """The directory where all of them count."""
+    """The directory in which all processes count metrics."""
     tell_ready: Callable[[], None]
 
 
 @dataclass(slots=True)
 class _Parts:
-    """What runs beside the server. Each is started once the server listens, and runs until the process stops."""
+    """The background parts. They start once the server listens, and run until the process stops."""
 
     finishing: list[Coroutine[Any, Any, None]] = field(default_factory=list)
-    """They see the stopping event, and finish what they have in hand."""
+    """Parts that wait for the stopping event and finish their current work."""
     cancelled: list[Coroutine[Any, Any, None]] = field(default_factory=list)
-    """They have nothing to finish."""
+    """Parts that have nothing to finish."""
 
 
 def run(settings: Settings, sibling: Sibling | None = None) -> None:
-    """Do `serve`, on uvloop: a request takes a sixth less of the processor than on the standard library's loop."""
+    """Run `serve` on uvloop, which needs a sixth less CPU per request than the standard library's loop."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(settings, sibling))
 
 
 async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
-    """Run the service until SIGTERM or SIGINT, then finish what is under way.
+    """Run the service until SIGTERM or SIGINT, then finish the open work.
 
     Args:
-        settings: `listening.check_listening` has found that they can be served with.
-        sibling: of a process that is one of several; without it a start screen is printed.
+        settings: the settings; `listener.check_listening` has checked them.
+        sibling: set for one of several processes; without it, the start screen is printed.
 
     Raises:
-        TaproofError: what the operator must mend first; the sentence says what.
+        TaproofError: the operator must fix something first; the sentence says what.
     """
     raise_file_limit()
     stopping = asyncio.Event()
@@ -110,10 +109,10 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
         webhook, own_webhooks = LateApp(), LateApp()
         apps |= webhook_apps(settings, webhook, own_webhooks)
         server = create_server(settings, build_app(settings, services, apps))
-        # Objects made so far live as long as the process: the collector need not look at them again.
+        # The objects so far live as long as the process, so the garbage collector can skip them.
         gc.collect()
         gc.freeze()
-        gc.set_threshold(20_000, 20, 50)  # What a request allocates is freed by counting, not by the collector.
+        gc.set_threshold(20_000, 20, 50)  # Reference counting frees the objects of requests, without the collector.
         serving = asyncio.create_task(server.serve())
         try:
             await until_listening(settings, serving)
@@ -126,7 +125,7 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
             messenger = await _connect_messenger(settings, services, sandbox, stack)
             if messenger is not None:
                 webhook.app, own_webhooks.app = messenger.webhook, messenger.own_webhooks
-            gc.freeze()  # Likewise. No collection: it would hold the loop for 80 ms, and requests are served already.
+            gc.freeze()  # As above, but without a collection, which would block requests for 80 ms.
             parts = await _choose_parts(settings, services, messenger, stopping)
             if console is not None:
                 parts.finishing.append(console.live.run_until(stopping))
@@ -137,7 +136,7 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
 
 
 async def invite_first(settings: Settings, services: Services) -> str | None:
-    """Return the code of an invitation for the first developer, for the start screen of a node that has a console."""
+    """Return the code of an invitation for the first developer, for the start screen of a node with a console."""
     return await services.invitations.invite_first() if settings.serves_api else None
 
 
@@ -146,7 +145,7 @@ async def _connect_messenger(
 ) -> "BotRuntime | None":
     """Return the messenger's side of this process, if its role has one.
 
-    It comes last, and is imported in a thread, since that takes most of a second: by then the API answers already.
+    It comes last and is imported in a thread, because the import takes most of a second. The API answers meanwhile.
     """
     if not settings.needs_bot:
         return None
@@ -170,18 +169,18 @@ def console_apps(console: Console) -> dict[str, AsgiApp]:
 
 
 def webhook_apps(settings: Settings, webhook: AsgiApp, own_webhooks: AsgiApp) -> dict[str, AsgiApp]:
-    """Return the applications that the messenger posts updates to, by their path, where it does."""
+    """Return the applications that receive the messenger's webhooks, by their path, if updates arrive that way."""
     if not (settings.needs_bot and settings.bot_updates == "webhook"):
         return {}
     return {
         f"{WEBHOOK_PATH}/*": BodiesInTime(own_webhooks, BODY_SECONDS),
-        # Second, since that is also where what answers below it would be.
+        # Second, because its path is also a prefix of the first one.
         WEBHOOK_PATH: BodiesInTime(webhook, BODY_SECONDS),
     }
 
 
 def build_console(settings: Settings, services: Services) -> Console:
-    """Return the website in which developers look after their projects."""
+    """Return the console, the website for developers."""
     asked = ConsoleServices(
         developers=services.developers,
         projects=services.projects,
@@ -248,10 +247,10 @@ async def _choose_parts(
     messenger: "BotRuntime | None",
     stopping: asyncio.Event,
 ) -> _Parts:
-    """Return what this role runs beside the server."""
+    """Return the background parts of this role."""
     parts = _Parts()
     storage = services.storage
-    # For people who read the table of leases, and unlike any other process's on any node.
+    # Readable in the table of leases, and unique over all processes and nodes.
     holder = f"{socket.gethostname()} {os.getpid()} {system_entropy(8).hex()}"
 
     def lead(name: str, work: Work) -> None:
@@ -280,7 +279,7 @@ async def _choose_parts(
 
 
 async def _learn_deeplinks(deeplinks: Deeplinks, messenger: "BotRuntime") -> None:
-    """Ask the messenger for the bot's address unless it is known; then rest until cancelled."""
+    """Ask the messenger for the bot's address unless it is known; then wait until cancelled."""
     if not deeplinks.is_known:
         deeplinks.set_service_bot(await messenger.fetch_address(), messenger.bot.id)
     await asyncio.Event().wait()
@@ -293,7 +292,7 @@ async def _run_parts(
     server: Server,
     sandbox: RunningSandbox | None,
 ) -> None:
-    """Run until told to stop or until a part ends by itself, which none should; then wind down in order."""
+    """Run until a stop signal, or until a part ends by itself, which is an error; then stop in order."""
     finishing = [asyncio.create_task(part) for part in parts.finishing]
     cancelled = [asyncio.create_task(part) for part in parts.cancelled]
     waiter = asyncio.create_task(stopping.wait())
@@ -301,7 +300,7 @@ async def _run_parts(
     fell_over = not stopping.is_set()
     stopping.set()
     _log.info("stopping")
-    # First no new updates, and what the parts have in hand is finished: a sandbox's bot needs the server for that.
+    # First stop new updates and let the parts finish their work: a sandbox's bot needs the server for that.
     for task in cancelled:
         task.cancel()
     if finishing:
@@ -312,7 +311,7 @@ async def _run_parts(
         sandbox.messenger.stop_waiting()
     server.stop()  # type: ignore[no-untyped-call]
     await asyncio.wait([serving], timeout=_FINISH_REQUESTS)
-    serving.cancel()  # Whoever has not sent the rest of a request by now will not hold up the end.
+    serving.cancel()  # A client that has not sent the rest of a request by now must not delay the stop.
     results = await asyncio.gather(serving, *finishing, *cancelled, return_exceptions=True)
     for result in results:
         if isinstance(result, Exception):

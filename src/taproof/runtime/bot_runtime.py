@@ -1,6 +1,6 @@
-"""The messenger's side of a process: its bot, what sign-in links begin with, and how updates come in.
+"""The messenger's side of a process: its bot, the beginning of sign-in links, and the reception of updates.
 
-Whoever needs this module imports it when the rest of the service answers: with aiogram that takes most of a second.
+It is imported only once the rest of the service answers, because importing aiogram takes most of a second.
 """
 
 import asyncio
@@ -46,42 +46,42 @@ from taproof.service.user_control import UserControl
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    # Only taproof.messengers.telegram imports aiogram: the import is costly, and done there with care.
+    # Only taproof.messengers.telegram imports aiogram, because the import is slow and needs care.
     from aiogram import Bot
 
 _USERNAME_RETRY: Final = 5.0
 _UNHURRIED: Final = Rate(100_000, MINUTE)
 _SECRET_LOOK: Final = 5.0
-"""Seconds between two looks at whether the webhook's secret is another one, since the master key is."""
+"""Seconds between two checks whether the webhook's secret has changed with the master key."""
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class BotRuntime:
-    """The bot of this process and everything that hears from it."""
+    """The bot of this process and the parts that receive its updates."""
 
     bot: "Bot"
     webhook: WebhookEndpoint
-    """Answers the messenger's calls, where updates come in that way."""
+    """Answers the messenger's calls if updates arrive by webhook."""
     project_bots: ProjectBots
-    """The bots of projects, for the one process that runs them."""
+    """Project bots, for the one process that runs them."""
     own_webhooks: ProjectBotWebhooks
-    """The same as `webhook` for them, in any process."""
+    """The same as `webhook` for project bots, in any process."""
     close: Callable[[], Awaitable[None]]
     _intake: UpdateIntake
     _webhook_secrets: Callable[[], list[str]]
-    """The one that the messenger is told first; others while the master key is rotated."""
+    """The current secret first; during a rotation of the master key also others."""
     _settings: Settings
 
     async def fetch_address(self) -> str:
-        """Return the address that the bot's links begin with; ask the messenger until it answers."""
+        """Return the beginning of the bot's links; ask the messenger until it answers."""
         while True:
             try:
                 address = f"https://t.me/{await fetch_username(self.bot)}"
             except (BotApiUnreachableError, BotTokenRefusedError) as error:
                 _log.error("bot_username_unknown", reason=str(error), advice="No sign-in can start yet. Still trying.")
-            except Exception as error:  # noqa: BLE001 — whatever the Bot API answers, the HTTP API keeps serving.
+            except Exception as error:  # noqa: BLE001 — the HTTP API must keep serving after any answer of the Bot API.
                 _log.error("bot_username_unknown", error=type(error).__name__, advice="This is a bug. Still trying.")
             else:
                 _log.info("bot_known", link_base=address)
@@ -89,7 +89,7 @@ class BotRuntime:
             await asyncio.sleep(_USERNAME_RETRY)
 
     async def receive_updates(self, since: int) -> None:
-        """Receive updates the way that the settings say until cancelled; nobody else has polled since then (ms)."""
+        """Receive updates by polling or webhook until cancelled; no other process has polled since `since` (ms)."""
         announcing = asyncio.create_task(announce_commands(self.bot))
         try:
             await self._receive_updates(since)
@@ -104,17 +104,17 @@ class BotRuntime:
             while True:
                 secret = self._webhook_secrets()[0]
                 await register_webhook(self.bot, url, secret)
-                while self._webhook_secrets()[0] == secret:  # noqa: ASYNC110 — a file changes, which nobody tells.
+                while self._webhook_secrets()[0] == secret:  # noqa: ASYNC110 — a change of the key file sends no event.
                     await asyncio.sleep(_SECRET_LOOK)
 
 
 def prepare() -> None:
-    """Do what else takes long and would make the first user wait."""
+    """Do other slow preparations now, so that the first user does not wait."""
     calls.build_models()
 
 
 def open_accounts(settings: Settings) -> Accounts:
-    """Return what asks the messenger of the settings whose tokens are."""
+    """Return a client that asks the messenger for the bots of tokens."""
     api_url, tls = _bot_api(settings)
     return Accounts(api_url, tls=tls)
 
@@ -129,7 +129,7 @@ def connect_messenger(
     bots: Bots,
     show_project_bots: Callable[[int, int], None],
 ) -> BotRuntime:
-    """Return the messenger's side of this process, with the sandbox's bot or the one that the settings name."""
+    """Return the messenger's side of this process, with the sandbox's bot or the one in the settings."""
     api_url, tls = _bot_api(settings)
     if sandbox is not None:
         token = sandbox.bot_token
@@ -137,7 +137,7 @@ def connect_messenger(
         token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
     bot = create_bot(token, api_url, tls=tls)
     acts = user_control_acts(UserControl(storage, decisions, system_clock))
-    # Whoever tries something out signs in over and over, always as the same few pretend users.
+    # Sandbox users sign in again and again, as the same few pretend users.
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
     dispatcher = build_dispatcher(decisions, signer, system_clock, acts, limits)
@@ -146,8 +146,8 @@ def connect_messenger(
 
     @functools.cache
     def own_session() -> BotApiSession:
-        # One for all of them, made for the first: it takes long to read all certificate authorities, and much room to
-        # keep them. Nobody waits for a connection.
+        # All project bots share one session, created for the first: reading the certificate authorities is slow and
+        # takes much memory. There is no limit of connections.
         return open_session(api_url, tls=tls, limit=0)
 
     def connect(own_token: str) -> "Bot":
@@ -182,7 +182,7 @@ def connect_messenger(
 
 
 def _bot_api(settings: Settings) -> tuple[str, ssl.SSLContext | None]:
-    """Return the address of the Bot API, and what to trust there instead of the public certificate authorities."""
+    """Return the address of the Bot API, and a TLS context if not the public certificate authorities are trusted."""
     if settings.sandbox:
         return f"{own_address(settings)}/sandbox", _trusting_oneself(settings)
     return settings.bot_api_url, None
@@ -191,7 +191,7 @@ def _bot_api(settings: Settings) -> tuple[str, ssl.SSLContext | None]:
 def _trusting_oneself(settings: Settings) -> ssl.SSLContext | None:
     if settings.tls_cert is None:
         return None
-    # The sandbox's bot calls this very process over loopback: whatever the certificate says, nobody is in between.
+    # The sandbox's bot calls this same process over loopback, so the certificate need not be checked.
     tls = ssl.create_default_context()
     tls.check_hostname = False
     tls.verify_mode = ssl.CERT_NONE

@@ -1,6 +1,6 @@
-"""The use cases, wired to the store, the messenger and each other, as one process has them.
+"""Builds the use cases of a process and connects them to the store, the messenger and each other.
 
-`app.py` puts the server and what runs beside it on top.
+`app.py` adds the server and the background parts.
 """
 
 import asyncio
@@ -71,14 +71,14 @@ class Services:
     webhooks: Webhooks
     webhook_client: WebhookClient
     recorded: asyncio.Event
-    """Set when an event may be due: the sender of this process looks at once."""
+    """Set when an event may be due, so that the sender of this process checks at once."""
     metrics: Metrics
     limits: RateLimits
 
 
 @asynccontextmanager
 async def open_services(settings: Settings, shared_metrics: Path | None = None) -> AsyncIterator[Services]:
-    """Yield the use cases on the store that the settings name."""
+    """Yield the use cases on the store of the settings."""
     async with AsyncExitStack() as stack:
         storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
         stack.push_async_callback(storage.close)
@@ -169,7 +169,7 @@ def _deeplinks(settings: Settings) -> Deeplinks:
 
 
 class _TokenOwners:
-    """Asks the messenger whose bot tokens are; what that needs is loaded with the first question, beside the loop."""
+    """Asks the messenger for the bots of tokens. The first call imports the messenger's side in a thread."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -177,7 +177,7 @@ class _TokenOwners:
         self._accounts: Any = None
 
     async def ask(self, token: str) -> BotAccount:
-        """Return the bot that has a token; raises BotTokenRefused or MessengerUnavailable."""
+        """Return the bot of a token; raises BotTokenRefused or MessengerUnavailable."""
         async with self._loading:
             if self._accounts is None:
                 self._accounts = await asyncio.to_thread(lambda: load_messenger().open_accounts(self._settings))
@@ -185,13 +185,13 @@ class _TokenOwners:
         return account
 
     async def close(self) -> None:
-        """Disconnect."""
+        """Close the connections."""
         if self._accounts is not None:
             await self._accounts.close()
 
 
 def load_messenger() -> ModuleType:
-    """Return the messenger's side of a process, which takes most of a second to import: call it in a thread."""
+    """Import and return the messenger's side of a process. This takes most of a second: call it in a thread."""
     module = importlib.import_module("taproof.runtime.bot_runtime")
     module.prepare()
     return module
