@@ -17,12 +17,13 @@ from typing import Any, Final
 
 from starlette.routing import Route
 
-from taproof.api.router import AsgiApp, LateApp, Router
+from taproof.api.router import AsgiApp, Router
 from taproof.config.settings import load_settings
 from taproof.core.accounts import Actor
 from taproof.core.model import ProjectChanges
 from taproof.http.sdk_files import SdkFiles
 from taproof.runtime.app import build_app, build_console, console_apps, webhook_apps
+from taproof.runtime.bot_runtime import connect_messenger
 from taproof.runtime.sandbox_mode import start_sandbox
 from taproof.runtime.services import Services, open_services
 from taproof.service.housekeeping import Housekeeping
@@ -122,11 +123,22 @@ async def running(folder: Path, *, sandbox: bool = False) -> AsyncIterator[Runni
     async with open_services(settings) as services:
         await Housekeeping(services.storage, lambda: time.time_ns() // 1_000_000, 30).sweep()
         apps: dict[str, AsgiApp] = {}
+        started = None
         if sandbox:
             started = await start_sandbox(settings, services.developers, services.projects, services.invitations)
             apps |= started.apps
             services.deeplinks.set_service_bot(started.link_base, started.bot_id)
-        apps = console_apps(build_console(settings, services)) | apps | webhook_apps(settings, LateApp(), LateApp())
+        messenger = connect_messenger(
+            settings,
+            services.decisions,
+            services.storage,
+            services.encryptor,
+            started,
+            bots=services.bots,
+            show_project_bots=services.metrics.show_project_bots,
+        )
+        webhooks = webhook_apps(settings, messenger.webhook, messenger.own_webhooks)
+        apps = console_apps(build_console(settings, services)) | apps | webhooks
         app = build_app(settings, services, apps)
         developer = await services.developers.create_developer("ada@example.com", "business")
         project, _ = await services.projects.create_project(

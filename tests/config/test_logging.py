@@ -68,7 +68,7 @@ def test_no_secret_passes_wherever_it_stands(log: io.StringIO, secret: str) -> N
             raise RuntimeError(f"https://t.me/shop_bot?start={secret}&x=1") from first
     except RuntimeError:
         logger.exception("failed", trouble=sys.exc_info()[1])
-        logging.getLogger("aiogram").exception("foreign %s", secret)
+        logging.getLogger("library").exception("foreign %s", secret)
     logging.getLogger("aiohttp").warning("GET /%s/getMe %r", secret, {"k": secret})
     logging.getLogger("asyncio").error("task failed", exc_info=RuntimeError(secret))
     logger.info("stack", stack_info=True, note=secret)
@@ -148,13 +148,13 @@ def test_json_is_one_object_a_line_with_utc_time() -> None:
     stream = io.StringIO()
     configure_logging("info", "json", stream)
     structlog.get_logger("taproof.one").info("a\nb", n=1)
-    logging.getLogger("aiogram.two").warning("c %d", 2)
-    logging.getLogger("aiogram.two").debug("not at this level")
+    logging.getLogger("library.two").warning("c %d", 2)
+    logging.getLogger("library.two").debug("not at this level")
     structlog.get_logger("taproof.one").debug("nor this")
     lines: list[dict[str, Any]] = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert [(line["event"], line["level"], line["logger"]) for line in lines] == [
         ("a\nb", "info", "taproof.one"),
-        ("c 2", "warning", "aiogram.two"),
+        ("c 2", "warning", "library.two"),
     ]
     assert lines[0]["n"] == 1
     assert all(line["timestamp"].endswith("Z") and line["timestamp"][10] == "T" for line in lines)
@@ -175,7 +175,7 @@ def test_a_line_that_cannot_be_formatted_is_named_without_its_text() -> None:
     stream = io.StringIO()
     configure_logging("info", "json", stream)
     logging.getLogger("library").error("%d of them", BOT_TOKEN)
-    assert "A log line of library (test_logs.py:" in stream.getvalue()
+    assert "A log line of library (test_logging.py:" in stream.getvalue()
     assert BOT_TOKEN not in stream.getvalue()
 
 

@@ -7,7 +7,7 @@ from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import Installation, Visitor
 
 from taproof.console.guard import SECURITY_HEADERS
-from taproof.console.rendering import Pages
+from taproof.console.rendering import PageRenderer
 from taproof.core.errors import InvalidRequest, MessengerUnavailable, StoreUnavailable
 from taproof.http.errors import NO_PAGE
 
@@ -91,7 +91,7 @@ async def test_a_failure_page_that_fails_is_answered_all_the_same(
         raise RuntimeError(SECRET)
 
     monkeypatch.setattr(console.storage, "list_projects", fail_with(error))
-    monkeypatch.setattr(Pages, "render", fail)
+    monkeypatch.setattr(PageRenderer, "render", fail)
     answer = await visitor.client.get("/console/projects")
     assert answer.status_code == 500
     assert set(answer.json()) == {"error"}

@@ -42,7 +42,7 @@ def environment_of(service: Service) -> dict[str, str]:
 
 
 def opened(client: httpx.Client, phone: Phone, deeplink: str) -> None:
-    """Let a user open a link, again until the bot replies: it is up after the API (docs/decisions/0008-uvloop.md)."""
+    """Let a user open a link, again until the bot replies."""
     for _ in range(_PATIENCE):
         answer = client.post(f"/sandbox/users/{phone.messenger_id}/open", json={"deeplink": deeplink})
         if answer.json()["answered"]:

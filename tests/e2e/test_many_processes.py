@@ -18,7 +18,6 @@ from html import unescape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
 
 import httpx
 import pytest
@@ -40,7 +39,7 @@ class BotApi:
 
     def __init__(self) -> None:
         self.updates: list[dict[str, Any]] = []
-        self.calls: list[tuple[str, str, dict[str, str]]] = []
+        self.calls: list[tuple[str, str, dict[str, Any]]] = []
         self.silent = ""
         self.prompt: dict[str, Any] | None = None
         """The message with buttons that was sent since the user wrote last."""
@@ -52,10 +51,9 @@ class BotApi:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_POST(self) -> None:  # aiogram asks everything with POST.
+            def do_POST(self) -> None:  # The client of the Bot API asks everything with POST.
                 _, node, _, method = self.path.split("/")
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-                given = {name: values[0] for name, values in parse_qs(body).items()}
+                given = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
                 answer = json.dumps({"ok": True, "result": api.answer(node, method, given)}).encode()
                 with contextlib.suppress(OSError):
                     self.send_response(200)
@@ -81,10 +79,10 @@ class BotApi:
     def url(self, node: str) -> str:
         return f"http://127.0.0.1:{self._server.server_port}/{node}"
 
-    def answer(self, node: str, method: str, given: dict[str, str]) -> Any:
+    def answer(self, node: str, method: str, given: dict[str, Any]) -> Any:
         self.calls.append((node, method, given))
         if method == "getUpdates":
-            offset = int(given.get("offset", 0))
+            offset = given.get("offset", 0)
             self.updates = [update for update in self.updates if update["update_id"] >= offset]
             if not self.updates:
                 self._end.wait(0.1)
@@ -100,7 +98,7 @@ class BotApi:
             bot = {"id": 123456789, "is_bot": True, "first_name": "Shop"}
             sent = {**_message(len(self.calls)), "from": bot, "text": text}
             if method == "sendMessage" and "reply_markup" in given:
-                self.prompt = sent = {**sent, "reply_markup": json.loads(given["reply_markup"])}
+                self.prompt = sent = {**sent, "reply_markup": given["reply_markup"]}
             return sent
         return True
 

@@ -33,7 +33,7 @@ SANDBOX_PATHS = [
 class BotApiStub(BaseHTTPRequestHandler):
     """Knows one bot, which nobody writes to."""
 
-    def do_POST(self) -> None:  # aiogram asks everything with POST.
+    def do_POST(self) -> None:  # The client of the Bot API asks everything with POST.
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if self.path.endswith("/getUpdates"):
             threading.Event().wait(0.5)

@@ -1,4 +1,4 @@
-"""The sandbox under a real HTTP server, with a real aiogram bot and a real HTTP client."""
+"""The sandbox under a real HTTP server, with a bot and a plain HTTP client."""
 
 import asyncio
 import socket
@@ -9,13 +9,9 @@ from typing import Any
 
 import httpx
 import pytest
-from aiogram import Bot
-from aiogram.client.default import DefaultBotProperties
-from aiogram.client.session.aiohttp import AiohttpSession
-from aiogram.client.telegram import TelegramAPIServer
-from aiogram.types import InlineKeyboardButton, InlineKeyboardMarkup, Update
 from granian.constants import Interfaces
 from granian.server.embed import Server
+from tests.sandbox.bot import Bot, InlineKeyboardButton, InlineKeyboardMarkup, Update
 
 from taproof.core.entropy import system_entropy
 from taproof.sandbox.server import Sandbox
@@ -126,16 +122,9 @@ async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
     raise AssertionError("It did not come about in 10 s.")
 
 
-def make_bot(base: str, token: str = TOKEN) -> Bot:
-    session = AiohttpSession(api=TelegramAPIServer.from_base(f"{base}/sandbox"))
-    return Bot(token, session=session, default=DefaultBotProperties(parse_mode="HTML"))
-
-
 @pytest.fixture
-async def bot(running: Running) -> AsyncIterator[Bot]:
-    bot = make_bot(running.base)
-    yield bot
-    await bot.session.close()
+def bot(running: Running) -> Bot:
+    return Bot(running.http, TOKEN)
 
 
 def buttons(*pairs: tuple[str, str]) -> InlineKeyboardMarkup:

@@ -145,7 +145,7 @@ def test_the_sdk_stands_alone() -> None:
     ours = {name for name in loaded if name.partition(".")[0] == "taproof"}
     assert all(name == "taproof" or name.startswith("taproof.sdk") for name in ours), ours
     assert "taproof.sdk.async_client" in ours
-    assert not {"pydantic", "fastapi", "starlette", "aiogram", "apsw", "httpx", "urllib3"} & set(loaded)
+    assert not {"pydantic", "fastapi", "starlette", "aiohttp", "apsw", "httpx", "urllib3"} & set(loaded)
 
 
 def test_checking_proofs_waits_for_no_client() -> None:

@@ -24,7 +24,8 @@ from pydantic import BaseModel
 import taproof.sdk
 from taproof.api.developer import PAGE_LIMIT, build_developer_api
 from taproof.api.openapi.document import build_openapi
-from taproof.api.schemas import AttemptAnswer, DeliveryAnswer, RotateWebhookSecret
+from taproof.api.project_fields import RotateWebhookSecret
+from taproof.api.schemas import AttemptAnswer, DeliveryAnswer
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.deliveries import ATTEMPTS_SHOWN, DeliveryState, EventType

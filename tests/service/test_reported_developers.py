@@ -215,7 +215,7 @@ async def test_what_ends_nothing(door: Door) -> None:
     cookie = await door.browser(ada, started)
     prompt = await door.sign_ins.start(CONSOLE)
     await door.node.signin.open_session(token_of(prompt), "1001")
-    assert not (await door.control.report_session(token_of(prompt), "1001")).signed_out
+    assert not (await door.node.signin.report_session(token_of(prompt), "1001")).signed_out
     assert (await door.stored(prompt)).reported_at is not None
     project, _ = await door.node.project(ada)
     token = await door.node.confirmed(project)

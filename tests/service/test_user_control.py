@@ -144,7 +144,7 @@ async def test_service_bot_reports_what_an_project_bot_signed_in(node: "Node") -
     await give_project_bot(node, shop)
     token = await node.pending(shop)
     assert (await node.signin.open_session(token, ADA, OWN_BOT)).outcome == "opened"
-    seen = await control_of(node).report_session(token, ADA)
+    seen = await node.signin.report_session(token, ADA)
     assert (seen.outcome, (await stored(node, token)).status) == ("reported", "cancelled")
 
 
@@ -215,7 +215,7 @@ async def test_waiting_call_hears_of_a_report_as_of_a_cancellation(node: "Node",
     token = await node.opened(project)
     async with open_callers(node) as callers, running(node):
         call = await callers.start(project, token)
-        assert (await control_of(other_node).report_session(token, ADA)).changed
+        assert (await other_node.signin.report_session(token, ADA)).changed
         assert await callers.end_of(call) == "over"
     assert (await node.signin.verify_session(project.id, token, public=True)).status == "cancelled"
 
@@ -224,7 +224,7 @@ async def test_report_of_a_prompt_tells_the_webhook_of_a_cancellation(node: "Nod
     """The receiver hears what it hears when the user taps Cancel; of a sign-in it hears only if it did before."""
     project, _ = await node.project(webhook_url="https://example.com/hook")
     control = control_of(node)
-    await control.report_session(await node.opened(project), ADA)
+    await node.signin.report_session(await node.opened(project), ADA)
     confirmed = await node.confirmed(project, "2002")
     await control.report_sign_in(key_of(confirmed), "2002")
     assert [each.event.type for each in await node.webhooks.claim_deliveries(10)] == ["auth.cancelled"]

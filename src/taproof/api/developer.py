@@ -16,8 +16,9 @@ from fastapi import Depends, FastAPI, Path, Query, Request, Response
 from fastapi.datastructures import Default
 from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
-from taproof.api import schemas, serializers
+from taproof.api import project_fields, schemas, serializers
 from taproof.api.audit import AuditPageAnswer, show_page
+from taproof.api.project_fields import RotateWebhookSecret, RotationAnswer
 from taproof.core.accounts import Actor, Developer
 from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.errors import InvalidAccessToken, InvalidRequest
@@ -247,8 +248,8 @@ class DeveloperApi:
         return _json_answer(f'{{"projects":[{",".join(found)}]}}')
 
     async def create_project(
-        self, writer: Writer, body: Annotated[schemas.CreateProject, _body(schemas.CreateProject)]
-    ) -> schemas.CreatedProjectAnswer:
+        self, writer: Writer, body: Annotated[project_fields.CreateProject, _body(project_fields.CreateProject)]
+    ) -> project_fields.CreatedProjectAnswer:
         """Create a project. Keep its secret_key: it is shown this once."""
         wanted = body.as_changes()
         bot = None
@@ -258,7 +259,7 @@ class DeveloperApi:
         project, secrets = await self._projects.create_project(writer, wanted, bot=bot)
         return serializers.created_project(project, secrets)
 
-    async def read_project(self, caller: Caller, project_id: schemas.ProjectId) -> schemas.ProjectAnswer:
+    async def read_project(self, caller: Caller, project_id: schemas.ProjectId) -> project_fields.ProjectAnswer:
         """Return one project."""
         return serializers.project(await self._projects.read_project(caller, project_id))
 
@@ -266,8 +267,8 @@ class DeveloperApi:
         self,
         writer: Writer,
         project_id: schemas.ProjectId,
-        body: Annotated[schemas.UpdateProject, _body(schemas.UpdateProject)],
-    ) -> schemas.ProjectAnswer:
+        body: Annotated[project_fields.UpdateProject, _body(project_fields.UpdateProject)],
+    ) -> project_fields.ProjectAnswer:
         """Change a project. Fields that are left out stay as they are."""
         changes = body.as_changes()
         bot = None
@@ -281,11 +282,11 @@ class DeveloperApi:
         await self._projects.delete_project(writer, project_id)
         return schemas.DeletedAnswer(deleted=True)
 
-    async def regenerate_secrets(self, writer: Writer, project_id: schemas.ProjectId) -> schemas.SecretsAnswer:
+    async def regenerate_secrets(self, writer: Writer, project_id: schemas.ProjectId) -> project_fields.SecretsAnswer:
         """Replace the secret key and the webhook secret. The old ones stop working at once. Takes no body."""
         return serializers.secrets(await self._projects.regenerate_secrets(writer, project_id))
 
-    async def read_webhook_secret(self, writer: Writer, project_id: schemas.ProjectId) -> schemas.RotationAnswer:
+    async def read_webhook_secret(self, writer: Writer, project_id: schemas.ProjectId) -> RotationAnswer:
         """Return the webhook secret, which proofs and webhooks are checked with, and during a rotation the next one.
 
         This needs the scope write, since proofs can be made with the secret.
@@ -296,8 +297,8 @@ class DeveloperApi:
         self,
         writer: Writer,
         project_id: schemas.ProjectId,
-        body: Annotated[schemas.RotateWebhookSecret, _body(schemas.RotateWebhookSecret, may_be_empty=True)],
-    ) -> schemas.RotationAnswer:
+        body: Annotated[RotateWebhookSecret, _body(RotateWebhookSecret, may_be_empty=True)],
+    ) -> RotationAnswer:
         """Make the next webhook secret, which replaces the current one after an overlap: see Webhooks.
 
         The secret key stays. The body may be left out.
@@ -306,7 +307,7 @@ class DeveloperApi:
             await self._projects.rotate_webhook_secret(writer, project_id, overlap_hours=body.overlap_hours)
         )
 
-    async def promote_webhook_secret(self, writer: Writer, project_id: schemas.ProjectId) -> schemas.RotationAnswer:
+    async def promote_webhook_secret(self, writer: Writer, project_id: schemas.ProjectId) -> RotationAnswer:
         """End a rotation now: the next webhook secret takes the place of the current one. Takes no body."""
         promoted = await self._projects.promote_webhook_secret(writer, project_id)
         return serializers.rotation(Rotation(promoted, None, None))
@@ -471,16 +472,16 @@ class DeveloperApi:
             )
 
         add("Account", "GET", "/me", self.read_account)
-        add("Projects", "GET", "/projects", self.list_projects, answer=schemas.ProjectListAnswer)
-        add("Projects", "POST", "/projects", self.create_project, schemas.CreateProject)
+        add("Projects", "GET", "/projects", self.list_projects, answer=project_fields.ProjectListAnswer)
+        add("Projects", "POST", "/projects", self.create_project, project_fields.CreateProject)
         add("Projects", "GET", "/projects/{project_id}", self.read_project)
-        add("Projects", "PATCH", "/projects/{project_id}", self.update_project, schemas.UpdateProject)
+        add("Projects", "PATCH", "/projects/{project_id}", self.update_project, project_fields.UpdateProject)
         add("Projects", "DELETE", "/projects/{project_id}", self.delete_project)
         add("Projects", "POST", "/projects/{project_id}/regenerate", self.regenerate_secrets)
         project = "/projects/{project_id}"
         webhooks = "Webhook secret and deliveries"
         secret = f"{project}/webhook-secret"
-        rotation = schemas.RotateWebhookSecret
+        rotation = RotateWebhookSecret
         add(webhooks, "GET", secret, self.read_webhook_secret)
         add(webhooks, "POST", f"{secret}/rotate", self.rotate_webhook_secret, rotation, body_required=False)
         add(webhooks, "POST", f"{secret}/promote", self.promote_webhook_secret)

@@ -1,4 +1,4 @@
-"""What those who run or use the service ask of it: is it alive, is it ready, what has it counted, how is it called."""
+"""Answer operators and developers: health, readiness, metrics, the OpenAPI document and the reference pages."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -27,7 +27,7 @@ Ping = Callable[[], Awaitable[None]]
 def build_operations(ping: Ping, metrics: Metrics, developer_api: FastAPI) -> ASGIApp:
     """Return the application that answers /healthz, /readyz, /metrics, /openapi.json, /docs and its stylesheet.
 
-    The documents are made here, once. All answer GET, and HEAD without a body.
+    The documents are built once, here. All routes answer GET, and HEAD without a body.
     """
     document = build_openapi(developer_api)
     return Operations(
@@ -47,7 +47,7 @@ def build_watching(ping: Ping, metrics: Metrics) -> ASGIApp:
 
 def _watching(ping: Ping, metrics: Metrics) -> dict[str, ASGIApp]:
     return {
-        # It asks nothing else, so that a store that is out of reach does not get the process restarted.
+        # It does not ask the store: an orchestrator must not restart the process while the store is away.
         "/healthz": _OK,
         "/readyz": _Readiness(ping),
         "/metrics": _Exposition(metrics),
@@ -55,7 +55,7 @@ def _watching(ping: Ping, metrics: Metrics) -> dict[str, ASGIApp]:
 
 
 class Operations:
-    """Hands a request to the application of its path."""
+    """Passes a request to the application of its path."""
 
     def __init__(self, by_path: dict[str, ASGIApp], elsewhere: str | None = None) -> None:
         self._by_path = by_path
@@ -71,7 +71,7 @@ class Operations:
 
 
 class _Readiness:
-    """200 while the store answers, so requests may come; else 503."""
+    """Answers 200 while the store answers, and 503 otherwise."""
 
     def __init__(self, ping: Ping) -> None:
         self._ping = ping
@@ -88,7 +88,7 @@ class _Readiness:
 
 
 class _Exposition:
-    """The counters, in Prometheus' text format. `metrics.py` has the table."""
+    """Answers with the metrics in Prometheus' text format. `http/metrics.py` lists them."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._registry = metrics.registry

@@ -1,15 +1,36 @@
-"""The settings of a project that say how its sign-ins go, as the developer API takes and gives them."""
+"""The fields of projects in the developer API, and the requests and answers that contain them.
+
+The rules of the models are those of `schemas.py`.
+"""
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, WithJsonSchema
+from pydantic import BaseModel, Field, WithJsonSchema
 
+from taproof.api.schemas import Name, ProjectId, StrictRequest, Time
+from taproof.core.model import ProjectChanges, TurnOffReason
 from taproof.core.origins import ORIGIN_LENGTH, ORIGINS_LIMIT
+from taproof.core.webhook_url import WEBHOOK_URL_LIMIT
+from taproof.service.projects import OVERLAP_LIMIT
 
+_WEBHOOK_URL: Final = (
+    r"^$|^(https://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)|http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\]))"
+    r"(:[0-9]{1,5})?([/?#][!-\[\]-~]*)?$"
+)
 _ORIGIN: Final = (
     r"^(https://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+)|http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\]))(:[0-9]{1,5})?$"
 )
 
+WebhookUrl = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "maxLength": WEBHOOK_URL_LIMIT, "pattern": _WEBHOOK_URL}),
+    Field(
+        description="Receives auth.confirmed and auth.cancelled: an https:// address with a host and without user "
+        'name and password, or "" for none. http:// only to a loopback address in sandbox mode.',
+        examples=["https://example.com/hooks/taproof"],
+    ),
+]
+PublicAccess = Annotated[bool, Field(description="Whether the public session endpoints answer for this project.")]
 CollectPhone = Annotated[
     bool,
     Field(
@@ -57,9 +78,148 @@ AllowedOrigins = Annotated[
         examples=[["https://shop.example"]],
     ),
 ]
+BotToken = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "maxLength": 117, "pattern": "^$|^[1-9][0-9]{0,15}:[A-Za-z0-9_-]{30,100}$"}),
+    Field(
+        description="The token of a bot of the project's own, from @BotFather: sign-in links lead to it, and it asks "
+        'people to confirm. Checked with the messenger, kept encrypted, never shown again. "": the service\'s own bot.',
+        examples=["7000000001:AAGkBS3d0c7Vw1FhQ9pRz2XyTtUuWvJjKkL"],
+    ),
+]
 
 
-def stored(fields: dict[str, Any]) -> dict[str, Any]:
+class CreateProject(StrictRequest):
+    """A new project."""
+
+    name: Name = Field(description="What users see in the messenger, up to 100 characters.", examples=["Acme Shop"])
+    webhook_url: WebhookUrl = ""
+    public_access: PublicAccess = True
+    collect_phone: CollectPhone = False
+    phone_required: PhoneRequired = True
+    show_context: ShowContext = True
+    match_code: MatchCode = "off"
+    allowed_origins: AllowedOrigins = Field(default_factory=list)
+    bot_token: BotToken = ""
+
+    def as_changes(self) -> ProjectChanges:
+        """Return the fields that were sent, but for the bot's token."""
+        return ProjectChanges(**_stored(self.model_dump(exclude_unset=True, exclude={"bot_token"})))
+
+
+class UpdateProject(StrictRequest):
+    """Changes to a project. Fields that are left out stay as they are."""
+
+    name: Name = Field(default_factory=str, description="What users see in the messenger.", examples=["Acme Shop"])
+    webhook_url: WebhookUrl = Field(default_factory=str)
+    is_active: bool = Field(default_factory=bool, description="false pauses the project: it starts no new sign-ins.")
+    public_access: PublicAccess = Field(default_factory=bool)
+    collect_phone: CollectPhone = Field(default_factory=bool)
+    phone_required: PhoneRequired = Field(default_factory=bool)
+    show_context: ShowContext = Field(default_factory=bool)
+    match_code: MatchCode = Field(default_factory=lambda: "off")
+    allowed_origins: AllowedOrigins = Field(default_factory=list)
+    bot_token: BotToken = Field(default_factory=str)
+
+    def as_changes(self) -> ProjectChanges:
+        """Return the fields that were sent, but for the bot's token."""
+        return ProjectChanges(**_stored(self.model_dump(exclude_unset=True, exclude={"bot_token"})))
+
+    def new_bot_token(self) -> str | None:
+        """Return the bot's token, None when it was not sent."""
+        return self.bot_token if "bot_token" in self.model_fields_set else None
+
+
+class RotateWebhookSecret(StrictRequest):
+    """How a webhook secret is rotated."""
+
+    overlap_hours: Annotated[int, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": OVERLAP_LIMIT})] = Field(
+        default=24, description="Hours until the next secret takes the place of the current one.", examples=[24]
+    )
+
+
+class WebhookTurnedOffAnswer(BaseModel):
+    """A webhook that the service has turned off."""
+
+    url: str = Field(description="Where it led.", examples=["https://example.com/hooks/taproof"])
+    reason: TurnOffReason = Field(description="gone: it answered 410. failing: only failures for five days.")
+    at: Time
+    explanation: str = Field(description="What happened, and what to do.", examples=["The receiver answered 410 Gone…"])
+
+
+class ProjectAnswer(BaseModel):
+    """A project. Its secret key is only hinted at."""
+
+    id: ProjectId
+    name: str = Field(examples=["Acme Shop"])
+    secret_key_preview: str = Field(examples=["sk_a1B2…Wx9z"])
+    webhook_url: str = Field(description='"" when there is none.', examples=["https://example.com/hooks/taproof"])
+    is_active: bool = Field(description="false: the project is paused.", examples=[True])
+    public_access: PublicAccess
+    collect_phone: CollectPhone
+    phone_required: PhoneRequired
+    show_context: ShowContext
+    match_code: MatchCode
+    allowed_origins: AllowedOrigins
+    created_at: Time
+    sessions_count: int = Field(description="Sessions ever started.", examples=[1200])
+    confirmed_count: int = Field(description="Sessions that were confirmed.", examples=[1050])
+    webhook_failing_since: Time | None = Field(
+        description="Since when every attempt to deliver an event has failed; null while the webhook works, and once "
+        "a test is taken.",
+        examples=[None],
+    )
+    webhook_turned_off: WebhookTurnedOffAnswer | None = Field(
+        description="Why the service has emptied webhook_url; null once a webhook_url is set, also the same one again.",
+        examples=[None],
+    )
+    bot_username: str | None = Field(
+        description="The bot of the project's own, without @; null: the service's own bot asks.", examples=["shop_bot"]
+    )
+    bot_broken_at: Time | None = Field(
+        description="Since when the messenger refuses that bot's token. No sign-ins start until bot_token is set "
+        "again; another bot never takes its place.",
+        examples=[None],
+    )
+
+
+class ProjectListAnswer(BaseModel):
+    """All projects of a developer, oldest first."""
+
+    projects: list[ProjectAnswer]
+
+
+class WebhookSecretAnswer(BaseModel):
+    """The secret that proofs and webhooks are signed with."""
+
+    webhook_secret: str = Field(
+        description="Checks proofs and webhook signatures. Keep it on your server.",
+        examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw3Rk0vWq7n1c="],
+    )
+
+
+class RotationAnswer(WebhookSecretAnswer):
+    """The webhook secret, and the one that takes its place while it is rotated."""
+
+    next_webhook_secret: str | None = Field(
+        description="Signs webhooks beside the current one until promoted_at, and proofs from then on. null: no "
+        "rotation is under way.",
+        examples=["whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDp7MwM2v2V1c="],
+    )
+    promoted_at: Time | None = Field(description="When the next secret takes the place of the current one.")
+
+
+class SecretsAnswer(WebhookSecretAnswer):
+    """Both secrets of a project. The secret key is shown this once."""
+
+    secret_key: str = Field(description="Shown this once. Keep it on your server.", examples=["sk_" + "a1B2c3D" * 7])
+
+
+class CreatedProjectAnswer(SecretsAnswer, ProjectAnswer):
+    """A new project with its secrets. The secret key is shown this once."""
+
+
+def _stored(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a request as the services take them."""
     if "match_code" in fields:
         fields["match_code"] = fields["match_code"] == "on"

@@ -1,10 +1,10 @@
-"""Every route, on one screen. Around all of it stands `https_only.HttpsOnly`."""
+"""List every route. `https_only.HttpsOnly` wraps all of them."""
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Final
 
 from taproof.api.sessions import SessionApi
-from taproof.core.errors import InvalidRequest, MessengerUnavailable, NotFound
+from taproof.core.errors import InvalidRequest, NotFound
 from taproof.http.body.json import Receive, Scope
 from taproof.http.errors import send_error
 
@@ -13,25 +13,11 @@ AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 QUERY_FIELDS: Final = 50
-"""Fields of a query string at most: no call here has as many."""
-
-
-class LateApp:
-    """An application that is there from the start and answers 503 until `app` is set."""
-
-    def __init__(self) -> None:
-        self.app: AsgiApp | None = None
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if self.app is None:
-            await send_error(send, MessengerUnavailable())
-        else:
-            await self.app(scope, receive, send)
+"""Fields of a query string at most: no endpoint has as many."""
 
 
 class Router:
-    """Hands each request to the application of its path; what has none gets 404 in the one error shape.
+    """Passes each request to the application of its path; other paths get 404 in the error shape.
 
     Args:
         session_api: the four session endpoints.

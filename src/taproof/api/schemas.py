@@ -9,23 +9,16 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from taproof.api.project_fields import AllowedOrigins, CollectPhone, MatchCode, PhoneRequired, ShowContext, stored
 from taproof.core.accounts import Plan
 from taproof.core.attempt_errors import SENTENCES, ShownError
 from taproof.core.deliveries import ATTEMPTS_SHOWN, DeliveryState, EventType
-from taproof.core.model import ProjectChanges, Status, TurnOffReason
+from taproof.core.model import Status
 from taproof.core.names import NAME_LIMIT
-from taproof.core.rights import Scope
-from taproof.core.webhook_url import WEBHOOK_URL_LIMIT
+from taproof.core.rights import AccessScope
 from taproof.http.instants import read_instant
-from taproof.service.projects import OVERLAP_LIMIT
 
 _PRINTED: Final = r"[^\u0000-\u001f\u007f-\u009f\u2028\u2029]"
 """Any character but control characters and line breaks, as a regular expression of ECMA 262."""
-_WEBHOOK_URL: Final = (
-    r"^$|^(https://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)|http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\]))"
-    r"(:[0-9]{1,5})?([/?#][!-\[\]-~]*)?$"
-)
 
 Time = Annotated[
     str,
@@ -58,81 +51,15 @@ Name = Annotated[
         {"type": "string", "minLength": 1, "maxLength": NAME_LIMIT, "pattern": rf"^{_PRINTED}*\S{_PRINTED}*$"}
     ),
 ]
-WebhookUrl = Annotated[
-    str,
-    WithJsonSchema({"type": "string", "maxLength": WEBHOOK_URL_LIMIT, "pattern": _WEBHOOK_URL}),
-    Field(
-        description="Receives auth.confirmed and auth.cancelled: an https:// address with a host and without user "
-        'name and password, or "" for none. http:// only to a loopback address in sandbox mode.',
-        examples=["https://example.com/hooks/taproof"],
-    ),
-]
-PublicAccess = Annotated[bool, Field(description="Whether the public session endpoints answer for this project.")]
-BotToken = Annotated[
-    str,
-    WithJsonSchema({"type": "string", "maxLength": 117, "pattern": "^$|^[1-9][0-9]{0,15}:[A-Za-z0-9_-]{30,100}$"}),
-    Field(
-        description="The token of a bot of the project's own, from @BotFather: sign-in links lead to it, and it asks "
-        'people to confirm. Checked with the messenger, kept encrypted, never shown again. "": the service\'s own bot.',
-        examples=["7000000001:AAGkBS3d0c7Vw1FhQ9pRz2XyTtUuWvJjKkL"],
-    ),
-]
 
 
-class _Request(BaseModel):
+class StrictRequest(BaseModel):
+    """A request body: no unknown field, no conversion."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class CreateProject(_Request):
-    """A new project."""
-
-    name: Name = Field(description="What users see in the messenger, up to 100 characters.", examples=["Acme Shop"])
-    webhook_url: WebhookUrl = ""
-    public_access: PublicAccess = True
-    collect_phone: CollectPhone = False
-    phone_required: PhoneRequired = True
-    show_context: ShowContext = True
-    match_code: MatchCode = "off"
-    allowed_origins: AllowedOrigins = Field(default_factory=list)
-    bot_token: BotToken = ""
-
-    def as_changes(self) -> ProjectChanges:
-        """Return the fields that were sent, but for the bot's token."""
-        return ProjectChanges(**stored(self.model_dump(exclude_unset=True, exclude={"bot_token"})))
-
-
-class UpdateProject(_Request):
-    """Changes to a project. Fields that are left out stay as they are."""
-
-    name: Name = Field(default_factory=str, description="What users see in the messenger.", examples=["Acme Shop"])
-    webhook_url: WebhookUrl = Field(default_factory=str)
-    is_active: bool = Field(default_factory=bool, description="false pauses the project: it starts no new sign-ins.")
-    public_access: PublicAccess = Field(default_factory=bool)
-    collect_phone: CollectPhone = Field(default_factory=bool)
-    phone_required: PhoneRequired = Field(default_factory=bool)
-    show_context: ShowContext = Field(default_factory=bool)
-    match_code: MatchCode = Field(default_factory=lambda: "off")
-    allowed_origins: AllowedOrigins = Field(default_factory=list)
-    bot_token: BotToken = Field(default_factory=str)
-
-    def as_changes(self) -> ProjectChanges:
-        """Return the fields that were sent, but for the bot's token."""
-        return ProjectChanges(**stored(self.model_dump(exclude_unset=True, exclude={"bot_token"})))
-
-    def new_bot_token(self) -> str | None:
-        """Return the bot's token, None when it was not sent."""
-        return self.bot_token if "bot_token" in self.model_fields_set else None
-
-
-class RotateWebhookSecret(_Request):
-    """How a webhook secret is rotated."""
-
-    overlap_hours: Annotated[int, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": OVERLAP_LIMIT})] = Field(
-        default=24, description="Hours until the next secret takes the place of the current one.", examples=[24]
-    )
-
-
-class CreateAccessToken(_Request):
+class CreateAccessToken(StrictRequest):
     """A new access token."""
 
     name: Name = Field(description="What the token is for.", examples=["deploy script"])
@@ -142,7 +69,7 @@ class CreateAccessToken(_Request):
         "this request expires. Left out: when that one expires, if it does.",
         examples=["2030-01-01T00:00:00Z"],
     )
-    scopes: Annotated[list[Scope], Field(min_length=1)] = Field(
+    scopes: Annotated[list[AccessScope], Field(min_length=1)] = Field(
         default_factory=list,
         description="What the token may do. Left out: what the token of this request may do.",
         examples=[["read", "write"]],
@@ -185,87 +112,6 @@ class OwnAccountAnswer(AccountAnswer):
     """The account that an access token belongs to."""
 
     usage: UsageAnswer
-
-
-class WebhookTurnedOffAnswer(BaseModel):
-    """A webhook that the service has turned off."""
-
-    url: str = Field(description="Where it led.", examples=["https://example.com/hooks/taproof"])
-    reason: TurnOffReason = Field(description="gone: it answered 410. failing: only failures for five days.")
-    at: Time
-    explanation: str = Field(description="What happened, and what to do.", examples=["The receiver answered 410 Gone…"])
-
-
-class ProjectAnswer(BaseModel):
-    """A project. Its secret key is only hinted at."""
-
-    id: ProjectId
-    name: str = Field(examples=["Acme Shop"])
-    secret_key_preview: str = Field(examples=["sk_a1B2…Wx9z"])
-    webhook_url: str = Field(description='"" when there is none.', examples=["https://example.com/hooks/taproof"])
-    is_active: bool = Field(description="false: the project is paused.", examples=[True])
-    public_access: PublicAccess
-    collect_phone: CollectPhone
-    phone_required: PhoneRequired
-    show_context: ShowContext
-    match_code: MatchCode
-    allowed_origins: AllowedOrigins
-    created_at: Time
-    sessions_count: int = Field(description="Sessions ever started.", examples=[1200])
-    confirmed_count: int = Field(description="Sessions that were confirmed.", examples=[1050])
-    webhook_failing_since: Time | None = Field(
-        description="Since when every attempt to deliver an event has failed; null while the webhook works, and once "
-        "a test is taken.",
-        examples=[None],
-    )
-    webhook_turned_off: WebhookTurnedOffAnswer | None = Field(
-        description="Why the service has emptied webhook_url; null once a webhook_url is set, also the same one again.",
-        examples=[None],
-    )
-    bot_username: str | None = Field(
-        description="The bot of the project's own, without @; null: the service's own bot asks.", examples=["shop_bot"]
-    )
-    bot_broken_at: Time | None = Field(
-        description="Since when the messenger refuses that bot's token. No sign-ins start until bot_token is set "
-        "again; another bot never takes its place.",
-        examples=[None],
-    )
-
-
-class ProjectListAnswer(BaseModel):
-    """All projects of a developer, oldest first."""
-
-    projects: list[ProjectAnswer]
-
-
-class WebhookSecretAnswer(BaseModel):
-    """The secret that proofs and webhooks are signed with."""
-
-    webhook_secret: str = Field(
-        description="Checks proofs and webhook signatures. Keep it on your server.",
-        examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw3Rk0vWq7n1c="],
-    )
-
-
-class RotationAnswer(WebhookSecretAnswer):
-    """The webhook secret, and the one that takes its place while it is rotated."""
-
-    next_webhook_secret: str | None = Field(
-        description="Signs webhooks beside the current one until promoted_at, and proofs from then on. null: no "
-        "rotation is under way.",
-        examples=["whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDp7MwM2v2V1c="],
-    )
-    promoted_at: Time | None = Field(description="When the next secret takes the place of the current one.")
-
-
-class SecretsAnswer(WebhookSecretAnswer):
-    """Both secrets of a project. The secret key is shown this once."""
-
-    secret_key: str = Field(description="Shown this once. Keep it on your server.", examples=["sk_" + "a1B2c3D" * 7])
-
-
-class CreatedProjectAnswer(SecretsAnswer, ProjectAnswer):
-    """A new project with its secrets. The secret key is shown this once."""
 
 
 class DeletedAnswer(BaseModel):
@@ -423,7 +269,7 @@ class AccessTokenAnswer(BaseModel):
     created_at: Time
     last_used_at: Time | None = Field(description="To the minute; null when it was never used.")
     expires_at: Time | None = Field(description="null: it is valid until it is revoked.")
-    scopes: list[Scope] = Field(
+    scopes: list[AccessScope] = Field(
         description="read: read everything but secrets. write: change projects, and read their secrets. tokens: create "
         "and revoke access tokens.",
         examples=[["read", "write", "tokens"]],

@@ -1,6 +1,6 @@
 """Turn what the services return into the answers of the developer API. What is not named is not shown."""
 
-from taproof.api import schemas
+from taproof.api import project_fields, schemas
 from taproof.core.accounts import AccessToken, Developer
 from taproof.core.attempt_errors import attempt_error, attempt_sentence
 from taproof.core.clock import iso8601, iso_date
@@ -31,24 +31,24 @@ def own_account(developer: Developer, usage: Usage) -> schemas.OwnAccountAnswer:
     return schemas.OwnAccountAnswer(**serializers.account(developer), usage=shown)
 
 
-def project(found: Project) -> schemas.ProjectAnswer:
+def project(found: Project) -> project_fields.ProjectAnswer:
     """Return a project without its secrets."""
-    return schemas.ProjectAnswer(**serializers.project(found))
+    return project_fields.ProjectAnswer(**serializers.project(found))
 
 
-def created_project(created: Project, new: ProjectSecrets) -> schemas.CreatedProjectAnswer:
+def created_project(created: Project, new: ProjectSecrets) -> project_fields.CreatedProjectAnswer:
     """Return a new project with its secrets."""
-    return schemas.CreatedProjectAnswer(**serializers.created_project(created, new))
+    return project_fields.CreatedProjectAnswer(**serializers.created_project(created, new))
 
 
-def secrets(new: ProjectSecrets) -> schemas.SecretsAnswer:
+def secrets(new: ProjectSecrets) -> project_fields.SecretsAnswer:
     """Return the new secrets of a project."""
-    return schemas.SecretsAnswer(secret_key=new.secret_key, webhook_secret=new.webhook_secret)
+    return project_fields.SecretsAnswer(secret_key=new.secret_key, webhook_secret=new.webhook_secret)
 
 
-def rotation(found: Rotation) -> schemas.RotationAnswer:
+def rotation(found: Rotation) -> project_fields.RotationAnswer:
     """Return the webhook secret, and during a rotation the next one."""
-    return schemas.RotationAnswer(
+    return project_fields.RotationAnswer(
         webhook_secret=found.webhook_secret,
         next_webhook_secret=found.next_webhook_secret,
         promoted_at=time_or_none(found.promoted_at),

@@ -190,8 +190,6 @@ def configure_logging(
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(level.upper())
-    # aiogram logs every update at INFO. taproof.messengers.telegram logs the important events itself.
-    logging.getLogger("aiogram").setLevel(max(logging.WARNING, root.level))
     logging.captureWarnings(capture=True)
 
 

@@ -7,7 +7,7 @@ PREFIX: Final = "TAPROOF_"
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ValueForm:
     """How the values of a type are written.
 
     Attributes:
@@ -21,7 +21,7 @@ class Form:
     many: bool = False
 
 
-SWITCH: Final = Form("", "must be 1 or 0")
+SWITCH: Final = ValueForm("", "must be 1 or 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Option:
     """One setting in `--help` and in the docs; `panel` is its group.
 
     `help` completes a line of `--help`. `default` says in words what holds without the setting.
-    The last three are those of its `Form`.
+    The last three are those of its `ValueForm`.
     """
 
     flag: str

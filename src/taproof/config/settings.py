@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from taproof.config.database_url import SQLITE, is_postgres
-from taproof.config.options import PREFIX, SWITCH, Form, Option, called, flag, variable
+from taproof.config.options import PREFIX, SWITCH, Option, ValueForm, called, flag, variable
 from taproof.config.values import (
     AllowedAddresses,
     BaseUrl,
@@ -26,7 +26,6 @@ from taproof.config.values import (
     DatabaseUrl,
     Days,
     Host,
-    KeyFile,
     LinkBase,
     LocationFile,
     LogFormat,
@@ -35,6 +34,7 @@ from taproof.config.values import (
     Networks,
     Port,
     Ports,
+    PrivateKeyFile,
     RateLimit,
     Role,
     Server,
@@ -115,7 +115,7 @@ class Settings(BaseModel):
         _LISTEN, "The address that clients use.", default="", shown="http(s)://HOST:PORT on loopback"
     )
     tls_cert: CertificateFile = _setting(_LISTEN, "Certificate chain (PEM) to serve HTTPS with; needs --tls-key.")
-    tls_key: KeyFile = _setting(_LISTEN, "Private key (PEM) of the certificate.")
+    tls_key: PrivateKeyFile = _setting(_LISTEN, "Private key (PEM) of the certificate.")
     trusted_proxy: Networks = _setting(
         _LISTEN,
         "Network of a proxy whose X-Forwarded-* headers are believed. Repeat it, or separate with commas.",
@@ -301,7 +301,7 @@ class Settings(BaseModel):
 
 def _option(name: str) -> Option:
     field = Settings.model_fields[name]
-    form = next((each for each in field.metadata if isinstance(each, Form)), SWITCH)
+    form = next((each for each in field.metadata if isinstance(each, ValueForm)), SWITCH)
     told: Any = field.json_schema_extra
     default = told["default"] or ("" if field.default_factory or not field.default else str(field.default))
     return Option(flag(name), told["panel"], field.description or "", default, *astuple(form))
@@ -316,12 +316,12 @@ def _reader() -> type[Settings]:
     """Return the settings as a class that also reads the environment."""
     from pydantic_settings import BaseSettings, SettingsConfigDict  # noqa: PLC0415 — slow, and `--help` reads nothing.
 
-    class Read(BaseSettings, Settings):
+    class EnvironmentSettings(BaseSettings, Settings):
         model_config = SettingsConfigDict(
             env_prefix=PREFIX, env_ignore_empty=True, enable_decoding=False, extra="forbid"
         )
 
-    return Read
+    return EnvironmentSettings
 
 
 def load_settings(given: Mapping[str, object]) -> Settings:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, SecretStr
 
 from taproof.config.database_url import check_database_url
-from taproof.config.options import Form
+from taproof.config.options import ValueForm
 from taproof.core import rate_limit
 from taproof.core.accounts import Plan
 from taproof.core.address_rules import RANGES, AddressRules
@@ -121,20 +121,20 @@ _LOWER_CASE: Final = _text(str.lower)
 _FILE: Final = "must name a file that can be read:"
 
 _PortNumber = Annotated[int, Field(ge=1, le=65535)]
-Port = Annotated[_PortNumber, Form("NUMBER", "must be a whole number from 1 to 65535")]
-Workers = Annotated[int, Field(ge=1, le=64), Form("NUMBER", "must be a whole number from 1 to 64")]
-Days = Annotated[int, Field(ge=1, le=3650), Form("DAYS", "must be a whole number of days from 1 to 3650")]
-Host = Annotated[str, _text(_host), Form("ADDRESS", "must be an IP address of this machine or localhost")]
-Server = Annotated[str, _text(_server), Form("URL", "must be the http:// or https:// address of a Bot API server")]
+Port = Annotated[_PortNumber, ValueForm("NUMBER", "must be a whole number from 1 to 65535")]
+Workers = Annotated[int, Field(ge=1, le=64), ValueForm("NUMBER", "must be a whole number from 1 to 64")]
+Days = Annotated[int, Field(ge=1, le=3650), ValueForm("DAYS", "must be a whole number of days from 1 to 3650")]
+Host = Annotated[str, _text(_host), ValueForm("ADDRESS", "must be an IP address of this machine or localhost")]
+Server = Annotated[str, _text(_server), ValueForm("URL", "must be the http:// or https:// address of a Bot API server")]
 LinkBase = Annotated[
     str | None,
     _text(_link_base),
-    Form("URL", "must be an https:// address without ? or #, such as https://t.me/my_bot"),
+    ValueForm("URL", "must be an https:// address without ? or #, such as https://t.me/my_bot"),
 ]
 BaseUrl = Annotated[
     str,
     _text(_base_url),
-    Form(
+    ValueForm(
         "URL",
         "must be the https:// address that clients use, with no path, such as https://signin.example.com (http:// only "
         "for this machine itself)",
@@ -143,7 +143,7 @@ BaseUrl = Annotated[
 DatabaseUrl = Annotated[
     str,
     _text(check_database_url),
-    Form(
+    ValueForm(
         "URL",
         "must be sqlite:/// and a file name, such as sqlite:///taproof.db or sqlite:////var/lib/taproof/taproof.db, or "
         "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %-escapes for other characters than letters, digits and "
@@ -151,18 +151,18 @@ DatabaseUrl = Annotated[
     ),
 ]
 _File = Annotated[Path | None, _text(_readable)]
-CertificateFile = Annotated[_File, Form("FILE", f"{_FILE} the certificate chain in PEM form")]
-KeyFile = Annotated[_File, Form("FILE", f"{_FILE} the private key in PEM form")]
-LocationFile = Annotated[_File, Form("FILE", f"{_FILE} an .mmdb database of cities or countries")]
+CertificateFile = Annotated[_File, ValueForm("FILE", f"{_FILE} the certificate chain in PEM form")]
+PrivateKeyFile = Annotated[_File, ValueForm("FILE", f"{_FILE} the private key in PEM form")]
+LocationFile = Annotated[_File, ValueForm("FILE", f"{_FILE} an .mmdb database of cities or countries")]
 BotToken = Annotated[
     SecretStr | None,
     _text(_bot_token),
-    Form("TOKEN", "must be the whole token from @BotFather: digits, a colon, letters"),
+    ValueForm("TOKEN", "must be the whole token from @BotFather: digits, a colon, letters"),
 ]
 MasterKey = Annotated[
     SecretStr | None,
     _text(_master_key),
-    Form(
+    ValueForm(
         "KEY",
         "must be the base64 of exactly 32 bytes, or several of these with commas between; make one with: openssl rand "
         "-base64 32",
@@ -171,7 +171,7 @@ MasterKey = Annotated[
 Networks = Annotated[
     tuple[IPv4Network | IPv6Network, ...],
     _text(lambda value: [ip_network(part) for part in _listed(value)]),
-    Form(
+    ValueForm(
         "CIDR",
         "must be networks such as 10.0.0.0/8, separated by commas, with no bits set behind the slash",
         many=True,
@@ -180,7 +180,7 @@ Networks = Annotated[
 AllowedAddresses = Annotated[
     tuple[str, ...],
     _text(_allowed),
-    Form(
+    ValueForm(
         "NAME|CIDR",
         "must be networks such as 10.0.0.0/8, with no bits set behind the slash, or names of ranges "
         f"({', '.join(RANGES)}), separated by commas",
@@ -190,12 +190,12 @@ AllowedAddresses = Annotated[
 Ports = Annotated[
     frozenset[_PortNumber],
     _text(_ports),
-    Form("NUMBER", "must be whole numbers from 1 to 65535, separated by commas", many=True),
+    ValueForm("NUMBER", "must be whole numbers from 1 to 65535, separated by commas", many=True),
 ]
 ByPlan = Annotated[
     dict[Plan, Annotated[int, Field(le=1_000_000_000)]],
     _text(_by_plan),
-    Form(
+    ValueForm(
         "PLAN=NUMBER",
         "must be plans, each once with a whole number, such as free=3,pro=20; plans are free, pro and business, and one"
         " that is left out has no limit",
@@ -205,22 +205,22 @@ ByPlan = Annotated[
 RateLimit = Annotated[
     rate_limit.Rate | None,
     _text(_rate),
-    Form(
+    ValueForm(
         "NUMBER/UNIT|off",
         "must be a number from 1 to 1000000, a slash and second, minute or hour, such as 60/minute; or off",
     ),
 ]
 BotUpdates = Annotated[
-    Literal["polling", "webhook"], _LOWER_CASE, Form("polling|webhook", "must be polling or webhook")
+    Literal["polling", "webhook"], _LOWER_CASE, ValueForm("polling|webhook", "must be polling or webhook")
 ]
 Role = Annotated[
     Literal["all", "api", "worker", "bot"],
     _LOWER_CASE,
-    Form("all|api|worker|bot", "must be all, api, worker or bot"),
+    ValueForm("all|api|worker|bot", "must be all, api, worker or bot"),
 ]
 LogLevel = Annotated[
     Literal["debug", "info", "warning", "error"],
     _LOWER_CASE,
-    Form("debug|info|warning|error", "must be debug, info, warning or error"),
+    ValueForm("debug|info|warning|error", "must be debug, info, warning or error"),
 ]
-LogFormat = Annotated[Literal["console", "json"], _LOWER_CASE, Form("console|json", "must be console or json")]
+LogFormat = Annotated[Literal["console", "json"], _LOWER_CASE, ValueForm("console|json", "must be console or json")]

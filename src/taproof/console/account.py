@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from taproof.console.access import SIGN_IN, Access, Visitor
-from taproof.console.rendering import Pages
+from taproof.console.rendering import PageRenderer
 from taproof.core.accounts import ConsoleSession
 from taproof.core.errors import ConsoleSessionNotFound
 from taproof.service.console.sessions import ConsoleSessions
@@ -66,7 +66,7 @@ class AccountPages:
     def __init__(
         self,
         access: Access,
-        pages: Pages,
+        pages: PageRenderer,
         console_sessions: ConsoleSessions,
         developers: Developers,
         *,

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from taproof.console.access import Access, Visitor
 from taproof.console.charts import FUNNEL, daily_chart, funnel_chart, percent
-from taproof.console.rendering import Pages
+from taproof.console.rendering import PageRenderer
 from taproof.core.clock import iso_date
 from taproof.core.errors import InvalidRequest
 from taproof.service.analytics import COUNTS, Analytics, AnalyticsReader, Window
@@ -26,7 +26,7 @@ _FIELDS: Final = ("date", "sessions", *_FIRST[1:], "unique_users", "reported")
 class AnalyticsPages:
     """Shows the outcomes of recent sessions."""
 
-    def __init__(self, access: Access, pages: Pages, analytics: AnalyticsReader) -> None:
+    def __init__(self, access: Access, pages: PageRenderer, analytics: AnalyticsReader) -> None:
         self._access = access
         self._pages = pages
         self._analytics = analytics

@@ -21,7 +21,7 @@ from taproof.console.guard import Guard
 from taproof.console.live import LiveSessions
 from taproof.console.projects import ProjectPages
 from taproof.console.quick_start import QuickStart
-from taproof.console.rendering import STATIC, Pages
+from taproof.console.rendering import STATIC, PageRenderer
 from taproof.console.sessions import SessionPages
 from taproof.console.sign_in import COOKIE_SECONDS, SignInPages
 from taproof.console.team import TeamPages
@@ -98,7 +98,7 @@ class Console:
         sandbox: bool = False,
     ) -> None:
         access = Access(services.console_sessions, services.projects, limits.developers)
-        pages = Pages(encryptor, clock, entropy, version, sandbox=sandbox)
+        pages = PageRenderer(encryptor, clock, entropy, version, sandbox=sandbox)
         started = EncryptedCookie("signin", COOKIE_SECONDS, encryptor, clock, entropy)
         # The command is pasted on the service's machine, which does not know the options of the running service.
         invite_options = ["--base-url", base_url, *(["--sandbox"] if sandbox else [])]

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from taproof.console.access import Access, Visitor
 from taproof.console.account import browser_in_words
-from taproof.console.rendering import Pages
+from taproof.console.rendering import PageRenderer
 from taproof.core.accounts import AuditAction, AuditEntry, Via
 from taproof.service.audit import AuditLog
 from taproof.service.developers import Developers
@@ -78,7 +78,7 @@ class AuditPages:
     """Shows the audit log of the visitor's account."""
 
     def __init__(
-        self, access: Access, pages: Pages, audit: AuditLog, developers: Developers, projects: Projects
+        self, access: Access, pages: PageRenderer, audit: AuditLog, developers: Developers, projects: Projects
     ) -> None:
         self._access = access
         self._pages = pages

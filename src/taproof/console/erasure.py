@@ -6,7 +6,7 @@ from starlette.routing import Route
 
 from taproof.console.access import Access, Visitor
 from taproof.console.forms import read_form
-from taproof.console.rendering import Pages
+from taproof.console.rendering import PageRenderer
 from taproof.service.erasure import Erasure, checked_messenger_id
 
 _SESSIONS = "/console/sessions"
@@ -15,7 +15,7 @@ _SESSIONS = "/console/sessions"
 class ErasurePages:
     """Erases the data that a developer's projects keep about a user, after a confirmation."""
 
-    def __init__(self, access: Access, pages: Pages, erasure: Erasure) -> None:
+    def __init__(self, access: Access, pages: PageRenderer, erasure: Erasure) -> None:
         self._access = access
         self._pages = pages
         self._erasure = erasure

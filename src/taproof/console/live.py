@@ -18,8 +18,8 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from taproof.console.access import Access, Visitor
-from taproof.console.rendering import Pages
-from taproof.console.sessions import Row, SessionFilters, render_rows, session_rows
+from taproof.console.rendering import PageRenderer
+from taproof.console.sessions import SessionFilters, SessionRow, render_rows, session_rows
 from taproof.core.clock import Clock
 from taproof.core.errors import ProjectNotFound, StoreUnavailable
 from taproof.http.requester import until_gone
@@ -47,7 +47,7 @@ _PROJECT_GONE: Final = b"event: project-gone\ndata: {}\n\n"
 class LiveSessions:
     """The streams of this process."""
 
-    def __init__(self, access: Access, pages: Pages, sessions: Sessions, clock: Clock) -> None:
+    def __init__(self, access: Access, pages: PageRenderer, sessions: Sessions, clock: Clock) -> None:
         self._access = access
         self._pages = pages
         self._sessions = sessions
@@ -152,7 +152,7 @@ class LiveSessions:
 
 class _Seen(NamedTuple):
     page: SessionPage
-    rows: list[Row]
+    rows: list[SessionRow]
 
 
 class _Stream(Response):

@@ -4,10 +4,9 @@ from typing import Any, Final
 
 from taproof.console.forms import Form
 from taproof.core.errors import TaproofError
-from taproof.core.model import PROJECT_DEFAULTS, Project, ProjectChanges
+from taproof.core.model import PROJECT_DEFAULTS, PROJECT_FLAGS, Project, ProjectChanges
 from taproof.core.names import visible_name
 
-_FLAGS: Final = ("is_active", "public_access", "collect_phone", "phone_required", "show_context", "match_code")
 _IN_WORDS: Final = {
     "name ": "The name ",
     "webhook_url ": "The webhook URL ",
@@ -22,7 +21,7 @@ NEW: Final = {"name": "", **PROJECT_DEFAULTS.given()}
 
 def shown(project: Project) -> dict[str, Any]:
     """Return the values of the form for a project."""
-    flags = {flag: getattr(project, flag) for flag in _FLAGS}
+    flags = {flag: getattr(project, flag) for flag in PROJECT_FLAGS}
     origins = project.allowed_origins
     return {
         "name": visible_name(project.name),
@@ -34,7 +33,7 @@ def shown(project: Project) -> dict[str, Any]:
 
 def typed(form: Form, prefix: str = "") -> dict[str, Any]:
     """Return the input, to show it again; with the prefix `was_`, the values that the form showed."""
-    flags = {flag: form.is_checked(prefix + flag) for flag in _FLAGS}
+    flags = {flag: form.is_checked(prefix + flag) for flag in PROJECT_FLAGS}
     return {
         "name": visible_name(form[f"{prefix}name"]),
         "webhook_url": form[f"{prefix}webhook_url"],

@@ -12,7 +12,7 @@ from taproof.console.access import HOME, Access, Visitor
 from taproof.console.forms import Form, read_form
 from taproof.console.project_form import in_words
 from taproof.console.quick_start import QuickStart
-from taproof.console.rendering import Pages
+from taproof.console.rendering import PageRenderer
 from taproof.core.errors import (
     BotTaken,
     BotTokenRefused,
@@ -53,7 +53,7 @@ class ProjectPages:
     def __init__(
         self,
         access: Access,
-        pages: Pages,
+        pages: PageRenderer,
         projects: Projects,
         *,
         bots: Bots,

@@ -1,13 +1,12 @@
-"""Renders templates into pages, and carries messages over a redirect to the next page (flash).
+"""Render templates into pages, and carry a notice from a form's response to the page that follows it.
 
-A template gets `visitor` (None when nobody is signed in), `here` (the path), `notice`, `problem`, `secrets` and
-`secrets_hint`, besides the context of the page. Everything is escaped. Names chosen by users are shown as
+A template gets `visitor` (None when nobody is signed in), `here` (the path), `notice`, `problem`, `secrets`,
+`secrets_hint` and the context of its page. Everything is escaped. A name that somebody chose is written as
 `<bdi>{{ name|shown }}</bdi>`.
 """
 
 import functools
 import hashlib
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -29,24 +28,20 @@ from taproof.http.errors import STATUS_HEADERS
 
 STATIC: Final = files("taproof.console") / "static"
 _FLASH_SECONDS: Final = 60
-"""Lifetime of a message to the next page. Browsers follow a redirect at once."""
-
-
+"""The lifetime of a notice to the next page. Browsers follow a redirect at once."""
 _QR_CODES: Final = 1024
-"""Number of drawn codes that a process caches, 3 KB each, for the sign-ins that are waiting."""
-_QR_MARGIN: Final = 4
-_DARK: Final = re.compile(b"\x01+")
+"""QR codes that a process keeps, of 2 KB each: those of the sign-ins that are pending."""
 
 
-class Pages:
+class PageRenderer:
     """Renders templates.
 
     Args:
-        encryptor: encrypts the message that a browser keeps for the next page, which may hold secrets shown once.
+        encryptor: encrypts what a browser keeps for the next page. It may hold secrets that are shown once.
         clock: returns the time in ms.
         entropy: returns random bytes.
-        version: the version of this release, for the footer of each page.
-        sandbox: whether the service runs in the sandbox.
+        version: of this release, for the foot of each page.
+        sandbox: whether the messenger is the pretend one.
     """
 
     def __init__(self, encryptor: Encryptor, clock: Clock, entropy: Entropy, version: str, *, sandbox: bool) -> None:
@@ -66,7 +61,7 @@ class Pages:
     def render(
         self, request: Request, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200
     ) -> Response:
-        """Return the page, with the message that `redirect` left for it."""
+        """Return the page, with what `redirect` left for it."""
         here = request.scope["path"]
         flash = self._flash.read(request, _flash_associated_data(request, here))
         page = self._environment.get_template(template).render(
@@ -83,13 +78,13 @@ class Pages:
         )
         response = HTMLResponse(page, status)
         response.raw_headers += STATUS_HEADERS.get(status, [])
-        # An empty `flash` means that the cookie may belong to a page that another tab is loading. HEAD shows no page.
+        # Without `flash` the cookie belongs to a page that another tab opens. A HEAD request shows no page.
         if flash and request.method != "HEAD":
             self._flash.take_away(request, response)
         return response
 
     def fragment(self, template: str, context: Mapping[str, Any]) -> str:
-        """Return a part of a page, which a script inserts."""
+        """Return a part of a page, for a script to put in place."""
         return self._environment.get_template(template).render({"now": self._clock(), **context})
 
     def redirect(
@@ -104,8 +99,8 @@ class Pages:
     ) -> Response:
         """Redirect to a page that shows `notice` or `problem`, and once `secrets`: pairs of a label and a secret.
 
-        `secrets_hint` replaces the usual advice for server keys. All of it is encrypted for this visitor and that page,
-        in a cookie that scripts cannot read.
+        `secrets_hint` says what to do with them. It replaces the sentence about a server's key. They travel in a cookie
+        that no script can read, encrypted for this visitor and that page.
         """
         response = RedirectResponse(path, 303)
         if notice or problem or secrets:
@@ -121,37 +116,30 @@ def _flash_associated_data(request: Request, path: str) -> str:
 
 @functools.cache
 def static_url(name: str) -> str:
-    """Return the address of a file of `static/`; it changes with the content, so browsers may cache it forever."""
+    """Return the address of a file of `static/`. It changes with the content, so browsers may cache it for ever."""
     digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]
     return f"/console/static/{name}?{digest}"
 
 
 def time_element(instant: int) -> Markup:
-    """Return an instant (ms) as a `<time>` element in UTC, to the second; a script adds the reader's local time."""
+    """Show an instant (ms) in UTC, to the second. A script may convert it to the reader's own time."""
     text = f"{datetime.fromtimestamp(instant // SECOND, UTC):%Y-%m-%d %H:%M:%S} UTC"
     return Markup('<time datetime="{}">{}</time>').format(iso8601(instant), text)
 
 
 def number(value: int) -> str:
-    """Return a whole number with a thin space between thousands."""
+    """Show a whole number, with a thin space between thousands."""
     return f"{value:,}".replace(",", "\u202f")
 
 
 @functools.lru_cache(maxsize=_QR_CODES)
 def qr_code(link: str) -> Markup:
-    """Draw `link` as an SVG image with a white margin, so that it can also be scanned from a dark page.
+    """Draw `link` as an SVG image with its white margin, so that it can be scanned from a dark page too.
 
-    Drawing blocks the event loop. So each link is drawn once, with a fixed mask: trying all eight takes 6 ms.
+    Drawing blocks the event loop, so each link is drawn once and with a fixed mask. Trying all eight takes 6 ms.
     """
-    rows = segno.make_qr(link, error="l", boost_error=False, mask=0).matrix
-    size = len(rows) + 2 * _QR_MARGIN
-    dark = "".join(
-        f"M{run.start() + _QR_MARGIN} {y + _QR_MARGIN}.5h{run.end() - run.start()}"
-        for y, row in enumerate(rows)
-        for run in _DARK.finditer(row)
+    drawn = segno.make_qr(link, error="l", boost_error=False, mask=0).svg_inline(
+        omitsize=True, svgclass="qr-code", lineclass=None, dark="#000", light="#fff"
     )
-    # Not escaped: it consists of digits and fixed names, without `link`.
-    return Markup(  # noqa: S704
-        f'<svg class="qr-code" role="img" aria-label="QR code of the link" viewBox="0 0 {size} {size}">'
-        f'<path fill="#fff" d="M0 0h{size}v{size}h-{size}z"/><path stroke="#000" d="{dark}"/></svg>'
-    )
+    # Not escaped: it consists of digits and fixed names; `link` is not part of it.
+    return Markup(drawn.replace("<svg", '<svg role="img" aria-label="QR code of the link"', 1))  # noqa: S704

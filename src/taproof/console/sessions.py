@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from taproof.console.access import Access, Visitor
 from taproof.console.forms import read_form
-from taproof.console.rendering import Pages
+from taproof.console.rendering import PageRenderer
 from taproof.core.accounts import Developer
 from taproof.core.attempt_errors import attempt_sentence
 from taproof.core.clock import MINUTE, SECOND, Clock
@@ -102,7 +102,7 @@ def _instant(text: str, label: str) -> int | None:
         raise InvalidRequest(f"{label} must be a date and a time in UTC, such as 2030-01-31 23:59.") from None
 
 
-class Row(NamedTuple):
+class SessionRow(NamedTuple):
     """A session as the list shows it."""
 
     session: Session
@@ -119,16 +119,16 @@ class Rows(NamedTuple):
     version: str
 
 
-def session_rows(page: SessionPage, now: int) -> list[Row]:
+def session_rows(page: SessionPage, now: int) -> list[SessionRow]:
     """Return the rows of the list at `now`, each with the first sentence of its outcome."""
     return [
-        Row(session, *_badge(session), first.rstrip(".") + ".")
+        SessionRow(session, *_badge(session), first.rstrip(".") + ".")
         for session in page.sessions
         for first in [outcome_sentence(session, now).partition(". ")[0]]
     ]
 
 
-def render_rows(pages: Pages, rows: list[Row], page: SessionPage, filters: SessionFilters) -> Rows:
+def render_rows(pages: PageRenderer, rows: list[SessionRow], page: SessionPage, filters: SessionFilters) -> Rows:
     """Render the rows, both for the page and for its live updates."""
     context = {"rows": rows, "filtered": filters != SessionFilters()}
     older = "" if page.next_cursor is None else filters.address(cursor=page.next_cursor)
@@ -144,7 +144,7 @@ class SessionPages:
     def __init__(
         self,
         access: Access,
-        pages: Pages,
+        pages: PageRenderer,
         sessions: Sessions,
         *,
         projects: Projects,

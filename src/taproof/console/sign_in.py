@@ -20,7 +20,7 @@ from starlette.routing import Route
 from taproof.console.access import HOME, SIGN_IN, Access, client_address, requester_on_page, safe_next
 from taproof.console.encrypted_cookie import EncryptedCookie
 from taproof.console.forms import read_form
-from taproof.console.rendering import Pages, qr_code
+from taproof.console.rendering import PageRenderer, qr_code
 from taproof.console.waiting_state import show_state
 from taproof.core.accounts import AccessToken, Developer, Invitation
 from taproof.core.errors import (
@@ -112,7 +112,7 @@ class SignInPages:
     def __init__(
         self,
         access: Access,
-        pages: Pages,
+        pages: PageRenderer,
         started: EncryptedCookie,
         *,
         developer_sign_ins: DeveloperSignIns,

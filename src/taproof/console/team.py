@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from taproof.console.access import Access, Page, Visitor
 from taproof.console.forms import read_form
-from taproof.console.rendering import Pages
+from taproof.console.rendering import PageRenderer
 from taproof.core.accounts import Plan
 from taproof.core.errors import DeveloperExists, InvalidRequest, NotFound
 from taproof.service.developers import Developers
@@ -35,7 +35,7 @@ class TeamPages:
     """
 
     def __init__(
-        self, access: Access, pages: Pages, developers: Developers, invitations: Invitations, base_url: str
+        self, access: Access, pages: PageRenderer, developers: Developers, invitations: Invitations, base_url: str
     ) -> None:
         self._access = access
         self._pages = pages

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from taproof.console.access import SIGN_IN, Access, Visitor
 from taproof.console.forms import Form, read_form
-from taproof.console.rendering import Pages
+from taproof.console.rendering import PageRenderer
 from taproof.core.clock import DAY, SECOND, Clock
 from taproof.core.errors import InvalidRequest, TooManyAccessTokens
 from taproof.core.rights import SCOPES
@@ -32,7 +32,7 @@ class TokenPages:
         clock: returns the time in ms.
     """
 
-    def __init__(self, access: Access, pages: Pages, developers: Developers, clock: Clock) -> None:
+    def __init__(self, access: Access, pages: PageRenderer, developers: Developers, clock: Clock) -> None:
         self._access = access
         self._pages = pages
         self._developers = developers

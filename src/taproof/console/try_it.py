@@ -23,7 +23,7 @@ from taproof.console.access import (
     requester_on_page,
     set_cookie,
 )
-from taproof.console.rendering import Pages
+from taproof.console.rendering import PageRenderer
 from taproof.console.waiting_state import show_state
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import BotBroken, MessengerUnavailable, PlanLimitReached, ProjectPaused, SignInNotFound
@@ -74,7 +74,7 @@ class TryItPages:
     def __init__(
         self,
         access: Access,
-        pages: Pages,
+        pages: PageRenderer,
         projects: Projects,
         developer_sign_ins: DeveloperSignIns,
         clock: Clock,

@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from taproof.console.access import HOME, Access, Visitor
 from taproof.console.forms import read_form
-from taproof.console.rendering import Pages
+from taproof.console.rendering import PageRenderer
 from taproof.core.attempt_errors import attempt_sentence
 from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.errors import InvalidRequest, NoRotation, RotationUnderWay, SignInReported, WebhookNotSet
@@ -31,7 +31,7 @@ was accepted yet, as after a failed test; nothing was sent yet."""
 class WebhookPages:
     """Shows and controls the webhooks of a developer's projects."""
 
-    def __init__(self, access: Access, pages: Pages, projects: Projects, deliveries: Deliveries) -> None:
+    def __init__(self, access: Access, pages: PageRenderer, projects: Projects, deliveries: Deliveries) -> None:
         self._access = access
         self._pages = pages
         self._projects = projects

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from taproof.core.rights import FULL, SCOPES, Grant, Scope
+from taproof.core.rights import FULL, SCOPES, AccessScope, Grant
 
 Plan = Literal["free", "pro", "business"]
 
@@ -144,7 +144,7 @@ class ConsoleSession:
     address: str
     user_agent: str
     messenger_id: str | None = None
-    scopes: tuple[Scope, ...] = SCOPES
+    scopes: tuple[AccessScope, ...] = SCOPES
     expires_at: int | None = None
     sign_in: str | None = None
 
@@ -168,7 +168,7 @@ class AccessToken:
     created_at: int
     last_used_at: int | None = None
     expires_at: int | None = None
-    scopes: tuple[Scope, ...] = SCOPES
+    scopes: tuple[AccessScope, ...] = SCOPES
     parent_id: str | None = None
     sign_in: str | None = None
 

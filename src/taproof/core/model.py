@@ -196,10 +196,15 @@ class Project:
     secret_key_preview: str
     encrypted_webhook_secret: bytes
     webhook_url: str
+    created_at: int
     is_active: bool
     public_access: bool
     collect_phone: bool
-    created_at: int
+    phone_required: bool = True
+    """Sign in only users who share their phone number. No effect without `collect_phone`."""
+    show_context: bool = True
+    """Show the origin of the request in the prompt."""
+    match_code: bool = False
     sessions_count: int = 0
     confirmed_count: int = 0
     encrypted_next_webhook_secret: bytes | None = None
@@ -210,11 +215,6 @@ class Project:
     webhook_off_reason: TurnOffReason | None = None
     webhook_off_url: str | None = None
     """The URL of the webhook that was turned off; `webhook_url` has been "" since."""
-    phone_required: bool = True
-    """Sign in only users who share their phone number. No effect without `collect_phone`."""
-    show_context: bool = True
-    """Show the origin of the request in the prompt."""
-    match_code: bool = False
     allowed_origins: tuple[str, ...] = ()
     """The origins of the pages that may start sign-ins; empty allows any."""
     bot_id: int | None = None
@@ -260,6 +260,9 @@ PROJECT_DEFAULTS: Final = ProjectChanges(
     allowed_origins=(),
 )
 """What a new project has unless its developer sets it."""
+
+PROJECT_FLAGS: Final = tuple(name for name, value in PROJECT_DEFAULTS.given().items() if isinstance(value, bool))
+"""The fields of a project that are true or false. Columns, forms and answers derive from this list."""
 
 
 @dataclass(frozen=True, slots=True)

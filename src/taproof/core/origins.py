@@ -1,10 +1,12 @@
 """The origins of web pages (RFC 6454), in the one spelling in which browsers send them in the header Origin."""
 
 import re
+from collections.abc import Sequence
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
+from taproof.core.errors import InvalidRequest
 from taproof.core.webhook_url import is_loopback
 
 ORIGINS_LIMIT: Final = 20
@@ -20,6 +22,23 @@ _PORTS: Final = {"https": 443, "http": 80}
 
 class NotAnOrigin(ValueError):
     """Its message says why, as the rest of a sentence that begins with the origin."""
+
+
+def read_origins(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the origins of a project as browsers send them, each once.
+
+    Raises:
+        InvalidRequest: there are too many, or one is not an origin; the sentence gives its place in the list.
+    """
+    if len(texts) > ORIGINS_LIMIT:
+        raise InvalidRequest(f"allowed_origins must hold at most {ORIGINS_LIMIT} origins.")
+    found = []
+    for place, text in enumerate(texts, 1):
+        try:
+            found.append(read_origin(text))
+        except NotAnOrigin as error:
+            raise InvalidRequest(f"allowed_origins: number {place} of the list {error}.") from None
+    return tuple(dict.fromkeys(found))
 
 
 def read_origin(text: str) -> str:

@@ -12,11 +12,11 @@ from typing import Final, Literal
 from taproof.core.clock import iso8601
 from taproof.core.errors import InsufficientScope, InvalidRequest
 
-Scope = Literal["read", "write", "tokens"]
+AccessScope = Literal["read", "write", "tokens"]
 """One right of a credential. `read` reads everything but secrets, `write` changes projects and reads their secrets,
 `tokens` creates and ends credentials."""
 
-SCOPES: Final[tuple[Scope, ...]] = ("read", "write", "tokens")
+SCOPES: Final[tuple[AccessScope, ...]] = ("read", "write", "tokens")
 """All scopes, in the order in which they are stored and shown."""
 
 
@@ -31,12 +31,12 @@ class Grant:
         sign_in: the id of the messenger sign-in that it comes from; None if it comes from the command line.
     """
 
-    scopes: tuple[Scope, ...] = SCOPES
+    scopes: tuple[AccessScope, ...] = SCOPES
     expires_at: int | None = None
     access_token_id: str | None = None
     sign_in: str | None = None
 
-    def require(self, scope: Scope) -> None:
+    def require(self, scope: AccessScope) -> None:
         """Refuse an action that needs `scope`.
 
         Raises:
@@ -45,7 +45,7 @@ class Grant:
         if scope not in self.scopes:
             raise InsufficientScope(scope)
 
-    def derive(self, scopes: Iterable[Scope] | None, expires_at: int | None) -> "Grant":
+    def derive(self, scopes: Iterable[AccessScope] | None, expires_at: int | None) -> "Grant":
         """Return the grant of a credential that this one creates.
 
         Args:
@@ -77,11 +77,11 @@ FULL: Final = Grant()
 """The grant of the operator's command line and of the service itself."""
 
 
-def scopes_text(scopes: Iterable[Scope]) -> str:
+def scopes_text(scopes: Iterable[AccessScope]) -> str:
     """Return scopes as they are stored, separated by commas."""
     return ",".join(scopes)
 
 
-def read_scopes(text: str) -> tuple[Scope, ...]:
+def read_scopes(text: str) -> tuple[AccessScope, ...]:
     """Return the scopes of a stored text."""
     return tuple(scope for scope in SCOPES if scope in text.split(","))

@@ -1,4 +1,4 @@
-"""Answers to GET and HEAD over plain ASGI: pages, documents, and what operators ask."""
+"""Answer GET and HEAD over plain ASGI."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ _ALLOW: Final = (b"allow", b"GET, HEAD")
 
 
 class FixedAnswer:
-    """An ASGI application that answers GET and HEAD with bytes that were made at start.
+    """An ASGI application that answers GET and HEAD with bytes that are known at start.
 
     Args:
         body: the whole answer.
@@ -31,7 +31,7 @@ class FixedAnswer:
 
 
 async def allows_get(scope: Scope, send: Send) -> bool:
-    """Tell whether the method is GET or HEAD; any other one is answered with 405 here."""
+    """Tell whether the method is GET or HEAD; answer 405 to any other."""
     if scope["method"] in {"GET", "HEAD"}:
         return True
     await send_error(send, MethodNotAllowed(), [_ALLOW])
@@ -43,7 +43,7 @@ async def send_answer(
 ) -> None:
     """Send a 200; to HEAD the same headers and no body (RFC 9110, section 9.3.2).
 
-    It says that it is no page, unless `headers` have a Content-Security-Policy of their own.
+    The headers forbid browsers to show the body as a page, unless `headers` has its own Content-Security-Policy.
     """
     named = {name for name, _ in headers}
     fields = [

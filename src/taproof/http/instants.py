@@ -1,4 +1,4 @@
-"""Times as clients write them: RFC 3339, with their offset from UTC."""
+"""Read the times that clients send: RFC 3339, with an offset from UTC."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ def read_instant(text: str, field: str) -> int:
         InvalidRequest: it is not a time with its offset; the sentence names the field.
     """
     # The form is checked first: fromisoformat also takes bare dates, week dates and times without an offset.
-    # Beyond the year 9999, which an offset can reach, no answer could be written.
+    # An offset can lead past the year 9999, which no answer could contain.
     try:
         if _RFC3339.fullmatch(text) is not None:
             moment = datetime.fromisoformat(text.upper()).astimezone(UTC)

@@ -1,4 +1,4 @@
-"""The browser SDK as the service gives it out: `/sdk/taproof.js`, and each release of it under a path of its own.
+"""Serve the browser SDK: the newest release at `/sdk/taproof.js`, and each release at its own path.
 
 A released bundle never changes and stays, so a page that names one with its integrity hash (W3C Subresource Integrity)
 goes on working when the service is upgraded. The bundles are made in `sdk/js`.
@@ -27,14 +27,14 @@ _ANY_ORIGIN: Final = (
     (b"cross-origin-resource-policy", b"cross-origin"),
 )
 _NEWEST: Final = (b"cache-control", b"public, max-age=300")
-"""Five minutes: pages see a mended bundle soon, and a click through several pages loads it once."""
+"""Five minutes: pages load a fixed bundle soon, and a visit to several pages loads it once."""
 _FOR_EVER: Final = (b"cache-control", b"public, max-age=31536000, immutable")
 _CODINGS: Final = 20
-"""Codings of `Accept-Encoding` that are looked at: browsers send five."""
+"""Codings of `Accept-Encoding` that are read: browsers send five."""
 
 
 class Bundle:
-    """One release of the SDK: an ASGI application that answers GET and HEAD with it, compressed where that is accepted.
+    """An ASGI application that answers GET and HEAD with one release of the SDK, with gzip where accepted.
 
     Args:
         body: the script.
@@ -63,7 +63,7 @@ class Bundle:
 
 
 class SdkRelease(NamedTuple):
-    """What a page needs to load one release of the SDK and nothing else: its path here, and the hash of its bytes."""
+    """What a page needs to load exactly one release of the SDK: its path, and the hash of its bytes."""
 
     version: str
     path: str
@@ -107,7 +107,7 @@ def _path(version: str) -> str:
 
 
 def _accepts_gzip(scope: Scope) -> bool:
-    """Tell whether the client takes gzip (RFC 9110, section 12.5.3). Any weight but none at all will do."""
+    """Tell whether the client accepts gzip (RFC 9110, section 12.5.3), with any weight above zero."""
     for name, value in scope["headers"]:
         if name == b"accept-encoding":
             for coding in value.lower().split(b",", _CODINGS)[:_CODINGS]:

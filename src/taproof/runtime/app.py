@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import structlog
 import uvloop
@@ -24,7 +24,7 @@ from starlette.responses import RedirectResponse
 from taproof.api.developer import build_developer_api
 from taproof.api.health import build_operations, build_watching
 from taproof.api.login import LoginApi
-from taproof.api.router import AsgiApp, LateApp, Router
+from taproof.api.router import AsgiApp, Router
 from taproof.api.sessions import SessionApi
 from taproof.config.settings import WEBHOOK_PATH, Settings
 from taproof.console.app import Console, ConsoleServices
@@ -36,16 +36,14 @@ from taproof.http.limits.pages import PageLimit
 from taproof.http.sdk_files import SdkFiles
 from taproof.jobs.housekeeping import sweep_until
 from taproof.jobs.leader import LeaderElection, Work
+from taproof.runtime.bot_runtime import BotRuntime, connect_messenger
 from taproof.runtime.deeplinks import Deeplinks
 from taproof.runtime.listener import ServerStopped, create_server, raise_file_limit, until_listening
 from taproof.runtime.sandbox_mode import RunningSandbox, start_sandbox
-from taproof.runtime.services import Services, load_messenger, open_services
+from taproof.runtime.services import Services, open_services
 from taproof.runtime.start_screen import print_screen
 from taproof.service.housekeeping import Housekeeping
 from taproof.webhooks.sender import WebhookSender
-
-if TYPE_CHECKING:
-    from taproof.runtime.bot_runtime import BotRuntime
 
 _FINISH_PARTS: Final = 17.0
 """Seconds that updates, deliveries and leases get after SIGTERM; open requests get `_FINISH_REQUESTS` more."""
@@ -56,10 +54,10 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """The additional duties of a process that shares its port with others: see `supervisor.py`."""
+    """What a process that shares its port with others also does: see `supervisor.py`."""
 
     metrics: Path
-    """The directory in which all processes count metrics."""
+    """The directory of the metrics that all of them count."""
     tell_ready: Callable[[], None]
 
 
@@ -68,13 +66,13 @@ class _Parts:
     """The background parts. They start once the server listens, and run until the process stops."""
 
     finishing: list[Coroutine[Any, Any, None]] = field(default_factory=list)
-    """Parts that wait for the stopping event and finish their current work."""
+    """Parts that stop by themselves: they see the stopping event, and finish their current work."""
     cancelled: list[Coroutine[Any, Any, None]] = field(default_factory=list)
-    """Parts that have nothing to finish."""
+    """Parts that are cancelled: they have no work to finish."""
 
 
 def run(settings: Settings, sibling: Sibling | None = None) -> None:
-    """Run `serve` on uvloop, which needs a sixth less CPU per request than the standard library's loop."""
+    """Do `serve` on uvloop: a request costs a sixth less CPU time than on the standard library's loop."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(settings, sibling))
 
@@ -106,10 +104,12 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
         console = build_console(settings, services) if settings.serves_api else None
         if console is not None:
             apps = console_apps(console) | apps
-        webhook, own_webhooks = LateApp(), LateApp()
-        apps |= webhook_apps(settings, webhook, own_webhooks)
+        messenger = _connect_messenger(settings, services, sandbox)
+        if messenger is not None:
+            stack.push_async_callback(messenger.close)
+            apps |= webhook_apps(settings, messenger.webhook, messenger.own_webhooks)
         server = create_server(settings, build_app(settings, services, apps))
-        # The objects so far live as long as the process, so the garbage collector can skip them.
+        # Objects created so far live as long as the process, so the garbage collector skips them.
         gc.collect()
         gc.freeze()
         gc.set_threshold(20_000, 20, 50)  # Reference counting frees the objects of requests, without the collector.
@@ -122,10 +122,6 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
                 invitation = sandbox.invitation if sandbox else await invite_first(settings, services)
                 seed = sandbox.seed if sandbox else None
                 print_screen(settings, seed, invitation, link_known=services.deeplinks.is_known)
-            messenger = await _connect_messenger(settings, services, sandbox, stack)
-            if messenger is not None:
-                webhook.app, own_webhooks.app = messenger.webhook, messenger.own_webhooks
-            gc.freeze()  # As above, but without a collection, which would block requests for 80 ms.
             parts = await _choose_parts(settings, services, messenger, stopping)
             if console is not None:
                 parts.finishing.append(console.live.run_until(stopping))
@@ -140,17 +136,11 @@ async def invite_first(settings: Settings, services: Services) -> str | None:
     return await services.invitations.invite_first() if settings.serves_api else None
 
 
-async def _connect_messenger(
-    settings: Settings, services: Services, sandbox: RunningSandbox | None, stack: AsyncExitStack
-) -> "BotRuntime | None":
-    """Return the messenger's side of this process, if its role has one.
-
-    It comes last and is imported in a thread, because the import takes most of a second. The API answers meanwhile.
-    """
+def _connect_messenger(settings: Settings, services: Services, sandbox: RunningSandbox | None) -> BotRuntime | None:
+    """Return the messenger's side of this process, if its role has one."""
     if not settings.needs_bot:
         return None
-    module = await asyncio.to_thread(load_messenger)
-    messenger: BotRuntime = module.connect_messenger(
+    return connect_messenger(
         settings,
         services.decisions,
         services.storage,
@@ -159,8 +149,6 @@ async def _connect_messenger(
         bots=services.bots,
         show_project_bots=services.metrics.show_project_bots,
     )
-    stack.push_async_callback(messenger.close)
-    return messenger
 
 
 def console_apps(console: Console) -> dict[str, AsgiApp]:
@@ -169,8 +157,8 @@ def console_apps(console: Console) -> dict[str, AsgiApp]:
 
 
 def webhook_apps(settings: Settings, webhook: AsgiApp, own_webhooks: AsgiApp) -> dict[str, AsgiApp]:
-    """Return the applications that receive the messenger's webhooks, by their path, if updates arrive that way."""
-    if not (settings.needs_bot and settings.bot_updates == "webhook"):
+    """Return the applications that the messenger posts updates to, by their path, where it does."""
+    if settings.bot_updates != "webhook":
         return {}
     return {
         f"{WEBHOOK_PATH}/*": BodiesInTime(own_webhooks, BODY_SECONDS),
@@ -180,7 +168,7 @@ def webhook_apps(settings: Settings, webhook: AsgiApp, own_webhooks: AsgiApp) ->
 
 
 def build_console(settings: Settings, services: Services) -> Console:
-    """Return the console, the website for developers."""
+    """Return the web console, in which developers manage their projects."""
     asked = ConsoleServices(
         developers=services.developers,
         projects=services.projects,
@@ -244,13 +232,13 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, AsgiA
 async def _choose_parts(
     settings: Settings,
     services: Services,
-    messenger: "BotRuntime | None",
+    messenger: BotRuntime | None,
     stopping: asyncio.Event,
 ) -> _Parts:
     """Return the background parts of this role."""
     parts = _Parts()
     storage = services.storage
-    # Readable in the table of leases, and unique over all processes and nodes.
+    # Unique for each process of each node, and readable in the table of leases.
     holder = f"{socket.gethostname()} {os.getpid()} {system_entropy(8).hex()}"
 
     def lead(name: str, work: Work) -> None:
@@ -292,7 +280,7 @@ async def _run_parts(
     server: Server,
     sandbox: RunningSandbox | None,
 ) -> None:
-    """Run until a stop signal, or until a part ends by itself, which is an error; then stop in order."""
+    """Run until told to stop, or until a part ends by itself, which is a bug; then stop everything in order."""
     finishing = [asyncio.create_task(part) for part in parts.finishing]
     cancelled = [asyncio.create_task(part) for part in parts.cancelled]
     waiter = asyncio.create_task(stopping.wait())
@@ -300,7 +288,7 @@ async def _run_parts(
     fell_over = not stopping.is_set()
     stopping.set()
     _log.info("stopping")
-    # First stop new updates and let the parts finish their work: a sandbox's bot needs the server for that.
+    # First, updates stop and the parts finish their work. The sandbox's bot needs the server for that.
     for task in cancelled:
         task.cancel()
     if finishing:

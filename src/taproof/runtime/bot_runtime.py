@@ -1,14 +1,11 @@
-"""The messenger's side of a process: its bot, the beginning of sign-in links, and the reception of updates.
-
-It is imported only once the rest of the service answers, because importing aiogram takes most of a second.
-"""
+"""Run the messenger's side of a process: its bot, the bots of projects, and the way in for updates."""
 
 import asyncio
 import functools
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import structlog
 
@@ -17,20 +14,16 @@ from taproof.core.clock import MINUTE, system_clock
 from taproof.core.encryption import Encryptor
 from taproof.core.rate_limit import Rate
 from taproof.messengers.reply_limits import ReplyLimits
-from taproof.messengers.telegram import calls
 from taproof.messengers.telegram.accounts import Accounts
+from taproof.messengers.telegram.bot_api import CONNECTIONS, Bot, BotApiClient
 from taproof.messengers.telegram.commands import announce_commands
 from taproof.messengers.telegram.connection import (
-    BotApiSession,
     BotApiUnreachableError,
     BotTokenRefusedError,
     Reconnection,
-    bot_on,
-    create_bot,
     fetch_username,
-    open_session,
 )
-from taproof.messengers.telegram.handlers import build_dispatcher
+from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.polling import LongPolling
 from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks, keep_webhook
 from taproof.messengers.telegram.project_bots import PACE_SECONDS, ProjectBots
@@ -45,33 +38,29 @@ from taproof.service.sessions.decide import Decisions
 from taproof.service.user_control import UserControl
 from taproof.storage.protocol import Storage
 
-if TYPE_CHECKING:
-    # Only taproof.messengers.telegram imports aiogram, because the import is slow and needs care.
-    from aiogram import Bot
-
 _USERNAME_RETRY: Final = 5.0
 _UNHURRIED: Final = Rate(100_000, MINUTE)
 _SECRET_LOOK: Final = 5.0
-"""Seconds between two checks whether the webhook's secret has changed with the master key."""
+"""Seconds between two checks of the webhook's secret, which changes with the master key."""
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class BotRuntime:
-    """The bot of this process and the parts that receive its updates."""
+    """The bot of this process, and everything that receives its updates."""
 
-    bot: "Bot"
+    bot: Bot
     webhook: WebhookEndpoint
-    """Answers the messenger's calls if updates arrive by webhook."""
+    """Answers the messenger's webhook calls, where updates arrive that way."""
     project_bots: ProjectBots
-    """Project bots, for the one process that runs them."""
+    """Runs the bots of projects, in the one process that may do so."""
     own_webhooks: ProjectBotWebhooks
-    """The same as `webhook` for project bots, in any process."""
+    """The same as `webhook` for the bots of projects, in any process."""
     close: Callable[[], Awaitable[None]]
     _intake: UpdateIntake
     _webhook_secrets: Callable[[], list[str]]
-    """The current secret first; during a rotation of the master key also others."""
+    """The webhook's secrets: the messenger gets the first; the others are valid while the master key is rotated."""
     _settings: Settings
 
     async def fetch_address(self) -> str:
@@ -89,7 +78,7 @@ class BotRuntime:
             await asyncio.sleep(_USERNAME_RETRY)
 
     async def receive_updates(self, since: int) -> None:
-        """Receive updates by polling or webhook until cancelled; no other process has polled since `since` (ms)."""
+        """Receive updates until cancelled, as the settings say. No other process has polled since `since` (ms)."""
         announcing = asyncio.create_task(announce_commands(self.bot))
         try:
             await self._receive_updates(since)
@@ -108,15 +97,9 @@ class BotRuntime:
                     await asyncio.sleep(_SECRET_LOOK)
 
 
-def prepare() -> None:
-    """Do other slow preparations now, so that the first user does not wait."""
-    calls.build_models()
-
-
 def open_accounts(settings: Settings) -> Accounts:
-    """Return a client that asks the messenger for the bots of tokens."""
-    api_url, tls = _bot_api(settings)
-    return Accounts(api_url, tls=tls)
+    """Return the client that asks the messenger which bots tokens belong to."""
+    return Accounts(_bot_api(settings))
 
 
 def connect_messenger(
@@ -129,45 +112,38 @@ def connect_messenger(
     bots: Bots,
     show_project_bots: Callable[[int, int], None],
 ) -> BotRuntime:
-    """Return the messenger's side of this process, with the sandbox's bot or the one in the settings."""
-    api_url, tls = _bot_api(settings)
+    """Return the messenger's side of this process, with the sandbox's bot or the one that the settings name."""
     if sandbox is not None:
         token = sandbox.bot_token
     else:
         token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
-    bot = create_bot(token, api_url, tls=tls)
-    acts = user_control_acts(UserControl(storage, decisions, system_clock))
-    # Sandbox users sign in again and again, as the same few pretend users.
+    bot = Bot(_bot_api(settings), token)
+    acts = user_control_acts(UserControl(storage, decisions, system_clock), decisions)
+    # A developer who tries the sandbox signs in again and again, as the same few users.
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
-    dispatcher = build_dispatcher(decisions, signer, system_clock, acts, limits)
-    intake = UpdateIntake(bot, dispatcher, storage, system_clock)
+    react = Conversation(decisions, signer, system_clock, acts, limits).on_update
+    intake = UpdateIntake(bot, react, storage, system_clock)
     secrets = functools.partial(encryptor.derive_all, f"telegram webhook secret {bot.id}")
+    own_api = _bot_api(settings, limit=0)  # Shared by all of them. No call waits for a connection.
 
-    @functools.cache
-    def own_session() -> BotApiSession:
-        # All project bots share one session, created for the first: reading the certificate authorities is slow and
-        # takes much memory. There is no limit of connections.
-        return open_session(api_url, tls=tls, limit=0)
+    def connect(own_token: str) -> Bot:
+        return Bot(own_api, own_token)
 
-    def connect(own_token: str) -> "Bot":
-        return bot_on(own_session(), own_token)
-
-    def own_intake(own: "Bot") -> UpdateIntake:
-        return UpdateIntake(own, dispatcher, storage, system_clock, own.id)
+    def own_intake(own: Bot) -> UpdateIntake:
+        return UpdateIntake(own, react, storage, system_clock, own.id)
 
     def own_secrets(bot_id: int) -> list[str]:
         return encryptor.derive_all(f"telegram webhook secret of own bot {bot_id}")
 
-    async def receive(own: "Bot", reconnection: Reconnection) -> None:
+    async def receive(own: Bot, reconnection: Reconnection) -> None:
         if settings.bot_updates == "polling":
             await LongPolling(own, own_intake(own), system_clock(), reconnection, pace=PACE_SECONDS).run()
         else:
             await keep_webhook(own, f"{settings.base_url}{WEBHOOK_PATH}/{own.id}", own_secrets, reconnection)
 
     async def close() -> None:
-        sessions = [bot.session, *([own_session()] if own_session.cache_info().currsize else [])]
-        await asyncio.gather(*(each.close() for each in sessions))
+        await asyncio.gather(bot.api.close(), own_api.close())
 
     return BotRuntime(
         bot,
@@ -181,18 +157,17 @@ def connect_messenger(
     )
 
 
-def _bot_api(settings: Settings) -> tuple[str, ssl.SSLContext | None]:
-    """Return the address of the Bot API, and a TLS context if not the public certificate authorities are trusted."""
+def _bot_api(settings: Settings, limit: int = CONNECTIONS) -> BotApiClient:
     if settings.sandbox:
-        return f"{own_address(settings)}/sandbox", _trusting_oneself(settings)
-    return settings.bot_api_url, None
+        return BotApiClient(f"{own_address(settings)}/sandbox", tls=_trusting_oneself(settings), limit=limit)
+    return BotApiClient(settings.bot_api_url, limit=limit)
 
 
 def _trusting_oneself(settings: Settings) -> ssl.SSLContext | None:
     if settings.tls_cert is None:
         return None
-    # The sandbox's bot calls this same process over loopback, so the certificate need not be checked.
-    tls = ssl.create_default_context()
+    # The sandbox's bot calls this process over loopback, so the certificate need not be verified.
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     tls.check_hostname = False
     tls.verify_mode = ssl.CERT_NONE
     return tls

@@ -25,7 +25,7 @@ SETTLE_SECONDS: Final = 90.0
 """How long something may be under way that was encrypted, read or derived before a change: a write waits for 5 s, a
 worker holds a delivery for 30 s (service/webhooks.py), the messenger is told a bot's new secret within 60 s (bot/)."""
 
-Step = Literal["made", "taken_up", "waiting", "resealed", "removed"]
+RotationStep = Literal["made", "taken_up", "waiting", "resealed", "removed"]
 
 
 class StillEncrypting(TaproofError):
@@ -50,7 +50,7 @@ async def rotate_key_file(
     entropy: Entropy,
     *,
     settle_seconds: float,
-    told: Callable[[Step, int], None] = lambda *_: None,
+    told: Callable[[RotationStep, int], None] = lambda *_: None,
 ) -> Rotated:
     """Add a new key to the file, encrypt all values under it, and remove the old key.
 

@@ -1,17 +1,14 @@
-"""Builds the use cases of a process and connects them to the store, the messenger and each other.
+"""Wire the use cases of one process to the store, the messenger and each other.
 
 `app.py` adds the server and the background parts.
 """
 
 import asyncio
-import importlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 from prometheus_client import CollectorRegistry
 
@@ -22,12 +19,13 @@ from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
+from taproof.runtime.bot_runtime import open_accounts
 from taproof.runtime.deeplinks import Deeplinks
 from taproof.runtime.geoip import place_finder
 from taproof.runtime.store import open_encryptor, open_plans, open_projects, open_storage
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
-from taproof.service.bots import BotAccount, Bots
+from taproof.service.bots import Bots
 from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.console.sign_in import DeveloperSignIns
 from taproof.service.deliveries import Deliveries
@@ -71,7 +69,7 @@ class Services:
     webhooks: Webhooks
     webhook_client: WebhookClient
     recorded: asyncio.Event
-    """Set when an event may be due, so that the sender of this process checks at once."""
+    """Set when an event may be due, so that the sender of this process looks at once."""
     metrics: Metrics
     limits: RateLimits
 
@@ -104,8 +102,8 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
             open_webhook_client(settings.address_rules, settings.webhook_ports, allow_http=settings.sandbox)
         )
         metrics = Metrics(CollectorRegistry(), version("taproof"), shared_metrics)
-        token_owners = _TokenOwners(settings)
-        stack.push_async_callback(token_owners.close)
+        accounts = open_accounts(settings)
+        stack.push_async_callback(accounts.close)
         yield Services(
             storage=storage,
             encryptor=encryptor,
@@ -125,7 +123,7 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
                 system_clock,
                 system_entropy,
                 projects=projects,
-                ask=token_owners.ask,
+                ask=accounts.fetch_account,
                 is_service_bot=deeplinks.is_service_bot,
                 limited=metrics.rate_limited["bot_token"].inc,
             ),
@@ -166,32 +164,3 @@ def _deeplinks(settings: Settings) -> Deeplinks:
     token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
     bots = f"{settings.base_url}/sandbox/phone/" if settings.sandbox else "https://t.me/"
     return Deeplinks(settings.messenger_link_base, bots, bot_id_of(token))
-
-
-class _TokenOwners:
-    """Asks the messenger for the bots of tokens. The first call imports the messenger's side in a thread."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._loading = asyncio.Lock()
-        self._accounts: Any = None
-
-    async def ask(self, token: str) -> BotAccount:
-        """Return the bot of a token; raises BotTokenRefused or MessengerUnavailable."""
-        async with self._loading:
-            if self._accounts is None:
-                self._accounts = await asyncio.to_thread(lambda: load_messenger().open_accounts(self._settings))
-        account: BotAccount = await self._accounts.fetch_account(token)
-        return account
-
-    async def close(self) -> None:
-        """Close the connections."""
-        if self._accounts is not None:
-            await self._accounts.close()
-
-
-def load_messenger() -> ModuleType:
-    """Import and return the messenger's side of a process. This takes most of a second: call it in a thread."""
-    module = importlib.import_module("taproof.runtime.bot_runtime")
-    module.prepare()
-    return module

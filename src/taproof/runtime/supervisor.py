@@ -11,7 +11,6 @@ All processes count metrics in one directory (http/metrics.py). Work for one pro
 import asyncio
 import contextlib
 import gc
-import importlib
 import os
 import select
 import shutil
@@ -72,8 +71,6 @@ def run(settings: Settings) -> None:
     """
     check_listening(settings)
     invitation = asyncio.run(_prepare(settings))
-    if settings.needs_bot:
-        importlib.import_module("taproof.runtime.bot_runtime")  # Imported once, so that all processes share its memory.
     with _hold_port(settings):
         directory = Path(tempfile.mkdtemp(prefix="taproof-metrics-"))
         try:

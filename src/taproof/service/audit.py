@@ -14,7 +14,7 @@ from taproof.core.clock import iso8601
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import ID_LENGTH, new_id
 from taproof.core.model import PageCursor
-from taproof.core.rights import Scope
+from taproof.core.rights import AccessScope
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.storage.protocol import Storage
 
@@ -152,7 +152,7 @@ def service_entry(
     )
 
 
-def _scope_of(action: AuditAction) -> Scope:
+def _scope_of(action: AuditAction) -> AccessScope:
     """Return the scope that an action needs: `tokens` for what creates or ends credentials, `write` for the rest."""
     return "tokens" if action.startswith(_ABOUT_CREDENTIALS) else "write"
 

@@ -29,7 +29,7 @@ from taproof.service.projects import Projects, read_owned_project
 from taproof.storage.protocol import Storage
 
 CHECKS: Final = Gcra(20, MINUTE, 20)
-"""How often the messenger is asked for one developer."""
+"""How many tokens the messenger checks for one developer."""
 _FORM: Final = 'bot_token must be a bot\'s token as @BotFather shows it, like 123456789:AbC…, or "" for none.'
 _SERVICE_BOT: Final = "This is the service's own bot. Make another one for this project, with @BotFather."
 
@@ -37,7 +37,7 @@ _log = structlog.get_logger(__name__)
 
 
 class BotAccount(NamedTuple):
-    """What the messenger says of a bot; `username` without the `@`."""
+    """A bot as the messenger knows it; `username` without the `@`."""
 
     id: int
     username: str
@@ -48,7 +48,7 @@ AskMessenger = Callable[[str], Awaitable[BotAccount]]
 
 
 class Bots:
-    """Gives projects their bots, and keeps what is found out about these.
+    """Gives projects their bots, and records changes that the messenger reports about them.
 
     Args:
         storage: the store.
@@ -56,9 +56,9 @@ class Bots:
         clock: returns the time in ms.
         entropy: returns random bytes.
         projects: changes projects.
-        ask: asks the messenger whose a token is.
+        ask: asks the messenger which bot a token belongs to.
         is_service_bot: tells whether the bot with this id or username is the service's own.
-        limited: called when a developer has tried too many tokens.
+        limited: called when a developer has checked too many tokens.
     """
 
     def __init__(
@@ -83,10 +83,10 @@ class Bots:
         self._clock = clock
         self._entropy = entropy
 
-    # ---- what developers do
+    # ---- for developers
 
     async def set_bot(self, actor: Actor, project_id: str, token: str) -> None:
-        """Give a project the bot with this token, in the place of any other; "" takes its bot away.
+        """Give a project the bot with this token, which replaces any other; "" removes its bot.
 
         Raises:
             InsufficientScope, InvalidRequest, ProjectNotFound, BotTokenRefused, BotTaken, RateLimited,
@@ -107,7 +107,7 @@ class Bots:
         return await self.check_token(actor, token, project_id) if token else RemovedBot(project.bot_username)
 
     async def check_token(self, actor: Actor, token: str, project_id: str = "") -> CheckedBot:
-        """Ask the messenger whose this token is, and return that bot.
+        """Ask the messenger which bot a token belongs to, and return that bot.
 
         Args:
             actor: whose project is to get the bot.
@@ -182,14 +182,14 @@ class Bots:
         else:
             raise BotTaken
 
-    # ---- what the processes that run the bots ask and find out
+    # ---- for the processes that run the bots
 
     async def list_bots(self) -> list[ProjectBot]:
         """Return the bots of all projects, broken or not."""
         return await self._storage.list_project_bots()
 
     async def read_bot(self, bot_id: int) -> ProjectBot | None:
-        """Return the bot with this id; None when it is no project's."""
+        """Return the project bot with this id; None when there is none."""
         return await self._storage.read_project_bot(bot_id)
 
     def open_token(self, bot: ProjectBot) -> str:
@@ -201,7 +201,7 @@ class Bots:
         return self._encryptor.decrypt(bot.encrypted_token, bot_token_associated_data(bot.project_id))
 
     async def mark_broken(self, bot: ProjectBot) -> bool:
-        """Note that the messenger refuses a bot's token. False when that was noted, or another token is set by now."""
+        """Mark a bot as broken: the messenger refuses its token. False when it was marked, or has another token."""
         project = await self._storage.read_project(bot.project_id)
         if project is None:
             return False
@@ -213,5 +213,5 @@ class Bots:
         return await self._storage.mark_bot_broken(project.id, bot.encrypted_token, now, entry=entry)
 
     async def rename_bot(self, bot_id: int, username: str) -> bool:
-        """Note a bot's username, which its links are made of from now on; False when it is known already."""
+        """Store a bot's new username, which its links contain from now on; False when it is stored already."""
         return await self._storage.rename_bot(bot_id, username)

@@ -21,7 +21,7 @@ from taproof.core.errors import (
 from taproof.core.identifiers import is_key, key_hash, key_preview, new_id, new_key
 from taproof.core.model import DeveloperSignIn
 from taproof.core.names import name_problem
-from taproof.core.rights import Scope
+from taproof.core.rights import AccessScope
 from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
 
@@ -105,7 +105,7 @@ class Developers:
         name: str,
         *,
         expires_at: int | None = None,
-        scopes: Iterable[Scope] | None = None,
+        scopes: Iterable[AccessScope] | None = None,
         sign_in: DeveloperSignIn | None = None,
     ) -> CreatedAccessToken:
         """Create an access token, which never has more scopes than the acting credential and never outlives it.

@@ -32,18 +32,18 @@ from taproof.core.model import (
     RemovedBot,
 )
 from taproof.core.names import name_problem
-from taproof.core.origins import ORIGINS_LIMIT, NotAnOrigin, read_origin
+from taproof.core.origins import read_origins
 from taproof.core.webhook_url import webhook_url_problem
 from taproof.service.associated_data import bot_token_associated_data, webhook_secret_associated_data
 from taproof.service.audit import audit_entry, url_origin
 from taproof.storage.protocol import Storage
 
 PROJECT_LIMIT: Final = 1000
-"""Projects of one developer; who had more before there was a limit keeps them."""
+"""Projects of one developer at most."""
 OVERLAP_LIMIT: Final = 168
 """Hours that a rotation of the webhook secret takes at most."""
 _READ_AT_ONCE: Final = 25
-"""Projects that are read, and written as JSON, before others have their turn: 1 to 2 ms of the event loop."""
+"""Projects that are read, and written as JSON, in one go: it holds the event loop for 1 to 2 ms."""
 
 _NO_PHONES: Final = (
     "collect_phone is available on the pro and business plans, and this account is on the free plan. Leave it false, "
@@ -53,7 +53,7 @@ _NO_PHONES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ProjectSecrets:
-    """Both secrets of a project in plaintext. The secret key is never to be had again."""
+    """Both secrets of a project in plaintext. The secret key cannot be read again."""
 
     secret_key: str
     webhook_secret: str
@@ -61,7 +61,7 @@ class ProjectSecrets:
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """The webhook secret that signs now, and during a rotation the one that takes its place at `promoted_at` (ms)."""
+    """The current webhook secret, and during a rotation the one that replaces it at `promoted_at` (ms)."""
 
     webhook_secret: str
     next_webhook_secret: str | None
@@ -69,7 +69,7 @@ class Rotation:
 
 
 class Projects:
-    """Creates, changes and deletes projects, and recognises their secret keys.
+    """Creates, changes and deletes projects, and authenticates their secret keys.
 
     Args:
         storage: the store.
@@ -79,7 +79,7 @@ class Projects:
         address_rules: which addresses a webhook URL may name.
         webhook_ports: which ports a webhook URL may name.
         allow_loopback_http: accept http:// webhook URLs to a loopback address, as the sandbox does.
-        limits: how many projects a developer may have, by plan; one that is not there has `PROJECT_LIMIT` only.
+        limits: how many projects a developer may have, by plan; `PROJECT_LIMIT` for a plan that is not there.
     """
 
     def __init__(
@@ -158,9 +158,9 @@ class Projects:
         return await self._storage.list_projects(developer.id)
 
     async def walk_projects(self, developer: Developer) -> AsyncIterator[Project]:
-        """Yield a developer's projects, oldest first, read a few at a time so that nobody else waits for all of them.
+        """Yield a developer's projects, oldest first, read a few at a time so that other requests need not wait.
 
-        One that is deleted meanwhile is left out.
+        A project that is deleted meanwhile is left out.
         """
         ids = [each.project_id for each in await self._storage.name_projects(developer.id)]
         for start in range(0, len(ids), _READ_AT_ONCE):
@@ -168,7 +168,7 @@ class Projects:
                 yield project
 
     async def page_projects(self, developer: Developer, start: int, limit: int) -> tuple[list[Project], int]:
-        """Return `limit` projects, oldest first, after the first `start` ones, and how many there are in all."""
+        """Return `limit` projects after the first `start` ones, oldest first, and the number of all projects."""
         ids = [each.project_id for each in await self._storage.name_projects(developer.id)]
         return await self._storage.read_projects(developer.id, ids[start : start + limit]), len(ids)
 
@@ -185,7 +185,7 @@ class Projects:
 
         Raises:
             InvalidRequest: not the form of a project id.
-            ProjectNotFound: none of this developer's.
+            ProjectNotFound: this developer has no such project.
         """
         return await read_owned_project(self._storage, developer, project_id)
 
@@ -208,7 +208,7 @@ class Projects:
             before = await read_owned_project(self._storage, actor.developer, project_id)
             details["allowed_origins"] = _difference(before.allowed_origins, changes.allowed_origins)
         entry = None
-        if details:  # Nobody changed anything with an empty request.
+        if details:  # An empty request changes nothing.
             entry = audit_entry(actor, "project.updated", now, self._entropy, subject=project_id, details=details)
         change = None if bot is None else self._bot_change(actor, project_id, bot)
         owned = (actor.developer.id, project_id)
@@ -219,7 +219,7 @@ class Projects:
             project = await store()  # The plan was another one for a moment, or there is no such project.
             if project is None:
                 await read_owned_project(self._storage, actor.developer, project_id)
-                raise InvalidRequest(_NO_PHONES)  # It was, once more.
+                raise InvalidRequest(_NO_PHONES)  # The plan changed once more.
         if project is None:
             raise ProjectNotFound
         return project
@@ -238,7 +238,7 @@ class Projects:
             raise ProjectNotFound
 
     async def regenerate_secrets(self, actor: Actor, project_id: str) -> ProjectSecrets:
-        """Replace the secret key and the webhook secret. The old ones are dead at once.
+        """Replace the secret key and the webhook secret. The old ones stop working at once.
 
         Raises:
             InvalidRequest, ProjectNotFound: and nothing is changed.
@@ -258,12 +258,12 @@ class Projects:
         return secrets
 
     async def read_webhook_secret(self, actor: Actor, project_id: str) -> Rotation:
-        """Return the webhook secret in plaintext, during a rotation both.
+        """Return the webhook secret in plaintext, and during a rotation the next one too.
 
-        The audit log does not tell of it: an application may ask for the secret at each sign-in.
+        The audit log does not record it: an application may read the secret at each sign-in.
 
         Raises:
-            InsufficientScope: the acting credential may only read. With the secret, proofs can be made.
+            InsufficientScope: the acting credential may only read. The secret can sign proofs.
             InvalidRequest, ProjectNotFound: as for `read_project`.
         """
         actor.grant.require("write")
@@ -276,7 +276,7 @@ class Projects:
         return Rotation(secret, self._encryptor.decrypt(following, associated_data), project.next_webhook_secret_at)
 
     async def reveal_webhook_secret(self, actor: Actor, project_id: str) -> Rotation:
-        """Return what `read_webhook_secret` does, to a person: the audit log tells who has seen it.
+        """Return what `read_webhook_secret` returns, for a person to see: the audit log records it.
 
         Raises:
             InvalidRequest, ProjectNotFound: as for `read_project`.
@@ -287,16 +287,16 @@ class Projects:
         return rotation
 
     async def rotate_webhook_secret(self, actor: Actor, project_id: str, overlap_hours: int) -> Rotation:
-        """Make another webhook secret, which takes the place of the current one in `overlap_hours`.
+        """Create another webhook secret, which replaces the current one after `overlap_hours`.
 
-        Until then webhooks are signed with both, proofs with the current one. The secret key stays.
+        Until then both sign webhooks, and the current one signs proofs. The secret key stays.
 
         Raises:
             InvalidRequest, ProjectNotFound, RotationUnderWay: and nothing is changed.
         """
         if not 1 <= overlap_hours <= OVERLAP_LIMIT:
             raise InvalidRequest(f"overlap_hours must be a whole number from 1 to {OVERLAP_LIMIT}.")
-        # What cannot be opened is not rotated either: the answer would have to show it.
+        # A secret that cannot be decrypted is not rotated: the answer would have to contain it.
         await self.read_webhook_secret(actor, project_id)
         now = self._clock()
         encrypted = self._encrypt(new_webhook_secret(self._entropy), project_id)
@@ -312,7 +312,7 @@ class Projects:
         return rotation
 
     async def promote_webhook_secret(self, actor: Actor, project_id: str) -> str:
-        """End a rotation at once: the next webhook secret takes the place of the current one, and is returned.
+        """End a rotation at once: the next webhook secret replaces the current one, and is returned.
 
         Raises:
             InvalidRequest, ProjectNotFound, NoRotation: and nothing is changed.
@@ -327,7 +327,7 @@ class Projects:
         return secret
 
     async def authenticate(self, bearer: str | None) -> Project:
-        """Return the project whose current secret key this is; its counts are not read.
+        """Return the project of a secret key; its counts are not read.
 
         Raises:
             InvalidSecretKey: missing, malformed, unknown or replaced.
@@ -354,7 +354,7 @@ class Projects:
                 raise InvalidRequest(f"webhook_url {problem}.")
         if changes.collect_phone and developer.plan == "free":
             raise InvalidRequest(_NO_PHONES)
-        origins = None if changes.allowed_origins is None else checked_origins(changes.allowed_origins)
+        origins = None if changes.allowed_origins is None else read_origins(changes.allowed_origins)
         return dataclasses.replace(changes, name=name, allowed_origins=origins)
 
     def _bot_change(self, actor: Actor, project_id: str, bot: CheckedBot | RemovedBot) -> BotChange:
@@ -367,7 +367,7 @@ class Projects:
         return BotChange(given, entry(action="bot.set", details=details), bot.loss)
 
     async def _require_phone_plan(self, developer: Developer) -> None:
-        """Say so if it was the developer's plan, which has changed just now, that the store has refused."""
+        """Raise InvalidRequest if the store refused because the developer's plan has just changed."""
         current = await self._storage.read_developer(developer.email)
         if current is None or current.plan == "free":
             raise InvalidRequest(_NO_PHONES)
@@ -379,25 +379,8 @@ class Projects:
         return self._encryptor.encrypt(webhook_secret, webhook_secret_associated_data(project_id), self._entropy)
 
 
-def checked_origins(origins: Sequence[str]) -> tuple[str, ...]:
-    """Return the origins of a project as they are stored, each once.
-
-    Raises:
-        InvalidRequest: too many, or one is none; the sentence says which, by its place.
-    """
-    if len(origins) > ORIGINS_LIMIT:
-        raise InvalidRequest(f"allowed_origins must hold at most {ORIGINS_LIMIT} origins.")
-    found = []
-    for place, origin in enumerate(origins, 1):
-        try:
-            found.append(read_origin(origin))
-        except NotAnOrigin as error:
-            raise InvalidRequest(f"allowed_origins: number {place} of the list {error}.") from None
-    return tuple(dict.fromkeys(found))
-
-
 def _difference(before: Sequence[str], now: Sequence[str]) -> dict[str, object]:
-    """Return what a change of origins did, for the audit log: the whole list may be longer than an entry is."""
+    """Return what a change of origins did, for the audit log: the whole list may be too long for an entry."""
     return {
         "count": len(now),
         "added": [each for each in now if each not in before],
@@ -406,11 +389,11 @@ def _difference(before: Sequence[str], now: Sequence[str]) -> dict[str, object]:
 
 
 async def read_owned_project(storage: Storage, developer: Developer, project_id: str) -> Project:
-    """Return one project of a developer's.
+    """Return a project of this developer.
 
     Raises:
         InvalidRequest: not the form of a project id.
-        ProjectNotFound: none of this developer's.
+        ProjectNotFound: this developer has no such project.
     """
     _check_project_id(project_id)
     project = await storage.read_project(project_id)

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from taproof.core.accounts import AccessToken, Developer
 from taproof.core.clock import iso8601
-from taproof.core.model import Project, TurnOffReason
+from taproof.core.model import PROJECT_FLAGS, Project, TurnOffReason
 from taproof.service.developers import CreatedAccessToken
 from taproof.service.projects import ProjectSecrets
 from taproof.service.sessions.create_and_verify import Verification
@@ -38,11 +38,7 @@ def project(found: Project) -> dict[str, Any]:
         "name": found.name,
         "secret_key_preview": found.secret_key_preview,
         "webhook_url": found.webhook_url,
-        "is_active": found.is_active,
-        "public_access": found.public_access,
-        "collect_phone": found.collect_phone,
-        "phone_required": found.phone_required,
-        "show_context": found.show_context,
+        **{flag: getattr(found, flag) for flag in PROJECT_FLAGS},
         "match_code": "on" if found.match_code else "off",
         "allowed_origins": list(found.allowed_origins),
         "created_at": iso8601(found.created_at),

@@ -1,7 +1,7 @@
-"""What users may see and do about the projects that they sign in to: look back, report, block, unblock.
+"""Let users look back at their sign-ins, report them, and block and unblock projects.
 
-A project's own bot shows and changes what concerns that project only: who owns a bot's token reads all that it says,
-and what its users tap.
+A project's own bot shows and changes only what concerns that project: the owner of a bot's token can read all its
+messages, and what its users tap.
 """
 
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ LOOK_BACK: Final = 30 * DAY
 SHOWN: Final = 10
 """Sign-ins and projects in one message at most: each has a button."""
 _LOOKED_AT: Final = 50
-"""The latest sign-ins of which the projects are offered for blocking."""
+"""The latest sign-ins whose projects are offered for blocking."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecentSignIn:
-    """A sign-in that a user confirmed. `confirmed_at` in ms; `is_reported`: they said that it was not them."""
+    """A sign-in that a user confirmed. `confirmed_at` in ms; `is_reported`: the user said that it was not them."""
 
     key: SessionKey
     project: NamedProject
@@ -30,7 +30,7 @@ class RecentSignIn:
 
 
 class UserControl:
-    """Answers users who ask a bot; nobody can see or change anything of another user's, whatever they send.
+    """Answers users who ask a bot. No user can see or change anything of another user.
 
     `bot_id` is the bot that the user is talking to.
 
@@ -46,7 +46,7 @@ class UserControl:
         self._clock = clock
 
     async def list_sign_ins(self, user_id: str, bot_id: int = SERVICE_BOT) -> list[RecentSignIn]:
-        """Return what a user confirmed in the last 30 days, newest first, `SHOWN` at most."""
+        """Return the sign-ins that a user confirmed in the last 30 days, newest first, `SHOWN` at most."""
         return [_recent(session) for session in await self._sign_ins(user_id, bot_id, SHOWN)]
 
     async def list_blockable(self, user_id: str, bot_id: int = SERVICE_BOT) -> list[NamedProject]:
@@ -63,7 +63,7 @@ class UserControl:
         return [] if own is None else await self._storage.list_blocks(user_id, 1, project_id=own.project_id)
 
     async def block_project(self, user_id: str, project_id: str, bot_id: int = SERVICE_BOT) -> NamedProject | None:
-        """Let a user hear nothing of a project any more; None when there is none, or not for this bot."""
+        """Block a project for a user; None when there is no such project, or not for this bot."""
         project = await self._find(project_id, bot_id)
         if project is not None:
             await self._storage.block_project(user_id, project_id, self._clock())
@@ -76,12 +76,8 @@ class UserControl:
             await self._storage.unblock_project(user_id, project_id)
         return project
 
-    async def report_session(self, session_token: str, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
-        """The user says of a prompt "This wasn't me". See `Decisions.report_session`."""
-        return await self._decisions.report_session(session_token, user_id, bot_id)
-
     async def report_sign_in(self, key: SessionKey, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
-        """The user says so of a past sign-in, whichever bot it was confirmed with, if this one may show it."""
+        """Report a past sign-in that this bot may show, whichever bot it was confirmed with."""
         if bot_id != SERVICE_BOT:
             own = await self._storage.read_project_bot(bot_id)
             session = await self._storage.read_session(key)

@@ -1,12 +1,14 @@
 """Turns what `core/` holds into the values of a statement, and rows back into it: the same for every driver."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import fields
+from typing import Any, Final
 
 from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation
 from taproof.core.deliveries import Attempt, Delivery, DeliveryRecord, DeliveryState, Event
 from taproof.core.errors import InvalidAccessToken, SignedOut, TaproofError
 from taproof.core.model import (
+    PROJECT_FLAGS,
     ConsumedSession,
     EncryptedWebhookSecrets,
     MessengerIdentity,
@@ -23,6 +25,10 @@ from taproof.core.rights import read_scopes, scopes_text
 from taproof.core.session_state import visible_status
 
 Row = Sequence[Any]
+
+_PROJECT_FIELDS: Final = [field.name for field in fields(Project)]
+_FLAG_PLACES: Final = [_PROJECT_FIELDS.index(flag) for flag in PROJECT_FLAGS]
+_ORIGINS_PLACE: Final = _PROJECT_FIELDS.index("allowed_origins")
 
 
 def columns(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
@@ -160,29 +166,17 @@ def project_values(project: Project, secret_key_hash: bytes) -> tuple[Any, ...]:
         project.secret_key_preview,
         project.encrypted_webhook_secret,
         project.webhook_url,
-        int(project.is_active),
-        int(project.public_access),
-        int(project.collect_phone),
         project.created_at,
-        int(project.phone_required),
-        int(project.show_context),
-        int(project.match_code),
         " ".join(project.allowed_origins),
+        *(int(getattr(project, flag)) for flag in PROJECT_FLAGS),
     )
 
 
 def change_values(changes: ProjectChanges) -> tuple[Any, ...]:
     """Return the first values of `sql.UPDATE_PROJECT`."""
-    flags = (
-        changes.is_active,
-        changes.public_access,
-        changes.collect_phone,
-        changes.phone_required,
-        changes.show_context,
-        changes.match_code,
-    )
     origins = None if changes.allowed_origins is None else " ".join(changes.allowed_origins)
-    return (changes.name, changes.webhook_url, *(None if flag is None else int(flag) for flag in flags), origins)
+    flags = [getattr(changes, flag) for flag in PROJECT_FLAGS]
+    return (changes.name, changes.webhook_url, origins, *(None if flag is None else int(flag) for flag in flags))
 
 
 def identity_values(identity: MessengerIdentity) -> tuple[str, str, str]:
@@ -196,10 +190,15 @@ def event_values(event: Event) -> tuple[Any, ...]:
 
 
 def project_from(row: Row) -> Project:
-    """Return the project of a row of `sql.READ_PROJECT`, or of `sql.READ_PROJECT_BY_SECRET_KEY`, which has less."""
-    values = (*row[:6], *(bool(flag) for flag in row[6:9]), *row[9:18])
-    if len(row) > 18:
-        values = (*values, *(bool(flag) for flag in row[18:21]), tuple(row[21].split()), *row[22:])
+    """Return the project of a row of `READ_PROJECT`, or of `READ_PROJECT_BY_SECRET_KEY`, which ends after the flags.
+
+    The columns are in the order of the model's fields.
+    """
+    values = list(row)
+    for place in _FLAG_PLACES:
+        values[place] = bool(values[place])
+    if len(values) > _ORIGINS_PLACE:
+        values[_ORIGINS_PLACE] = tuple(values[_ORIGINS_PLACE].split())
     return Project(*values)
 
 

@@ -219,7 +219,7 @@ async def test_an_unreachable_bot_api_is_a_problem() -> None:
 
 async def test_a_silent_bot_api_does_not_hang_the_doctor(bot_api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every question has a time limit."""
-    monkeypatch.setattr("taproof.cli.doctor.messenger._TIMEOUT", ClientTimeout(total=0.05))
+    monkeypatch.setattr("taproof.cli.doctor.bot_api._TIMEOUT", ClientTimeout(total=0.05))
     bot_api.delay = 0.5
     assert_problem(await look("messenger", bot_token=BOT_TOKEN, bot_api_url=bot_api.url), "no answer")
 

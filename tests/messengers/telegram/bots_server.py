@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from aiogram.types import InlineKeyboardButton, InlineKeyboardMarkup
 from aiohttp import web
 
 from taproof.messengers.telegram.signed_buttons import ButtonSigner
+from taproof.messengers.telegram.types import InlineKeyboardButton, InlineKeyboardMarkup
 
 Fault = Callable[[], tuple[int, str]]
 """Returns the status and the description that a call is refused with."""
@@ -52,7 +52,7 @@ class ServedBot:
     def texts(self, user_id: int | None = None) -> list[str]:
         """Return what the bot has sent, to one user or to all."""
         sent = self.of("sendMessage", "editMessageText")
-        return [each["text"] for each in sent if user_id is None or int(each["chat_id"]) == user_id]
+        return [each["text"] for each in sent if user_id is None or each["chat_id"] == user_id]
 
     def give(self, *updates: dict[str, Any]) -> None:
         self.updates += updates
@@ -122,7 +122,7 @@ class BotsServer:
         bot = self.bots.get(int(token.partition(":")[0]))
         if bot is None or bot.token != token or self.refuses_everybody:
             return _answer(401, description="Unauthorized")
-        parameters = {name: _value(str(value)) for name, value in (await request.post()).items()}
+        parameters: dict[str, Any] = await request.json()
         bot.calls.append((method, parameters))
         if method in bot.faults:
             status, description = bot.faults[method]()
@@ -137,12 +137,12 @@ class BotsServer:
         if bot.webhook:
             description = "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook first"
             return _answer(409, description=description)
-        offset = int(parameters.get("offset", 0))
+        offset = parameters.get("offset", 0)
         bot.updates = [update for update in bot.updates if update["update_id"] >= offset]
         bot.polls += 1
         bot.most_polls = max(bot.polls, bot.most_polls)
         try:
-            async with asyncio.timeout(int(parameters.get("timeout", 0))):
+            async with asyncio.timeout(parameters.get("timeout", 0)):
                 while not bot.updates and bot.token == token:
                     bot.news.clear()
                     await bot.news.wait()
@@ -152,7 +152,7 @@ class BotsServer:
             bot.polls -= 1
         if bot.token != token:
             return _answer(401, description="Unauthorized")
-        return _answer(200, result=bot.updates[: int(parameters.get("limit", 100))])
+        return _answer(200, result=bot.updates[: parameters.get("limit", 100)])
 
     def _result(self, bot: ServedBot, method: str, parameters: dict[str, Any]) -> Any:
         if method == "getMe":
@@ -170,7 +170,7 @@ class BotsServer:
             bot.webhook = parameters
             bot.news.set()
         if method in {"sendMessage", "editMessageText"}:
-            chat = {"id": int(parameters["chat_id"]), "type": "private"}
+            chat = {"id": parameters["chat_id"], "type": "private"}
             return {"message_id": len(bot.calls), "date": 1795214643, "chat": chat, "text": parameters["text"]}
         return True
 
@@ -179,7 +179,3 @@ def _answer(status: int, *, result: Any = None, description: str = "") -> web.Re
     body: dict[str, Any] = {"ok": status == 200}
     body |= {"result": result} if status == 200 else {"error_code": status, "description": description}
     return web.Response(status=status, text=json.dumps(body), content_type="application/json")
-
-
-def _value(text: str) -> Any:
-    return json.loads(text) if text.startswith(("{", "[")) else text

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiogram import Bot
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from tests.messengers.telegram.bots_server import tagged
@@ -26,8 +25,8 @@ from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
 from taproof.core.model import Project, Session
-from taproof.messengers.telegram.connection import create_bot
-from taproof.messengers.telegram.handlers import build_dispatcher
+from taproof.messengers.telegram.bot_api import Bot, BotApiClient
+from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.signed_buttons import PURPOSE, TAG_LENGTH, ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control import user_control_acts
@@ -62,6 +61,7 @@ class Fault:
     parameters: dict[str, int] | None = None
     times: int = 1
     raw: str | None = None
+    headers: dict[str, str] | None = None
 
 
 @dataclass
@@ -70,6 +70,7 @@ class ScriptedApi:
 
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     faults: dict[str, list[Fault]] = field(default_factory=dict)
+    results: dict[str, Any] = field(default_factory=dict)
     updates: list[dict[str, Any]] = field(default_factory=list)
     webhook: str = ""
     base: str = ""
@@ -86,7 +87,7 @@ class ScriptedApi:
         method = request.match_info["method"]
         if request.match_info["token"] != TOKEN:
             return _answer(401, {"ok": False, "error_code": 401, "description": "Unauthorized"})
-        parameters = {name: _value(str(value)) for name, value in (await request.post()).items()}
+        parameters: dict[str, Any] = await request.json()
         self.calls.append((method, parameters))
         if self.on_call is not None:
             self.on_call(method, parameters)
@@ -102,7 +103,7 @@ class ScriptedApi:
         if fault.times == 0:
             self.faults[method].pop(0)
         if fault.raw is not None:
-            return web.Response(status=fault.status, text=fault.raw)
+            return web.Response(status=fault.status, text=fault.raw, headers=fault.headers)
         body: dict[str, Any] = {"ok": False, "error_code": fault.status, "description": fault.description}
         if fault.parameters:
             body["parameters"] = fault.parameters
@@ -112,13 +113,15 @@ class ScriptedApi:
         if self.webhook:
             description = "Conflict: can't use getUpdates method while webhook is active; use deleteWebhook first"
             return _answer(409, {"ok": False, "error_code": 409, "description": description})
-        offset = int(parameters.get("offset", 0))
+        offset = parameters.get("offset", 0)
         self.updates = [update for update in self.updates if update.get("update_id", offset) >= offset]
         if not self.updates and parameters.get("timeout"):
             await asyncio.sleep(0.02)
-        return _answer(200, {"ok": True, "result": self.updates[: int(parameters.get("limit", 100))]})
+        return _answer(200, {"ok": True, "result": self.updates[: parameters.get("limit", 100)]})
 
     def _result(self, method: str, parameters: dict[str, Any]) -> Any:
+        if method in self.results:
+            return self.results[method]
         if method == "getMe":
             return {"id": 7000000001, "is_bot": True, "first_name": "Sign in", "username": "Sign_In_Bot"}
         if method == "deleteWebhook":
@@ -126,7 +129,7 @@ class ScriptedApi:
         if method == "setWebhook":
             self.webhook = parameters["url"]
         if method in {"sendMessage", "editMessageText"}:
-            chat = {"id": int(parameters["chat_id"]), "type": "private"}
+            chat = {"id": parameters["chat_id"], "type": "private"}
             return {"message_id": len(self.calls), "date": 1795214643, "chat": chat, "text": parameters["text"]}
         return True
 
@@ -138,10 +141,6 @@ def untagged(buttons: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _answer(status: int, body: dict[str, Any]) -> web.Response:
     return web.Response(status=status, text=json.dumps(body), content_type="application/json")
-
-
-def _value(text: str) -> Any:
-    return json.loads(text) if text.startswith(("{", "[")) else text
 
 
 class Phone:
@@ -271,19 +270,17 @@ async def api() -> AsyncIterator[ScriptedApi]:
 
 @pytest.fixture
 async def bot(api: ScriptedApi) -> AsyncIterator[Bot]:
-    connected = create_bot(TOKEN, api.base)
+    connected = Bot(BotApiClient(api.base), TOKEN)
     yield connected
-    client = getattr(connected.session, "_session", None)
-    if client is not None:
-        await client.close()
+    await connected.api.close()
 
 
 @pytest.fixture
 def intake(
     bot: Bot, signin: WholeSignIn, signer: ButtonSigner, storage: SqliteStorage, clock: HandClock
 ) -> UpdateIntake:
-    acts = user_control_acts(UserControl(storage, signin, clock))
-    return UpdateIntake(bot, build_dispatcher(signin, signer, clock, acts), storage, clock)
+    acts = user_control_acts(UserControl(storage, signin, clock), signin)
+    return UpdateIntake(bot, Conversation(signin, signer, clock, acts).on_update, storage, clock)
 
 
 @pytest.fixture

@@ -1,17 +1,18 @@
 """Whose a bot token is: asked of the messenger, without a word about the token."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
+from aiohttp import ClientSession
 from tests.messengers.telegram.bots_server import BotsServer
 
 from taproof.core.errors import BotTokenRefused, MessengerUnavailable
-from taproof.messengers.telegram import accounts as accounts_module
+from taproof.messengers.telegram import bot_api
 from taproof.messengers.telegram.accounts import Accounts
-from taproof.messengers.telegram.connection import BotApiSession, open_session
+from taproof.messengers.telegram.bot_api import BotApiClient
 from taproof.service.bots import BotAccount
 
 SECRET = "AAsecretSECRETsecretSECRETsecretSECRET0"
@@ -20,7 +21,7 @@ SECRET = "AAsecretSECRETsecretSECRETsecretSECRET0"
 @asynccontextmanager
 async def asking(api_url: str) -> AsyncIterator[Accounts]:
     """Yield what asks the Bot API at this address."""
-    accounts = Accounts(api_url)
+    accounts = Accounts(BotApiClient(api_url))
     yield accounts
     await accounts.close()
 
@@ -76,18 +77,18 @@ async def test_an_account_without_a_username_is_no_bot() -> None:
 
 
 async def test_one_connection_does_for_all_questions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading the certificate authorities holds up the whole process: whoever tries tokens must not cause that."""
+    """Whoever tries tokens causes no more than a call for each."""
     opened = []
 
-    def counting(api_url: str, *, tls: ssl.SSLContext | None = None) -> BotApiSession:
-        opened.append(api_url)
-        return open_session(api_url, tls=tls)
+    def counting(**options: Any) -> ClientSession:
+        opened.append(options)
+        return ClientSession(**options)
 
-    monkeypatch.setattr(accounts_module, "open_session", counting)
+    monkeypatch.setattr(bot_api, "ClientSession", counting)
     async with BotsServer().serving() as server, asking(server.base) as accounts:
         bots = [server.add() for _ in range(5)]
         found = await asyncio.gather(*(accounts.fetch_account(bot.token) for bot in bots))
         with pytest.raises(BotTokenRefused):
             await accounts.fetch_account(f"7000000001:{SECRET}")
         assert [account.id for account in found] == [bot.id for bot in bots]
-        assert opened == [server.base]
+        assert len(opened) == 1

@@ -1,10 +1,10 @@
 """The list of commands that clients show."""
 
 import pytest
-from aiogram import Bot
 from structlog.testing import capture_logs
 from tests.messengers.telegram.conftest import TOKEN, Fault, ScriptedApi
 
+from taproof.messengers.telegram.bot_api import Bot
 from taproof.messengers.telegram.commands import announce_commands
 from taproof.messengers.telegram.user_control_replies import commands_help
 from taproof.messengers.texts.catalog import LANGUAGES

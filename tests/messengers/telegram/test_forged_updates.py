@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiogram import Bot
 from tests.giving_bots import give_bot
 from tests.messengers.telegram.conftest import PROJECT_ID, HandClock, Phone, ScriptedApi, add_project
 from tests.messengers.telegram.phone_asking import Asking
@@ -16,7 +15,8 @@ from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.identifiers import session_key
 from taproof.core.model import ProjectBot
-from taproof.messengers.telegram.handlers import build_dispatcher
+from taproof.messengers.telegram.bot_api import Bot
+from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.signed_buttons import ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control import user_control_acts
@@ -190,8 +190,8 @@ async def own(
     bot_set = await give_bot(storage, "dev_1", OWN_PROJECT, ProjectBot(OWN_PROJECT, OWN_BOT, "own_bot", b"encrypted"))
     assert bot_set == "set"
     await add_project(storage, clock(), "Matching", MATCHING, match_code=True)
-    acts = user_control_acts(UserControl(storage, signin, clock))
-    return UpdateIntake(bot, build_dispatcher(signin, signer, clock, acts), storage, clock, bot_id=OWN_BOT)
+    acts = user_control_acts(UserControl(storage, signin, clock), signin)
+    return UpdateIntake(bot, Conversation(signin, signer, clock, acts).on_update, storage, clock, bot_id=OWN_BOT)
 
 
 async def test_1000_forged_updates_change_nothing(

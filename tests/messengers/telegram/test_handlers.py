@@ -28,7 +28,7 @@ async def test_link_shows_the_prompt(phone: Phone, intake: UpdateIntake, api: Sc
     clock.now += 25 * SECOND
     assert await intake.handle(phone.message(f"/start {session_token}")) == "done"
     [sent] = api.of("sendMessage")
-    assert sent["chat_id"] == "11"
+    assert sent["chat_id"] == 11
     assert sent["text"] == prompt_text(EN, "25 seconds ago")
     assert sent["parse_mode"] == "HTML"
     assert sent["link_preview_options"]["is_disabled"] is True
@@ -63,7 +63,7 @@ async def test_foreign_opener_learns_nothing(phone: Phone, intake: UpdateIntake,
     session_token = await opened(phone, intake)
     await intake.handle(phone.message(f"/start {session_token}", 22))
     answer = api.of("sendMessage")[-1]
-    assert (answer["chat_id"], answer["text"]) == ("22", EN.foreign)
+    assert (answer["chat_id"], answer["text"]) == (22, EN.foreign)
     assert "reply_markup" not in answer
     assert (await phone.session(session_token)).opener_id == "11"
 
@@ -115,6 +115,35 @@ async def test_sticker_gets_help_and_service_message_nothing(
 
 
 @pytest.mark.parametrize(
+    ("content", "answers"),
+    [
+        ({"animation": {"file_id": "x"}, "document": {"file_id": "x"}}, 1),
+        ({"audio": {"file_id": "x"}}, 1),
+        ({"document": {"file_id": "x"}}, 1),
+        ({"location": {"latitude": 1.5, "longitude": 2}}, 1),
+        ({"photo": [{"file_id": "x"}], "caption": "/start"}, 1),
+        ({"video": {"file_id": "x"}}, 1),
+        ({"video_note": {"file_id": "x"}}, 1),
+        ({"voice": {"file_id": "x"}}, 1),
+        ({"venue": {"title": "x"}, "location": {"latitude": 1.5, "longitude": 2}}, 0),
+        ({"live_photo": {"file_id": "x"}}, 0),
+        ({"game": {"title": "x"}}, 0),
+        ({"dice": {"value": 5}}, 0),
+        ({"poll": {"id": "1"}}, 0),
+        ({"pinned_message": {"message_id": 5}}, 0),
+        ({"users_shared": {"request_id": 5, "users": []}}, 0),
+        ({}, 0),
+    ],
+)
+async def test_which_content_gets_help(
+    content: dict[str, Any], answers: int, phone: Phone, intake: UpdateIntake, api: ScriptedApi
+) -> None:
+    """What people say and send is answered; service messages, games and places are not."""
+    assert await intake.handle(phone.message(None, **content)) == "done"
+    assert [sent["text"] for sent in api.of("sendMessage")] == [HELP] * answers
+
+
+@pytest.mark.parametrize(
     "more",
     [
         {"forward_origin": {"type": "user", "sender_user": {"id": 66, "is_bot": False, "first_name": "M"}, "date": 1}},
@@ -145,7 +174,7 @@ async def test_group_is_pointed_to_a_private_chat(
     chat = {"id": -1001, "title": "G", "type": kind}
     await intake.handle(phone.message(text.format(token=session_token), chat=chat))
     [sent] = api.of("sendMessage")
-    assert (sent["chat_id"], sent["text"]) == ("-1001", EN.private_only)
+    assert (sent["chat_id"], sent["text"]) == (-1001, EN.private_only)
     assert (await phone.session(session_token)).opener_id is None
 
 

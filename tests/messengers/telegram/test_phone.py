@@ -1,7 +1,6 @@
 """How a phone number is asked for: after Confirm, by a button of the keyboard; only the user's own contact counts."""
 
 import pytest
-from aiogram import Bot
 from tests.messengers.telegram.conftest import ACME, WHEN, HandClock, ScriptedApi, add_project, untagged
 from tests.messengers.telegram.phone_asking import (
     FORGERIES,
@@ -16,7 +15,8 @@ from tests.messengers.telegram.phone_asking import (
 
 from taproof.core.clock import MINUTE
 from taproof.core.model import MessengerIdentity
-from taproof.messengers.telegram.handlers import build_dispatcher
+from taproof.messengers.telegram.bot_api import Bot
+from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.storage.sqlite.store import SqliteStorage
@@ -208,7 +208,7 @@ async def test_of_1000_foreign_or_typed_contacts_none_is_accepted(asking: Asking
     """The proof of the issue, with every kind of them; then the own one is, so it was not the asking that failed."""
     other_bot = UpdateIntake(
         bot,
-        build_dispatcher(asking.phone.signin, asking.phone.signer, clock),
+        Conversation(asking.phone.signin, asking.phone.signer, clock).on_update,
         asking.phone.storage,
         clock,
         bot_id=OTHER_BOT,

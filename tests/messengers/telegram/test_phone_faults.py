@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from aiogram import Bot
 from structlog.testing import capture_logs
 from tests.messengers.telegram.conftest import ACME, WHEN, Fault, HandClock, ScriptedApi
 from tests.messengers.telegram.phone_asking import FORGERIES, NUMBER, OPTIONAL, REQUIRED, Asking
@@ -16,7 +15,8 @@ from taproof.core.clock import MINUTE
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
-from taproof.messengers.telegram.handlers import build_dispatcher
+from taproof.messengers.telegram.bot_api import Bot
+from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.storage.sqlite.store import SqliteStorage
@@ -74,12 +74,16 @@ async def test_killed_between_any_two_steps_one_effect(
         dying: Any = Dying(asking.phone.storage, last, after=after)
         mortal = WholeSignIn(dying, encryptor, lambda: "https://t.me/b", clock, system_entropy)
         try:
-            await UpdateIntake(bot, build_dispatcher(mortal, asking.phone.signer, clock), dying, clock).handle(update)
+            await UpdateIntake(bot, Conversation(mortal, asking.phone.signer, clock).on_update, dying, clock).handle(
+                update
+            )
         except Killed:
             deaths += 1
         else:
             break
-        again = UpdateIntake(bot, build_dispatcher(signin, asking.phone.signer, clock), asking.phone.storage, clock)
+        again = UpdateIntake(
+            bot, Conversation(signin, asking.phone.signer, clock).on_update, asking.phone.storage, clock
+        )
         clock.now += MINUTE  # The claim of the process that was killed is over.
         assert await again.handle(update) == "done"
         session = await asking.phone.session(session_token)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from aiogram import Bot
 from tests.giving_bots import give_bot
 from tests.messengers.telegram.bots_server import ServedBot
 from tests.messengers.telegram.conftest import HandClock
@@ -19,8 +18,9 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import ProjectBot
 from taproof.messengers.telegram import project_bot_webhooks, project_bots
-from taproof.messengers.telegram.connection import Reconnection
-from taproof.messengers.telegram.handlers import build_dispatcher
+from taproof.messengers.telegram.bot_api import Bot, TelegramUnauthorizedError
+from taproof.messengers.telegram.connection import BotTokenRefusedError, Reconnection
+from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks, keep_webhook
 from taproof.messengers.telegram.project_bots import ProjectBotReconnection, ProjectBots
 from taproof.messengers.telegram.updates import UpdateIntake
@@ -78,7 +78,7 @@ class Hooked:
 
 @pytest.fixture
 async def hooked(farm: Farm, clock: HandClock) -> Hooked:
-    dispatcher = build_dispatcher(farm.signin, farm.signer, clock)
+    react = Conversation(farm.signin, farm.signer, clock).on_update
     keys = Encryptor(new_master_key(system_entropy))
 
     def secrets(bot_id: int) -> list[str]:
@@ -86,7 +86,7 @@ async def hooked(farm: Farm, clock: HandClock) -> Hooked:
 
     def intake(token: str) -> UpdateIntake:
         bot = farm.connect(token)
-        return UpdateIntake(bot, dispatcher, farm.storage, clock, bot.id)
+        return UpdateIntake(bot, react, farm.storage, clock, bot.id)
 
     async def receive(bot: Bot, reconnection: Reconnection) -> None:
         await keep_webhook(bot, f"{BASE}/{bot.id}", secrets, reconnection)
@@ -105,7 +105,7 @@ async def test_each_bots_webhook_is_set_with_its_own_secret(hooked: Hooked) -> N
     assert [bot.webhook["url"] for bot in bots] == [f"{BASE}/{bot.id}" for bot in bots]
     assert [bot.webhook["secret_token"] for bot in bots] == [hooked.secret(bot) for bot in bots]
     assert len({bot.webhook["secret_token"] for bot in bots}) == 3
-    assert all(bot.webhook["drop_pending_updates"] == "false" for bot in bots)
+    assert all(bot.webhook["drop_pending_updates"] is False for bot in bots)
 
 
 async def test_a_webhook_that_somebody_changed_is_taken_back(hooked: Hooked) -> None:
@@ -235,11 +235,7 @@ async def test_updates_of_a_bot_that_is_gone_are_not_acknowledged(
 
 async def test_own_reconnection_forgives_what_was_mended() -> None:
     """Refusals count in a row only."""
-    from aiogram.exceptions import TelegramUnauthorizedError  # noqa: PLC0415 — see taproof.messengers.telegram.
-
-    from taproof.messengers.telegram.connection import BotTokenRefusedError  # noqa: PLC0415
-
-    trouble = TelegramUnauthorizedError(method=None, message="Unauthorized")  # type: ignore[arg-type]
+    trouble = TelegramUnauthorizedError("Unauthorized")
     reconnection = ProjectBotReconnection()
     for _ in range(3):
         await reconnection.wait(trouble)

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import pytest
 import structlog
-from aiogram import Bot
 from structlog.testing import capture_logs
 from tests.giving_bots import give_bot
 from tests.messengers.telegram.bots_server import BotsServer, ServedBot, tagged
@@ -22,8 +21,9 @@ from taproof.core.errors import BotBroken, StoreUnavailable
 from taproof.core.identifiers import session_key
 from taproof.core.model import BotChange, BotLoss, ProjectBot, ProjectChanges, Session
 from taproof.messengers.telegram import connection, polling, project_bots
-from taproof.messengers.telegram.connection import Reconnection, bot_on, create_bot, open_session
-from taproof.messengers.telegram.handlers import build_dispatcher
+from taproof.messengers.telegram.bot_api import Bot, BotApiClient
+from taproof.messengers.telegram.connection import Reconnection
+from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.polling import LongPolling
 from taproof.messengers.telegram.project_bots import ProjectBots
 from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
@@ -118,25 +118,23 @@ async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
         storage, encryptor, clock, system_entropy, projects=nothing, ask=nothing, is_service_bot=lambda *_: False
     )
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
-    dispatcher = build_dispatcher(signin, signer, clock)
+    react = Conversation(signin, signer, clock).on_update
     async with BotsServer().serving() as server:
-        session = open_session(server.base, limit=0)
-        service_bot = create_bot(server.add("Sign_In_Bot").token, server.base)
+        own_api = BotApiClient(server.base, limit=0)
+        service_bot = Bot(BotApiClient(server.base), server.add("Sign_In_Bot").token)
 
         def connect(token: str) -> Bot:
-            return bot_on(session, token)
+            return Bot(own_api, token)
 
         async def receive(bot: Bot, reconnection: Reconnection) -> None:
-            intake = UpdateIntake(bot, dispatcher, storage, clock, bot.id)
+            intake = UpdateIntake(bot, react, storage, clock, bot.id)
             await LongPolling(bot, intake, clock(), reconnection, pace=project_bots.PACE_SECONDS).run()
 
         shown: list[tuple[int, int]] = []
         own = ProjectBots(bots, connect, receive, service_bot, lambda *counts: shown.append(counts))
         yield Farm(server, storage, clock, encryptor, signin, bots, own, shown, connect, service_bot, signer)
-        for each in (session, service_bot.session):
-            client = getattr(each, "_session", None)
-            if client is not None:
-                await client.close()
+        for each in (own_api, service_bot.api):
+            await each.close()
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -160,8 +158,8 @@ async def test_each_bot_serves_its_own_project(farm: Farm) -> None:
         await until(lambda: not first.updates and not second.updates)
     assert (await farm.session(token)).status == "confirmed"
     assert (await farm.session(other_token)).status == "cancelled"
-    assert {each["chat_id"] for each in first.of("sendMessage", "editMessageText")} == {"11"}
-    assert {each["chat_id"] for each in second.of("sendMessage", "editMessageText")} == {"12"}
+    assert {each["chat_id"] for each in first.of("sendMessage", "editMessageText")} == {11}
+    assert {each["chat_id"] for each in second.of("sendMessage", "editMessageText")} == {12}
     assert farm.shown[-2:] == [(2, 0), (0, 0)]
 
 
@@ -191,12 +189,12 @@ async def test_the_services_project_bot_shows_no_sign_in_of_an_project_bot(farm:
     """The reverse: a project with a bot of its own is not asked for in the service's bot, whoever brings the link."""
     token = await farm.start_session(await farm.add_project(farm.server.add()))
     service_bot = farm.server.bots[7_000_000_001]
-    bot = create_bot(service_bot.token, farm.server.base)
-    intake = UpdateIntake(bot, build_dispatcher(farm.signin, farm.signer, farm.clock), farm.storage, farm.clock)
+    bot = Bot(BotApiClient(farm.server.base), service_bot.token)
+    intake = UpdateIntake(bot, Conversation(farm.signin, farm.signer, farm.clock).on_update, farm.storage, farm.clock)
     assert await intake.handle(farm.server.message(f"/start {token}")) == "done"
     for choice in ("c", "x", "r"):
         assert await intake.handle(farm.tap(service_bot, f"{choice}:{token}")) == "done"
-    await bot.session.close()
+    await bot.api.close()
     session = await farm.session(token)
     assert (session.status, session.opener_id) == ("pending", None)
     assert service_bot.texts()

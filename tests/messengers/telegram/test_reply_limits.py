@@ -1,12 +1,12 @@
 """How often one user is written to: link after link does not wear anybody out, and nobody else waits for that."""
 
 import pytest
-from aiogram import Bot
 from tests.messengers.telegram.conftest import Fault, HandClock, Phone, ScriptedApi
 
 from taproof.core.clock import MINUTE
 from taproof.messengers.reply_limits import PROMPTS, REPLIES
-from taproof.messengers.telegram.handlers import build_dispatcher
+from taproof.messengers.telegram.bot_api import Bot
+from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
 
@@ -51,7 +51,7 @@ async def test_nobody_else_is_limited(phone: Phone, intake: UpdateIntake, api: S
     for _ in range(30):
         await open_new(phone, intake)
     await open_new(phone, intake, 22)
-    assert api.of("sendMessage")[-1]["chat_id"] == "22"
+    assert api.of("sendMessage")[-1]["chat_id"] == 22
     assert "reply_markup" in api.of("sendMessage")[-1]
 
 
@@ -102,8 +102,8 @@ async def test_the_count_is_of_the_user_over_all_bots(
     phone: Phone, bot: Bot, clock: HandClock, api: ScriptedApi
 ) -> None:
     """Projects' own bots share one count: it is the person who gets tired."""
-    dispatcher = build_dispatcher(phone.signin, phone.signer, clock)
-    intakes = [UpdateIntake(bot, dispatcher, phone.storage, clock, bot_id=number) for number in range(2)]
+    react = Conversation(phone.signin, phone.signer, clock).on_update
+    intakes = [UpdateIntake(bot, react, phone.storage, clock, bot_id=number) for number in range(2)]
     for number in range(REPLIES.number * 2):
         await intakes[number % 2].handle(phone.message("hello"))
     assert len(api.of("sendMessage")) == REPLIES.number

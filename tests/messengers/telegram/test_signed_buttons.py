@@ -4,7 +4,6 @@ import functools
 from typing import Any
 
 import pytest
-from aiogram.types import CallbackQuery, InlineKeyboardMarkup
 from tests.messengers.telegram.conftest import BOT_ID, HandClock, Phone, ScriptedApi, add_project, opened
 from tests.messengers.telegram.phone_asking import Asking
 
@@ -15,6 +14,7 @@ from taproof.core.request_context import RequestContext
 from taproof.messengers.telegram.chat import Reply
 from taproof.messengers.telegram.prompts import opened_reply, phone_reply
 from taproof.messengers.telegram.signed_buttons import DATA_LIMIT, PURPOSE, ButtonSigner
+from taproof.messengers.telegram.types import CallbackQuery, InlineKeyboardMarkup
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control_replies import block_reply, sessions_reply, unblock_reply
 from taproof.messengers.texts.catalog import LANGUAGES, Texts
@@ -177,7 +177,7 @@ def sent_message(parameters: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {
         "message_id": 501,
         "date": 1795214643,
-        "chat": {"id": int(parameters["chat_id"]), "type": "private", "first_name": "Ada"},
+        "chat": {"id": parameters["chat_id"], "type": "private", "first_name": "Ada"},
         "text": formatted.text,
         "entities": formatted.entities,
         "reply_markup": parameters["reply_markup"],
@@ -207,7 +207,7 @@ async def test_a_tap_that_does_not_hold_is_answered_kindly(
     await add_project(storage, clock(), "Shop", "proj_0000000000000000000003")
     session_token = await opened(phone, intake)
     await intake.handle(phone.tap_as_is(f"c:{session_token}"))
-    late = sent_message({"chat_id": "11", "text": "Done", "reply_markup": {"inline_keyboard": []}}, edit_date=1)
+    late = sent_message({"chat_id": 11, "text": "Done", "reply_markup": {"inline_keyboard": []}}, edit_date=1)
     await intake.handle(phone.tap(f"c:{session_token}", message=late))
     assert (await phone.session(session_token)).status == "pending"
     answers = [(each["text"], each.get("show_alert")) for each in api.of("answerCallbackQuery")]

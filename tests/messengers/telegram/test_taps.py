@@ -37,7 +37,7 @@ async def test_confirm(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> 
     assert session.identity == MessengerIdentity("11", "Ada Love", "ada")
     [edit] = api.of("editMessageText")
     assert edit["text"] == EN.confirmed.format(project=ACME, when=WHEN)
-    assert (edit["chat_id"], edit["message_id"]) == ("11", "501")
+    assert (edit["chat_id"], edit["message_id"]) == (11, 501)
     assert "reply_markup" not in edit
     [answer] = api.of("answerCallbackQuery")
     assert answer["text"] == EN.confirmed_notice.format(when=WHEN)
@@ -102,7 +102,7 @@ async def test_foreign_tapper_is_told_and_learns_nothing(phone: Phone, intake: U
     await intake.handle(phone.tap(f"c:{session_token}", 22))
     assert (await phone.session(session_token)).status == "pending"
     [answer] = api.of("answerCallbackQuery")
-    assert (answer["text"], answer["show_alert"]) == (EN.foreign, "true")
+    assert (answer["text"], answer["show_alert"]) == (EN.foreign, True)
     assert api.of("editMessageText") == []
 
 

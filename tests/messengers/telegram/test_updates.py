@@ -5,15 +5,14 @@ import time
 from typing import Any
 
 import pytest
-from aiogram import Bot, Dispatcher
-from aiogram.types import Message, Update
 from structlog.testing import capture_logs
 from tests.messengers.telegram.conftest import TOKEN, Fault, HandClock, Phone, ScriptedApi
 
 from taproof.core.clock import SECOND
 from taproof.core.errors import StoreUnavailable
 from taproof.messengers.telegram import updates
-from taproof.messengers.telegram.handlers import build_dispatcher
+from taproof.messengers.telegram.bot_api import Bot
+from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -32,7 +31,7 @@ class Counting:
         self.may_end = asyncio.Event()
         self.may_end.set()
 
-    async def __call__(self, _message: Message) -> None:
+    async def __call__(self, *_: object) -> None:
         self.calls += 1
         self.begun.set()
         await self.may_end.wait()
@@ -41,9 +40,7 @@ class Counting:
 
 
 def intake_with(handler: Counting, bot: Bot, storage: SqliteStorage, clock: HandClock) -> UpdateIntake:
-    dispatcher = Dispatcher(disable_fsm=True)
-    dispatcher.message.register(handler.__call__)
-    return UpdateIntake(bot, dispatcher, storage, clock)
+    return UpdateIntake(bot, handler, storage, clock)
 
 
 async def test_second_delivery_has_no_effect(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
@@ -63,7 +60,7 @@ async def test_second_delivery_to_another_process(
     """What was done is known to every process, since it is written in the store."""
     update = phone.message("/help")
     for _ in range(2):
-        other = UpdateIntake(bot, build_dispatcher(phone.signin, phone.signer, clock), storage, clock)
+        other = UpdateIntake(bot, Conversation(phone.signin, phone.signer, clock).on_update, storage, clock)
         assert await other.handle(update) == "done"
     assert len(api.of("sendMessage")) == 1
 
@@ -287,9 +284,3 @@ async def test_endless_nesting_is_done(phone: Phone, intake: UpdateIntake) -> No
         innermost["reply_to_message"] = reply
         innermost = reply
     assert await intake.handle(update) == "done"
-
-
-async def test_parsed_update_is_taken_too(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """Whoever has aiogram's object need not take it apart again."""
-    assert await intake.handle(Update.model_validate(phone.message("/help"))) == "done"
-    assert len(api.of("sendMessage")) == 1

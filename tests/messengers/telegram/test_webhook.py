@@ -5,11 +5,11 @@ import json
 from typing import Any
 
 import pytest
-from aiogram import Bot
 from tests.messengers.telegram.conftest import Fault, Phone, ScriptedApi
 
 from taproof.core.errors import StoreUnavailable
 from taproof.messengers.telegram import connection
+from taproof.messengers.telegram.bot_api import Bot
 from taproof.messengers.telegram.updates import ALLOWED_UPDATES, UpdateIntake
 from taproof.messengers.telegram.webhook import BODY_LIMIT, WebhookEndpoint, register_webhook
 
@@ -185,5 +185,5 @@ async def test_registration_is_tried_until_it_succeeds(
         "url": "https://example.org/bot/webhook",
         "secret_token": SECRET,
         "allowed_updates": ALLOWED_UPDATES,
-        "drop_pending_updates": "false",
+        "drop_pending_updates": False,
     }

@@ -5,8 +5,8 @@ import time
 from typing import Any
 
 import pytest
-from aiogram import Bot
 from structlog.testing import capture_logs
+from tests.sandbox.bot import Bot
 from tests.sandbox.conftest import ADA, BORIS, TOKEN, USERNAME, EchoBot, Running, buttons
 
 from taproof.sandbox.control import api

@@ -4,10 +4,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from aiogram import Bot
-from aiogram.types import KeyboardButton, ReplyKeyboardMarkup, ReplyKeyboardRemove
 from playwright.async_api import Browser, Page, expect
-from tests.sandbox.conftest import ADA, BORIS, Running, buttons, make_bot
+from tests.sandbox.bot import Bot, KeyboardButton, ReplyKeyboardMarkup, ReplyKeyboardRemove
+from tests.sandbox.conftest import ADA, BORIS, Running, buttons
 from tests.sandbox.phone.test_page import browser, page
 
 __all__ = ["browser", "page"]
@@ -31,7 +30,7 @@ async def newest(bot: Bot) -> dict[str, Any]:
     """Return the newest update's message."""
     [update] = await bot.get_updates(-1)
     assert update.message is not None
-    return update.message.model_dump(exclude_none=True, mode="json")
+    return update.message.as_sent()
 
 
 async def test_the_own_number_is_shared_after_a_question(page: Page, running: Running, bot: Bot) -> None:
@@ -137,7 +136,7 @@ async def test_three_buttons_in_a_row(page: Page, running: Running, bot: Bot) ->
 async def test_the_chats_with_several_bots(page: Page, running: Running, bot: Bot) -> None:
     """A link opens the chat with its bot, the page lists the chats, and the choice is in the address."""
     made = await running.post("bots", {"username": "acme_login_bot", "name": "Acme <b>login"})
-    other = make_bot(running.base, made["token"])
+    other = Bot(running.http, made["token"])
     await page.goto("/sandbox/phone/acme_login_bot?start=tok")
     await expect(page.locator("#bot-name")).to_have_text("Acme <b>login")
     await expect(page.locator("#bot option")).to_have_text(
@@ -163,7 +162,6 @@ async def test_the_chats_with_several_bots(page: Page, running: Running, bot: Bo
         query = (await other.get_updates(-1, timeout=5))[0].callback_query
     await other.answer_callback_query(query.id, text="Got it")
     await expect(page.locator("#toast")).to_have_text("Got it")
-    await other.session.close()
 
 
 async def test_one_bot_needs_no_list(page: Page) -> None:

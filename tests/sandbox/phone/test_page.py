@@ -4,9 +4,9 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
-from aiogram import Bot
 from playwright.async_api import Browser, Page, expect
 from tests.chromium import open_chromium
+from tests.sandbox.bot import Bot
 from tests.sandbox.conftest import ADA, BORIS, EchoBot, Running, buttons
 
 pytestmark = pytest.mark.browser

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from aiogram import Bot
+from tests.sandbox.bot import Bot
 from tests.sandbox.conftest import ADA, BORIS, EchoBot, Running, buttons, eventually
 
 OWN = {"phone_number": "+12025550101", "first_name": "Ada", "last_name": "Lovelace", "user_id": ADA}
@@ -17,7 +17,7 @@ async def shared(bot: Bot) -> dict[str, Any]:
     [update] = await bot.get_updates(-1)
     assert update.message is not None
     assert update.message.contact is not None
-    return update.message.model_dump(exclude_none=True, mode="json")
+    return update.message.as_sent()
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ async def test_sharing_from_the_attachment_menu(running: Running, bot: Bot, cont
     assert answer["message"]["contact"] == seen
     message = await shared(bot)
     assert message["contact"] == seen
-    assert message["from_user"]["id"] == ADA
+    assert message["from"]["id"] == ADA
     assert not {"text", "reply_to_message", "forward_origin"} & set(message)
     assert (await running.messages())[-1]["contact"] == seen
 
@@ -45,7 +45,7 @@ async def test_a_forward_says_whose_it_was(running: Running, bot: Bot) -> None:
     """A forwarded contact comes from who forwards it, and names who wrote it."""
     await running.post(f"users/{ADA}/share", {"contact": BORIS, "forwarded_from": BORIS})
     message = await shared(bot)
-    assert message["from_user"]["id"] == ADA
+    assert message["from"]["id"] == ADA
     assert message["contact"] == THEIRS
     assert message["forward_origin"]["type"] == "user"
     assert message["forward_origin"]["sender_user"]["id"] == message["forward_from"]["id"] == BORIS

@@ -1,21 +1,11 @@
-"""The Bot API server, as a real aiogram bot and a plain HTTP client meet it."""
+"""The Bot API server, as a bot and a plain HTTP client meet it."""
 
 import asyncio
 from typing import Any
 
 import pytest
-from aiogram import Bot
-from aiogram.exceptions import (
-    RestartingTelegram,
-    TelegramBadRequest,
-    TelegramConflictError,
-    TelegramForbiddenError,
-    TelegramNotFound,
-    TelegramRetryAfter,
-    TelegramUnauthorizedError,
-)
-from aiogram.types import BotCommand, KeyboardButton, ReplyKeyboardMarkup, ReplyKeyboardRemove
-from tests.sandbox.conftest import ADA, BORIS, TOKEN, USERNAME, Running, buttons, make_bot
+from tests.sandbox.bot import Bot, BotCommand, KeyboardButton, ReplyKeyboardMarkup, ReplyKeyboardRemove, refused
+from tests.sandbox.conftest import ADA, BORIS, TOKEN, USERNAME, Running, buttons
 
 from taproof.core.clock import DAY, SECOND
 from taproof.sandbox.telegram.messenger import QUERY_LIFETIME
@@ -37,12 +27,9 @@ async def test_get_me(bot: Bot) -> None:
 
 async def test_wrong_token_is_unauthorized(running: Running) -> None:
     """A well-formed token that is not the bot's gets 401, whatever the method."""
-    stranger = make_bot(running.base, "7000000001:AAother")
-    try:
-        with pytest.raises(TelegramUnauthorizedError, match="Unauthorized"):
-            await stranger.get_me()
-    finally:
-        await stranger.session.close()
+    stranger = Bot(running.http, "7000000001:AAother")
+    with refused(401, "Unauthorized"):
+        await stranger.get_me()
 
 
 @pytest.mark.parametrize("path", ["bot", "botx/getMe", f"bot{TOKEN}", f"bot{TOKEN}/", f"bot{TOKEN}/nothing", "bot7:/x"])
@@ -116,9 +103,8 @@ async def test_send_message(running: Running, bot: Bot) -> None:
         "username": "ada",
         "type": "private",
     }
-    assert sent.from_user is not None
     assert sent.from_user.username == USERNAME
-    assert sent.date.timestamp() == running.clock.now // SECOND
+    assert sent.date == running.clock.now // SECOND
     assert sent.reply_markup is not None
     assert sent.reply_markup.inline_keyboard[0][1].callback_data == "x:1"
     [_, shown] = await running.messages()
@@ -207,14 +193,14 @@ async def test_edges_that_are_taken(running: Running, bot: Bot) -> None:
 
 async def test_a_user_who_never_wrote_or_blocked_cannot_be_written_to(running: Running, bot: Bot) -> None:
     """A bot cannot begin a conversation, and cannot go on once it is blocked; an unblocked one can."""
-    with pytest.raises(TelegramForbiddenError, match="bot can't initiate conversation with a user"):
+    with refused(403, "bot can't initiate conversation with a user"):
         await bot.send_message(ADA, "x")
     await start(running)
     sent = await bot.send_message(ADA, "x")
     await running.post(f"users/{ADA}/block", {})
-    with pytest.raises(TelegramForbiddenError, match="bot was blocked by the user"):
+    with refused(403, "bot was blocked by the user"):
         await bot.send_message(ADA, "x")
-    with pytest.raises(TelegramForbiddenError, match="bot was blocked by the user"):
+    with refused(403, "bot was blocked by the user"):
         await bot.edit_message_text("y", chat_id=ADA, message_id=sent.message_id)
     await running.post(f"users/{ADA}/unblock", {})
     await bot.send_message(ADA, "x")
@@ -230,19 +216,18 @@ async def test_edit_message(running: Running, bot: Bot) -> None:
     await start(running)
     sent = await bot.send_message(ADA, "<b>x</b>", reply_markup=buttons(("a", "c:1")))
     edited = await bot.edit_message_text("<i>x</i>", chat_id=ADA, message_id=sent.message_id)
-    assert not isinstance(edited, bool)
     assert edited.edit_date == running.clock.now // SECOND
     assert edited.reply_markup is None
     assert (await running.messages())[-1]["edited"] is True
-    with pytest.raises(TelegramBadRequest, match="Bad Request: message is not modified: specified new message content"):
+    with refused(400, "Bad Request: message is not modified: specified new message content"):
         await bot.edit_message_text("<i>x</i> ", chat_id=ADA, message_id=sent.message_id)
     await bot.edit_message_reply_markup(chat_id=ADA, message_id=sent.message_id, reply_markup=buttons(("b", "x:1")))
-    with pytest.raises(TelegramBadRequest, match="message is not modified"):
+    with refused(400, "message is not modified"):
         await bot.edit_message_reply_markup(chat_id=ADA, message_id=sent.message_id, reply_markup=buttons(("b", "x:1")))
     await bot.edit_message_text("<i>x</i>", chat_id=ADA, message_id=sent.message_id)
-    with pytest.raises(TelegramBadRequest, match="message to edit not found"):
+    with refused(400, "message to edit not found"):
         await bot.edit_message_text("y", chat_id=ADA, message_id=999)
-    with pytest.raises(TelegramBadRequest, match="message can't be edited"):
+    with refused(400, "message can't be edited"):
         await bot.edit_message_text("y", chat_id=ADA, message_id=sent.message_id - 1)
     assert (await running.call("editMessageText", text="y"))["description"] == (
         "Bad Request: message identifier is not specified"
@@ -255,10 +240,10 @@ async def test_delete_message(running: Running, bot: Bot) -> None:
     first = await bot.send_message(ADA, "x")
     second = await bot.send_message(ADA, "y")
     await bot.delete_message(ADA, first.message_id)
-    with pytest.raises(TelegramBadRequest, match="message to delete not found"):
+    with refused(400, "message to delete not found"):
         await bot.delete_message(ADA, first.message_id)
     running.clock.now += 2 * DAY + 1
-    with pytest.raises(TelegramBadRequest, match="message can't be deleted"):
+    with refused(400, "message can't be deleted"):
         await bot.delete_message(ADA, second.message_id)
 
 
@@ -272,7 +257,7 @@ async def test_commands(bot: Bot) -> None:
     assert len(await bot.get_my_commands(language_code="fa")) == 2
     await bot.delete_my_commands()
     assert await bot.get_my_commands() == []
-    with pytest.raises(TelegramBadRequest, match="BOT_COMMAND_INVALID"):
+    with refused(400, "BOT_COMMAND_INVALID"):
         await bot.set_my_commands([BotCommand(command="No!", description="x")])
 
 
@@ -296,14 +281,12 @@ async def tap(running: Running, bot: Bot) -> tuple[asyncio.Task[dict[str, Any]],
 async def test_a_callback_query_is_answered_once(running: Running, bot: Bot) -> None:
     """The person sees the first answer; a second one, an unknown id and a long text are refused."""
     call, query_id = await tap(running, bot)
-    with pytest.raises(TelegramBadRequest, match="MESSAGE_TOO_LONG"):
+    with refused(400, "MESSAGE_TOO_LONG"):
         await bot.answer_callback_query(query_id, text="x" * 201)
-    assert await bot.answer_callback_query(query_id, text="Done", show_alert=True)
+    await bot.answer_callback_query(query_id, text="Done", show_alert=True)
     assert await call == {"answered": True, "alert": "Done", "show_alert": True}
     for used_up in (query_id, "", "5"):
-        with pytest.raises(
-            TelegramBadRequest, match="query is too old and response timeout expired or query ID is invalid"
-        ):
+        with refused(400, "query is too old and response timeout expired or query ID is invalid"):
             await bot.answer_callback_query(used_up)
 
 
@@ -311,7 +294,7 @@ async def test_a_callback_query_grows_too_old(running: Running, bot: Bot) -> Non
     """A bot that takes too long is told so, as by the real server."""
     call, query_id = await tap(running, bot)
     running.clock.now += QUERY_LIFETIME + 1
-    with pytest.raises(TelegramBadRequest, match="query is too old"):
+    with refused(400, "query is too old"):
         await bot.answer_callback_query(query_id)
     call.cancel()
 
@@ -376,7 +359,7 @@ async def test_the_older_of_two_polls_gets_a_conflict(running: Running, bot: Bot
     older = asyncio.create_task(bot.get_updates(timeout=30))
     await asyncio.sleep(0.1)
     newer = asyncio.create_task(bot.get_updates(timeout=1))
-    with pytest.raises(TelegramConflictError, match="terminated by other getUpdates request"):
+    with refused(409, "terminated by other getUpdates request"):
         await older
     assert await newer == []
 
@@ -387,7 +370,7 @@ async def test_a_stopping_sandbox_ends_polls_as_a_restarting_server(running: Run
     await asyncio.sleep(0.1)
     running.sandbox.stop_waiting()
     for call in (waiting, asyncio.create_task(bot.get_updates())):
-        with pytest.raises(RestartingTelegram):
+        with refused(500, "restart"):
             await call
 
 
@@ -402,12 +385,12 @@ async def test_faults(running: Running, bot: Bot) -> None:
     await running.post("faults", {"method": "sendMessage", "error_code": 404, "description": "Gone"})
     await bot.get_me()
     for _ in range(2):
-        with pytest.raises(TelegramRetryAfter) as raised:
+        with refused(429) as raised:
             await bot.send_message(ADA, "x")
-        assert raised.value.retry_after == 7
-    with pytest.raises(TelegramForbiddenError, match="blocked"):
+        assert raised.value.parameters == {"retry_after": 7}
+    with refused(403, "blocked"):
         await bot.send_message(ADA, "x")
-    with pytest.raises(TelegramNotFound, match="Gone"):
+    with refused(404, "Gone"):
         await bot.send_message(ADA, "x")
     await bot.send_message(ADA, "x")
     await running.post("faults", {"method": "sendMessage", "error_code": 500})

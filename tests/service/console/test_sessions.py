@@ -12,7 +12,7 @@ from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import ConsoleSessionNotFound, StoreUnavailable
 from taproof.core.identifiers import is_key, key_hash
-from taproof.service.console.sessions import IDLE_LIFETIME, LIFETIME, ConsoleSessions, SignedIn
+from taproof.service.console.sessions import IDLE_LIFETIME, LIFETIME, AuthenticatedSession, ConsoleSessions
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
@@ -31,7 +31,7 @@ async def opened(
     *,
     token: AccessToken | None = None,
     user_agent: str = "Firefox",
-) -> tuple[str, SignedIn]:
+) -> tuple[str, AuthenticatedSession]:
     """Open a session and return its cookie and what it is recognised as."""
     opened_with = token or await stored_sign_in(sessions._storage, sessions._clock())
     cookie = await sessions.open_session(
@@ -42,7 +42,7 @@ async def opened(
     return cookie, signed_in
 
 
-def acting(signed_in: SignedIn) -> Actor:
+def acting(signed_in: AuthenticatedSession) -> Actor:
     return Actor(signed_in.developer, "console", signed_in.session.id, "203.0.113.9")
 
 

@@ -66,10 +66,10 @@ async def test_every_column_of_both_schemas_is_moved(tmp_path: Path) -> None:
     of_one_store = {"leases", "decisions", "console_sessions", "schema_migrations"}
     kinds = {"text": "TEXT", "bytes": "BLOB"}
     expected = {
-        table: [(column.name, kinds.get(column.kind, "INTEGER"), column.may_be_null) for column in columns]
+        table: sorted((column.name, kinds.get(column.kind, "INTEGER"), column.may_be_null) for column in columns)
         for table, columns in TABLES.items()
     }
-    assert {table: columns for table, columns in sqlite.items() if table not in of_one_store} == expected
+    assert {table: sorted(columns) for table, columns in sqlite.items() if table not in of_one_store} == expected
     async with postgres_place() as (_, dsn):
         postgres = await asyncpg.connect(dsn)
         described = await postgres.fetch(

@@ -1,4 +1,4 @@
-"""What is sent to webhooks, in the OpenAPI document's `webhooks` (contract.md, Webhooks).
+"""Describe in the OpenAPI document what is sent to webhooks (contract.md, Webhooks).
 
 `service/sessions/create_and_verify.py` and `service/deliveries.py` build the bodies, `service/webhooks.py` the headers.
 A test compares what is sent with this description.

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from taproof.cli.doctor.address import check_address, check_certificate, check_port
+from taproof.cli.doctor.bot_api import check_messenger
 from taproof.cli.doctor.finding import Finding, from_sentences
 from taproof.cli.doctor.geoip import check_geoip
-from taproof.cli.doctor.messenger import check_messenger
 from taproof.config.database_url import is_postgres
 from taproof.config.settings import Settings, unknown_variables
 from taproof.core.clock import Clock

@@ -4,7 +4,7 @@ import stat
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Status = Literal["ok", "warning", "problem"]
+FindingStatus = Literal["ok", "warning", "problem"]
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 """The mode bits that a file with secrets or personal data must not have."""
 
@@ -14,12 +14,12 @@ class Finding:
     """One line of the report; `advice` says what to do, unless all is well."""
 
     name: str
-    status: Status
+    status: FindingStatus
     detail: str
     advice: str = ""
 
 
-def from_sentences(name: str, status: Status, sentences: str) -> Finding:
+def from_sentences(name: str, status: FindingStatus, sentences: str) -> Finding:
     """Make a finding of an error's text: first what is wrong, then what to do."""
     detail, _, advice = sentences.partition(". ")
     return Finding(name, status, detail.removesuffix("."), advice)

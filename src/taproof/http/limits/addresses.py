@@ -1,4 +1,4 @@
-"""What a client address is counted by, and a limit that holds for each of them.
+"""Limit client addresses: the key that an address is counted by, and the limit of each key.
 
 A subscriber of IPv6 has a /64, and often a whole /48, which is 65,536 of them. So an address is counted by both: many
 subscribers may share a /48, and none may have the allowance of all of them.
@@ -10,7 +10,7 @@ from typing import Final
 from taproof.core.rate_limit import Gcra, KeyedGcra, Standing
 
 NETWORK_FACTOR: Final = 10
-"""How many times the allowance of one /64 its /48 has."""
+"""The allowance of a /48, as a multiple of that of one /64."""
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _LENGTH_48: Final = len("2001:0db8:0001")
 _LENGTH_64: Final = len("2001:0db8:0001:0002")
@@ -31,7 +31,7 @@ def counted_address(address: IPv4Address | IPv6Address) -> str:
 
 
 class AddressLimit:
-    """A rule for each client address, and for each /48 of IPv6 at ten times its rate: what either refuses is refused.
+    """A limit for each client address, and for each /48 of IPv6 at ten times its rate. A call needs both.
 
     Its methods are those of `KeyedGcra`. A key without a colon, such as a project's id, is counted once.
 
@@ -52,7 +52,7 @@ class AddressLimit:
         return len(self._addresses) + len(self._networks)
 
     def spend(self, address: str, now: int) -> bool:
-        """Note one more at `now` (ms) if it is allowed; a refusal takes nothing."""
+        """Count one more call at `now` (ms) if it is allowed; a refusal counts nothing."""
         if not self._addresses.spend(address, now):
             return False
         if ":" not in address or self._networks.spend(address[:_LENGTH_48], now):
@@ -61,13 +61,13 @@ class AddressLimit:
         return False
 
     def charge(self, address: str, now: int) -> None:
-        """Note one more that has happened already; who has nothing left stays so, and owes no more than that."""
+        """Count one more call that has happened already. An address that has nothing left stays at nothing."""
         self._addresses.charge(address, now)
         if ":" in address:
             self._networks.charge(address[:_LENGTH_48], now)
 
     def give_back(self, address: str, now: int) -> None:
-        """Take back one that was noted, as if it had not been asked for."""
+        """Undo the count of one call."""
         self._addresses.give_back(address, now)
         if ":" in address:
             self._networks.give_back(address[:_LENGTH_48], now)
@@ -78,5 +78,5 @@ class AddressLimit:
         if ":" not in address:
             return own
         shared = self._networks.standing(address[:_LENGTH_48], now)
-        # When neither has anything left, the longer wait: after the shorter one the other still refuses.
+        # When neither has anything left, the longer wait counts: after the shorter one, the other still refuses.
         return min(own, shared, key=lambda left: (left.remaining, -left.until_next))

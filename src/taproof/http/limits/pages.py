@@ -1,4 +1,4 @@
-"""Counts what a client address opens without any credential, and refuses too much of it."""
+"""Limit the pages that a client address opens without a credential."""
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -20,7 +20,7 @@ class PageLimit:
         self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; a refusal is no page, which would cost as much as the page that is refused."""
+        """Answer one request. A refusal is not a page, which would cost as much as the refused one."""
         try:
             self._limits.open_page(scope)
         except RateLimited as error:

@@ -1,4 +1,4 @@
-"""A log line for each credential that was refused, as long as there are not too many.
+"""Log each credential that was refused, unless there are too many.
 
 The credential, or a part of it, is in none: what was refused may be a slip in a good one.
 """
@@ -12,7 +12,7 @@ from taproof.core.clock import MINUTE, Clock
 from taproof.core.rate_limit import Gcra
 
 LINES: Final = Gcra(10, MINUTE, 10)
-"""Enough to see who tries what, and a few megabytes a day at most, however many try."""
+"""Enough to see what is tried from where, and at most a few megabytes a day."""
 
 CredentialKind = Literal["access_token", "secret_key", "invitation", "messenger_account"]
 

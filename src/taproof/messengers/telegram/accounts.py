@@ -1,29 +1,29 @@
 """Asks the messenger whose a bot token is, for developers who give projects their own bots."""
 
-import ssl
 from typing import Final
 
-from aiogram.exceptions import TelegramAPIError, TelegramNotFound, TelegramUnauthorizedError
-
 from taproof.core.errors import BotTokenRefused, MessengerUnavailable
-from taproof.messengers.telegram.connection import bot_on, open_session
+from taproof.messengers.telegram.bot_api import (
+    Bot,
+    BotApiClient,
+    TelegramAPIError,
+    TelegramNotFound,
+    TelegramUnauthorizedError,
+)
 from taproof.service.bots import BotAccount
 
 ASK_SECONDS: Final = 10
 
 
 class Accounts:
-    """Asks over one connection, as many as there are who want to know. Close it at the end.
-
-    Making one takes long, as all certificate authorities are read: it is not done for each question.
+    """Asks the Bot API. Close it at the end.
 
     Args:
-        api_url: the Bot API's address.
-        tls: what to trust instead of the public certificate authorities.
+        api: what the calls go through.
     """
 
-    def __init__(self, api_url: str, *, tls: ssl.SSLContext | None = None) -> None:
-        self._session = open_session(api_url, tls=tls)
+    def __init__(self, api: BotApiClient) -> None:
+        self._api = api
 
     async def fetch_account(self, token: str) -> BotAccount:
         """Return the bot that has this token.
@@ -33,7 +33,7 @@ class Accounts:
             MessengerUnavailable: there is no usable answer just now.
         """
         try:
-            me = await bot_on(self._session, token).get_me(request_timeout=ASK_SECONDS)
+            me = await Bot(self._api, token).get_me(seconds=ASK_SECONDS)
         except (TelegramUnauthorizedError, TelegramNotFound):
             raise BotTokenRefused from None
         except TelegramAPIError:
@@ -46,4 +46,4 @@ class Accounts:
 
     async def close(self) -> None:
         """Disconnect."""
-        await self._session.close()
+        await self._api.close()

@@ -11,13 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import structlog
-from aiogram import Bot
-from aiogram.exceptions import TelegramBadRequest, TelegramRetryAfter
-from aiogram.types import InlineKeyboardMarkup, ReplyKeyboardMarkup, ReplyKeyboardRemove, User
 
-from taproof.messengers.telegram.calls import EditHtml, SendHtml
-from taproof.messengers.telegram.connection import waiting_out_floods
+from taproof.messengers.telegram.bot_api import Bot, TelegramBadRequest, TelegramRetryAfter
 from taproof.messengers.telegram.signed_buttons import ButtonSigner
+from taproof.messengers.telegram.types import InlineKeyboardMarkup, ReplyKeyboardMarkup, ReplyKeyboardRemove, User
 
 _log = structlog.get_logger(__name__)
 
@@ -53,10 +50,11 @@ class Chat:
 
     async def send(self, reply: Reply, *, needed: bool = False) -> None:
         """Send a message. One that is not `needed` and meets the flood limit is left out."""
+        hurry = self.hurry if needed else None
+        markup = self._signed(reply, edited=False) or reply.keyboard
         try:
-            with _within_flood_limit(self.hurry if needed else None):
-                markup = self._signed(reply, edited=False) or reply.keyboard
-                await self.bot(SendHtml(chat_id=self.user.id, text=reply.text, reply_markup=markup))
+            with _within_flood_limit(hurry):
+                await self.bot.send_message(self.user.id, reply.text, markup, hurry=hurry)
         except TelegramBadRequest as refusal:
             if "chat not found" not in refusal.message:
                 raise
@@ -81,11 +79,11 @@ class ButtonTap(Chat):
 
         If the message cannot be edited and the reply is needed, it is sent as a message of its own.
         """
+        hurry = self.hurry if needed else None
+        buttons = self._signed(reply, edited=True)
         try:
-            with _within_flood_limit(self.hurry if needed else None):
-                buttons = self._signed(reply, edited=True)
-                edit = EditHtml(chat_id=self.user.id, message_id=self.message_id, text=reply.text, reply_markup=buttons)
-                await self.bot(edit)
+            with _within_flood_limit(hurry):
+                await self.bot.edit_message_text(self.user.id, self.message_id, reply.text, buttons, hurry=hurry)
         except TelegramBadRequest as refusal:
             if "message is not modified" in refusal.message:
                 return
@@ -120,7 +118,7 @@ async def answer_tap(bot: Bot, query_id: str, notice: str, *, alert: bool = Fals
     """Show a pop-up to who tapped; too late, it is left out."""
     try:
         with _within_flood_limit(None):
-            await bot.answer_callback_query(query_id, text=notice, show_alert=alert)
+            await bot.answer_callback_query(query_id, notice, alert=alert)
     except TelegramBadRequest as refusal:
         # After some seconds a tap can no longer be answered. The message says the same and stays.
         _log.info("bot_tap_too_old", reason=refusal.message)
@@ -130,7 +128,7 @@ async def send_to_group(bot: Bot, chat_id: int, text: str) -> None:
     """Send a message to a group; one that meets the flood limit, or that the group does not take, is left out."""
     try:
         with _within_flood_limit(None):
-            await bot(SendHtml(chat_id=chat_id, text=text))
+            await bot.send_message(chat_id, text)
     except TelegramBadRequest as refusal:
         # A group has many ways to keep a bot from writing, none of which matters here.
         _log.info("bot_group_silent", reason=refusal.message)
@@ -138,13 +136,9 @@ async def send_to_group(bot: Bot, chat_id: int, text: str) -> None:
 
 @contextmanager
 def _within_flood_limit(hurry: asyncio.Event | None) -> Iterator[None]:
-    """Wait out the flood limit until `hurry` is set; in a hurry, or without it, leave out the reply that meets it."""
+    """Leave out a reply that meets the flood limit; one that has a `hurry` only once that is set."""
     try:
-        if hurry is None:
-            yield
-        else:
-            with waiting_out_floods(hurry):
-                yield
+        yield
     except TelegramRetryAfter:
         if hurry is not None and not hurry.is_set():
             raise

@@ -10,14 +10,12 @@ import re
 from typing import Final
 
 import structlog
-from aiogram import Bot, Dispatcher
-from aiogram.enums import ChatMemberStatus, ChatType, ContentType
-from aiogram.types import CallbackQuery, ChatMemberUpdated, InaccessibleMessage, Message, ReplyKeyboardRemove, User
 
 from taproof.core.clock import Clock
 from taproof.core.model import MessengerIdentity
 from taproof.messengers.browsers import name_browser
 from taproof.messengers.reply_limits import ReplyLimits
+from taproof.messengers.telegram.bot_api import Bot
 from taproof.messengers.telegram.chat import Acts, ButtonTap, Chat, Reply, answer_tap, send_to_group
 from taproof.messengers.telegram.prompts import (
     CANCEL,
@@ -34,6 +32,15 @@ from taproof.messengers.telegram.prompts import (
     wrong_contact_reply,
 )
 from taproof.messengers.telegram.signed_buttons import ButtonSigner, carries_button, shows
+from taproof.messengers.telegram.types import (
+    CallbackQuery,
+    ChatMemberUpdated,
+    InaccessibleMessage,
+    Message,
+    ReplyKeyboardRemove,
+    Update,
+    User,
+)
 from taproof.messengers.telegram.user_control_replies import commands_help
 from taproof.messengers.texts.catalog import Texts, texts_for
 from taproof.service.sessions.decide import Decisions, SeenSession
@@ -42,32 +49,14 @@ _COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?
 _TAP: Final = re.compile(r"([a-z]{1,2}):(.*)", re.DOTALL)
 _TOKEN: Final = re.compile(r"([A-Za-z0-9_-]{43})(?::([0-2]))?")
 _CHOICES: Final = {CONFIRM, CANCEL, MATCH, WITHOUT_PHONE}
-_WORTH_AN_ANSWER: Final = {
-    ContentType.TEXT,
-    ContentType.ANIMATION,
-    ContentType.AUDIO,
-    ContentType.CONTACT,
-    ContentType.DOCUMENT,
-    ContentType.LOCATION,
-    ContentType.PHOTO,
-    ContentType.STICKER,
-    ContentType.VIDEO,
-    ContentType.VIDEO_NOTE,
-    ContentType.VOICE,
-}
-"""What a person sends; all else is a service message, such as a changed timer or a pinned message."""
-
 _log = structlog.get_logger(__name__)
 
 
-def build_dispatcher(
-    decisions: Decisions,
-    signer: ButtonSigner,
-    clock: Clock,
-    acts: Acts | None = None,
-    limits: ReplyLimits | None = None,
-) -> Dispatcher:
-    """Return the dispatcher that answers messages and taps. Whatever is not registered here is ignored.
+class Conversation:
+    """Answers one update at a time; of one it keeps nothing but how often each user was written to.
+
+    Only what a sign-in cannot go on without waits out the Bot API's flood limit: the prompt, and the outcome of a
+    decision just made. Any other reply that meets the limit is left out.
 
     Args:
         decisions: shows and decides sessions.
@@ -76,29 +65,29 @@ def build_dispatcher(
         acts: what users can do besides.
         limits: how often one user is written to.
     """
-    conversation = Conversation(decisions, signer, clock, acts or Acts(), limits or ReplyLimits(clock))
-    dispatcher = Dispatcher(disable_fsm=True)
-    dispatcher.message.register(conversation.on_message)
-    dispatcher.callback_query.register(conversation.on_tap)
-    dispatcher.my_chat_member.register(conversation.on_membership)
-    return dispatcher
-
-
-class Conversation:
-    """Answers one update at a time; of one it keeps nothing but how often each user was written to.
-
-    Only what a sign-in cannot go on without waits out the Bot API's flood limit: the prompt, and the outcome of a
-    decision just made. Any other reply that meets the limit is left out.
-    """
 
     def __init__(
-        self, decisions: Decisions, signer: ButtonSigner, clock: Clock, acts: Acts, limits: ReplyLimits
+        self,
+        decisions: Decisions,
+        signer: ButtonSigner,
+        clock: Clock,
+        acts: Acts | None = None,
+        limits: ReplyLimits | None = None,
     ) -> None:
         self._decisions = decisions
         self._signer = signer
         self._clock = clock
-        self._acts = acts
-        self._limits = limits
+        self._acts = acts or Acts()
+        self._limits = limits or ReplyLimits(clock)
+
+    async def on_update(self, update: Update, bot: Bot, bot_id: int, hurry: asyncio.Event) -> None:
+        """Answer an update that came to `bot`, which the services know by `bot_id`; see `Chat` for `hurry`."""
+        if update.message is not None:
+            await self.on_message(update.message, bot, bot_id, hurry)
+        elif update.callback_query is not None:
+            await self.on_tap(update.callback_query, bot, bot_id, hurry)
+        elif update.my_chat_member is not None:
+            self.on_membership(update.my_chat_member)
 
     async def on_message(self, message: Message, bot: Bot, bot_id: int, hurry: asyncio.Event) -> None:
         """Answer a message: a link that was opened, or anything else that a person writes to the bot."""
@@ -107,7 +96,7 @@ class Conversation:
             return
         texts = texts_for(user.language_code)
         command, mention, payload = _parse_command(message)
-        if message.chat.type != ChatType.PRIVATE:
+        if message.chat.type != "private":
             is_meant = command == "start" and (mention is None or await _is_me(bot, mention))
             if is_meant and self._limits.spend_reply(user.id):
                 await send_to_group(bot, message.chat.id, texts.private_only)
@@ -121,7 +110,7 @@ class Conversation:
         elif act is not None:
             if self._limits.spend_reply(user.id):
                 await act(chat, payload)
-        elif message.content_type in _WORTH_AN_ANSWER:
+        elif _is_worth_an_answer(message):
             await self._take_word(chat, texts, message, is_command=command is not None)
 
     async def on_tap(self, query: CallbackQuery, bot: Bot, bot_id: int, hurry: asyncio.Event) -> None:
@@ -155,9 +144,9 @@ class Conversation:
             return
         await self._show_decision(tap, texts, data[1], await self._decide(tap, found[1], data[1], data[2]))
 
-    async def on_membership(self, change: ChatMemberUpdated) -> None:
+    def on_membership(self, change: ChatMemberUpdated) -> None:
         """Note that someone blocked the bot, or that it was thrown out of a group."""
-        if change.new_chat_member.status == ChatMemberStatus.KICKED:
+        if change.new_chat_member.status == "kicked":
             _log.info("bot_blocked", chat_type=change.chat.type)
 
     async def _open(self, chat: Chat, texts: Texts, session_token: str) -> None:
@@ -246,6 +235,25 @@ class Conversation:
             await tap.answer(outcome_notice(texts, seen))
 
 
+def _is_worth_an_answer(message: Message) -> bool:
+    """Tell what a person says or sends from a service message, such as a changed timer or a pinned message."""
+    if message.venue or message.live_photo:
+        return False  # A venue comes with a location too.
+    return bool(
+        message.text
+        or message.animation
+        or message.audio
+        or message.contact
+        or message.document
+        or message.location
+        or message.photo
+        or message.sticker
+        or message.video
+        or message.video_note
+        or message.voice
+    )
+
+
 def _identity(chat: Chat) -> MessengerIdentity:
     return MessengerIdentity(chat.user_id, chat.user.full_name, chat.user.username or "")
 
@@ -281,15 +289,15 @@ def _answers_request(chat: Chat, texts: Texts, message: Message, seen: SeenSessi
         return (contact.first_name.strip(), (contact.last_name or "").strip()) == tuple(map(str.strip, own))
     is_from_bot = asked.from_user is not None and asked.from_user.id == chat.bot.id
     asking = (phone_keyboard(texts, seen), wrong_contact_reply(texts, seen))
-    return is_from_bot and any(shows(asked, each.text) for each in asking)
+    return is_from_bot and any(shows(asked.text, each.text) for each in asking)
 
 
 async def _is_me(bot: Bot, mention: str) -> bool:
-    return mention.lower() == ((await bot.me()).username or "").lower()
+    return mention.lower() == (await bot.read_username()).lower()
 
 
 def _is_own_chat(message: Message | InaccessibleMessage, user: User) -> bool:
     """Tell whether a message stands in the private chat of this bot and this user."""
     if isinstance(message, Message) and message.business_connection_id is not None:
         return False
-    return message.chat.type == ChatType.PRIVATE and message.chat.id == user.id
+    return message.chat.type == "private" and message.chat.id == user.id

@@ -1,7 +1,6 @@
 """Long polling: updates are fetched, handled, and acknowledged by asking for what comes after them.
 
-aiogram's own polling acknowledges an update when the next ones are fetched, handled or not, so this loop is our own
-(https://core.telegram.org/bots/api#getupdates).
+See https://core.telegram.org/bots/api#getupdates.
 """
 
 import asyncio
@@ -9,10 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import structlog
-from aiogram import Bot
-from aiogram.exceptions import TelegramAPIError, TelegramConflictError
-from aiogram.methods import TelegramMethod
 
+from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError, TelegramConflictError
 from taproof.messengers.telegram.connection import LONGEST_DELAY, BotTokenRefusedError, Reconnection
 from taproof.messengers.telegram.updates import ALLOWED_UPDATES, UpdateIntake, places
 
@@ -33,18 +30,6 @@ FINISH_SECONDS: Final = 10
 ACKNOWLEDGE_SECONDS: Final = 3
 
 _log = structlog.get_logger(__name__)
-
-
-class GetRawUpdates(TelegramMethod[list[dict[str, Any]]]):
-    """`getUpdates` that leaves each update as JSON, so that one that cannot be read does not spoil the others."""
-
-    __returning__ = list[dict[str, Any]]
-    __api_method__ = "getUpdates"
-
-    offset: int | None = None
-    limit: int | None = None
-    timeout: int = 0
-    allowed_updates: list[str] = ALLOWED_UPDATES
 
 
 @dataclass(eq=False, slots=True)
@@ -123,9 +108,13 @@ class LongPolling:
             self._settle()
         # While an update is in hand, the server has something to give at once and would not wait anyway.
         seconds = 0 if self._in_hand else POLL_SECONDS
-        method = GetRawUpdates(offset=self._offset, timeout=seconds)
         try:
-            updates = await self._bot(method, request_timeout=seconds + ANSWER_SECONDS)
+            updates = await self._bot.get_updates(
+                offset=self._offset,
+                allowed_updates=ALLOWED_UPDATES,
+                timeout=seconds,
+                seconds=seconds + ANSWER_SECONDS,
+            )
         except TelegramConflictError as conflict:
             await self._resolve(conflict)
             return
@@ -213,7 +202,7 @@ class LongPolling:
             await self._reconnection.wait(conflict)
             return
         try:
-            await self._bot.delete_webhook(drop_pending_updates=False)
+            await self._bot.delete_webhook()
         except TelegramAPIError as trouble:
             await self._reconnection.wait(trouble)
             return
@@ -227,7 +216,9 @@ class LongPolling:
         if self._offset is None:
             return
         try:
-            await self._bot(GetRawUpdates(offset=self._offset, limit=1), request_timeout=ACKNOWLEDGE_SECONDS)
+            await self._bot.get_updates(
+                offset=self._offset, limit=1, allowed_updates=ALLOWED_UPDATES, seconds=ACKNOWLEDGE_SECONDS
+            )
         except TelegramAPIError:
             _log.info("bot_updates_not_acknowledged")
 

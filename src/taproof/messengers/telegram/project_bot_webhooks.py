@@ -4,11 +4,8 @@ import asyncio
 from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any, Final
 
-from aiogram import Bot
-from aiogram.exceptions import TelegramAPIError
-from aiogram.methods import TelegramMethod
-
 from taproof.core.errors import DecryptionFailed, StoreUnavailable
+from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError
 from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.updates import Handling, UpdateIntake
 from taproof.messengers.telegram.webhook import Receive, Send, WebhookEndpoint, register_webhook
@@ -24,13 +21,6 @@ Secrets = Callable[[int], Sequence[str]]
 """Returns what the messenger may send with the updates of the bot with this id; it is told the first one."""
 
 
-class GetWebhookInfo(TelegramMethod[dict[str, Any]]):
-    """`getWebhookInfo`, of which only the address matters here."""
-
-    __returning__ = dict[str, Any]
-    __api_method__ = "getWebhookInfo"
-
-
 async def keep_webhook(bot: Bot, url: str, secrets: Secrets, reconnection: Reconnection) -> None:
     """Have a bot's updates posted to `url` until cancelled: set again when the secret or somebody else changed it.
 
@@ -40,7 +30,7 @@ async def keep_webhook(bot: Bot, url: str, secrets: Secrets, reconnection: Recon
     told = ""
     while True:
         try:
-            is_set = (await bot(GetWebhookInfo())).get("url") == url
+            is_set = (await bot.get_webhook_info()).url == url
         except TelegramAPIError as trouble:
             await reconnection.wait(trouble)
             continue

@@ -11,11 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
-from aiogram import Bot
-from aiogram.exceptions import TelegramAPIError, TelegramNetworkError, TelegramNotFound, TelegramUnauthorizedError
 
 from taproof.core.errors import DecryptionFailed, StoreUnavailable
 from taproof.core.model import ProjectBot
+from taproof.messengers.telegram.bot_api import (
+    Bot,
+    TelegramAPIError,
+    TelegramNetworkError,
+    TelegramNotFound,
+    TelegramUnauthorizedError,
+)
 from taproof.messengers.telegram.commands import announce_commands_once
 from taproof.messengers.telegram.connection import LONGEST_DELAY, BotTokenRefusedError, Reconnection
 from taproof.messengers.telegram.updates import places
@@ -34,7 +39,7 @@ REFUSED_SECONDS: Final = 2.0
 REFUSALS: Final = 2
 """So often in a row a token is refused before anything is made of it."""
 
-Receive = Callable[[Bot, Reconnection], Coroutine[Any, Any, None]]
+ReceiveUpdates = Callable[[Bot, Reconnection], Coroutine[Any, Any, None]]
 """Receives the updates of a bot until cancelled; what `Reconnection` raises ends it."""
 
 _log = structlog.get_logger(__name__)
@@ -94,7 +99,7 @@ class ProjectBots:
         self,
         bots: Bots,
         connect: Callable[[str], Bot],
-        receive: Receive,
+        receive: ReceiveUpdates,
         service_bot: Bot,
         show: Callable[[int, int], None],
     ) -> None:

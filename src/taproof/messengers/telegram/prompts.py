@@ -3,20 +3,19 @@
 import html
 from typing import Final
 
-from aiogram.types import (
-    InlineKeyboardButton,
-    InlineKeyboardMarkup,
-    KeyboardButton,
-    ReplyKeyboardMarkup,
-    ReplyKeyboardRemove,
-)
-
 from taproof.core.clock import MINUTE, SECOND
 from taproof.core.names import isolated_name
 from taproof.core.request_context import RequestContext
 from taproof.messengers.browsers import UNKNOWN_BROWSER, Browser
 from taproof.messengers.telegram.chat import Reply
 from taproof.messengers.telegram.shown import shown_project, shown_time
+from taproof.messengers.telegram.types import (
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    KeyboardButton,
+    ReplyKeyboardMarkup,
+    ReplyKeyboardRemove,
+)
 from taproof.messengers.telegram.user_control_replies import blocked_link_reply, not_me_button
 from taproof.messengers.texts.catalog import Texts
 from taproof.service.sessions.decide import SeenSession

@@ -14,8 +14,13 @@ from collections.abc import Callable, Sequence
 from html import unescape
 from typing import Final
 
-from aiogram.enums import MessageEntityType
-from aiogram.types import CallbackQuery, InaccessibleMessage, InlineKeyboardButton, InlineKeyboardMarkup, Message
+from taproof.messengers.telegram.types import (
+    CallbackQuery,
+    InaccessibleMessage,
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+    Message,
+)
 
 PURPOSE: Final = "telegram callback data"
 """Purpose that the keys of `ButtonSigner` are derived for."""
@@ -26,14 +31,14 @@ TAG_LENGTH: Final = 12
 _TAGS: Final = re.compile(r"</?code>")
 """The only tags in the bot's messages."""
 _SHOWN_AS_TYPED: Final = {
-    MessageEntityType.CODE,
-    MessageEntityType.MENTION,
-    MessageEntityType.HASHTAG,
-    MessageEntityType.CASHTAG,
-    MessageEntityType.BOT_COMMAND,
-    MessageEntityType.URL,
-    MessageEntityType.EMAIL,
-    MessageEntityType.PHONE_NUMBER,
+    "code",
+    "mention",
+    "hashtag",
+    "cashtag",
+    "bot_command",
+    "url",
+    "email",
+    "phone_number",
 }
 """Entities that the messenger finds in a text by itself, and `<code>`. A spoiler or a folded quote would hide words."""
 _REMOVED: Final = {"\u030a", "\u0333", "\u033f"}
@@ -99,9 +104,9 @@ class ButtonSigner:
         return None
 
 
-def shows(message: Message, text: str) -> bool:
-    """Tell whether a message shows the text of a reply, which is HTML."""
-    return message.text is not None and _normal(message.text) == _normal(_plain(text))
+def shows(text: str | None, html: str) -> bool:
+    """Tell whether a message with this text was sent as this HTML."""
+    return text is not None and _normal(text) == _normal(_plain(html))
 
 
 def carries_button(query: CallbackQuery) -> bool:

@@ -3,12 +3,18 @@
 import asyncio
 import contextlib
 import traceback
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
 import structlog
-from aiogram import Bot, Dispatcher
-from aiogram.exceptions import (
+from pydantic import ValidationError
+
+from taproof.core.clock import SECOND, Clock
+from taproof.core.errors import StoreUnavailable
+from taproof.core.model import SERVICE_BOT
+from taproof.messengers.telegram.bot_api import (
+    Bot,
     TelegramForbiddenError,
     TelegramNetworkError,
     TelegramNotFound,
@@ -16,17 +22,12 @@ from aiogram.exceptions import (
     TelegramServerError,
     TelegramUnauthorizedError,
 )
-from aiogram.types import Update
-from aiogram.types.update import UpdateTypeLookupError
-from pydantic import ValidationError
-
-from taproof.core.clock import SECOND, Clock
-from taproof.core.errors import StoreUnavailable
-from taproof.core.model import SERVICE_BOT
+from taproof.messengers.telegram.types import Update
 
 Handling = Literal["done", "unanswered", "retry"]
 """Whether an update may be acknowledged, or must be delivered again: since only its reply could not be sent, what it
 decided being stored, or for another reason."""
+React = Callable[[Update, Bot, int, asyncio.Event], Awaitable[None]]
 
 ALLOWED_UPDATES: Final = ["message", "callback_query", "my_chat_member"]
 
@@ -67,18 +68,15 @@ class UpdateIntake:
 
     Args:
         bot: whose updates these are; it also sends the answers.
-        dispatcher: what handles them.
+        react: answers an update. It gets the update, `bot`, `bot_id`, and the `hurry` of `handle`.
         claims: where claims are kept.
         clock: returns the time in ms.
         bot_id: what the services know the bot by: the id of a project's own bot, `SERVICE_BOT` for the service's own.
-            Handlers get it by this name.
     """
 
-    def __init__(
-        self, bot: Bot, dispatcher: Dispatcher, claims: UpdateClaims, clock: Clock, bot_id: int = SERVICE_BOT
-    ) -> None:
+    def __init__(self, bot: Bot, react: React, claims: UpdateClaims, clock: Clock, bot_id: int = SERVICE_BOT) -> None:
         self._bot = bot
-        self._dispatcher = dispatcher
+        self._react = react
         self._claims = claims
         self._clock = clock
         self._bot_id = bot_id
@@ -87,7 +85,7 @@ class UpdateIntake:
         self._claimed: set[int] = set()
 
     async def handle(
-        self, update: dict[str, Any] | Update, *, sole_since: int | None = None, hurry: asyncio.Event | None = None
+        self, update: dict[str, Any], *, sole_since: int | None = None, hurry: asyncio.Event | None = None
     ) -> Handling:
         """Handle an update once, however often it is delivered. Never raises but when cancelled.
 
@@ -99,7 +97,7 @@ class UpdateIntake:
         the time in ms since which nobody else is meant to receive these updates. Claims made later by others are
         respected even so: then that nobody is has just stopped being true.
         """
-        parsed = self._parse(update)
+        parsed = _parse(update)
         if parsed is None:
             return "done"
         if parsed.update_id in self._in_hand:
@@ -116,24 +114,6 @@ class UpdateIntake:
         finally:
             self._in_hand.discard(parsed.update_id)
 
-    def _parse(self, update: dict[str, Any] | Update) -> Update | None:
-        try:
-            parsed = update
-            if not isinstance(parsed, Update):
-                parsed = Update.model_validate(parsed, context={"bot": self._bot})
-            _ = parsed.event_type
-        except UpdateTypeLookupError:
-            # Looked up here since aiogram's dispatcher would print the whole update in a warning.
-            return None
-        except (ValidationError, RecursionError) as error:
-            # Not the error's text: it quotes the update.
-            _log.warning("bot_update_malformed", problem=type(error).__name__)
-            return None
-        if not 0 <= parsed.update_id < 2**63:
-            _log.warning("bot_update_malformed", problem="update_id")
-            return None
-        return parsed
-
     async def _handle_claimed(self, update: Update, hurry: asyncio.Event, sole_since: int | None) -> Handling:
         # An update that was handled but could not be written down as finished is not handled again.
         if update.update_id not in self._handled:
@@ -149,7 +129,7 @@ class UpdateIntake:
                 return "retry"
             if sole_since is not None:
                 self._claimed.add(update.update_id)
-            handling = await self._react(update, hurry, HANDLING_SECONDS if sole_since is None else None)
+            handling = await self._answer(update, hurry, HANDLING_SECONDS if sole_since is None else None)
             if handling != "done":
                 if sole_since is None:
                     # It is delivered again within a second or so, perhaps to another process.
@@ -162,13 +142,13 @@ class UpdateIntake:
         self._claimed.discard(update.update_id)
         return "done"
 
-    async def _react(self, update: Update, hurry: asyncio.Event, seconds: float | None) -> Handling:
-        """Let the dispatcher handle the update; "done" when that came to an end, good or bad."""
+    async def _answer(self, update: Update, hurry: asyncio.Event, seconds: float | None) -> Handling:
+        """Answer the update; "done" when that came to an end, good or bad."""
         try:
             async with asyncio.timeout(seconds):
                 for pause in _BUG_PAUSES:
                     try:
-                        await self._dispatcher.feed_update(self._bot, update, hurry=hurry, bot_id=self._bot_id)
+                        await self._react(update, self._bot, self._bot_id, hurry)
                     except (StoreUnavailable, TelegramForbiddenError, TimeoutError, *_TROUBLE):
                         raise
                     except Exception as error:  # noqa: BLE001 — one poison update must not stop the bot.
@@ -188,6 +168,21 @@ class UpdateIntake:
             _log.warning("bot_update_deferred", update_id=update.update_id, reason=type(trouble).__name__)
             return "retry"
         return "done"
+
+
+def _parse(update: dict[str, Any]) -> Update | None:
+    """Return an update of a kind that is handled here; None for any other."""
+    try:
+        parsed = Update.model_validate(update)
+    except (ValidationError, RecursionError) as error:
+        # Not the error's text: it quotes the update.
+        _log.warning("bot_update_malformed", problem=type(error).__name__)
+        return None
+    if not 0 <= parsed.update_id < 2**63:
+        _log.warning("bot_update_malformed", problem="update_id")
+        return None
+    is_known = parsed.message is not None or parsed.callback_query is not None or parsed.my_chat_member is not None
+    return parsed if is_known else None
 
 
 def places(error: BaseException) -> list[str]:

@@ -27,7 +27,7 @@ from taproof.messengers.telegram.user_control_replies import (
     unblocked_reply,
 )
 from taproof.messengers.texts.catalog import texts_for
-from taproof.service.sessions.decide import SeenSession
+from taproof.service.sessions.decide import Decisions, SeenSession
 from taproof.service.user_control import UserControl
 
 _KEY: Final = re.compile(r"([0-9]{1,5}):([A-Za-z0-9_-]{43})")
@@ -35,9 +35,9 @@ _KEY: Final = re.compile(r"([0-9]{1,5}):([A-Za-z0-9_-]{43})")
 _log = structlog.get_logger(__name__)
 
 
-def user_control_acts(control: UserControl) -> Acts:
+def user_control_acts(control: UserControl, decisions: Decisions) -> Acts:
     """Return the commands and taps of users who look after their sign-ins. A tap's data may be anything."""
-    acts = _UserControlActs(control)
+    acts = _UserControlActs(control, decisions)
     return Acts(
         commands={"sessions": acts.show_sessions, "block": acts.offer_block, "unblock": acts.offer_unblock},
         taps={
@@ -50,8 +50,9 @@ def user_control_acts(control: UserControl) -> Acts:
 
 
 class _UserControlActs:
-    def __init__(self, control: UserControl) -> None:
+    def __init__(self, control: UserControl, decisions: Decisions) -> None:
         self._control = control
+        self._decisions = decisions
 
     async def show_sessions(self, chat: Chat, _payload: str) -> None:
         sign_ins = await self._control.list_sign_ins(chat.user_id, chat.bot_id)
@@ -69,7 +70,7 @@ class _UserControlActs:
         if session_key(data) is None:
             await _refuse(tap)
             return
-        await self._show_report(tap, await self._control.report_session(data, tap.user_id, tap.bot_id))
+        await self._show_report(tap, await self._decisions.report_session(data, tap.user_id, tap.bot_id))
 
     async def report_sign_in(self, tap: ButtonTap, data: str) -> None:
         key = read_key(data)

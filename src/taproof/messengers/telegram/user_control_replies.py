@@ -4,12 +4,11 @@ import base64
 from collections.abc import Sequence
 from typing import Final
 
-from aiogram.types import InlineKeyboardButton, InlineKeyboardMarkup
-
 from taproof.core.model import NamedProject, SessionKey
 from taproof.core.names import isolated_name
 from taproof.messengers.telegram.chat import Reply
 from taproof.messengers.telegram.shown import shown_project, shown_time
+from taproof.messengers.telegram.types import InlineKeyboardButton, InlineKeyboardMarkup
 from taproof.messengers.texts.catalog import ControlTexts
 from taproof.service.sessions.decide import SeenSession
 from taproof.service.user_control import RecentSignIn

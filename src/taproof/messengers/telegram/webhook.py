@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Final, Protocol
 
 import structlog
-from aiogram import Bot
-from aiogram.exceptions import TelegramAPIError
 
+from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError
 from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.updates import ALLOWED_UPDATES, Handling
 
@@ -95,12 +94,7 @@ async def register_webhook(bot: Bot, url: str, secret_token: str, reconnection: 
     reconnection = reconnection or Reconnection()
     while True:
         try:
-            await bot.set_webhook(
-                url,
-                secret_token=secret_token,
-                allowed_updates=ALLOWED_UPDATES,
-                drop_pending_updates=False,
-            )
+            await bot.set_webhook(url, secret_token=secret_token, allowed_updates=ALLOWED_UPDATES)
         except TelegramAPIError as trouble:
             await reconnection.wait(trouble)
         else:

@@ -64,7 +64,7 @@ class OpenKeyboard:
         return {"message_id": self.message.message_id, **self.keyboard.shown(), "is_hidden": self.is_hidden}
 
 
-class Chat:
+class SandboxChat:
     """What one person and one bot said to each other, newest last."""
 
     def __init__(self, user_id: int, people: People) -> None:

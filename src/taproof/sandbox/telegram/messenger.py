@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from taproof.core.clock import SECOND, Clock
 from taproof.core.entropy import Entropy
-from taproof.sandbox.telegram.chats import Chat, Message
+from taproof.sandbox.telegram.chats import Message, SandboxChat
 from taproof.sandbox.telegram.html import Entity, FormattedText, clean_text, utf16_length
 from taproof.sandbox.telegram.people import Contact, People, Person
 from taproof.sandbox.telegram.reply_markup import Markup, ReplyButton
@@ -34,7 +34,7 @@ class Tap:
     """A callback query: somebody tapped a button. `asked_at` in ms; `notice` is what the bot answered."""
 
     query_id: str
-    chat: Chat
+    chat: SandboxChat
     asked_at: int
     is_answered: bool = False
     notice: str = ""
@@ -60,14 +60,14 @@ class Messenger:
         self.people: Final = people
         self.updates: Final = UpdateQueue(clock, entropy)
         self.is_closed = False
-        self._chats: dict[int, Chat] = {}
+        self._chats: dict[int, SandboxChat] = {}
         self._clock = clock
         self._entropy = entropy
         self._chat_instance = int.from_bytes(entropy(7))
         self._next_message_id = 1
         self._taps: OrderedDict[str, Tap] = OrderedDict()
 
-    def chat(self, user_id: int) -> Chat:
+    def chat(self, user_id: int) -> SandboxChat:
         """Return a person's chat with this bot; one that nobody has looked at yet costs nothing.
 
         Raises:
@@ -75,12 +75,12 @@ class Messenger:
         """
         chat = self._chats.get(user_id)
         if chat is None:
-            chat = self._chats[self.people[user_id].id] = Chat(user_id, self.people)
+            chat = self._chats[self.people[user_id].id] = SandboxChat(user_id, self.people)
         return chat
 
     # ---- what people do
 
-    def write(self, chat: Chat, text: str) -> Message:
+    def write(self, chat: SandboxChat, text: str) -> Message:
         """Send a text from the person to the bot; whoever has written to a bot may be written to by it."""
         text = clean_text(text)
         entities: list[Entity] = [
@@ -91,13 +91,13 @@ class Messenger:
         entities.sort(key=lambda entity: entity["offset"])
         return self._send(chat, self._message(FormattedText(text, entities), from_bot=False))
 
-    def share(self, chat: Chat, contact: Contact, forwarded_from: Person | None = None) -> Message:
+    def share(self, chat: SandboxChat, contact: Contact, forwarded_from: Person | None = None) -> Message:
         """Send somebody's contact to the bot, as the app's attachment menu or its forwarding does."""
         message = self._message(FormattedText("", []), from_bot=False)
         message.contact, message.forwarded_from = contact, forwarded_from
         return self._send(chat, message)
 
-    def press(self, chat: Chat, button: ReplyButton) -> Message:
+    def press(self, chat: SandboxChat, button: ReplyButton) -> Message:
         """Press a button of the chat's reply keyboard: send its text, or what it asks for."""
         opened = chat.open_keyboard
         chat.note_keyboard_used()
@@ -107,7 +107,7 @@ class Messenger:
         message.contact, message.reply_to = Contact.of(chat.person), opened.message if opened is not None else None
         return self._send(chat, message)
 
-    def tap(self, chat: Chat, message: Message, data: str) -> Tap:
+    def tap(self, chat: SandboxChat, message: Message, data: str) -> Tap:
         """Send a callback query about a message with `data`, which a button of it carries if the app is honest."""
         query_id = str(int.from_bytes(self._entropy(8)) >> 1)
         tap = Tap(query_id, chat, self._clock())
@@ -124,7 +124,7 @@ class Messenger:
         self.updates.add("callback_query", chat.person.id, query)
         return tap
 
-    def set_blocked(self, chat: Chat, *, blocked: bool) -> None:
+    def set_blocked(self, chat: SandboxChat, *, blocked: bool) -> None:
         """Block the bot, or let it write again."""
         if chat.has_blocked == blocked:
             return
@@ -143,7 +143,7 @@ class Messenger:
 
     # ---- what the bot does; whether it may is checked in methods.py
 
-    def post(self, chat: Chat, formatted: FormattedText, markup: Markup) -> Message:
+    def post(self, chat: SandboxChat, formatted: FormattedText, markup: Markup) -> Message:
         """Send a message from the bot."""
         message = self._message(formatted, from_bot=True)
         message.keyboard, message.is_editable = markup.inline, markup.is_inline
@@ -172,7 +172,7 @@ class Messenger:
         self._next_message_id += 1
         return message
 
-    def _send(self, chat: Chat, message: Message) -> Message:
+    def _send(self, chat: SandboxChat, message: Message) -> Message:
         chat.has_started = True
         chat.add(message)
         self.updates.add("message", chat.person.id, chat.as_message(message, self.bot))

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from taproof.core.clock import DAY, Clock
 from taproof.sandbox.hosts import OwnHosts
-from taproof.sandbox.telegram.chats import Chat, Message
+from taproof.sandbox.telegram.chats import Message, SandboxChat
 from taproof.sandbox.telegram.commands import CommandLists
 from taproof.sandbox.telegram.faults import FloodLimit
 from taproof.sandbox.telegram.html import EntitiesInvalid, FormattedText, clean_text, parse_html, trim, utf16_length
@@ -199,7 +199,7 @@ class BotMethods:
         chat, message, markup = self._message_to_edit(parameters)
         return self._edit(chat, message, FormattedText(message.text, message.entities), markup.inline), None
 
-    def _message_to_edit(self, parameters: Parameters) -> tuple[Chat, Message, Markup]:
+    def _message_to_edit(self, parameters: Parameters) -> tuple[SandboxChat, Message, Markup]:
         if not parameters.text("chat_id") and not parameters.text("message_id"):
             raise bad_request("message identifier is not specified")
         markup = parse_reply_markup(parameters.text("reply_markup"))
@@ -214,7 +214,9 @@ class BotMethods:
             raise bad_request("inline keyboard expected")
         return chat, message, markup
 
-    def _edit(self, chat: Chat, message: Message, formatted: FormattedText, keyboard: InlineKeyboard) -> dict[str, Any]:
+    def _edit(
+        self, chat: SandboxChat, message: Message, formatted: FormattedText, keyboard: InlineKeyboard
+    ) -> dict[str, Any]:
         if (*formatted, keyboard) == (message.text, message.entities, message.keyboard):
             raise bad_request(_NOT_MODIFIED)
         chat.edit(message, formatted, keyboard, self._clock())
@@ -243,7 +245,7 @@ class BotMethods:
             raise bad_request(_QUERY_TOO_OLD)
         return True, None
 
-    def _chat(self, parameters: Parameters) -> Chat:
+    def _chat(self, parameters: Parameters) -> SandboxChat:
         if not parameters.text("chat_id"):
             raise bad_request("chat_id is empty")
         user_id = parameters.integer("chat_id")
@@ -292,7 +294,7 @@ def _check_length(formatted: FormattedText) -> None:
         raise bad_request("message is too long")
 
 
-def _check_writable(chat: Chat) -> None:
+def _check_writable(chat: SandboxChat) -> None:
     if chat.has_blocked:
         raise ApiError(403, "Forbidden: bot was blocked by the user")
     if not chat.has_started:

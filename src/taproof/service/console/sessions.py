@@ -28,7 +28,7 @@ _SESSION_ID: Final = re.compile(r"cses_[A-Za-z0-9]{1,40}")
 
 
 @dataclass(frozen=True, slots=True)
-class SignedIn:
+class AuthenticatedSession:
     """A living session, and whose it is."""
 
     session: ConsoleSession
@@ -87,7 +87,7 @@ class ConsoleSessions:
             raise AccessDenied if token is None else InvalidAccessToken
         return cookie
 
-    async def authenticate(self, cookie: str | None, *, by_itself: bool = False) -> SignedIn | None:
+    async def authenticate(self, cookie: str | None, *, by_itself: bool = False) -> AuthenticatedSession | None:
         """Return the living session of this cookie; None when there is none.
 
         A request that a page makes `by_itself` does not put off the end of a session that nobody uses.
@@ -105,7 +105,7 @@ class ConsoleSessions:
             # A store that cannot be written just now must not keep pages from being read.
             with contextlib.suppress(StoreUnavailable):
                 await self._storage.touch_console_session(session.id, now)
-        return SignedIn(session, developer)
+        return AuthenticatedSession(session, developer)
 
     async def list_sessions(self, developer: Developer) -> list[ConsoleSession]:
         """Return a developer's living sessions, newest first."""

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, BinaryIO, Final, Literal, NamedTuple, Protocol
 
 from taproof.core.errors import TaproofError
+from taproof.core.model import PROJECT_FLAGS
 
 FORMAT: Final = "taproof-export"
 VERSION: Final = 1
@@ -79,10 +80,9 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "audit_purges": _columns("developer_id:text before:int entries:int purged_at:int"),
     "projects": _columns(
         "id:text developer_id:text name:text secret_key_hash:bytes secret_key_preview:text "
-        "encrypted_webhook_secret:bytes webhook_url:text is_active:small public_access:small collect_phone:small "
-        "created_at:int encrypted_next_webhook_secret:bytes? next_webhook_secret_at:int? secrets_version:small "
-        "phone_required:small show_context:small match_code:small allowed_origins:text bot_id:int? "
-        "bot_username:text? encrypted_bot_token:bytes? bot_broken_at:int?"
+        "encrypted_webhook_secret:bytes webhook_url:text created_at:int encrypted_next_webhook_secret:bytes? "
+        "next_webhook_secret_at:int? secrets_version:small allowed_origins:text bot_id:int? bot_username:text? "
+        "encrypted_bot_token:bytes? bot_broken_at:int? " + " ".join(f"{flag}:small" for flag in PROJECT_FLAGS)
     ),
     "deleted_projects": _columns("id:text developer_id:text"),
     "sessions": _columns(

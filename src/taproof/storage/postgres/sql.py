@@ -32,10 +32,10 @@ READ_SIGN_IN_PROJECTS: Final = """
 SELECT p.developer_id, COALESCE(d.plan, 'free'), p.is_active, p.public_access, p.show_context, p.match_code,
   p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at, p.id
 FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = ANY ($1::TEXT[])"""
-READ_PROJECTS_BY_SECRET_KEY: Final = """
-SELECT p.id, p.developer_id, p.name, p.secret_key_preview, p.encrypted_webhook_secret, p.webhook_url, p.is_active,
-  p.public_access, p.collect_phone, p.created_at, p.secret_key_hash
-FROM projects p WHERE p.secret_key_hash = ANY ($1::BYTEA[])"""
+READ_PROJECTS_BY_SECRET_KEY: Final = session_queries.READ_PROJECT_BY_SECRET_KEY.replace(
+    " FROM projects p WHERE p.secret_key_hash = $1",
+    ", p.secret_key_hash FROM projects p WHERE p.secret_key_hash = ANY ($1::BYTEA[])",
+)
 
 READ_PROJECTS: Final = session_queries.READ_PROJECTS.replace(
     "IN (SELECT value FROM json_each($2))", "= ANY ($2::TEXT[])"

@@ -6,6 +6,8 @@ appearance (held by `tests/storage/queries/test_queries.py`). A driver overrides
 
 from typing import Final
 
+from taproof.core.model import PROJECT_FLAGS
+
 READ_MARK: Final = "SELECT value FROM metadata WHERE name = $1"
 CLAIM_MARK: Final = "INSERT INTO metadata (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING"
 
@@ -20,21 +22,24 @@ RELEASE_LEASE: Final = "DELETE FROM leases WHERE name = $1 AND holder = $2"
 
 # ---- projects
 
-CREATE_PROJECT: Final = """
-INSERT INTO projects (id, developer_id, name, secret_key_hash, secret_key_preview, encrypted_webhook_secret,
-  webhook_url, is_active, public_access, collect_phone, created_at, phone_required, show_context, match_code,
-  allowed_origins)
-SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15
-WHERE (SELECT COUNT(*) FROM projects WHERE developer_id = $2) < $16
-  AND ($10 = 0 OR EXISTS (SELECT 1 FROM developers d WHERE d.id = $2 AND d.plan <> 'free')) RETURNING id"""
-_PROJECT: Final = """
-SELECT p.id, p.developer_id, p.name, p.secret_key_preview, p.encrypted_webhook_secret, p.webhook_url, p.is_active,
-  p.public_access, p.collect_phone, p.created_at"""
+_COLUMNS: Final = (
+    *("id", "developer_id", "name", "secret_key_hash", "secret_key_preview", "encrypted_webhook_secret", "webhook_url"),
+    *("created_at", "allowed_origins", *PROJECT_FLAGS),
+)
+_COLLECT: Final = f"${_COLUMNS.index('collect_phone') + 1}"
+CREATE_PROJECT: Final = f"""
+INSERT INTO projects ({", ".join(_COLUMNS)})
+SELECT {", ".join(f"${place}" for place in range(1, len(_COLUMNS) + 1))}
+WHERE (SELECT COUNT(*) FROM projects WHERE developer_id = $2) < ${len(_COLUMNS) + 1}
+  AND ({_COLLECT} = 0 OR EXISTS (SELECT 1 FROM developers d WHERE d.id = $2 AND d.plan <> 'free')) RETURNING id"""
+_PROJECT: Final = f"""
+SELECT p.id, p.developer_id, p.name, p.secret_key_preview, p.encrypted_webhook_secret, p.webhook_url, p.created_at,
+  {", ".join(f"p.{flag}" for flag in PROJECT_FLAGS)}"""
 _COUNTED_PROJECT: Final = f"""{_PROJECT},
   (SELECT COALESCE(SUM(c.requested), 0) FROM daily_counts c WHERE c.project_id = p.id),
   (SELECT COALESCE(SUM(c.confirmed), 0) FROM daily_counts c WHERE c.project_id = p.id),
   p.encrypted_next_webhook_secret, p.next_webhook_secret_at, w.failing_since, w.off_at, w.off_reason, w.off_url,
-  p.phone_required, p.show_context, p.match_code, p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at
+  p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at
 FROM projects p LEFT JOIN webhook_endpoints w ON w.project_id = p.id"""
 READ_WEBHOOK_SECRETS: Final = """
 SELECT encrypted_webhook_secret, encrypted_next_webhook_secret, next_webhook_secret_at FROM projects WHERE id = $1"""
@@ -45,14 +50,13 @@ NAME_PROJECTS: Final = "SELECT id, name FROM projects WHERE developer_id = $1 OR
 READ_PROJECTS: Final = f"""{_COUNTED_PROJECT}
 WHERE p.developer_id || '' = $1 AND p.id IN (SELECT value FROM json_each($2)) ORDER BY p.created_at, p.id"""
 READ_PROJECT_BY_SECRET_KEY: Final = f"{_PROJECT} FROM projects p WHERE p.secret_key_hash = $1"
-UPDATE_PROJECT: Final = """
-UPDATE projects SET name = COALESCE($1, name), webhook_url = COALESCE($2, webhook_url),
-  is_active = COALESCE($3, is_active), public_access = COALESCE($4, public_access),
-  collect_phone = COALESCE($5, collect_phone), phone_required = COALESCE($6, phone_required),
-  show_context = COALESCE($7, show_context), match_code = COALESCE($8, match_code),
-  allowed_origins = COALESCE($9, allowed_origins)
-WHERE developer_id = $10 AND id = $11
-  AND (COALESCE($5, 0) = 0 OR EXISTS (SELECT 1 FROM developers d WHERE d.id = $10 AND d.plan <> 'free'))
+_CHANGED: Final = ("name", "webhook_url", "allowed_origins", *PROJECT_FLAGS)
+_COLLECTS: Final = f"${_CHANGED.index('collect_phone') + 1}"
+_OWNER: Final = f"${len(_CHANGED) + 1}"
+UPDATE_PROJECT: Final = f"""
+UPDATE projects SET {", ".join(f"{name} = COALESCE(${place}, {name})" for place, name in enumerate(_CHANGED, 1))}
+WHERE developer_id = {_OWNER} AND id = ${len(_CHANGED) + 2}
+  AND (COALESCE({_COLLECTS}, 0) = 0 OR EXISTS (SELECT 1 FROM developers d WHERE d.id = {_OWNER} AND d.plan <> 'free'))
 RETURNING id"""
 REPLACE_PROJECT_SECRETS: Final = """
 UPDATE projects SET secret_key_hash = $1, secret_key_preview = $2, encrypted_webhook_secret = $3,

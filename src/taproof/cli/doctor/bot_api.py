@@ -24,7 +24,7 @@ _WEBHOOK_PORTS: Final = frozenset({443, 80, 88, 8443})
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _BotApiAnswer:
     """What the Bot API said; `skew` is how far this machine's clock is ahead of it, in ms."""
 
     status: int
@@ -66,7 +66,7 @@ async def check_messenger(settings: Settings, clock: Clock) -> list[Finding]:
     return checks
 
 
-async def _ask(client: aiohttp.ClientSession, settings: Settings, method: str, clock: Clock) -> _Answer:
+async def _ask(client: aiohttp.ClientSession, settings: Settings, method: str, clock: Clock) -> _BotApiAnswer:
     token = settings.bot_token.get_secret_value() if settings.bot_token else ""
     address = f"{settings.bot_api_url}/bot{token}/{method}"
     asked = clock()
@@ -84,7 +84,7 @@ async def _ask(client: aiohttp.ClientSession, settings: Settings, method: str, c
         body = None
     if not isinstance(body, dict) or "ok" not in body:
         raise ValueError(f"the answer (HTTP status {answer.status}) is not the Bot API's")
-    return _Answer(answer.status, body, skew)
+    return _BotApiAnswer(answer.status, body, skew)
 
 
 def _skew(date: str | None, now: int) -> int | None:
@@ -96,7 +96,7 @@ def _skew(date: str | None, now: int) -> int | None:
     return now - (int(told.timestamp() * SECOND) + SECOND // 2)
 
 
-def _check_bot(settings: Settings, me: _Answer) -> Finding:
+def _check_bot(settings: Settings, me: _BotApiAnswer) -> Finding:
     if me.body["ok"] is not True:
         if me.status in {401, 404}:
             return Finding(
@@ -120,7 +120,7 @@ def _check_bot(settings: Settings, me: _Answer) -> Finding:
     return Finding("messenger", "ok", name)
 
 
-def _check_updates(settings: Settings, webhook: _Answer) -> Finding:
+def _check_updates(settings: Settings, webhook: _BotApiAnswer) -> Finding:
     url = str(webhook.result.get("url") or "")
     waiting = webhook.result.get("pending_update_count")
     if webhook.body["ok"] is not True:
@@ -161,7 +161,7 @@ def _check_updates(settings: Settings, webhook: _Answer) -> Finding:
     return Finding("updates", "ok", f"the webhook is set, {waiting} waiting")
 
 
-def _check_clock(answer: _Answer) -> Finding:
+def _check_clock(answer: _BotApiAnswer) -> Finding:
     if answer.skew is None:
         return Finding("clock", "warning", "the Bot API did not tell the time", "Compare it by hand with: date -u")
     seconds = abs(answer.skew) / SECOND

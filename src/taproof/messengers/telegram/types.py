@@ -1,0 +1,199 @@
+"""The types of the Bot API (https://core.telegram.org/bots/api#available-types), with the fields that are used here.
+
+Unknown fields are ignored. A field of type `Any` matters only for whether it is there.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Type(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class User(_Type):
+    """https://core.telegram.org/bots/api#user."""
+
+    id: int
+    is_bot: bool
+    first_name: str
+    last_name: str | None = None
+    username: str | None = None
+    language_code: str | None = None
+
+    @property
+    def full_name(self) -> str:
+        """The first and the last name."""
+        return f"{self.first_name} {self.last_name}" if self.last_name else self.first_name
+
+
+class Chat(_Type):
+    """https://core.telegram.org/bots/api#chat."""
+
+    id: int
+    type: str
+
+
+class Contact(_Type):
+    """https://core.telegram.org/bots/api#contact."""
+
+    phone_number: str
+    first_name: str
+    last_name: str | None = None
+    user_id: int | None = None
+
+
+class MessageEntity(_Type):
+    """https://core.telegram.org/bots/api#messageentity."""
+
+    type: str
+
+
+class LinkPreviewOptions(_Type):
+    """https://core.telegram.org/bots/api#linkpreviewoptions."""
+
+    is_disabled: bool | None = None
+
+
+class InlineKeyboardButton(_Type):
+    """https://core.telegram.org/bots/api#inlinekeyboardbutton."""
+
+    text: str
+    callback_data: str | None = None
+    style: str | None = None
+    icon_custom_emoji_id: str | None = None
+
+
+class InlineKeyboardMarkup(_Type):
+    """https://core.telegram.org/bots/api#inlinekeyboardmarkup."""
+
+    inline_keyboard: list[list[InlineKeyboardButton]]
+
+
+class KeyboardButton(_Type):
+    """https://core.telegram.org/bots/api#keyboardbutton."""
+
+    text: str
+    request_contact: bool | None = None
+
+
+class ReplyKeyboardMarkup(_Type):
+    """https://core.telegram.org/bots/api#replykeyboardmarkup."""
+
+    keyboard: list[list[KeyboardButton]]
+    resize_keyboard: bool | None = None
+    one_time_keyboard: bool | None = None
+
+
+class ReplyKeyboardRemove(_Type):
+    """https://core.telegram.org/bots/api#replykeyboardremove."""
+
+    remove_keyboard: Literal[True] = True
+
+
+class RepliedMessage(_Type):
+    """A message that another one replies to."""
+
+    from_user: User | None = Field(default=None, alias="from")
+    text: str | None = None
+
+
+class Message(_Type):
+    """https://core.telegram.org/bots/api#message."""
+
+    message_id: int
+    date: int
+    chat: Chat
+    from_user: User | None = Field(default=None, alias="from")
+    text: str | None = None
+    entities: list[MessageEntity] | None = None
+    reply_markup: InlineKeyboardMarkup | None = None
+    edit_date: int | None = None
+    link_preview_options: LinkPreviewOptions | None = None
+    contact: Contact | None = None
+    reply_to_message: RepliedMessage | None = None
+    external_reply: Any = None
+    reply_to_story: Any = None
+    forward_origin: Any = None
+    via_bot: Any = None
+    business_connection_id: str | None = None
+    animation: Any = None
+    audio: Any = None
+    document: Any = None
+    live_photo: Any = None
+    location: Any = None
+    photo: Any = None
+    sticker: Any = None
+    venue: Any = None
+    video: Any = None
+    video_note: Any = None
+    voice: Any = None
+
+
+class InaccessibleMessage(_Type):
+    """https://core.telegram.org/bots/api#inaccessiblemessage."""
+
+    message_id: int
+    date: Literal[0]
+    chat: Chat
+
+
+class CallbackQuery(_Type):
+    """https://core.telegram.org/bots/api#callbackquery."""
+
+    id: str
+    from_user: User = Field(alias="from")
+    message: InaccessibleMessage | Message | None = Field(default=None, union_mode="left_to_right")
+    data: str | None = None
+
+
+class ChatMember(_Type):
+    """https://core.telegram.org/bots/api#chatmember."""
+
+    status: str
+
+
+class ChatMemberUpdated(_Type):
+    """https://core.telegram.org/bots/api#chatmemberupdated."""
+
+    chat: Chat
+    new_chat_member: ChatMember
+
+
+class Update(_Type):
+    """https://core.telegram.org/bots/api#update; one of a kind that is not handled here has none of the three."""
+
+    update_id: int
+    message: Message | None = None
+    callback_query: CallbackQuery | None = None
+    my_chat_member: ChatMemberUpdated | None = None
+
+
+class BotCommand(_Type):
+    """https://core.telegram.org/bots/api#botcommand."""
+
+    command: str
+    description: str
+
+
+class WebhookInfo(_Type):
+    """https://core.telegram.org/bots/api#webhookinfo."""
+
+    url: str
+
+
+class ResponseParameters(_Type):
+    """https://core.telegram.org/bots/api#responseparameters."""
+
+    retry_after: int | None = None
+    migrate_to_chat_id: int | None = None
+
+
+class Response(_Type):
+    """https://core.telegram.org/bots/api#making-requests: the answer to any call."""
+
+    ok: bool
+    result: Any = None
+    description: str | None = None
+    parameters: ResponseParameters | None = None
