@@ -30,7 +30,7 @@ HEADERS: Final = {"Cache-Control": "no-store"}
 """The headers of every answer of the endpoint."""
 HOME: Final = "/"
 SIGN_IN_FIRST: Final = "Sign in first."
-REFUSED_ACCOUNT: Final = "This account cannot sign in here. Ask whoever runs this application."
+REFUSED_ACCOUNT: Final = "This account cannot sign in here. Ask the operator of this application."
 
 _NAMES: Final = ("TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET")
 _BASE_URL: Final = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")

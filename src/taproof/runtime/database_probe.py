@@ -35,7 +35,7 @@ class DatabaseServer:
     encoding: str
     is_read_only: bool
     is_pooled: bool
-    """Whether a pooler such as PgBouncer stands in between."""
+    """True if the connection goes through a pooler such as PgBouncer."""
     skew: int
     """The time that this machine's clock is ahead of the server's (ms)."""
     schema_version: int | None

@@ -22,8 +22,8 @@ from taproof.service.reencryption import Reencrypted, Reencryptor
 from taproof.storage.protocol import Storage
 
 SETTLE_SECONDS: Final = 90.0
-"""How long something may be under way that was encrypted, read or derived before a change: a write waits for 5 s, a
-worker holds a delivery for 30 s (service/webhooks.py), the messenger is told a bot's new secret within 60 s (bot/)."""
+"""The longest use of a value that was encrypted, read or derived before a change, with a margin: a write waits for 5 s,
+a worker holds a delivery for 30 s (service/webhooks.py), and the messenger learns a bot's new secret within 60 s."""
 
 RotationStep = Literal["made", "taken_up", "waiting", "resealed", "removed"]
 

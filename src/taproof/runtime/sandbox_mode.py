@@ -29,7 +29,7 @@ class RunningSandbox:
     apps: Mapping[str, AsgiApp]
     link_base: str
     invitation: str | None
-    """The code of an invitation that binds a messenger account to the developer; None when one is bound."""
+    """The code of an invitation that links a messenger account to the developer; None if one is linked."""
 
 
 async def start_sandbox(

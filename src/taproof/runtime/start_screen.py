@@ -65,5 +65,5 @@ def _elsewhere(settings: Settings) -> list[tuple[str, str]]:
 
 def _purpose(seed: Seed | None) -> str:
     if seed is None:
-        return "it makes the first developer, within 24 hours"
-    return f"it binds a messenger account to {seed.developer.email}"
+        return "it creates the first developer, within 24 hours"
+    return f"it links a messenger account to {seed.developer.email}"
