@@ -7,7 +7,7 @@ from typing import Any, Final
 from scripts.docs_markdown import cell, table
 
 from taproof.api.openapi.reference_page import DocumentedRoute, Field, Reader
-from taproof.http.errors import STATUSES
+from taproof.core.errors import API_ERRORS
 
 API_INTRO: Final = """\
 # API
@@ -104,13 +104,9 @@ def _fields(kind: str, fields: Sequence[Field], *, answer: bool = False) -> str:
     return table((kind, "type", "", "meaning"), rows)
 
 
-def errors_page(document: dict[str, Any]) -> str:
+def errors_page() -> str:
     """Return the page with every X-Error-Code: its status, when it comes, and what to do."""
-    told = "\n\n".join(response["description"] for response in document["components"]["responses"].values())
-    meanings = dict(re.findall(r"^`(\w+)`: (.+)$", told, re.MULTILINE))
-    rows = sorted(
-        (status.value, error.code, meanings.get(error.code, ""), error().sentence) for error, status in STATUSES.items()
-    )
+    rows = sorted((error.status, error.code, error.meaning, error.sentence) for error in API_ERRORS)
     return ERRORS_INTRO + "\n" + table(
         ("status", "`X-Error-Code`", "when", "what the sentence says"),
         [(str(status), f"`{code}`", cell(when), cell(sentence)) for status, code, when, sentence in rows],

@@ -127,7 +127,7 @@ def _option(option: Any) -> str:
 
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "reference/api.md": lambda: api_page(openapi()),
-    "reference/errors.md": lambda: errors_page(openapi()),
+    "reference/errors.md": errors_page,
     "reference/settings.md": settings_page,
     "reference/cli.md": cli_page,
     "reference/python-sdk.md": python_sdk_page,

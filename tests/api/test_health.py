@@ -17,8 +17,7 @@ from taproof.api.health import build_operations, build_watching
 from taproof.api.openapi.reference_page import docs_page
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.deliveries import EventType
-from taproof.core.errors import StoreUnavailable
-from taproof.http.errors import STATUSES
+from taproof.core.errors import API_ERRORS, StoreUnavailable
 
 PATHS = ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/docs/docs.css"]
 
@@ -231,7 +230,7 @@ async def test_the_page_has_every_endpoint_and_every_error_code(operations: http
         assert f"<code>{path}</code>" in text
         for operation in methods.values():
             assert f'<section id="{operation["operationId"]}">' in text
-    for error in STATUSES:
+    for error in API_ERRORS:
         assert f"<code>{error.code}</code>" in text
 
 

@@ -63,8 +63,8 @@ async def test_a_bot_is_removed(visitor: Visitor, console: Installation) -> None
         ("empty", 400, "Paste the token that @BotFather shows"),
         ("malformed", 400, "The token must be a bot's token as @BotFather shows it"),
         ("refused", 400, "The messenger knows no bot with this token."),
-        ("taken", 400, "This bot serves another project already."),
-        ("away", 503, "The messenger cannot be reached just now"),
+        ("taken", 400, "This bot already serves another project."),
+        ("away", 503, "The messenger cannot be reached right now"),
     ],
 )
 async def test_a_token_that_cannot_be_used_is_told_beside_its_field(

@@ -306,7 +306,7 @@ async def test_taken_up_once(console: Installation, anonymous: Browsing) -> None
     await console.messenger.confirm(deeplink(waiting), ADA)
     shown = await second.submit(WAITING, CONFIRM)
     assert shown.status == 404
-    assert "it was used or revoked" in alert(shown)
+    assert "it was used, was revoked or has expired" in alert(shown)
     assert SESSION_COOKIE not in second.client.cookies
     assert len(await console.services.developers.list_developers()) == 1
 

@@ -89,7 +89,7 @@ async def test_the_link_is_for_who_made_it(console: Installation, visitor: Visit
     [
         ({"email": "grace"}, "must be an e-mail address"),
         ({"email": ""}, "must be an e-mail address"),
-        ({"email": "ADA@example.com"}, "exists already"),
+        ({"email": "ADA@example.com"}, "already exists"),
         ({"email": "grace@example.com", "plan": "gold"}, "Choose a plan"),
     ],
 )

@@ -247,7 +247,7 @@ async def test_a_messenger_that_cannot_be_reached_is_told(
     monkeypatch.setattr(console.messenger.signin, "_link_base", unknown)
     sent = await visitor.post(page_of(project))
     assert sent.status == 503
-    assert "The messenger cannot be reached just now" in sent.texts(".//p[@role='alert']")[0]
+    assert "The messenger cannot be reached right now" in sent.texts(".//p[@role='alert']")[0]
     assert await counts(console, visitor, project) == (0, 0)
 
 

@@ -28,8 +28,9 @@ def every_error() -> list[type[TaproofError]]:
 
 @pytest.mark.parametrize("error", every_error(), ids=lambda error: error.code)
 def test_each_error_has_a_code_and_a_full_sentence(error: type[TaproofError]) -> None:
-    """The code is snake case, the sentence one line that ends like a sentence."""
+    """Each class declares its code; it is snake case, and the sentence one line that ends like a sentence."""
     sentence = error().sentence
+    assert "code" in vars(error)
     assert re.fullmatch(r"[a-z]+(_[a-z]+)*", error.code)
     assert error.code != "error"
     assert len(sentence) > 10

@@ -17,9 +17,9 @@ import taproof
 from taproof.cli.main import commands
 from taproof.config.options import variable
 from taproof.config.settings import OPTIONS
+from taproof.core.errors import API_ERRORS
 from taproof.core.model import Status
 from taproof.core.session_state import TRANSITIONS
-from taproof.http.errors import STATUSES
 from taproof.http.metrics import Metrics
 from taproof.service.webhooks import AttemptOutcome
 
@@ -80,9 +80,11 @@ def test_every_route_is_told_of_whole() -> None:
 def test_every_error_code_is_told_of() -> None:
     """Each with its status, and the sentence that says what to do."""
     text = page("errors.md")
-    for error, status in STATUSES.items():
-        (line,) = re.findall(rf"^\| {status.value} \| `{error.code}` \|.*$", text, re.MULTILINE)
-        assert escape(error().sentence, quote=False) in line
+    for error in API_ERRORS:
+        (line,) = re.findall(rf"^\| {error.status} \| `{error.code}` \|.*$", text, re.MULTILINE)
+        assert escape(error.sentence, quote=False) in line
+        assert error.meaning
+        assert escape(error.meaning, quote=False) in line
 
 
 def test_every_setting_is_told_of() -> None:

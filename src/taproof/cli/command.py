@@ -59,6 +59,8 @@ class _Command(TyperCommand):
 class NoDatabase(TaproofError):
     """There is no database yet."""
 
+    code = "no_database"
+
 
 def command(group: typer.Typer, name: str, *settings: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add a command that also takes these settings as options. Its function gets them as its first argument.

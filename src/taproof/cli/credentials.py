@@ -21,6 +21,8 @@ _SERVICES: Final = "services"
 class CredentialsUnusable(TaproofError):
     """The file of access tokens cannot be used."""
 
+    code = "credentials_unusable"
+
 
 @dataclass(frozen=True, slots=True)
 class Credential:

@@ -37,13 +37,19 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 class FileInTheWay(TaproofError):
     """There is a file of this name already."""
 
+    code = "file_in_the_way"
+
 
 class FileUnwritable(TaproofError):
     """The export cannot be written."""
 
+    code = "file_unwritable"
+
 
 class MasterKeyNeeded(TaproofError):
     """The secrets in this export are encrypted, and their master key was not given."""
+
+    code = "master_key_needed"
 
 
 def add_to(commands: typer.Typer) -> None:

@@ -53,22 +53,32 @@ _KnownUrl = Annotated[
 
 
 class NoServiceAddress(TaproofError):
-    """URL must be the https:// address of a service, such as https://signin.example.com.
+    """URL is not the address of a service."""
 
-    Only this machine's own may begin with http://.
-    """
+    code = "no_service_address"
+    sentence = (
+        "URL must be the https:// address of a service, such as https://signin.example.com. Only this machine's own "
+        "may begin with http://."
+    )
 
 
 class ServiceUnusable(TaproofError):
     """The service gave no usable answer."""
 
+    code = "service_unusable"
+
 
 class LoginFailed(TaproofError):
     """The sign-in failed."""
 
+    code = "login_failed"
+
 
 class NotLoggedIn(TaproofError):
-    """You are not signed in to any service: run taproof login URL first."""
+    """There is no stored access token to use."""
+
+    code = "not_logged_in"
+    sentence = "You are not signed in to any service: run taproof login URL first."
 
 
 def add_to(commands: typer.Typer) -> None:

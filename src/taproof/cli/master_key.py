@@ -31,13 +31,22 @@ _UNREADABLE_SHOWN: Final = 10
 class KeyNotInFile(TaproofError):
     """The master key is in TAPROOF_MASTER_KEY, which this command cannot change."""
 
+    code = "key_not_in_file"
+
 
 class KeyInFile(TaproofError):
-    """The master key is in a file beside the database. There one command does it all: taproof master-key rotate."""
+    """The master key is in a file."""
+
+    code = "key_in_file"
+    sentence = (
+        "The master key is in a file beside the database. There one command does it all: taproof master-key rotate."
+    )
 
 
 class OlderKeyInUse(TaproofError):
     """Something is encrypted under an older master key all the time."""
+
+    code = "older_key_in_use"
 
 
 def add_to(master_key: typer.Typer) -> None:

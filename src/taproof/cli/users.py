@@ -24,7 +24,10 @@ _STORE: Final = ("database_url", "pgbouncer", "sandbox")
 
 
 class NotConfirmed(TaproofError):
-    """Nothing was erased. To go ahead without being asked, add --yes."""
+    """The operator did not confirm the erasure."""
+
+    code = "not_confirmed"
+    sentence = "Nothing was erased. To go ahead without being asked, add --yes."
 
 
 def add_to(users: typer.Typer) -> None:

@@ -43,6 +43,8 @@ Check = Literal["valid", "missing", "invalid", "too_old", "from_future", "malfor
 class AddressUnusable(TaproofError):
     """The address to listen on is taken, or is not this machine's."""
 
+    code = "address_unusable"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:

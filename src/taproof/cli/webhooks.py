@@ -38,6 +38,8 @@ _HTTPS_ONLY: Final = (
 class SecretsUnusable(TaproofError):
     """There is no webhook secret to check with."""
 
+    code = "secrets_unusable"
+
 
 def add_to(webhooks: typer.Typer) -> None:
     """Add the command."""

@@ -66,6 +66,8 @@ _UNLIMITED: Final = "no limit on any plan"
 class InvalidSettings(TaproofError):
     """At least one setting is invalid."""
 
+    code = "invalid_settings"
+
     def __init__(self, sentences: list[str]) -> None:
         self.sentences = sentences
         super().__init__("\n".join(sentences))

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taproof.core.errors import InternalError, StoreUnavailable, TaproofError
-from taproof.http.errors import STATUSES, error_response, retry_after, send_error
+from taproof.http.errors import error_response, retry_after, send_error
 
 ShowFailure = Callable[[Request, TaproofError, int], Awaitable[Response]]
 
@@ -36,7 +36,11 @@ _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 
 
 class RequestFromElsewhere(TaproofError):
-    """This request did not come from a page of this console. Go back to the console and use the form there."""
+    """The browser sent the request from a page of another origin."""
+
+    code = "request_from_elsewhere"
+    status = 403
+    sentence = "This request did not come from a page of this console. Go back to the console and use the form there."
 
 
 class Guard:
@@ -70,10 +74,10 @@ class Guard:
                 raise RequestFromElsewhere  # noqa: TRY301 — answered below like every other failure.
             await self._app(scope, receive, guarding_send)
         except Exception as error:  # noqa: BLE001 — this is the last place that can answer.
-            shown, status = _shown(error)
+            shown = _shown(error)
             if not started:
                 try:
-                    response = await self._show_failure(request, shown, status)
+                    response = await self._show_failure(request, shown, shown.status)
                 except Exception as failure:  # noqa: BLE001 — raised further, the server would log its message.
                     await send_error(guarding_send, failure)
                     return
@@ -81,14 +85,12 @@ class Guard:
                 await response(scope, receive, guarding_send)
 
 
-def _shown(error: Exception) -> tuple[TaproofError, int]:
-    """Return the error to show and its status; a bug is logged, by type and place only."""
-    if isinstance(error, RequestFromElsewhere):
-        return error, 403
-    if isinstance(error, TaproofError) and type(error) in STATUSES:
-        status = STATUSES[type(error)].value
-        return (StoreUnavailable() if isinstance(error, StoreUnavailable) else error), status
-    return InternalError(), error_response(error)[0]
+def _shown(error: Exception) -> TaproofError:
+    """Return the error that the page shows. A fault of the service is logged, by type and place only."""
+    if isinstance(error, TaproofError) and error.status != InternalError.status:
+        return StoreUnavailable() if isinstance(error, StoreUnavailable) else error
+    error_response(error)
+    return InternalError()
 
 
 def is_same_origin(request: Request) -> bool:

@@ -24,7 +24,7 @@ from taproof.core.errors import (
 )
 from taproof.core.model import Project, ProjectChanges
 from taproof.core.names import isolated_name, visible_name
-from taproof.http.errors import STATUSES, retry_after
+from taproof.http.errors import retry_after
 from taproof.service.bots import Bots
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
@@ -152,7 +152,7 @@ class ProjectPages:
                 request,
                 project,
                 bot_error=in_words(error).replace("into bot_token", "here"),
-                status=STATUSES[type(error)],
+                status=error.status,
             )
             refused.raw_headers += retry_after(error)
             return refused

@@ -21,7 +21,6 @@ from taproof.core.errors import InvalidRequest, ProjectNotFound, SessionNotFound
 from taproof.core.identifiers import session_created_at
 from taproof.core.model import Session, Status
 from taproof.core.timeline import outcome_sentence, timeline
-from taproof.http.errors import STATUSES
 from taproof.http.instants import read_instant
 from taproof.service.deliveries import Deliveries, SeenDelivery
 from taproof.service.projects import Projects
@@ -174,7 +173,7 @@ class SessionPages:
         try:
             page = await filters.list_sessions(self._sessions, visitor.developer, cursor)
         except (InvalidRequest, ProjectNotFound) as failure:
-            error, status = failure.sentence, STATUSES[type(failure)].value
+            error, status = failure.sentence, failure.status
         return await self._show_list(request, visitor, filters, page, cursor=cursor, error=error, status=status)
 
     async def find(self, request: Request, visitor: Visitor) -> Response:
@@ -188,8 +187,9 @@ class SessionPages:
         except SessionNotFound:
             # The input is not shown again: it may be the token of another developer's session.
             nothing, filters = SessionPage([], None), SessionFilters()
-            status = STATUSES[SessionNotFound].value
-            return await self._show_list(request, visitor, filters, nothing, error=_NOT_FOUND, status=status)
+            return await self._show_list(
+                request, visitor, filters, nothing, error=_NOT_FOUND, status=SessionNotFound.status
+            )
         return RedirectResponse(f"{_LIST}/{session.id}", 303)
 
     async def _show_list(

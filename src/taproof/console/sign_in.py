@@ -37,7 +37,6 @@ from taproof.core.errors import (
 )
 from taproof.core.model import DeveloperSignIn, MessengerIdentity, Status
 from taproof.core.names import isolated_name
-from taproof.http.errors import STATUSES
 from taproof.http.limits.rates import RateLimits
 from taproof.service.console.sign_in import CONSOLE, INVITATION, DeveloperSignIns, Purpose
 from taproof.service.developers import Developers, checked_email
@@ -163,7 +162,7 @@ class SignInPages:
         try:
             return await self._ask_messenger(request, {"next": next_page}, CONSOLE)
         except MessengerUnavailable as error:
-            return self._sign_in_page(request, next_page, self._sentence(error), STATUSES[MessengerUnavailable])
+            return self._sign_in_page(request, next_page, self._sentence(error), MessengerUnavailable.status)
 
     async def _sign_in_with_token(self, request: Request) -> Response:
         form = await read_form(request)
@@ -175,7 +174,7 @@ class SignInPages:
             token, developer = await self._developers.authenticate(form["access_token"])
         except InvalidAccessToken:
             self._limits.refused_credentials.note("access_token", request.scope)
-            return self._sign_in_page(request, next_page, _NOT_VALID, STATUSES[InvalidAccessToken])
+            return self._sign_in_page(request, next_page, _NOT_VALID, InvalidAccessToken.status)
         self._limits.developers.take_sign_in(developer.id)
         return await self._enter(request, developer, next_page, token)
 
@@ -290,7 +289,7 @@ class SignInPages:
             await self._invitations.read_invitation(code)
         except InvitationNotFound as error:
             self._limits.refused_credentials.note("invitation", request.scope)
-            return self._invite_page(request, error.sentence, STATUSES[InvitationNotFound])
+            return self._invite_page(request, error.sentence, InvitationNotFound.status)
         response = RedirectResponse(_ACCEPT, 303)
         self._started.give(request, response, {"code": code, "email": ""})
         return response
@@ -315,7 +314,7 @@ class SignInPages:
                 kept["email"] = checked_email(typed)
             return await self._ask_messenger(request, kept, INVITATION)
         except (InvitationNotFound, InvalidRequest, MessengerUnavailable) as error:
-            return await self._invitation_page(request, kept, self._sentence(error), STATUSES[type(error)], typed=typed)
+            return await self._invitation_page(request, kept, self._sentence(error), error.status, typed=typed)
 
     def _confirmation_page(self, request: Request, kept: Mapping[str, Any]) -> Response:
         """Ask whether the visitor confirmed: another person may have scanned the QR code."""
@@ -338,9 +337,9 @@ class SignInPages:
         except (AccessDenied, SignInNotFound):
             return await self._invitation_page(request, kept, _REPORTED, 403)
         except DeveloperExists:
-            return await self._invitation_page(request, kept, _EMAIL_TAKEN, STATUSES[DeveloperExists])
+            return await self._invitation_page(request, kept, _EMAIL_TAKEN, DeveloperExists.status)
         except (InvitationNotFound, IdentityTaken, NotTheFirst, InvalidRequest) as error:
-            return await self._invitation_page(request, kept, self._sentence(error), STATUSES[type(error)])
+            return await self._invitation_page(request, kept, self._sentence(error), error.status)
         notice = f"You are signed in. From now on {_account(identity)} signs you in."
         if invitation.developer_id is not None:
             notice = f"{notice} {_TOKENS_LIVE_ON}"
@@ -361,7 +360,7 @@ class SignInPages:
         try:
             invitation = await self._invitations.read_invitation(kept["code"])
         except InvitationNotFound as gone:
-            response = self._invite_page(request, error or gone.sentence, STATUSES[InvitationNotFound])
+            response = self._invite_page(request, error or gone.sentence, InvitationNotFound.status)
             self._started.take_away(request, response)
             return response
         is_bound = False

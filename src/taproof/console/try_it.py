@@ -28,7 +28,6 @@ from taproof.console.waiting_state import show_state
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import BotBroken, MessengerUnavailable, PlanLimitReached, ProjectPaused, SignInNotFound
 from taproof.core.model import MessengerIdentity, Project, Status
-from taproof.http.errors import STATUSES
 from taproof.sdk import ProofError, verify_proof
 from taproof.service import serializers
 from taproof.service.console.sign_in import DeveloperSignIns, Trial
@@ -134,7 +133,7 @@ class TryItPages:
             # The page itself says that the project is paused.
             sentence = "" if isinstance(error, ProjectPaused) else error.sentence
             project = await self._read(request, visitor)
-            return self._start_page(request, project, error=sentence, status=STATUSES[type(error)])
+            return self._start_page(request, project, error=sentence, status=error.status)
         response = RedirectResponse(request.url.path, 303)
         set_cookie(request, response, _COOKIE, started.encrypted, max_age=COOKIE_SECONDS)
         return response

@@ -1,6 +1,7 @@
-"""The one map from an error to its HTTP answer (contract.md, Everywhere).
+"""The HTTP answer to a failed request (contract.md, Everywhere).
 
-Every failed request gets `{"error": sentence}` and nothing else in the body; the stable code goes into `X-Error-Code`.
+Its body is `{"error": sentence}` and nothing else; the stable code goes into `X-Error-Code`. Sentence, code and status
+are those of the error's class in `core/errors.py`.
 `error_response` and `send_error` serve the plain ASGI endpoints, `install_error_handlers` the FastAPI application.
 `bearer_token` is here because what it does not accept ends as 401.
 """
@@ -20,101 +21,17 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taproof.core.errors import (
-    AccessDenied,
-    AccessTokenNotFound,
-    AuthorizationPending,
-    BotBroken,
-    BotTaken,
-    BotTokenRefused,
-    CodeVerifierMissing,
-    ConsoleSessionNotFound,
-    DeliveryNotFound,
-    DeveloperExists,
-    DeveloperNotFound,
-    ExpiredToken,
-    HttpsRequired,
-    IdentityTaken,
     InsufficientScope,
     InternalError,
-    InvalidAccessToken,
     InvalidRequest,
-    InvalidSecretKey,
-    InvitationNotFound,
-    MessengerOnly,
-    MessengerUnavailable,
     MethodNotAllowed,
-    NoRotation,
     NotFound,
-    NotTheFirst,
-    OriginNotAllowed,
-    OwnerOnly,
-    PayloadTooLarge,
-    PlanLimitReached,
-    ProjectNotFound,
-    ProjectPaused,
-    PublicAccessDisabled,
     RateLimited,
-    RotationUnderWay,
-    SessionNotFound,
-    SignedOut,
-    SignInNotFound,
-    SignInReported,
-    StoreUnavailable,
     TaproofError,
-    TooManyAccessTokens,
-    TooManyProjects,
-    WebhookNotSet,
 )
 from taproof.http.validation import validation_sentence
 
 RawHeaders = list[tuple[bytes, bytes]]
-
-STATUSES: Final[dict[type[TaproofError], HTTPStatus]] = {
-    InvalidRequest: HTTPStatus.BAD_REQUEST,
-    ProjectPaused: HTTPStatus.BAD_REQUEST,
-    OriginNotAllowed: HTTPStatus.BAD_REQUEST,
-    BotBroken: HTTPStatus.BAD_REQUEST,
-    BotTaken: HTTPStatus.BAD_REQUEST,
-    BotTokenRefused: HTTPStatus.BAD_REQUEST,
-    PlanLimitReached: HTTPStatus.BAD_REQUEST,
-    CodeVerifierMissing: HTTPStatus.BAD_REQUEST,
-    HttpsRequired: HTTPStatus.BAD_REQUEST,
-    DeveloperExists: HTTPStatus.BAD_REQUEST,
-    WebhookNotSet: HTTPStatus.BAD_REQUEST,
-    SignInReported: HTTPStatus.BAD_REQUEST,
-    RotationUnderWay: HTTPStatus.BAD_REQUEST,
-    NoRotation: HTTPStatus.BAD_REQUEST,
-    TooManyAccessTokens: HTTPStatus.BAD_REQUEST,
-    TooManyProjects: HTTPStatus.BAD_REQUEST,
-    IdentityTaken: HTTPStatus.BAD_REQUEST,
-    NotTheFirst: HTTPStatus.BAD_REQUEST,
-    AuthorizationPending: HTTPStatus.BAD_REQUEST,
-    AccessDenied: HTTPStatus.BAD_REQUEST,
-    ExpiredToken: HTTPStatus.BAD_REQUEST,
-    InvalidAccessToken: HTTPStatus.UNAUTHORIZED,
-    InvalidSecretKey: HTTPStatus.UNAUTHORIZED,
-    SignedOut: HTTPStatus.UNAUTHORIZED,
-    InsufficientScope: HTTPStatus.FORBIDDEN,
-    MessengerOnly: HTTPStatus.FORBIDDEN,
-    PublicAccessDisabled: HTTPStatus.UNAUTHORIZED,
-    NotFound: HTTPStatus.NOT_FOUND,
-    ProjectNotFound: HTTPStatus.NOT_FOUND,
-    SessionNotFound: HTTPStatus.NOT_FOUND,
-    AccessTokenNotFound: HTTPStatus.NOT_FOUND,
-    DeliveryNotFound: HTTPStatus.NOT_FOUND,
-    DeveloperNotFound: HTTPStatus.NOT_FOUND,
-    ConsoleSessionNotFound: HTTPStatus.NOT_FOUND,
-    InvitationNotFound: HTTPStatus.NOT_FOUND,
-    OwnerOnly: HTTPStatus.NOT_FOUND,
-    SignInNotFound: HTTPStatus.NOT_FOUND,
-    MethodNotAllowed: HTTPStatus.METHOD_NOT_ALLOWED,
-    PayloadTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    RateLimited: HTTPStatus.TOO_MANY_REQUESTS,
-    StoreUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
-    MessengerUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
-    InternalError: HTTPStatus.INTERNAL_SERVER_ERROR,
-}
-"""An error that is not listed is none of the caller's business and is answered as `InternalError`."""
 
 STATUS_HEADERS: Final[dict[int, RawHeaders]] = {
     HTTPStatus.UNAUTHORIZED: [(b"www-authenticate", b"Bearer")],
@@ -138,21 +55,20 @@ def error_response(
 ) -> tuple[int, RawHeaders, bytes]:
     """Return status, headers and body of the answer to a failed request.
 
-    Anything but a listed `TaproofError` is logged, by its type and place only, since its message may hold what the
-    caller sent, and answered with 500.
+    A fault of the service (status 500, or no `TaproofError`) is answered as `InternalError`. It is logged by its type
+    and place only, since its message may hold what the caller sent.
 
     Args:
         error: what was raised.
         extra_headers: what else the answer needs, such as `allow` beside 405; names in lower case.
     """
-    status = STATUSES.get(type(error)) if isinstance(error, TaproofError) else None
-    if status is None or not isinstance(error, TaproofError):
+    if not isinstance(error, TaproofError) or error.status == InternalError.status:
         _log.error(
             "internal_error",
             error=type(error).__name__,
             stack="".join(traceback.format_tb(error.__traceback__)),
         )
-        error, status = InternalError(), HTTPStatus.INTERNAL_SERVER_ERROR
+        error = InternalError()
     body = json.dumps({"error": error.sentence}, ensure_ascii=False).encode(errors="replace")
     headers = [
         (b"content-type", b"application/json"),
@@ -160,12 +76,12 @@ def error_response(
         (b"cache-control", b"no-store"),
         (b"x-error-code", error.code.encode()),
         *NO_PAGE,
-        *STATUS_HEADERS.get(status, ()),
+        *STATUS_HEADERS.get(error.status, ()),
         *retry_after(error),
         *_missing_scope(error),
         *extra_headers,
     ]
-    return status.value, headers, body
+    return error.status, headers, body
 
 
 def retry_after(error: TaproofError) -> RawHeaders:

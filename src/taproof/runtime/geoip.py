@@ -26,6 +26,8 @@ _log = structlog.get_logger(__name__)
 class GeoIpFileUnusable(TaproofError):
     """The GeoIP file cannot be read, or contains no places."""
 
+    code = "geo_ip_file_unusable"
+
     def __init__(self, reason: str) -> None:
         super().__init__(
             f"{called('geoip_file')} cannot be used: {reason}. Give the .mmdb file of a City or Country database, such "

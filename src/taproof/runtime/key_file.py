@@ -28,13 +28,20 @@ _log = structlog.get_logger(__name__)
 class MasterKeyUnreadable(TaproofError):
     """The master key file cannot be read or created."""
 
+    code = "master_key_unreadable"
+
 
 class MasterKeyUnwritable(TaproofError):
     """The master key file cannot be replaced."""
 
+    code = "master_key_unwritable"
+
 
 class KeyRotationUnderWay(TaproofError):
-    """Another command is rotating the master key of this database. Wait until it has ended."""
+    """Another command rotates the master key."""
+
+    code = "key_rotation_under_way"
+    sentence = "Another command is rotating the master key of this database. Wait until it has ended."
 
 
 def read_or_make_master_key(path: Path, entropy: Entropy, *, may_make: bool) -> str:

@@ -29,10 +29,13 @@ RotationStep = Literal["made", "taken_up", "waiting", "resealed", "removed"]
 
 
 class StillEncrypting(TaproofError):
-    """Something still encrypts under the old key.
+    """Values under the old key keep coming."""
 
-    Make sure that every process of the service is of this release and uses this key file. Then run this again.
-    """
+    code = "still_encrypting"
+    sentence = (
+        "Something still encrypts under the old key. Make sure that every process of the service is of this release "
+        "and uses this key file. Then run this again."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,13 +37,20 @@ event loop for tens of milliseconds, before the sender is known."""
 class AddressInUse(TaproofError):
     """The address to listen on is in use, or does not belong to this machine."""
 
+    code = "address_in_use"
+
 
 class CertificateUnusable(TaproofError):
     """HTTPS cannot be served with this certificate and key."""
 
+    code = "certificate_unusable"
+
 
 class ServerStopped(TaproofError):
-    """The HTTP server stopped by itself. The log says why."""
+    """The HTTP server ended without being told to."""
+
+    code = "server_stopped"
+    sentence = "The HTTP server stopped by itself. The log says why."
 
 
 def own_address(settings: Settings) -> str:

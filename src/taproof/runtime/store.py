@@ -25,6 +25,8 @@ from taproof.storage.protocol import Storage
 class MasterKeyMissing(TaproofError):
     """There is no master key, and none may be created."""
 
+    code = "master_key_missing"
+
 
 async def open_storage(database_url: str, *, pgbouncer: bool = False) -> Storage:
     """Open the store and migrate its schema. Raises StoreUnavailable; its sentence gives the reason."""

@@ -48,7 +48,10 @@ _log = structlog.get_logger(__name__)
 
 
 class ProcessesKeepDying(TaproofError):
-    """The processes of --workers (TAPROOF_WORKERS) die before they serve. The lines above say why."""
+    """The processes of --workers (TAPROOF_WORKERS) end before they serve."""
+
+    code = "processes_keep_dying"
+    sentence = "The processes of --workers (TAPROOF_WORKERS) die before they serve. The lines above say why."
 
 
 @dataclass(slots=True)

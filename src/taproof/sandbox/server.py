@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
+from taproof.core.errors import InternalError
 from taproof.sandbox.control.api import ControlApi
 from taproof.sandbox.control.bots import BOTS_PATH, BotsControl
 from taproof.sandbox.control.errors import (
@@ -110,8 +111,9 @@ class _Gate:
             stack = "".join(traceback.format_tb(error.__traceback__))
             _log.error("sandbox_failed", error=type(error).__name__, stack=stack)
             if not started:
-                headers = {"X-Error-Code": "internal_error"}
-                await JSONResponse({"error": "Internal error."}, 500, headers)(scope, receive, send)
+                headers = {"X-Error-Code": InternalError.code}
+                answer = JSONResponse({"error": InternalError.sentence}, InternalError.status, headers)
+                await answer(scope, receive, send)
 
 
 async def _on_error(_: Request, error: Exception) -> Response:

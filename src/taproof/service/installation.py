@@ -14,6 +14,8 @@ MODE_MARK: Final = "mode"
 class WrongMode(TaproofError):
     """This database belongs to the other mode, sandbox or real."""
 
+    code = "wrong_mode"
+
 
 async def has_master_key(storage: Storage) -> bool:
     """Tell whether this database was already used with a master key, so that making a new one would be wrong."""

@@ -198,7 +198,7 @@ class Invitations:
         if _INVITATION_ID.fullmatch(invitation_id) is None or not await self._storage.developers.delete_invitation(
             invitation_id, entry=entry
         ):
-            raise InvitationNotFound("There is no such invitation: it was used or revoked, or its time is over.")
+            raise InvitationNotFound("There is no such invitation: it was used, was revoked or has expired.")
 
     def _new(
         self, email: str, plan: Plan, *, is_owner: bool, developer_id: str | None, inviter: Actor | None, lifetime: int

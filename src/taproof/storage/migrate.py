@@ -26,7 +26,12 @@ _LOCK = "SELECT pg_advisory_xact_lock(8387771130)"
 
 
 class MigrationChanged(TaproofError):
-    """A migration that this database has applied is no longer the same. Install the release that made the database."""
+    """The checksum of an applied migration differs."""
+
+    code = "migration_changed"
+    sentence = (
+        "A migration that this database has applied is no longer the same. Install the release that made the database."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,8 +211,8 @@ async def test_every_other_ending(service: Service, page: Page) -> None:
 async def test_failures_while_polling(service: Service, page: Page) -> None:
     """What may pass is told and tried again, after Retry-After if it is given; what will not pass stops the sign-in."""
     await sign_in(page)
-    service.failure = (503, {"error": "The store cannot be reached just now."}, {"Retry-After": "1"})
-    await expect(page.locator("#status")).to_have_text("The store cannot be reached just now. Trying again…")
+    service.failure = (503, {"error": "The store cannot be reached right now."}, {"Retry-After": "1"})
+    await expect(page.locator("#status")).to_have_text("The store cannot be reached right now. Trying again…")
     await status_is(page, "pending")
     service.failure = None
     await expect(page.locator("#status")).to_contain_text("Waiting for you")

@@ -38,46 +38,7 @@ from taproof.core.errors import (
     TooManyProjects,
     WebhookNotSet,
 )
-from taproof.http.errors import STATUSES
 
-_MEANINGS: Final[dict[type[TaproofError], str]] = {
-    InvalidRequest: "The request is not valid; the sentence names what is wrong.",
-    ProjectPaused: "The project is paused: its is_active is false.",
-    BotBroken: "The messenger refuses the token of the project's bot: its bot_broken_at is set.",
-    BotTaken: "The bot with this bot_token serves another project, or is the service's own.",
-    BotTokenRefused: "The messenger knows no bot with this bot_token.",
-    WebhookNotSet: "The project has no webhook_url.",
-    SignInReported: "The user has reported the sign-in, so its auth.confirmed is not sent again.",
-    RotationUnderWay: "The webhook secret is being rotated already.",
-    NoRotation: "The webhook secret is not being rotated.",
-    TooManyAccessTokens: "The developer has 100 access tokens that have not expired.",
-    TooManyProjects: "The developer has 1,000 projects.",
-    AuthorizationPending: "Nobody has confirmed or cancelled yet: ask again.",
-    AccessDenied: "The sign-in was cancelled or reported, or no developer signs in with the account that confirmed.",
-    ExpiredToken: "The time of the device_code is over, or it gave its access token already.",
-    CodeVerifierMissing: "The session was made with a code_challenge, and there is no code_verifier.",
-    HttpsRequired: "The request came over plain HTTP, from another machine.",
-    InvalidAccessToken: "The access token is missing, malformed, expired or revoked.",
-    InsufficientScope: "The access token does not have the scope that the call needs; WWW-Authenticate names it.",
-    InvalidSecretKey: "The secret key is missing, malformed or replaced.",
-    PublicAccessDisabled: "Public access is off for this project.",
-    ProjectNotFound: "There is no project with this project_id, or it is not yours.",
-    SessionNotFound: "There is no session with this session_token or session_id, it is not yours, or the code_verifier "
-    "is another one's.",
-    SignInNotFound: "The device_code is none of this service's, or long over.",
-    AccessTokenNotFound: "There is no access token with this token_id, or it is not yours.",
-    DeliveryNotFound: "There is no delivery with this delivery_id, or it is not yours.",
-    MethodNotAllowed: "The address does not answer this method.",
-    PayloadTooLarge: "The body is larger than 16 KiB.",
-    OriginNotAllowed: "The page's origin is not among the project's allowed_origins.",
-    PlanLimitReached: "The developer's plan has no room for another project, or for more sign-ins in this month.",
-    RateLimited: "Too many calls came from this client address or this developer, or for this session or project, or "
-    "too many bot tokens were tried by this developer. Nothing was done, and nothing was used up.",
-    InternalError: "A bug in the service.",
-    StoreUnavailable: "The store cannot be reached just now.",
-    MessengerUnavailable: "The messenger cannot be reached just now: there is no deeplink to show, or a bot_token "
-    "cannot be checked.",
-}
 _FAILURES: Final[dict[str, tuple[type[TaproofError], ...]]] = {
     "BadRequest": (InvalidRequest, HttpsRequired),
     "BadStart": (InvalidRequest, ProjectPaused, OriginNotAllowed, BotBroken, PlanLimitReached, HttpsRequired),
@@ -131,7 +92,7 @@ FAILURE_SCHEMAS: Final[dict[str, Any]] = {
 
 def failures(*names: str) -> dict[str, Any]:
     """Return the `responses` of an operation that may fail so, in the order of their status."""
-    numbered = sorted((str(STATUSES[_FAILURES[name][0]].value), name) for name in names)
+    numbered = sorted((str(_FAILURES[name][0].status), name) for name in names)
     return {status: {"$ref": f"#/components/responses/{name}"} for status, name in numbered}
 
 
@@ -141,7 +102,6 @@ def failure_responses() -> dict[str, Any]:
 
 
 def _failure(errors: tuple[type[TaproofError], ...]) -> dict[str, Any]:
-    status = STATUSES[errors[0]]
     headers: dict[str, Any] = {
         "X-Error-Code": {
             "description": "A stable code of what is wrong.",
@@ -156,16 +116,16 @@ def _failure(errors: tuple[type[TaproofError], ...]) -> dict[str, Any]:
         405: "Allow",
         429: "Retry-After",
         503: "Retry-After",
-    }.get(status)
+    }.get(errors[0].status)
     if extra is not None:
         headers[extra] = {"required": True, "schema": {"type": "string"}}
     return {
-        "description": "\n\n".join(f"`{error.code}`: {_MEANINGS[error]}" for error in errors),
+        "description": "\n\n".join(f"`{error.code}`: {error.meaning}" for error in errors),
         "headers": headers,
         "content": {
             "application/json": {
                 "schema": {"$ref": "#/components/schemas/Error"},
-                "examples": {error.code: {"value": {"error": error().sentence}} for error in errors},
+                "examples": {error.code: {"value": {"error": error.sentence}} for error in errors},
             }
         },
     }

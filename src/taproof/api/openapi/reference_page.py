@@ -12,8 +12,8 @@ from markupsafe import Markup, escape
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.clock import HOUR, MINUTE, SECOND
 from taproof.core.deliveries import ATTEMPTS_SHOWN
+from taproof.core.errors import API_ERRORS
 from taproof.core.retry_schedule import RETRY_DELAYS
-from taproof.http.errors import STATUSES
 from taproof.http.fixed_answer import FixedAnswer
 
 STYLESHEET_PATH: Final = "/docs/docs.css"
@@ -103,7 +103,7 @@ def docs_page(document: Json) -> FixedAnswer:
         info=document["info"],
         stylesheet=STYLESHEET_PATH,
         groups=[(tag, endpoints[tag["name"]]) for tag in document["tags"]],
-        errors=sorted((status.value, error.code, error().sentence) for error, status in STATUSES.items()),
+        errors=sorted((error.status, error.code, error.sentence) for error in API_ERRORS),
         events=[(name, reader.event(webhook["post"])) for name, webhook in document["webhooks"].items()],
         event_headers=reader.headers(document["webhooks"]["auth.confirmed"]["post"]),
         attempt_errors=SENTENCES,

@@ -1,7 +1,6 @@
-"""What can go wrong in the control API: a sentence that says what to do next, a stable code, a status."""
+"""Every error of the control API, declared as those of `core/errors.py` are."""
 
 from collections.abc import Iterable
-from typing import ClassVar
 
 from starlette.responses import JSONResponse
 
@@ -9,81 +8,95 @@ from taproof.core.errors import TaproofError
 
 
 class SandboxError(TaproofError):
-    """The sandbox cannot do that."""
+    """Base of the errors of the control API."""
 
-    status: ClassVar[int] = 400
+    code = "sandbox_error"
+    status = 400
 
 
 class HostNotAllowed(SandboxError):
-    """The sandbox answers only under its own address: http://localhost, or the base URL that it was started with."""
+    code = "host_not_allowed"
+    sentence = (
+        "The sandbox answers only under its own address: http://localhost, or the base URL that it was started with."
+    )
 
 
 class InvalidSandboxRequest(SandboxError):
-    """The request is not valid."""
+    code = "invalid_sandbox_request"
+    sentence = "The request is not valid."
 
 
 class SandboxBodyTooLarge(SandboxError):
-    """The request body is larger than 16 KiB. Send a smaller one."""
-
+    code = "sandbox_body_too_large"
     status = 413
+    sentence = "The request body is larger than 16 KiB. Send a smaller one."
 
 
 class SandboxPathNotFound(SandboxError):
-    """There is nothing at this address. The phone is at /sandbox/phone, the users are at /sandbox/users."""
-
+    code = "sandbox_path_not_found"
     status = 404
+    sentence = "There is nothing at this address. The phone is at /sandbox/phone, the users are at /sandbox/users."
 
 
 class SandboxMethodNotAllowed(SandboxError):
-    """This address does not answer that method. The Allow header says which it does."""
-
+    code = "sandbox_method_not_allowed"
     status = 405
+    sentence = "This address does not answer that method. The Allow header lists the methods that it answers."
 
 
 class UserNotFound(SandboxError):
-    """There is no such pretend user. List them with GET /sandbox/users, or add one with POST /sandbox/users."""
-
+    code = "user_not_found"
     status = 404
+    sentence = "There is no such pretend user. List them with GET /sandbox/users, or add one with POST /sandbox/users."
 
 
 class UsernameTaken(SandboxError):
-    """Another pretend user has this username. Choose another one, or leave it out."""
+    code = "username_taken"
+    sentence = "Another pretend user has this username. Choose another one, or leave it out."
 
 
 class TooManyUsers(SandboxError):
-    """The sandbox holds 1,000 users at most. Change an old one by its id, or restart the sandbox."""
+    code = "too_many_users"
+    sentence = "The sandbox holds 1,000 users at most. Change an old one by its id, or restart the sandbox."
 
 
 class BotNotFound(SandboxError):
-    """There is no bot of that name. List them with GET /sandbox/bots, or add one with POST /sandbox/bots."""
-
+    code = "bot_not_found"
     status = 404
+    sentence = "There is no bot of that name. List them with GET /sandbox/bots, or add one with POST /sandbox/bots."
 
 
 class BotUsernameTaken(SandboxError):
-    """Another bot or a pretend user has this username. Choose another one."""
+    code = "bot_username_taken"
+    sentence = "Another bot or a pretend user has this username. Choose another one."
 
 
 class TooManyBots(SandboxError):
-    """The sandbox holds 1,000 bots at most. Use an old one, or restart the sandbox."""
+    code = "too_many_bots"
+    sentence = "The sandbox holds 1,000 bots at most. Use an old one, or restart the sandbox."
 
 
 class TooManyFaults(SandboxError):
-    """100 faults wait already. Clear them with DELETE /sandbox/faults."""
+    code = "too_many_faults"
+    sentence = "100 faults wait already. Clear them with DELETE /sandbox/faults."
 
 
 class DeeplinkInvalid(SandboxError):
-    """The deeplink must be the one that generate returned, with a start parameter of 1 to 64 of A-Z a-z 0-9 _ -."""
+    code = "deeplink_invalid"
+    sentence = (
+        "The deeplink must be the one that generate returned, with a start parameter of 1 to 64 of A-Z a-z 0-9 _ -."
+    )
 
 
 class BotBlocked(SandboxError):
-    """This user has blocked the bot. Unblock it first: POST /sandbox/users/{id}/unblock with {}."""
+    code = "bot_blocked"
+    sentence = "This user has blocked the bot. Unblock it first: POST /sandbox/users/{id}/unblock with {}."
 
 
 class ButtonNotFound(SandboxError):
-    """There is no such button."""
-
+    code = "button_not_found"
     status = 404
+    sentence = "There is no such button."
 
     def __init__(self, labels: Iterable[str]) -> None:
         there = ", ".join(labels)
@@ -96,15 +109,15 @@ class ButtonNotFound(SandboxError):
 
 
 class MessageNotFound(SandboxError):
-    """The bot has no such message in this chat. Read the chat with GET /sandbox/users/{id}/messages."""
-
+    code = "message_not_found"
     status = 404
+    sentence = "The bot has no such message in this chat. Read the chat with GET /sandbox/users/{id}/messages."
 
 
 class ReplyButtonNotFound(SandboxError):
-    """There is no such button on the keyboard below the message field, or no keyboard."""
-
+    code = "reply_button_not_found"
     status = 404
+    sentence = "There is no such button on the keyboard below the message field, or no keyboard."
 
     def __init__(self, labels: Iterable[str]) -> None:
         there = ", ".join(labels)
@@ -116,7 +129,8 @@ class ReplyButtonNotFound(SandboxError):
 
 
 class ButtonNotTappable(SandboxError):
-    """This button does not ask the bot anything: only buttons with callback_data can be tapped here."""
+    code = "button_not_tappable"
+    sentence = "This button does not ask the bot anything: only buttons with callback_data can be tapped here."
 
 
 def error_response(error: SandboxError, headers: dict[str, str] | None = None) -> JSONResponse:

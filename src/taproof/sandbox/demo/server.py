@@ -213,7 +213,7 @@ async def _http_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 — Starlette calls it with nothing else.
     sentences = {
         404: "There is nothing at this address. The demo is at /demo.",
-        405: "This address does not answer that method. The Allow header says which it does.",
+        405: "This address does not answer that method. The Allow header lists the methods that it answers.",
     }
     response = _error(error.status_code, sentences.get(error.status_code, error.detail))
     response.headers.update(error.headers or {})

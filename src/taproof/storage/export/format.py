@@ -39,9 +39,13 @@ _RANGES: Final[Mapping[Kind, range]] = {
 class ExportFileWrong(TaproofError):
     """This is not a whole export of Taproof."""
 
+    code = "export_file_wrong"
+
 
 class NotEmpty(TaproofError):
     """The database to import into is not empty."""
+
+    code = "not_empty"
 
 
 class Column(NamedTuple):

@@ -69,7 +69,10 @@ MAKE_OWNER: Final = "As the server's administrator run: ALTER DATABASE <database
 
 
 class PostgresTooOld(TaproofError):
-    """This PostgreSQL is too old. Use version 14 or newer."""
+    """The server is older than the oldest PostgreSQL that the statements run on."""
+
+    code = "postgres_too_old"
+    sentence = "This PostgreSQL is too old. Use version 14 or newer."
 
 
 class PostgresPool:

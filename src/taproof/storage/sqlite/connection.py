@@ -19,7 +19,10 @@ PRAGMA journal_size_limit = 67108864; PRAGMA secure_delete = ON"""
 
 
 class SqliteTooOld(TaproofError):
-    """This SQLite has a bug that can corrupt the database. Install the package apsw 3.51.3 or newer."""
+    """The linked SQLite has the WAL-reset bug."""
+
+    code = "sqlite_too_old"
+    sentence = "This SQLite has a bug that can corrupt the database. Install the package apsw 3.51.3 or newer."
 
 
 def migrate_file(path: Path, now: int) -> tuple[int, int]:

@@ -1,0 +1,58 @@
+"""`python -OO` removes docstrings and asserts; no error may lose its sentence by that."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+PROGRAM = """
+import importlib, json, pkgutil
+import taproof
+from taproof.core.errors import API_ERRORS, TaproofError
+
+for package in ("cli", "config", "console", "core", "runtime", "sandbox", "service", "storage"):
+    home = importlib.import_module(f"taproof.{package}")
+    for module in pkgutil.walk_packages(home.__path__, f"{home.__name__}."):
+        if module.name != "taproof.runtime.bot_runtime":  # It declares no error, and loads the messenger's library.
+            importlib.import_module(module.name)
+
+from taproof.api.developer import build_developer_api
+from taproof.http.errors import error_response
+from taproof.http.metrics import Metrics
+from taproof.api.openapi.document import build_openapi
+from prometheus_client import CollectorRegistry
+import structlog
+
+structlog.configure(processors=[structlog.processors.JSONRenderer()], logger_factory=structlog.ReturnLoggerFactory())
+
+def subclasses(error):
+    for each in error.__subclasses__():
+        yield each
+        yield from subclasses(each)
+
+declared = {
+    f"{error.__module__}.{error.__name__}": [error.code, error.status, error.sentence, error.meaning]
+    for error in subclasses(TaproofError)
+}
+answers = {error.code: repr(error_response(error())) for error in API_ERRORS}
+app = build_developer_api(
+    *[None] * 5, audit=None, bots=None, plans=None, erasure=None, metrics=Metrics(CollectorRegistry(), "1"), limits=None
+)
+responses = build_openapi(app)["components"]["responses"]
+print(json.dumps({"declared": declared, "answers": answers, "responses": responses}))
+"""
+
+
+def run(*options: str) -> dict[str, Any]:
+    """Return what the program prints."""
+    done = subprocess.run([sys.executable, *options, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def test_errors_are_the_same_without_docstrings() -> None:
+    """Code, status, sentence and answer of every error, and the failures in the OpenAPI document."""
+    told = run("-OO")
+    assert len(told["declared"]) > 80
+    assert all(code and sentence for code, _, sentence, _ in told["declared"].values())
+    assert told == run()
