@@ -1,4 +1,4 @@
-"""The jobs run on the service that the tests of the webhook sender put together."""
+"""The jobs run on the store and the use cases of the webhook tests."""
 
 from tests.webhooks.conftest import clock, shop
 

@@ -216,7 +216,7 @@ async def test_an_answer_that_cannot_be_opened_is_left_out(node: "Node", monkeyp
     """The rest of the attempt is shown all the same."""
     developer, project = await own_project(node)
     await node.deliveries.send_test(acting(developer), project.id)
-    monkeypatch.setattr(node.deliveries, "_sealer", Encryptor(new_master_key(system_entropy)))
+    monkeypatch.setattr(node.deliveries, "_encryptor", Encryptor(new_master_key(system_entropy)))
     found = await only(node, developer, project)
     assert (found.answers, found.record.attempts[0].status) == ((None,), 200)
 

@@ -214,7 +214,7 @@ async def test_a_secret_that_cannot_be_opened_is_not_rotated(node: "Node", monke
     """Under a wrong master key nothing is changed, so that the right one finds everything as it was."""
     developer, project, old = await own_project(node)
     with monkeypatch.context() as patch:
-        patch.setattr(node.projects, "_sealer", Encryptor(new_master_key(system_entropy)))
+        patch.setattr(node.projects, "_encryptor", Encryptor(new_master_key(system_entropy)))
         with pytest.raises(DecryptionFailed):
             await node.projects.rotate_webhook_secret(acting(developer), project.id, 24)
     assert await node.projects.read_webhook_secret(acting(developer), project.id) == Rotation(old, None, None)

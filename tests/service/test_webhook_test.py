@@ -86,7 +86,7 @@ async def test_a_test_that_failed_can_be_sent_again(node: Node) -> None:
 async def test_a_secret_that_cannot_be_opened_is_told(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is sent unsigned; the developer reads what the matter is."""
     developer, project = await own_project(node)
-    monkeypatch.setattr(node.webhooks, "_sealer", Encryptor(new_master_key(system_entropy)))
+    monkeypatch.setattr(node.webhooks, "_encryptor", Encryptor(new_master_key(system_entropy)))
     found = await node.deliveries.send_test(acting(developer), project.id)
     assert (found.record.state, found.record.attempts[0].error) == ("failed", "not_signed")
     assert node.receiver.sent == []

@@ -4,10 +4,10 @@ from typing import Final
 
 from taproof.storage.queries.database import AnyDatabase, Queries
 
-READ_MARK: Final = "SELECT value FROM marks WHERE name = $1"
+READ_MARK: Final = "SELECT value FROM metadata WHERE name = $1"
 CLAIM_MARK: Final = """
-INSERT INTO marks (name, value) VALUES ($1, $2)
-ON CONFLICT (name) DO UPDATE SET value = marks.value RETURNING value"""
+INSERT INTO metadata (name, value) VALUES ($1, $2)
+ON CONFLICT (name) DO UPDATE SET value = metadata.value RETURNING value"""
 
 
 class MetadataQueries(Queries[AnyDatabase]):
