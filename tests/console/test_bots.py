@@ -38,7 +38,7 @@ async def test_a_bot_is_given_by_its_token(visitor: Visitor, console: Installati
     token = console.bot_father.make_bot("Shop_Bot")
     answer = await visitor.submit(settings(project), bot_form(project), bot_token=token)
     shown = await visitor.follow(answer)
-    assert "@Shop_Bot asks from now on." in shown.text
+    assert "@Shop_Bot now asks people to confirm." in shown.text
     assert "In use @Shop_Bot asks people to confirm." in shown.text
     assert (await read(console, project)).bot_username == "Shop_Bot"
     pages = [shown, *[await visitor.get(path) for path in (LIST, f"{LIST}/{project.id}", "/console/audit")]]
@@ -150,7 +150,7 @@ async def test_a_project_that_lost_its_bot_is_shown_as_broken(
     await console.services.bots.set_bot(visitor.actor, project.id, console.bot_father.make_bot("Shop_Bot"))
     token = console.bot_father.make_bot("Shop_Bot")
     shown = await stranger.follow(await stranger.submit(settings(other), bot_form(other), bot_token=token))
-    assert "@Shop_Bot asks from now on." in shown.text
+    assert "@Shop_Bot now asks people to confirm." in shown.text
     assert "Bot broken" in (await visitor.get(LIST)).text
     assert "Broken since" in (await visitor.get(settings(project))).text
     assert "Removed a project's own bot" in (await visitor.get("/console/audit")).text

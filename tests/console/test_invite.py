@@ -43,7 +43,7 @@ async def open_invitation(browser: Browsing, code: str) -> Shown:
 async def take_up(
     console: Installation, browser: Browsing, code: str, identity: MessengerIdentity = ADA, **typed: str
 ) -> Shown:
-    """Go the whole way and return what answers the "Yes" of one who was shown that `identity` has confirmed."""
+    """Go the whole way and return what answers the "Yes" of one who was shown that `identity` confirmed."""
     await open_invitation(browser, code)
     waiting = await browser.follow(await browser.submit(ACCEPT, ACCEPT, **typed))
     await console.messenger.confirm(deeplink(waiting), identity)
@@ -85,7 +85,7 @@ async def test_an_invited_developer(console: Installation, anonymous: Browsing) 
     """Somebody invited is shown for whom the account is, takes the invitation's address, plan and role, and is in."""
     code = await invite(console, is_owner=True)
     page = await open_invitation(anonymous, code)
-    assert "This makes an account for grace@example.com, an owner of this installation." in page.text
+    assert "This creates an account for grace@example.com, an owner of this installation." in page.text
     assert page.fields(ACCEPT) == {}
     shown = await take_up(console, anonymous, code, GRACE)
     assert shown.location == "/console/projects"
@@ -166,7 +166,7 @@ async def test_nothing_is_bound_before_the_browser_says_yes(console: Installatio
     for _ in range(2):
         shown = await anonymous.get(WAITING)
         assert (shown.status, shown.heading) == (200, "Is that you?")
-        assert "The messenger account <b>Ada</b>, @mallory, id 66 has confirmed." in shown.text
+        assert "The messenger account <b>Ada</b>, @mallory, id 66 confirmed." in shown.text
         assert shown.all(".//main//b") == []
         assert code not in shown.html
     assert (await anonymous.get(CONFIRM)).status == 405

@@ -460,7 +460,7 @@ async def test_the_webhook_attempts_of_a_session(visitor: Visitor, console: Inst
     assert "A webhook is sent when the user confirms or cancels" in shown.text
     await console.messenger.confirm(started.deeplink)
     shown = await newest(visitor, console)
-    assert "auth.confirmed: to be sent, at the earliest at" in shown.text
+    assert "auth.confirmed: first attempt not before" in shown.text
     await console.messenger.signin.verify_session(shop.id, started.session_token, public=True)
     # The session is at its end, its webhook is not.
     assert "Stop updating" in (await newest(visitor, console)).html
@@ -473,7 +473,7 @@ async def test_the_webhook_attempts_of_a_session(visitor: Visitor, console: Inst
     shown = await newest(visitor, console)
     failed, taken = shown.rows(".//table[@id='attempts']")
     assert (failed[0], taken[0]) == ("1", "2")
-    assert (failed[2], taken[2]) == ("failed HTTP 500", "taken HTTP 204")
+    assert (failed[2], taken[2]) == ("failed HTTP 500", "accepted HTTP 204")
     (session_id, _) = await the_ids(visitor, console)
     session = await console.services.sessions.read_session(visitor.developer, session_id)
     (delivery,) = await console.services.deliveries.find_deliveries(visitor.developer, session)

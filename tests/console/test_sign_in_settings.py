@@ -94,8 +94,8 @@ async def test_a_plan_without_room_says_so(console: Installation, visitor: Visit
             (await pro.start_session(project.id)).deeplink, MessengerIdentity(user, "User", "")
         )
     facts = (await pro.get("/console/account")).texts(".//dl/div")
-    assert "Projects2 of 2 No room left" in facts
-    assert any(fact.startswith("Sign-ins this month3 of 3 No room left") for fact in facts)
+    assert "Projects2 of 2 Limit reached" in facts
+    assert any(fact.startswith("Sign-ins this month3 of 3 Limit reached") for fact in facts)
     unlimited = (await visitor.get("/console/account")).texts(".//dl/div")
     assert {"PlanBusiness", "Projects0, no limit", "Sign-ins this month0, no limit"} <= set(unlimited)
 

@@ -306,7 +306,7 @@ async def test_revoking_what_was_created_with_a_token(console: Installation, vis
         [box] = page.form(path).findall(".//input")
         assert box.get("type") == "checkbox"
         shown = await visitor.follow(await visitor.post(path, {} if kept else page.fields(path)))
-        notice = "Access token revoked." if kept else "2 access tokens are revoked."
+        notice = "Access token revoked." if kept else "2 access tokens revoked."
         assert shown.texts(".//p[@role='status']") == [notice]
         left = await console.services.developers.list_access_tokens(visitor.developer.id)
         assert [token.id for token in left] == ([tokens["child"].id] if kept else [])

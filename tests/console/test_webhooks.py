@@ -137,7 +137,7 @@ async def test_a_rotation_from_beginning_to_end(visitor: Visitor, console: Insta
     page = page_of(project)
     shown = await visitor.follow(await visitor.submit(page, f"{page}/rotate", overlap_hours="48"))
     (following,) = SECRET.findall(shown.html)
-    assert "takes the place of the current one at 2026-11-20 11:06:40 UTC" in shown.text
+    assert "replaces the current one at 2026-11-20 11:06:40 UTC" in shown.text
     found = await console.services.projects.read_webhook_secret(visitor.actor, project.id)
     assert (found.webhook_secret, found.next_webhook_secret) == (secrets.webhook_secret, following)
     assert found.promoted_at == console.clock.now + 48 * HOUR
@@ -326,7 +326,7 @@ async def test_sending_again(visitor: Visitor, console: Installation) -> None:
     assert console.receiver.times_recorded == 1
     assert await send(console, WebhookResponse(5, 200)) == 1
     over = await visitor.get(path)
-    assert "Delivered The receiver has taken it." in over.text
+    assert "Delivered The receiver accepted it." in over.text
     assert not over.all(".//meta[@http-equiv='refresh']"), "nothing more is to come"
     log = await console.services.audit.list_entries(visitor.developer, limit=1, cursor=None)
     assert (log.entries[0].action, log.entries[0].via) == ("delivery.resent", "console")

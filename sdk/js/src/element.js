@@ -9,17 +9,17 @@ import { speechFor } from "./texts.js";
  * @typedef {import("./sign_in.js").WaitingStatus | import("./sign_in.js").SignInResult["status"] | "error"} ButtonStatus
  */
 
-/** Places in the texts. */
+/** Indexes of the texts. */
 const [LABEL, SCAN, OPEN, NOTHING_HAPPENS, SEND, COPY, CLOSE, AGAIN, CHOOSE] = [0, 1, 2, 4, 5, 6, 7, 8, 14];
-/** What is said of a status. @type {Record<string, number>} */
+/** The text of each status. @type {Record<string, number>} */
 const SAID = { pending: 3, retrying: 12, confirmed: 9, cancelled: 10, expired: 11, used: 11, error: 13 };
 /** Screen pixels of one module of the QR code. */
 const MODULE = 5;
 /** Modules of the light edge around it. */
 const EDGE = 4;
-/** How long "Confirmed" is to be seen when the page stays. */
+/** Milliseconds for which "Confirmed" is visible if the page stays. */
 const CLOSING_DELAY = 1_500;
-/** Milliseconds at most between two attempts to hand the proof over: it holds for five minutes. */
+/** The longest time in milliseconds between two attempts to send the proof, which is valid for five minutes. */
 const LONGEST_PAUSE = 5_000;
 
 /**
@@ -37,11 +37,11 @@ const make = (tag, part, ...children) => {
 };
 
 /**
- * Draw the QR code of a link, dark on light with the light edge that it needs, whatever the colours of the page.
+ * Draw the QR code of a link: dark on light with a light edge, independent of the colours of the page.
  *
  * @param {HTMLCanvasElement} canvas
  * @param {string} link
- * @returns {boolean} False when the link is too long for one.
+ * @returns {boolean} False if the link is too long for a QR code.
  */
 const draw = (canvas, link) => {
   const rows = modulesOf(link);
@@ -61,9 +61,9 @@ const draw = (canvas, link) => {
 
 /**
  * @param {unknown} address
- * @returns {URL | null} null for anything but a page of this origin: never a script's address, never another site's. Nor
- *   a path that begins with two slashes, as "/.//other.example" does once it is read: whoever goes there by the path alone,
- *   as routers do, leaves the site.
+ * @returns {URL | null} null for anything but a page of this origin, such as a script or another site. Also null for a path
+ *   that begins with two slashes, as "/.//other.example" does after parsing: routers that use only the path would leave
+ *   the site.
  */
 const pageOf = (address) => {
   try {
@@ -78,7 +78,7 @@ const pageOf = (address) => {
 /**
  * `<taproof-button project-id="proj_…" submit-url="/auth/taproof">`: see the README for its attributes, events and parts.
  *
- * The module can be imported where there is no browser; the element is then not defined.
+ * The module can be imported without a browser; the element is then not defined.
  */
 export class TaproofButton extends /** @type {typeof HTMLElement} */ (
   globalThis.HTMLElement ?? Object
@@ -117,7 +117,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     this.#help,
     this.#close,
   );
-  /** Of the sign-in that is under way, or was the last. */
+  /** The controller of the current or the last sign-in. */
   #controller = new AbortController();
   /** @type {ButtonStatus} */
   #now = "starting";
@@ -129,12 +129,12 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     sheet.replaceSync(STYLE);
     root.adoptedStyleSheets = [sheet];
     root.append(this.#button, this.#panel);
-    // Each is said aloud as a whole when it changes.
+    // Screen readers announce each as a whole when it changes.
     for (const part of [this.#status, this.#match]) {
       part.setAttribute("role", "status");
     }
     this.#copy.setAttribute("aria-live", "polite");
-    // Who cannot see it cannot scan it; the link stands beside it.
+    // Hidden from screen readers: users who cannot see it can use the link beside it.
     this.#code.setAttribute("aria-hidden", "true");
     this.#command.dir = "ltr";
     this.#detail.dir = "auto";
@@ -159,7 +159,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
 
   connectedCallback() {
     this.#speak();
-    // A sign-in of this page, from before it was reloaded; one that this element goes on with is not found again.
+    // A sign-in from before the page was reloaded. One that this element continues is not found again.
     const controller = new AbortController();
     const going = resume(this.#options(controller, true));
     if (going) {
@@ -168,7 +168,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
   }
 
   disconnectedCallback() {
-    // An element that is only moved is connected again by then.
+    // An element that was only moved is connected again by then.
     queueMicrotask(() => this.isConnected || this.#controller.abort());
   }
 
@@ -198,7 +198,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
         const submitUrl = this.getAttribute("submit-url");
         const to = submitUrl === null ? null : await this.#submit(submitUrl, result.proof, signal);
         if (to && this.#tell("signed-in", { location: to.pathname + to.search + to.hash })) {
-          // Should the user come back to this page as it was left, the panel is not there any more.
+          // If the user returns to this page from the browser's cache, the panel is closed.
           addEventListener("pagehide", () => this.#panel.close(), { once: true });
           location.assign(to);
         } else {
@@ -215,8 +215,8 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
         this.#link.hidden = this.#help.hidden = false;
         if (phone) {
           this.#link.focus();
-          // A browser that blocks this, or a phone without the app, leaves the page as it is, with the link to tap. So does
-          // a number: whoever is taken to the messenger at once has not read it.
+          // If the browser blocks this, or the phone lacks the app, the page stays, with the link to tap. With a match code
+          // the page stays too, because the user must read the number first.
           if (resumed || matchCode) {
             return;
           }
@@ -234,7 +234,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     this.#controller = controller;
     const { signal } = controller;
     if (!this.#panel.open) {
-      // A page that does not say which colours it has gets those that the user prefers.
+      // A page without its own color-scheme gets the one that the user prefers.
       this.#panel.style.colorScheme = getComputedStyle(this).colorScheme === "normal" ? "light dark" : "";
       this.#panel.showModal();
     }
@@ -256,12 +256,12 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
   }
 
   /**
-   * Hand the proof to the application's own server.
+   * Send the proof to the application's own server.
    *
    * @param {string} url
    * @param {string} proof
    * @param {AbortSignal} signal
-   * @returns {Promise<URL>} Where its answer says that the page goes: to this origin only.
+   * @returns {Promise<URL>} The next page from its answer, in this origin only.
    */
   async #submit(url, proof, signal) {
     /** @type {Response | undefined} */
@@ -320,7 +320,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
   /**
    * @param {string} name
    * @param {object} detail
-   * @returns {boolean} False when a listener has called preventDefault.
+   * @returns {boolean} False if a listener called preventDefault.
    */
   #tell(name, detail) {
     return this.dispatchEvent(
@@ -328,7 +328,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     );
   }
 
-  /** Say everything in the language that is right now. */
+  /** Show all texts in the current language. */
   #speak() {
     const { language, direction, texts } = speechFor(this.getAttribute("language"));
     for (const part of [this.#button, this.#panel]) {

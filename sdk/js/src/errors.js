@@ -1,6 +1,6 @@
 /**
- * A sign-in that cannot go on. Nothing that passes by itself is one: lost networks, a proxy's errors and rate limits
- * are waited out.
+ * A sign-in that cannot continue. Temporary failures are retried instead: lost networks, errors of a proxy and rate
+ * limits.
  *
  * `code` is the service's `X-Error-Code`, such as `project_not_found` (404), `public_access_disabled` (401),
  * `project_paused` (400) or `session_not_found` (404), with the service's sentence as `message`; or one of this SDK's
@@ -9,8 +9,8 @@
 export class SignInError extends Error {
   /**
    * @param {string} code
-   * @param {string} message A sentence that says what to do next.
-   * @param {number} [status] The HTTP status that said so; 0 when no answer did.
+   * @param {string} message A sentence with the next step.
+   * @param {number} [status] The HTTP status of the answer; 0 if there was none.
    */
   constructor(code, message, status = 0) {
     super(message);

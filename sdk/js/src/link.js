@@ -3,13 +3,13 @@
  * @property {string} deeplink The https link, for a QR code and for every device.
  * @property {string | null} appLink The same as a `tg://` link, which opens the app without a browser; null when the
  *   deeplink is not one of t.me.
- * @property {string} command What the user can send to the bot when an app opens it but drops the link's payload.
- * @property {string | null} matchCode What the user must choose in the messenger, such as "42": show it beside the link.
+ * @property {string} command The message to send to the bot if an app opens it but drops the link's payload.
+ * @property {string | null} matchCode The number to choose in the messenger, such as "42": show it beside the link.
  *   null unless the project's `match_code` is on.
  */
 
 /**
- * What can be made of the link that the service gave out.
+ * Return the forms of the service's link.
  *
  * @param {unknown} deeplink
  * @param {string | null} [matchCode]

@@ -1,6 +1,6 @@
 /**
- * A QR code (ISO/IEC 18004) of a sign-in link and of nothing else, which is why it is this short: bytes, correction
- * level L, mask 0, and the two versions that a link needs.
+ * Draws QR codes (ISO/IEC 18004) of sign-in links only, so this is short: bytes, correction level L, mask 0, and the two
+ * versions that a link needs.
  */
 
 /** Bytes that fit, modules of a side, correction bytes of a block, blocks: versions 5 and 6. */
@@ -8,10 +8,10 @@ const VERSIONS = [
   [106, 37, 26, 1],
   [134, 41, 18, 2],
 ];
-/** What says "level L, mask 0": 15 bits with their own correction (section 7.9). */
+/** The format "level L, mask 0": 15 bits with their own correction (section 7.9). */
 const FORMAT = 0x77c4;
 
-/** Multiply in the field of 256 elements that the correction counts in. @param {number} a @param {number} b */
+/** Multiply in the field of 256 elements of the correction. @param {number} a @param {number} b */
 const times = (a, b) => {
   let product = 0;
   for (; b; b >>= 1) {
@@ -22,7 +22,7 @@ const times = (a, b) => {
 };
 
 /**
- * The Reed-Solomon correction of a block.
+ * Return the Reed-Solomon correction of a block.
  *
  * @param {number[]} data
  * @param {number} count
@@ -45,7 +45,7 @@ const correctionOf = (data, count) => {
 };
 
 /**
- * The module of a pattern that is the same in every code of this size; undefined where data goes.
+ * Return the module of a fixed pattern at a position; undefined where data goes.
  *
  * @param {number} x
  * @param {number} y

@@ -8,51 +8,51 @@ import { linkOf } from "./link.js";
  * @property {string} messengerId
  * @property {string} messengerName
  * @property {string | null} messengerUsername
- * @property {string | null} messengerPhone null unless the project collects it and the user gave it.
+ * @property {string | null} messengerPhone null unless the project collects it and the user shared it.
  *
  * @typedef {object} Confirmed
  * @property {"confirmed"} status
- * @property {Identity} identity For showing only: trust what your server finds in the proof, not this.
+ * @property {Identity} identity For display only: your server must trust only the identity in the proof.
  * @property {string} proof A signed JWT. Send it to your server, which checks it with the webhook secret.
  * @property {string} confirmedAt ISO 8601, by the service's clock.
  *
  * @typedef {object} Ended
  * @property {"cancelled" | "expired" | "used" | "aborted"} status `cancelled`: by the user in the messenger.
- *   `expired`: ten minutes are over. `used`: somebody read the result before. `aborted`: by `signal`.
+ *   `expired`: after ten minutes. `used`: the result was already received. `aborted`: by `signal`.
  *
  * @typedef {Confirmed | Ended} SignInResult
  *
- * @typedef {"starting" | "pending" | "retrying"} WaitingStatus `retrying`: the service cannot be reached just now.
+ * @typedef {"starting" | "pending" | "retrying"} WaitingStatus `retrying`: the service cannot be reached.
  *
  * @typedef {object} SignInOptions
  * @property {string} projectId
  * @property {string} [baseUrl] The service's address. By default the origin that this module was loaded from.
- * @property {AbortSignal} [signal] Ends the sign-in with `aborted`, and forgets it.
- * @property {Pick<Storage, "getItem" | "setItem" | "removeItem"> | null} [storage] Where the sign-in is kept over a
- *   reload; by default `sessionStorage`, with null nowhere. It holds what the result can be read with.
- * @property {(link: SignInLink) => void} [onLink] Called once, with what to show the user.
+ * @property {AbortSignal} [signal] Ends and forgets the sign-in, with the status `aborted`.
+ * @property {Pick<Storage, "getItem" | "setItem" | "removeItem"> | null} [storage] Keeps the sign-in over a
+ *   reload; `sessionStorage` by default, null for none. It contains the secret for reading the result.
+ * @property {(link: SignInLink) => void} [onLink] Called once, with the link to show to the user.
  * @property {(status: WaitingStatus) => void} [onStatus] Called on every change.
  * @property {(result: Confirmed) => unknown} [onConfirmed] Called, and awaited, before the sign-in is forgotten and the
- *   promise resolves: hand the proof to your server here, and a reload in the middle does so once more. What it throws
- *   rejects the promise.
+ *   promise resolves. Send the proof to your server here: after a reload in between, it is called again. An error that it
+ *   throws rejects the promise.
  *
- * @typedef {object} Kept What is kept over a reload.
+ * @typedef {object} Kept The data that is kept over a reload.
  * @property {string} token
  * @property {string} deeplink
  * @property {string | null} [matchCode]
  * @property {string} verifier
- * @property {number} startedAt Milliseconds of the local clock; compared with nothing but that clock.
+ * @property {number} startedAt Milliseconds of the local clock; compared only with that clock.
  */
 
 /** Milliseconds that a session can be pending. */
 const LIFETIME = 600_000;
-/** Seconds that one call waits for the user; most proxies give up after 30 or 60. */
+/** Seconds that one call waits for the user; most proxies time out after 30 or 60. */
 const WAIT = 25;
-/** Milliseconds between two calls when waiting does not work. */
+/** Milliseconds between two calls if waiting does not work. */
 const INTERVAL = 2_000;
 const LONGEST_PAUSE = 15_000;
 const OVERDUE = 10_000;
-/** Where the messenger takes the place of the page. */
+/** The media query of phones, on which the messenger replaces the page on the screen. */
 export const PHONE = "(pointer:coarse) and (max-width:600px),(pointer:coarse) and (max-height:500px)";
 
 /** Keys of the sign-ins that this page waits for. @type {Set<string>} */
@@ -65,7 +65,7 @@ const baseOf = ({ baseUrl }) => (baseUrl || new URL(import.meta.url).origin).rep
 const keyOf = (options) => `taproof:${baseOf(options)}:${options.projectId}`;
 
 /**
- * Use the storage, if there is one: a browser may refuse it, and then a sign-in does not outlive a reload.
+ * Use the storage if there is one. If the browser refuses it, a sign-in does not survive a reload.
  *
  * @template T
  * @param {SignInOptions} options
@@ -88,18 +88,18 @@ const base64url = (bytes) =>
     .replaceAll("=", "");
 
 /**
- * Sign the user in: ask the service for a link, hand it to `onLink`, and wait until the user has decided.
+ * Sign in the user: get a link from the service, pass it to `onLink`, and wait until the user has decided.
  *
  * @param {SignInOptions} options
- * @returns {Promise<SignInResult>} Rejects with a `SignInError`, or what `onConfirmed` threw, only.
+ * @returns {Promise<SignInResult>} Rejects only with a `SignInError` or an error of `onConfirmed`.
  */
 export const signIn = (options) => run(options, null);
 
 /**
- * Go on with the sign-in that was under way when this page was left or reloaded.
+ * Continue the sign-in that was in progress when this page was left or reloaded.
  *
  * @param {SignInOptions} options The same as for `signIn`.
- * @returns {Promise<SignInResult> | null} null, at once, when there is none.
+ * @returns {Promise<SignInResult> | null} null, at once, if there is none.
  */
 export const resume = (options) => {
   const key = keyOf(options);
@@ -125,11 +125,11 @@ const run = async (options, kept) => {
   let wait = WAIT;
   let failures = 0;
   let told = "";
-  /** Whether to ask again at once. */
+  /** Whether to call again at once. */
   let woken = false;
-  /** Whether the service asked for a pause, which nothing but `signal` cuts short. */
+  /** Whether the service asked for a pause, which only `signal` ends early. */
   let held = false;
-  /** Cuts short what is being waited for, be it an answer or the time of the next call. */
+  /** Ends the current wait for an answer or for the next call. */
   let interrupt = () => {};
 
   /** @param {WaitingStatus} status */
@@ -139,14 +139,14 @@ const run = async (options, kept) => {
       onStatus?.(status);
     }
   };
-  // A confirmed answer can be read again for 60 seconds only. The phone that is with the messenger may cut this page off
-  // for longer, and the answer would go nowhere: it is asked for when the page is seen again.
+  // A confirmed result can be read again for only 60 seconds. A phone that shows the messenger may suspend this page for
+  // longer and lose the answer, so the page asks for it when it is visible again.
   const away = () => kept && document.hidden && matchMedia(PHONE).matches;
-  // Timers of a hidden tab are slowed down, and a call that was under way when a phone slept may never be answered:
-  // whoever comes back should not wait for either.
+  // Browsers slow down the timers of hidden tabs, and a call from before a phone slept may never be answered. A user who
+  // returns should not wait for either.
   /** @param {Event} event */
   const look = (event) => {
-    // The first `pageshow` only says that the page has loaded.
+    // The first `pageshow` only means that the page has loaded.
     if (!held && (away() || (!document.hidden && /** @type {PageTransitionEvent} */ (event).persisted !== false))) {
       woken = true;
       wait = WAIT;
@@ -180,7 +180,7 @@ const run = async (options, kept) => {
         });
         continue;
       }
-      // After a failure a quick answer tells that the service is back.
+      // After a failure, ask for a quick answer, which shows that the service is back.
       const seconds = failures || !kept ? 0 : wait;
       const asked = performance.now();
       const request = new AbortController();
@@ -205,7 +205,7 @@ const run = async (options, kept) => {
         });
         answer = await response.json();
       } catch {
-        // No answer, half of one, or the page of a proxy: ask again.
+        // No answer, a partial one, or the page of a proxy: try again.
       }
       clearTimeout(timer);
       if (signal?.aborted) {
@@ -223,7 +223,7 @@ const run = async (options, kept) => {
         onLink?.(link);
         continue;
       } else if (code === 200 && kept && answer?.status === "pending") {
-        // An answer that comes sooner than asked for says that the service cannot let this call wait.
+        // An early answer means that the service cannot hold this call.
         pause = seconds && performance.now() - asked > seconds * 1_000 - 1_000 ? 0 : INTERVAL;
         failures = 0;
         tell("pending");
@@ -253,7 +253,7 @@ const run = async (options, kept) => {
       } else if (woken) {
         continue;
       } else {
-        // Proxies cut long calls off: with half the time the next one may live.
+        // A proxy may have ended a long call: try half the time.
         if (performance.now() - asked > 1_000) {
           wait >>= 1;
         }
@@ -283,7 +283,7 @@ const run = async (options, kept) => {
   } finally {
     listening.abort();
     running.delete(key);
-    // Unless a newer sign-in is kept there by now.
+    // Unless the storage has a newer sign-in by now.
     withStorage(options, (storage) => storage.getItem(key)?.includes(verifier) && storage.removeItem(key));
   }
 };

@@ -1,4 +1,4 @@
-/** The look of the button and its panel. Colours are the page's own where they can be: they follow its color-scheme. */
+/** The style of the button and its panel. Colours follow the page and its color-scheme where possible. */
 export const STYLE = `
 :host {
   display: inline-block;

@@ -1,5 +1,5 @@
 /**
- * What the button says, in the languages of the bot: one string each, since that is what compresses best. In this order:
+ * The texts of the button in the languages of the bot, one string each, which compresses best. In this order:
  * the label, scan, open, waiting, nothing happens, send, copy, close, try again, confirmed, cancelled, no longer valid,
  * no connection, failed, choose.
  *
@@ -21,7 +21,7 @@ const LANGUAGES = {
 /** @typedef {{ language: string, direction: "ltr" | "rtl", texts: string[] }} Speech */
 
 /**
- * The texts of the first language that there are texts for: the one asked for, the page's, the browser's, English.
+ * Return the texts of the first available language: the requested one, the page's, the browser's, English.
  *
  * @param {string | null} wanted An IETF language tag.
  * @returns {Speech}

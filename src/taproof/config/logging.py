@@ -1,7 +1,7 @@
-"""How the process logs: structlog over the standard library, so that every library's lines go the same way, to stderr.
+"""Configures logging: structlog over the standard library, so that the lines of all libraries take one path to stderr.
 
-Nothing in Taproof logs a secret on purpose. `redact` is the last net below that, for what an exception's text or a
-library's debug line may carry: it sees every value, whatever its depth and type, after tracebacks became text.
+Taproof logs no secrets on purpose. `redact` is the last safeguard, for the texts of exceptions and the debug lines of
+libraries. It sees every value of any depth and type, after tracebacks have become text.
 """
 
 import logging
@@ -32,15 +32,15 @@ _SECRETS: Final = (
         rf"\1{MASK}",
     ),
     (re.compile(r"\b(bearer|basic)\s+[^\s\"',;]+", re.IGNORECASE), rf"\1 {MASK}"),
-    # A password among the options of an address, such as a database's.
+    # A password in the options of an address, such as a database URL.
     (re.compile(r"((?:password|passwd|pwd)=)[^\s\"'&]+", re.IGNORECASE), rf"\1{MASK}"),
-    # Secret keys, access tokens, webhook secrets (core/identifiers.py). A preview has an ellipsis and stays.
+    # Secret keys, access tokens, webhook secrets (core/identifiers.py). A preview has an ellipsis and is not masked.
     (re.compile(r"(sk|tap|whsec)_[A-Za-z0-9+/_-]{12,}={0,2}"), rf"\1_{MASK}"),
-    # The console's cookies, and the codes of invitations. Whole ones only: words may begin so.
+    # The console's cookies and the codes of invitations, only complete ones, because words may begin like them.
     (re.compile(r"(con|inv)_[A-Za-z0-9]{49}"), rf"\1_{MASK}"),
     # A bot's token, alone or in the path of a Bot API call.
     (re.compile(r"(?<!\d)\d{6,}+(?::|%3[Aa])[A-Za-z0-9_-]{30,}"), MASK),
-    # A proof, or any other JWT, with what stands before it without a space.
+    # A proof or any other JWT, with any text directly before it.
     (
         re.compile(
             r"(?<![A-Za-z0-9_-])(?=[A-Za-z0-9_-]*?eyJ[A-Za-z0-9_-]{8})[A-Za-z0-9_-]++"
@@ -48,12 +48,12 @@ _SECRETS: Final = (
         ),
         MASK,
     ),
-    # A session token by its place: in a deeplink, a body, a /start message.
+    # A session token by its context: in a deeplink, a body, a /start message.
     (re.compile(r"""((?:start=|/start\s+|session_token["']?\s*[:=,]\s*(?:b?["'])?))[A-Za-z0-9_-]{43}"""), rf"\1{MASK}"),
     # 32 random bytes in base64: a master key.
     (re.compile(r"[A-Za-z0-9+/_-]{43}="), MASK),
-    # The same without padding: a session token anywhere. Both upper and lower case are asked for, so that a long
-    # name in a traceback stays readable.
+    # The same without padding: a session token anywhere. It must have both upper and lower case, so that a long name
+    # in a traceback stays readable.
     (
         re.compile(
             r"(?<![A-Za-z0-9_-])(?=[a-z0-9_-]*[A-Z])(?=[A-Z0-9_-]*[a-z])"
@@ -62,13 +62,13 @@ _SECRETS: Final = (
         MASK,
     ),
 )
-# tests/test_patterns.py holds every pattern to linear time: a stranger's text may reach the log.
+# tests/test_patterns.py checks that every pattern takes linear time, because untrusted text may reach the log.
 _ADDRESS: Final = re.compile(r"://[^\s\"'<>]+")
 _USER: Final = re.compile(r"://[^\s:/@]*:(?=.)")
 
 
 def redact_text(text: str) -> str:
-    """Return `text` with everything masked that looks like a secret of this service or of its messenger."""
+    """Return `text` with all likely secrets of this service and of its messenger masked."""
     text = _ADDRESS.sub(_without_password, text)
     for pattern, replacement in _SECRETS:
         text = pattern.sub(replacement, text)
@@ -76,7 +76,7 @@ def redact_text(text: str) -> str:
 
 
 def _without_password(address: re.Match[str]) -> str:
-    # Up to the last @, since a password may hold an @ itself.
+    # Up to the last @, because a password may contain an @.
     before, at, host = address[0].rpartition("@")
     user = _USER.search(before)
     return address[0] if user is None else f"{before[: user.end()]}{MASK}{at}{host}"
@@ -100,7 +100,7 @@ def _is_secret(name: object) -> bool:
 
 
 def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Mask secrets in every value of a log line: the last step before it is written out."""
+    """Mask the secrets in every value of a log line. This is the last step before it is written."""
     masked: EventDict = _redact(event, _DEPTH)
     return masked
 
@@ -112,7 +112,7 @@ def _add_time(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDi
 
 
 def _one_line(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Escape what a hostile value could move the cursor with, or fake a line: JSON does that by itself."""
+    """Escape characters that could move the cursor or fake a line. The JSON format needs no such step."""
     return {
         name: "\n".join(map(_escape, value.split("\n"))) if name in {"exception", "stack"} else _escape(value)
         for name, value in event.items()
@@ -127,9 +127,9 @@ def _escape(value: Any) -> str:
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Writes lines; one that cannot be formatted is named only by its place, since its text was not yet redacted."""
+    """Writes log lines. If one cannot be formatted, it writes only the place, because the text is not redacted yet."""
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 — the name is logging's.
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 — the name comes from logging.
         kind = sys.exc_info()[0]
         self.stream.write(
             f"A log line of {record.name} ({record.filename}:{record.lineno}) was lost: {kind and kind.__name__}\n"
@@ -139,13 +139,13 @@ class _Handler(logging.StreamHandler[TextIO]):
 def configure_logging(
     level: str, log_format: Literal["console", "json"], stream: TextIO | None = None, process: int | None = None
 ) -> None:
-    """Send every log line of the process to one place, in one form. May be called again; the last call counts.
+    """Send all log lines of the process to one stream, in one format. The last call counts.
 
     Args:
         level: debug, info, warning or error.
-        log_format: console, for people, or json, one object a line.
-        stream: where to; stderr when None, so that stdout stays the answer of a command.
-        process: the number of this process, in every line of it, where several write to one place.
+        log_format: console, for people, or json, one object per line.
+        stream: the target; stderr by default, because stdout is for the output of commands.
+        process: the number of this process, added to its lines if several processes write to one place.
     """
 
     def add_process(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
@@ -166,7 +166,7 @@ def configure_logging(
             colors=stream.isatty(), sort_keys=False, pad_event_to=0, exception_formatter=structlog.dev.plain_traceback
         )
         render = [redact, _one_line, console]
-    # Tracebacks become text before they are redacted; structlog's own pretty ones would show local variables.
+    # Tracebacks become text before they are redacted. Those of structlog would show local variables.
     formatter = ProcessorFormatter(
         foreign_pre_chain=before,
         processors=[
@@ -201,4 +201,4 @@ GRANIAN_LOGGING: Final[dict[str, Any]] = {
         "granian.access": {"handlers": [], "propagate": True},
     },
 }
-"""For Granian's `log_dictconfig`: it would give its loggers handlers of their own, past the redaction."""
+"""For Granian's `log_dictconfig`: otherwise its loggers have their own handlers, without the redaction."""

@@ -8,7 +8,7 @@ PREFIX: Final = "TAPROOF_"
 
 @dataclass(frozen=True, slots=True)
 class ValueForm:
-    """How the values of a type are written.
+    """The notation of a type's values.
 
     Attributes:
         metavar: what stands for the value in `--help`; "" for a switch.

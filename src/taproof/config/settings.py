@@ -107,7 +107,7 @@ class Settings(BaseModel):
         default=False,
     )
     sandbox_allow_remote: bool = _setting(
-        _TRIAL, "Let other machines reach the sandbox. Whoever reaches it can sign in as anybody.", default=False
+        _TRIAL, "Let other machines reach the sandbox. Anyone who reaches it can sign in as any user.", default=False
     )
     host: Host = _setting(_LISTEN, "Address to listen on; 0.0.0.0 is every one of this machine.", default="127.0.0.1")
     port: Port = _setting(_LISTEN, "Port to listen on.", default=8080)

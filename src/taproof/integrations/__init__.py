@@ -1,7 +1,7 @@
-"""Sign-in in an application's own web framework: the endpoint that its page sends the proof to, and its own session.
+"""Sign-in for web frameworks: the endpoint that receives the proof from the page, and the application's own session.
 
-`endpoint.py` is what all of them do, without a framework and without I/O: which requests are taken, what is checked and
-what is answered. `starlette.py` (for FastAPI too), `flask.py`, `django.py` and `django_auth.py` (for `request.user`)
-put it into one framework each, and are all that imports that framework. They import `taproof.sdk`, and nothing of the
-server's. `examples/` holds whole applications.
+`endpoint.py` has the common part, without a framework and without I/O: it checks a request and returns the answer.
+`starlette.py` (also for FastAPI), `flask.py`, `django.py` and `django_auth.py` (for `request.user`) adapt it to one
+framework each, and only they import that framework. They import `taproof.sdk` and nothing of the server. `examples/`
+has whole applications.
 """

@@ -3,20 +3,20 @@
     MIDDLEWARE = [… SessionMiddleware, …, "taproof.integrations.django.TaproofMiddleware"]
     urlpatterns = [path("auth/", include("taproof.integrations.django")), …]
 
-gives `POST /auth/taproof`, `POST /auth/taproof/sign-out` and `request.taproof_identity`. With
-`taproof.integrations.django_auth.MessengerBackend` among the AUTHENTICATION_BACKENDS, `request.user` is signed in too.
-Then let `request.user` decide what somebody may do: it is what ends when an account is switched off.
+This adds `POST /auth/taproof`, `POST /auth/taproof/sign-out` and `request.taproof_identity`. With
+`taproof.integrations.django_auth.MessengerBackend` in AUTHENTICATION_BACKENDS, `request.user` is signed in too. Then
+check rights with `request.user`: only it ends when an account is deactivated.
 
 Settings:
     TAPROOF_BASE_URL, TAPROOF_PROJECT_ID, TAPROOF_WEBHOOK_SECRET: see `TaproofSettings`.
-    TAPROOF_GUARD: what lets each proof in only once, such as `SqliteGuard(BASE_DIR / "proofs.db")`. Without it, it is a
-        cache that all processes share: Redis, Memcached or the database. One that drops entries for want of room may
-        let a proof in again within its five minutes, so give it room, the one in the database by OPTIONS MAX_ENTRIES:
-        100,000 or more (Django's default is 300). Caches that cannot do it are refused at start.
-    TAPROOF_CACHE: the name of that cache, "default" unless set.
+    TAPROOF_GUARD: accepts each proof only once, such as `SqliteGuard(BASE_DIR / "proofs.db")`. Without it, a cache is
+        used, which all processes must share: Redis, Memcached or the database. A full cache that drops entries may
+        accept a proof again within its five minutes, so make it large enough. A database cache needs 100,000 or more in
+        OPTIONS MAX_ENTRIES (Django's default is 300). Unsuitable caches are refused at the start.
+    TAPROOF_CACHE: the name of that cache, "default" by default.
 
-With the context processor `taproof.integrations.django.for_templates`, `taproof` has `base_url`, `script_url` and
-`project_id` in every template. Behind a proxy set SECURE_PROXY_SSL_HEADER, and USE_X_FORWARDED_HOST where it is needed.
+The context processor `taproof.integrations.django.for_templates` adds `taproof` to every template, with `base_url`,
+`script_url` and `project_id`. Behind a proxy, set SECURE_PROXY_SSL_HEADER, and USE_X_FORWARDED_HOST if needed.
 """
 
 import hashlib
@@ -56,18 +56,18 @@ from taproof.sdk.guard import SingleUseGuard
 
 _NAMES: Final = ("TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET")
 _MARGIN: Final = 60
-"""Seconds that a proof is remembered beyond its end, for clocks that differ."""
+"""Seconds that a proof is remembered after its expiry, because clocks differ."""
 _ROOM: Final = 100_000
-"""Entries that a cache in the database must have room for: beyond its limit Django drops some that are still needed."""
+"""Entries that a database cache must hold: beyond its limit, Django drops entries that are still needed."""
 
 
 class TaproofMiddleware:
-    """Sets `request.taproof_identity`: a `SignedIn`, or something false. The session is read only when it is looked at.
+    """Sets `request.taproof_identity`: a `SignedIn`, or a false value. The session is read only when it is used.
 
-    Test it with `if request.taproof_identity`; it stands for its value and so never is `None` itself.
+    Test it with `if request.taproof_identity`. It is a lazy object, so it is never `None` itself.
 
     Raises:
-        ImproperlyConfigured: a setting is missing or wrong. Servers make the middleware when they start.
+        ImproperlyConfigured: a setting is missing or invalid. Servers create the middleware when they start.
     """
 
     sync_capable = True
@@ -78,23 +78,23 @@ class TaproofMiddleware:
         _endpoint()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request as the next one does."""
+        """Answer the request with the next handler."""
         request.taproof_identity = SimpleLazyObject(lambda: current_identity(request))
         return self._get_response(request)
 
 
 class CacheGuard:
-    """Takes each proof once through a Django cache, for all processes that share it.
+    """Accepts each proof once by means of a Django cache, for all processes that share the cache.
 
     Args:
-        cache: one whose `add` is atomic.
+        cache: a cache with an atomic `add`.
         clock: returns the time in seconds since the epoch.
     """
 
     def __init__(
         self,
         cache: Any,
-        clock: Callable[[], float] = time.time,  # noqa: TID251 — the SDK stands alone; tests pass another.
+        clock: Callable[[], float] = time.time,  # noqa: TID251 — the SDK has no clock module.
     ) -> None:
         self._cache = cache
         self._clock = clock
@@ -106,17 +106,17 @@ class CacheGuard:
 
 
 def current_identity(request: HttpRequest) -> SignedIn | None:
-    """Return who is signed in, None when nobody is."""
+    """Return the signed-in user, None if there is none."""
     return SignedIn.from_session(request.session.get(SESSION_KEY))
 
 
 def for_templates(_: HttpRequest) -> dict[str, dict[str, str]]:
-    """Give templates `taproof`: what the button needs. A context processor."""
+    """Add `taproof` to templates, with the values for the button. This is a context processor."""
     return {"taproof": _settings().for_pages}
 
 
 def _sign_in(request: HttpRequest) -> HttpResponse:
-    """Check a proof and start a fresh session for its user."""
+    """Check a proof and start a new session for its user."""
     answer = _endpoint().sign_in(_asked(request))
     if answer.signed_in is not None and not _start_session(request, answer.signed_in, answer.session):
         answer = refused_account()
@@ -124,11 +124,11 @@ def _sign_in(request: HttpRequest) -> HttpResponse:
 
 
 def _sign_out(request: HttpRequest) -> HttpResponse:
-    """End the session, of `request.user` too."""
+    """End the session, including that of `request.user`."""
     answer = _endpoint().sign_out(_asked(request))
     if answer.status == 200:
         if apps.is_installed("django.contrib.auth"):
-            # Imported here, for it cannot be where the application is not installed. It tells the signal's receivers.
+            # Imported here, because it fails if the application is not installed. It also sends Django's signal.
             from django.contrib.auth import logout  # noqa: PLC0415
 
             logout(request)
@@ -137,9 +137,9 @@ def _sign_out(request: HttpRequest) -> HttpResponse:
     return _response(answer)
 
 
-# Django's CSRF token is not asked for, and nothing is lost: it keeps other sites from sending what this site's pages
-# send, and so does the endpoint's own rule (endpoint.py, _refusal), also from a page that was cached without a token.
-# `sensitive_variables` keeps proof and secret out of the reports of failures that Django mails.
+# Django's CSRF token is not needed: the endpoint refuses requests of other sites itself (endpoint.py, _refusal). That
+# also works for pages that were cached without a token. `sensitive_variables` keeps the proof and the secret out of
+# the error reports that Django sends by e-mail.
 urlpatterns = [
     path("taproof", sensitive_variables()(csrf_exempt(require_POST(_sign_in))), name="taproof_sign_in"),
     path("taproof/sign-out", csrf_exempt(require_POST(_sign_out)), name="taproof_sign_out"),
@@ -147,9 +147,9 @@ urlpatterns = [
 
 
 def _start_session(request: HttpRequest, signed_in: SignedIn, held: dict[str, str | int]) -> bool:
-    """Start a session with nothing of the one before, which ends. False: the application does not let them in."""
+    """Start a new, empty session and end the previous one. Return False if the application refuses the user."""
     if apps.is_installed("django.contrib.auth"):
-        from taproof.integrations.django_auth import start_session  # noqa: PLC0415 — as in `sign_out`.
+        from taproof.integrations.django_auth import start_session  # noqa: PLC0415 — see `sign_out`.
 
         if not start_session(request, signed_in):
             return False
@@ -160,7 +160,7 @@ def _start_session(request: HttpRequest, signed_in: SignedIn, held: dict[str, st
 
 
 def _endpoint() -> SignInEndpoint:
-    # Made for each request: it is two lines of work, and tests that override settings need nothing to be forgotten.
+    # Created for each request: it is cheap, and tests that override settings need to clear no cache.
     return SignInEndpoint(_settings(), _guard())
 
 
@@ -183,9 +183,9 @@ def _guard() -> SingleUseGuard:
     elif isinstance(cache, FileBasedCache):
         reason = "may add one key twice"
     elif isinstance(cache, LocMemCache) and not settings.DEBUG:
-        # `runserver`, which DEBUG stands for, is one process.
+        # DEBUG means `runserver`, which is one process.
         reason = "is not shared by the processes of a server"
-    elif isinstance(cache, BaseDatabaseCache) and cache._max_entries < _ROOM:  # noqa: SLF001 — it is told nowhere else.
+    elif isinstance(cache, BaseDatabaseCache) and cache._max_entries < _ROOM:  # noqa: SLF001 — there is no public name.
         raise ImproperlyConfigured(
             f"The cache {name!r} drops entries beyond {cache._max_entries}, so a proof could be used twice. Set"  # noqa: SLF001
             f' OPTIONS = {{"MAX_ENTRIES": {_ROOM}}} or more in CACHES for it, or set TAPROOF_GUARD, such as'

@@ -1,4 +1,4 @@
-"""`request.user` for who signs in with the messenger: a backend of django.contrib.auth.
+"""Signs users in as `request.user`: a backend of django.contrib.auth.
 
 AUTHENTICATION_BACKENDS = ["taproof.integrations.django_auth.MessengerBackend", …ModelBackend]
 """
@@ -16,13 +16,13 @@ from django.http import HttpRequest
 from taproof.integrations.endpoint import SignedIn
 
 
-class MessengerBackend(ModelBackend):  # type: ignore[misc]  # Django comes without types.
-    """Finds the user of a messenger account, and makes one at the first sign-in.
+class MessengerBackend(ModelBackend):  # type: ignore[misc]  # Django has no types.
+    """Finds the user of a messenger account, and creates one at the first sign-in.
 
-    A user model with a unique field `messenger_id` is searched by it: best for a new project. Any other is searched by
-    the user name `messenger_<id>`. Then only a user without a password is taken, since anybody might have registered
-    that name with a password before; where names are given out without passwords (LDAP, other sign-ins), keep that
-    prefix from being chosen. Override `user_for` to link accounts by a rule of your own.
+    If the user model has a unique field `messenger_id`, users are found by it, which is best for a new project.
+    Otherwise they are found by the user name `messenger_<id>`, and only users without a password are accepted: anybody
+    could have registered that name with a password before. If names are assigned without passwords (LDAP, other
+    sign-ins), reserve that prefix. Override `user_for` to link accounts in another way.
     """
 
     def authenticate(
@@ -30,18 +30,18 @@ class MessengerBackend(ModelBackend):  # type: ignore[misc]  # Django comes with
         request: HttpRequest | None,  # noqa: ARG002 — Django passes it.
         taproof_identity: SignedIn | None = None,
     ) -> Any | None:
-        """Return the user, None when the account may not sign in. Only Taproof's own view calls it with an identity."""
+        """Return the user, None if the account may not sign in. Only Taproof's own view passes an identity."""
         if not isinstance(taproof_identity, SignedIn):
             return None
         user = self.user_for(taproof_identity)
         return user if user is not None and self.user_can_authenticate(user) else None
 
     async def aauthenticate(self, request: HttpRequest | None, taproof_identity: SignedIn | None = None) -> Any | None:
-        """Do as `authenticate` does. ModelBackend's own would check a password."""
+        """Call `authenticate`. The method of ModelBackend would check a password."""
         return await sync_to_async(self.authenticate)(request, taproof_identity)
 
     def user_for(self, identity: SignedIn) -> Any | None:
-        """Return the user of this messenger account, made when there is none; None lets nobody in."""
+        """Return the user of this messenger account, and create it if there is none. None refuses the sign-in."""
         model: Any = get_user_model()
         name = f"messenger_{identity.messenger_id}"
         new = {"password": make_password(None)}
@@ -54,15 +54,15 @@ class MessengerBackend(ModelBackend):  # type: ignore[misc]  # Django comes with
         try:
             user, _ = model._default_manager.get_or_create(**key, defaults=new)  # noqa: SLF001 — Django's own way.
         except IntegrityError:
-            return None  # Somebody else has registered the name.
+            return None  # Another user has registered the name.
         return user if "messenger_id" in key or not user.has_usable_password() else None
 
 
 def start_session(request: HttpRequest, identity: SignedIn) -> bool:
-    """Start a session with nothing of the one before, which ends; sign `request.user` in if the backend is used.
+    """Start a new, empty session, end the previous one, and sign in `request.user` if the backend is used.
 
     Returns:
-        False, and the session is left as it was, when the account may not sign in.
+        False if the account may not sign in; the session is then unchanged.
     """
     user = None
     if any(isinstance(backend, MessengerBackend) for backend in get_backends()):

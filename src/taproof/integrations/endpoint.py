@@ -1,10 +1,10 @@
-"""The application's own endpoint, in the words of no framework: it takes a proof and says whose session to start.
+"""The application's sign-in endpoint, independent of the framework: it checks a proof and returns the user.
 
-A page's button sends `{"proof": "…"}` as JSON and is answered `{"location": "/…"}`, where the page goes next, or
-`{"error": "…"}`. Nothing here reads or writes a socket, a session or a setting: a framework's module gathers what was
-`EndpointRequest`, keeps the session and sends the `EndpointResponse`.
+The button of a page sends `{"proof": "…"}` as JSON. The answer is `{"location": "/…"}`, the next page, or
+`{"error": "…"}`. This module reads and writes no socket, session or setting: the module of a framework builds the
+`EndpointRequest`, stores the session and sends the `EndpointResponse`.
 
-Where the page goes next is the `next` of the address that was posted to (`submit-url="/auth/taproof?next=/orders"`).
+The next page is the `next` in the query of the endpoint's address (`submit-url="/auth/taproof?next=/orders"`).
 """
 
 import hashlib
@@ -22,41 +22,41 @@ from taproof.sdk.webhook_secrets import require_webhook_secrets
 CHUNK: Final = 65_536
 """Bytes to read at a time."""
 _BODY_LIMIT: Final = 32_768
-"""Bytes: twice the longest proof that is looked at."""
+"""Bytes: twice the longest proof that is accepted."""
 _DROPPED_LIMIT: Final = 4_194_304
 SESSION_KEY: Final = "taproof"
-"""Under this name the framework's session holds who is signed in."""
+"""The key of the signed-in user in the framework's session."""
 HEADERS: Final = {"Cache-Control": "no-store"}
-"""Of every answer of the endpoint."""
+"""The headers of every answer of the endpoint."""
 HOME: Final = "/"
 SIGN_IN_FIRST: Final = "Sign in first."
-REFUSED_ACCOUNT: Final = "This account cannot sign in here. Ask whoever runs this application."
+REFUSED_ACCOUNT: Final = "This account cannot sign in here. Ask the operator of this application."
 
 _NAMES: Final = ("TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET")
 _BASE_URL: Final = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
 _PROJECT_ID: Final = re.compile(r"proj_[A-Za-z0-9]+")
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
-# Browsers take a backslash for a slash, and leave out tabs and line breaks: "/\t/other.example" leads away too.
+# Browsers read a backslash as a slash and drop tabs and line breaks: "/\t/other.example" leads to another site too.
 _OWN_PATH: Final = re.compile(r"/[^\\\x00-\x20\x7f]{0,2047}")
 _QUERY_OR_FRAGMENT: Final = re.compile(r"[?#]")
 _DOTS: Final = frozenset({".", ".."})
 _PHONE: Final = "messenger_phone"
 _USED_PROOF: Final = "used_proof"
-"""Beside the identity in the session: the SHA-256, in hex, of the session token that it was begun with."""
+"""The key in the session for the SHA-256, in hex, of the session token that the session was started with."""
 
 
 class SettingsError(ValueError):
-    """A setting is missing or is not what it should be. The message names each one and shows none."""
+    """A setting is missing or invalid. The message names every such setting and shows no value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaproofSettings:
-    """What an application knows of the service: three settings, by the same names in every framework.
+    """The three settings of an application, with the same names in every framework.
 
     Attributes:
-        base_url: where browsers reach the service: `https://signin.example.com` (`TAPROOF_BASE_URL`).
+        base_url: the service's address for browsers: `https://signin.example.com` (`TAPROOF_BASE_URL`).
         project_id: `proj_…` (`TAPROOF_PROJECT_ID`).
-        webhook_secrets: `whsec_…`, or several during a rotation, with a comma between (`TAPROOF_WEBHOOK_SECRET`).
+        webhook_secrets: `whsec_…`, or several during a rotation, separated by commas (`TAPROOF_WEBHOOK_SECRET`).
     """
 
     base_url: str
@@ -65,10 +65,10 @@ class TaproofSettings:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Self:
-        """Take the three settings from `os.environ`, Flask's `app.config` or the like.
+        """Read the three settings from `os.environ`, Flask's `app.config` or another mapping.
 
         Raises:
-            SettingsError: it says everything that is wrong, so that one start is enough to learn it.
+            SettingsError: a setting is missing or invalid. The message names all such settings.
         """
         base_url, project_id, secret = (_text(values.get(name)) for name in _NAMES)
         base_url = base_url.rstrip("/")
@@ -88,7 +88,7 @@ class TaproofSettings:
 
     @property
     def for_pages(self) -> dict[str, str]:
-        """What a template needs for the button, without the secret: base_url, script_url and project_id."""
+        """The values that a template needs for the button, without the secret: base_url, script_url and project_id."""
         return {
             "base_url": self.base_url,
             "script_url": f"{self.base_url}/sdk/taproof.js",
@@ -98,15 +98,15 @@ class TaproofSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedIn:
-    """Who is signed in: what the framework's session keeps. It never holds the proof or the session token.
+    """The signed-in user, as stored in the framework's session. It never contains the proof or the session token.
 
     Attributes:
-        messenger_id: the user's account in the messenger, digits: the key to store a user under.
-        messenger_name: the display name that the user chose. Anybody may choose any: escape it, trust it in nothing.
-        messenger_username: the handle, without "@"; "" when there is none. It may pass to somebody else.
-        signed_in_at: when, in seconds since the epoch.
+        messenger_id: the user's account in the messenger, digits: store the user under it.
+        messenger_name: the display name that the user chose. Anybody can choose any name: escape it, do not trust it.
+        messenger_username: the handle, without "@"; "" if there is none. It can pass to another person.
+        signed_in_at: the time of the sign-in, in seconds since the epoch.
         messenger_phone: the user's phone number, such as "+4915123456789"; None unless the project collects it and the
-            user gave it. Left out of `repr`, to keep it out of logs.
+            user shared it. Left out of `repr`, to keep it out of logs.
     """
 
     messenger_id: str
@@ -117,7 +117,7 @@ class SignedIn:
 
     @classmethod
     def from_session(cls, value: object) -> Self | None:
-        """Return who the session speaks of; None when it holds nothing, or nothing of this release."""
+        """Return the user in a session's value; None if there is none, or it is not of this release."""
         names = ("messenger_id", "messenger_name", "messenger_username")
         if not isinstance(value, dict) or not all(isinstance(value.get(name), str) for name in names):
             return None
@@ -128,15 +128,15 @@ class SignedIn:
         return cls(**signed_in, messenger_phone=phone if isinstance(phone, str) else None)
 
     def to_session(self) -> dict[str, str | int]:
-        """Return what the session is to hold: plain values, which any framework can store as JSON."""
+        """Return the value to store in the session: plain values, which any framework can store as JSON."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 class Body:
-    """Takes in a request's body piece by piece, and keeps no more of it than is looked at.
+    """Collects a request's body piece by piece, up to a limit.
 
-    What is beyond is read and dropped, up to 4 MiB: with a body that was left unread, servers cut the connection, and
-    the answer is lost with it.
+    It reads and drops the rest, up to 4 MiB: if a body is left unread, servers close the connection and the answer is
+    lost.
     """
 
     def __init__(self) -> None:
@@ -144,24 +144,24 @@ class Body:
         self._seen = 0
 
     def add(self, piece: bytes) -> bool:
-        """Take the next piece, an empty one at the end. False: nothing more is wanted."""
+        """Take the next piece, an empty one at the end. Return False if no more is needed."""
         self._kept += piece[: _BODY_LIMIT + 1 - len(self._kept)]
         self._seen += len(piece)
         return piece != b"" and self._seen <= _DROPPED_LIMIT
 
     def kept(self) -> bytes:
-        """Return what was kept: all of it, or one byte more than is allowed."""
+        """Return the body, or its beginning, which is one byte longer than allowed."""
         return bytes(self._kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointRequest:
-    """A request, as far as it matters here.
+    """The parts of a request that the endpoint needs.
 
-    `scheme` and `host` are those of the application's public address, as the framework says: behind a proxy it is the
-    framework (or its server) that knows which forwarding headers to trust. Headers that are missing are None; of one
-    that came several times, all values are joined with commas, so that it is refused whichever a proxy went by. `held`
-    is what the caller's own session holds under `SESSION_KEY`, None when there is nothing.
+    `scheme` and `host` are those of the application's public address, according to the framework: behind a proxy, the
+    framework or its server knows which forwarding headers to trust. A missing header is None. The values of a repeated
+    header are joined with commas, so that it is refused whichever value a proxy used. `held` is the value under
+    `SESSION_KEY` in the caller's session, None if there is none.
     """
 
     content_type: str | None
@@ -176,9 +176,9 @@ class EndpointRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointResponse:
-    """What to send, as JSON with `HEADERS`; and, after a sign-in, whom to start a fresh session for first.
+    """The answer, to send as JSON with `HEADERS`, and the user after a sign-in.
 
-    `session` is what that session is to hold under `SESSION_KEY`.
+    If `signed_in` is set, the caller first starts a new session with the value `session` under `SESSION_KEY`.
     """
 
     status: int
@@ -191,8 +191,8 @@ class SignInEndpoint:
     """Sign-in and sign-out.
 
     Args:
-        settings: of the application.
-        guard: what lets each proof in only once, for all processes of the application together.
+        settings: the settings of the application.
+        guard: accepts each proof only once; all processes of the application must share it.
         clock: returns the time in seconds since the epoch.
     """
 
@@ -200,14 +200,14 @@ class SignInEndpoint:
         self,
         settings: TaproofSettings,
         guard: SingleUseGuard,
-        clock: Callable[[], float] = time.time,  # noqa: TID251 — the SDK stands alone; tests pass another.
+        clock: Callable[[], float] = time.time,  # noqa: TID251 — the SDK has no clock module.
     ) -> None:
         self._settings = settings
         self._guard = guard
         self._clock = clock
 
     def sign_in(self, asked: EndpointRequest) -> EndpointResponse:
-        """Check where the request comes from, then the proof. It may block for as long as the guard does."""
+        """Check the origin of the request, then the proof. This blocks as long as the guard does."""
         refusal = _refusal(asked)
         if refusal is not None:
             return refusal
@@ -221,7 +221,7 @@ class SignInEndpoint:
         try:
             identity = self._verify(proof, now, self._guard)
         except ProofAlreadyUsed as error:
-            # The button sends a proof again when an answer is lost on its way: the session may have begun all the same.
+            # The button repeats a request if its answer is lost; the session may have started by then.
             if _began_with(asked.held, self._verify(proof, now, None)):
                 return EndpointResponse(status=200, content=leads_on)
             return _error(401, str(error))
@@ -238,7 +238,7 @@ class SignInEndpoint:
         return EndpointResponse(status=200, content=leads_on, signed_in=signed_in, session=session)
 
     def sign_out(self, asked: EndpointRequest) -> EndpointResponse:
-        """Say whether the session is to end: it is when the status is 200."""
+        """Check the request; if the status of the answer is 200, the caller ends the session."""
         return _refusal(asked) or EndpointResponse(status=200, content={"location": HOME})
 
     def _verify(self, proof: str, now: float, guard: SingleUseGuard | None) -> Identity:
@@ -247,10 +247,10 @@ class SignInEndpoint:
 
 
 def own_path(path: str | None) -> str:
-    """Return the path if it leads to a page of this site, else "/": a sign-in must not send its user elsewhere.
+    """Return the path if it leads to a page of this site, else "/": a sign-in must not redirect to another site.
 
-    A page may hand the path on to a router of its own, which takes the dots out and is left with "//other.example". So
-    no path with a segment of dots, or with an empty one before the last, is followed.
+    A router of the page may resolve dots in the path and get "//other.example". So paths with a segment of dots, or
+    with an empty segment before the last, are refused.
     """
     if path is None or _OWN_PATH.fullmatch(path) is None:
         return HOME
@@ -260,20 +260,20 @@ def own_path(path: str | None) -> str:
 
 
 def refused_account() -> EndpointResponse:
-    """Answer for a proof that holds and an account that the application does not let in."""
+    """Return the answer for a valid proof of an account that the application refuses."""
     return _error(403, REFUSED_ACCOUNT)
 
 
 def _refusal(asked: EndpointRequest) -> EndpointResponse | None:
-    """Refuse what no page of this application has sent.
+    """Refuse requests that no page of this application sent.
 
-    Without this another site could sign its visitors in to an account of its own (login CSRF), or sign them out. A form
-    cannot send this content type, and a script of another site can only after a preflight that nothing here answers.
-    Nor can a script set either header: browsers write them. Sec-Fetch-Site decides alone when it is there, for it does
-    not depend on how the application's own address is known; it is left out on plain HTTP, and by old browsers.
+    Otherwise another site could sign in its visitors to its own account (login CSRF), or sign them out. A form cannot
+    send this content type, and a script of another site needs a preflight, which this endpoint does not answer. Scripts
+    cannot set either header, because browsers write them. Sec-Fetch-Site alone decides if it is present, since it does
+    not depend on the configured address; browsers omit it on plain HTTP, and old ones always.
     """
     content_type = asked.content_type or ""
-    # A comma stands between several headers of this name. Which of them a proxy went by nobody knows.
+    # A comma separates repeated headers. A proxy may have used any of them.
     if "," in content_type or content_type.partition(";")[0].strip().lower() != "application/json":
         return _error(403, "Send JSON, with Content-Type: application/json.")
     if asked.fetch_site is not None:
@@ -290,13 +290,13 @@ def _refusal(asked: EndpointRequest) -> EndpointResponse | None:
 
 
 def _origin(scheme: str, host: str) -> str:
-    """Write an origin as browsers do: lower case, without the scheme's own port (RFC 6454, 6.2)."""
+    """Return an origin as browsers write it: lower case, without the scheme's default port (RFC 6454, 6.2)."""
     scheme, host = scheme.lower(), host.lower()
     return f"{scheme}://{host.removesuffix(_DEFAULT_PORTS.get(scheme, ''))}"
 
 
 def _began_with(held: object, identity: Identity) -> bool:
-    """Tell whether a session was begun with this very proof, and for whom it speaks of."""
+    """Return whether a session was started with this proof, for the same user."""
     signed_in = SignedIn.from_session(held)
     return (
         isinstance(held, dict)

@@ -8,14 +8,14 @@
 
 Three things to know:
 
-- `guard` has no default. Gunicorn starts several processes with one option, and each would let the same proof in once:
-  `SqliteGuard` is right for all processes of one machine, `MemoryGuard` for a single one.
-- Flask keeps the session in the cookie itself, signed. So a new sign-in always is a new session; but a cookie that
-  somebody has copied stays good after a sign-out too. With an extension that keeps sessions on the server, make it give
-  the session a new id at each sign-in. Set `SESSION_COOKIE_SECURE = True` and `SESSION_COOKIE_SAMESITE = "Lax"`.
+- `guard` has no default, because servers such as Gunicorn run several processes, and each would accept the same proof
+  once. Use `SqliteGuard` for several processes on one machine, and `MemoryGuard` for a single process.
+- Flask stores the session in the signed cookie itself. So every sign-in starts a new session, but a copied cookie stays
+  valid even after a sign-out. If an extension stores sessions on the server, make it change the session id at each
+  sign-in. Set `SESSION_COOKIE_SECURE = True` and `SESSION_COOKIE_SAMESITE = "Lax"`.
 - Behind a proxy, wrap the application in Werkzeug's `ProxyFix`, so that `request.host_url` is the public address.
 
-In every template `taproof` has `base_url`, `script_url` and `project_id`, for the button.
+Every template has `taproof` with `base_url`, `script_url` and `project_id`, for the button.
 """
 
 from collections.abc import Callable
@@ -59,9 +59,9 @@ def taproof_blueprint(settings: TaproofSettings, *, guard: SingleUseGuard, path:
     """Return the blueprint of the sign-in: `POST {path}` and `POST {path}/sign-out`.
 
     Args:
-        settings: of the application; `TaproofSettings.from_mapping(app.config)` reads them from Flask's configuration.
-        guard: what lets each proof in only once, for all processes together.
-        path: the button's `submit-url`. A `?next=/page` after it says where the browser goes once signed in.
+        settings: the settings; `TaproofSettings.from_mapping(app.config)` reads them from Flask's configuration.
+        guard: accepts each proof only once; all processes must share it.
+        path: the button's `submit-url`. With `?next=/page` in it, the browser opens that page after the sign-in.
     """
     endpoint = SignInEndpoint(settings, guard)
     blueprint = Blueprint("taproof", __name__, url_prefix=path)
@@ -70,7 +70,7 @@ def taproof_blueprint(settings: TaproofSettings, *, guard: SingleUseGuard, path:
     def sign_in() -> ResponseReturnValue:
         answer = endpoint.sign_in(_asked())
         if answer.signed_in is not None:
-            # Nothing of the session before is kept: somebody else may have put it there.
+            # Keep nothing of the previous session: another person may have planted it.
             session.clear()
             session[SESSION_KEY] = answer.session
         return _response(answer)
@@ -90,12 +90,12 @@ def taproof_blueprint(settings: TaproofSettings, *, guard: SingleUseGuard, path:
 
 
 def current_identity() -> SignedIn | None:
-    """Return who is signed in, None when nobody is."""
+    """Return the signed-in user, None if there is none."""
     return SignedIn.from_session(session.get(SESSION_KEY))
 
 
 def signed_in(view: _View[_P]) -> _View[_P]:
-    """Answer 401 instead of calling the view when nobody is signed in. Put it below the route."""
+    """Answer 401 instead of calling the view if nobody is signed in. Put this decorator below the route."""
 
     @wraps(view)
     def guarded(*args: _P.args, **kwargs: _P.kwargs) -> ResponseReturnValue:
@@ -107,11 +107,11 @@ def signed_in(view: _View[_P]) -> _View[_P]:
 
 
 def signed_in_or_redirect(page: str) -> Callable[[_View[_P]], _View[_P]]:
-    """Send who is not signed in to `page`, with `?next=` the page that was asked for, instead of calling the view.
+    """Redirect visitors who are not signed in to `page`, with the requested page as `?next=`.
 
     Args:
-        page: a path of this application, without a query: the page with the button. It puts `next` behind the button's
-            `submit-url`; which `next` is followed is decided there, not here.
+        page: the page with the button, a path of this application without a query. It must append `next` to the
+            button's `submit-url`; the sign-in endpoint checks it.
     """
 
     def decorate(view: _View[_P]) -> _View[_P]:
@@ -138,7 +138,7 @@ def _asked() -> EndpointRequest:
         origin=request.headers.get("Origin"),
         scheme=request.scheme,
         host=request.host,
-        # Another part of the application may have read it before; then Flask keeps it, and the stream is at its end.
+        # If the application has read the body before, Flask caches it and the stream is empty.
         body=body.kept() or request.get_data(),
         next=request.args.get("next"),
         held=session.get(SESSION_KEY),

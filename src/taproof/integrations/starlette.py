@@ -9,11 +9,11 @@
 
 Three things to know:
 
-- `guard` has no default. Uvicorn, Gunicorn and Granian start several processes with one option, and each would let the
-  same proof in once: `SqliteGuard` is right for all processes of one machine, `MemoryGuard` for a single one.
-- `SessionMiddleware` keeps the session in the cookie itself, signed. So a new sign-in always is a new session; but a
-  cookie that somebody has copied stays good until its `max_age` is over, also after a sign-out: keep that short. With a
-  middleware that keeps sessions on the server, make it give the session a new id at each sign-in.
+- `guard` has no default, because Uvicorn, Gunicorn and Granian can run several processes, and each would accept the
+  same proof once. Use `SqliteGuard` for several processes on one machine, and `MemoryGuard` for a single process.
+- `SessionMiddleware` stores the session in the signed cookie itself. So every sign-in starts a new session, but a
+  copied cookie stays valid until its `max_age`, even after a sign-out: keep that short. If a middleware stores
+  sessions on the server, make it change the session id at each sign-in.
 - Behind a proxy, let the server trust its forwarding headers (`uvicorn --proxy-headers --forwarded-allow-ips …`).
 """
 
@@ -58,17 +58,17 @@ def taproof_routes(settings: TaproofSettings, *, guard: SingleUseGuard, path: st
     """Return the routes of the sign-in: `POST {path}` and `POST {path}/sign-out`.
 
     Args:
-        settings: of the application.
-        guard: what lets each proof in only once, for all processes together.
-        path: the button's `submit-url`. A `?next=/page` after it says where the browser goes once signed in.
+        settings: the settings of the application.
+        guard: accepts each proof only once; all processes must share it.
+        path: the button's `submit-url`. With `?next=/page` in it, the browser opens that page after the sign-in.
     """
     endpoint = SignInEndpoint(settings, guard)
 
     async def sign_in(request: Request) -> Response:
-        # In a thread, for the guard writes to a disk or asks another server.
+        # In a thread, because the guard writes to a disk or calls another server.
         answer = await run_in_threadpool(endpoint.sign_in, await _asked(request))
         if answer.signed_in is not None:
-            # Nothing of the session before is kept: somebody else may have put it there.
+            # Keep nothing of the previous session: another person may have planted it.
             request.session.clear()
             request.session[SESSION_KEY] = answer.session
         return _response(answer)
@@ -86,15 +86,15 @@ def taproof_routes(settings: TaproofSettings, *, guard: SingleUseGuard, path: st
 
 
 def current_identity(request: Request) -> SignedIn | None:
-    """Return who is signed in, None when nobody is."""
+    """Return the signed-in user, None if there is none."""
     return SignedIn.from_session(request.session.get(SESSION_KEY))
 
 
 async def signed_in(request: Request) -> SignedIn:
-    """Return who is signed in. A FastAPI dependency: `Annotated[SignedIn, Depends(signed_in)]`.
+    """Return the signed-in user. This is a FastAPI dependency: `Annotated[SignedIn, Depends(signed_in)]`.
 
     Raises:
-        HTTPException: 401, when nobody is.
+        HTTPException: 401 if nobody is signed in.
     """
     identity = current_identity(request)
     if identity is None:
@@ -103,11 +103,11 @@ async def signed_in(request: Request) -> SignedIn:
 
 
 def signed_in_or_redirect(page: str) -> Callable[[Request], Awaitable[SignedIn]]:
-    """Return a dependency for pages: who is not signed in is sent to `page`, with `?next=` the page that was asked for.
+    """Return a dependency that redirects visitors who are not signed in to `page`, with the requested page as `?next=`.
 
     Args:
-        page: a path of this application, without a query: the page with the button. It puts `next` behind the button's
-            `submit-url`; which `next` is followed is decided there, not here.
+        page: the page with the button, a path of this application without a query. It must append `next` to the
+            button's `submit-url`; the sign-in endpoint checks it.
     """
 
     async def signed_in_here(request: Request) -> SignedIn:
@@ -139,7 +139,7 @@ async def _asked(request: Request) -> EndpointRequest:
 
 
 def _header(request: Request, name: str) -> str | None:
-    # `get` would take the first of several. WSGI servers join them as this does.
+    # `get` would return only the first of several values. WSGI servers join them too.
     values = request.headers.getlist(name)
     return ", ".join(values) if values else None
 

@@ -1,4 +1,4 @@
-"""Sweeps once a second; goes on at once, letting requests in between, while there is more to do."""
+"""Deletes expired data once a second; if there is more to do, it continues after a short pause for requests."""
 
 import asyncio
 from typing import Final
@@ -11,7 +11,7 @@ _BREATH: Final = 0.02
 
 
 async def sweep_until(stopping: asyncio.Event, housekeeping: Housekeeping) -> None:
-    """Sweep until `stopping` is set; the batch under way is finished."""
+    """Sweep until `stopping` is set, then finish the current batch."""
 
     async def sweep() -> float:
         return _BREATH if await housekeeping.sweep() else _EVERY

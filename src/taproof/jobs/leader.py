@@ -1,13 +1,13 @@
-"""Elect the one process that does work which must not be done twice: it holds a lease.
+"""Elects one process for work that must not be done twice. The leader holds a lease.
 
 | seconds | |
 |---|---|
 | 2 | between two renewals of the lease |
-| 5 | without a renewal: the holder's work is cancelled; one second later it has ended in any case |
-| 8 | without a renewal: the lease is over; other processes try to take it every second |
+| 5 | without a renewal: the holder's work is cancelled; it ends within one second |
+| 8 | without a renewal: the lease lapses; other processes try to take it every second |
 
-So another process takes over within ten seconds, however the holder died. A holder that is alive but cut off from the
-store has stopped two seconds before that. The clocks of two nodes may therefore differ by two seconds at most.
+So another process takes over within ten seconds, even if the holder was killed. A holder that is cut off from the store
+has stopped two seconds before that, so the clocks of two nodes may differ by at most two seconds.
 """
 
 import asyncio
@@ -24,39 +24,39 @@ LEASE_SECONDS: Final = 8.0
 RENEW_SECONDS: Final = 2.0
 LOSE_SECONDS: Final = 5.0
 GRACE_SECONDS: Final = 1.0
-"""How long work may take to end when the lease was lost."""
+"""Seconds that work may take to end after the lease was lost."""
 TRY_SECONDS: Final = 1.0
 FINISH_SECONDS: Final = 15.0
-"""How long work may take to end when the process stops, which gives the lease up only then."""
+"""Seconds that work may take to end when the process stops; the lease is given up after that."""
 
 _log = structlog.get_logger(__name__)
 
 Work = Callable[[int], Coroutine[Any, Any, None]]
-"""Called with the time, in ms, since which nobody else does this work. It goes on until it is cancelled.
+"""The work of the leader. Its argument is the time in ms since which no other process does it.
 
-Cancelled once, it finishes what it has in hand; cancelled again, it ends at once.
+It runs until it is cancelled. The first cancellation lets it finish its current item; the second ends it at once.
 """
 
 
 class Leases(Protocol):
-    """Where leases are kept: a part of the store."""
+    """The part of the store that keeps leases."""
 
     async def hold_lease(self, name: str, holder: str, now: int, until: int) -> bool:
-        """Take the lease `name` for `holder`, or renew it; False while another holds it and its time is not over."""
+        """Take or renew the lease `name` for `holder`; return False while another holder's lease has not lapsed."""
 
     async def release_lease(self, name: str, holder: str) -> None:
-        """Give up a lease, so that another may take it at once."""
+        """Release a lease, so that another process can take it at once."""
 
 
 class LeaderElection:
-    """Does `work` for as long as this process holds the lease `name`.
+    """Runs `work` while this process holds the lease `name`.
 
     Args:
-        leases: where leases are kept.
-        clock: returns the time in ms; nodes must agree within two seconds.
-        holder: names this process, and no other one of any node.
-        name: what only one process may do.
-        work: what is done.
+        leases: the store of leases.
+        clock: returns the time in ms; the clocks of nodes must agree within two seconds.
+        holder: the name of this process, unique over all nodes.
+        name: the name of the lease.
+        work: runs in only one process.
     """
 
     def __init__(self, leases: Leases, clock: Clock, holder: str, name: str, work: Work) -> None:
@@ -66,11 +66,11 @@ class LeaderElection:
         self._name = name
         self._work = work
         self._deadline = 0.0
-        """Until when, by the loop's clock, this process may rely on the lease."""
+        """The time by the loop's clock until which this process may rely on the lease."""
         self._asking = asyncio.Lock()
 
     async def run_until(self, stopping: asyncio.Event) -> None:
-        """Take the lease whenever it is free, until `stopping` is set; raises what the work raises."""
+        """Take the lease whenever it is free, until `stopping` is set; raises the errors of the work."""
         while not stopping.is_set():
             if await self._hold(asyncio.get_running_loop().time() + LOSE_SECONDS):
                 _log.info("lease_taken", lease=self._name)
@@ -79,7 +79,7 @@ class LeaderElection:
                 await asyncio.wait_for(stopping.wait(), TRY_SECONDS)
 
     async def _hold(self, answer_by: float) -> bool | None:
-        """Take or renew the lease. Return False when another process holds it, None when that is not known."""
+        """Take or renew the lease. Return False if another process holds it, None if that is unknown."""
         asked, now = asyncio.get_running_loop().time(), self._clock()
         try:
             async with self._asking, asyncio.timeout_at(answer_by):
@@ -93,7 +93,7 @@ class LeaderElection:
         return held
 
     async def _do_work(self, stopping: asyncio.Event) -> None:
-        """Work until told to stop, until the lease is lost, or until the work ends by itself, which it should not."""
+        """Work until `stopping` is set, the lease is lost, or the work ends by itself, which is an error."""
         working = asyncio.create_task(self._work(self._clock()))
         losing = asyncio.create_task(self._until_lost())
         told = asyncio.create_task(stopping.wait())
@@ -101,7 +101,7 @@ class LeaderElection:
             await asyncio.wait([working, losing, told], return_when=asyncio.FIRST_COMPLETED)
             working.cancel()
             if not losing.done():
-                # As long as the lease is held, what is in hand may be finished.
+                # While the lease is held, the work may finish its current item.
                 await asyncio.wait([working, losing], timeout=FINISH_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             if losing.done():
                 _log.warning("lease_lost", lease=self._name, advice="Its work rests until the lease is held again.")
@@ -109,7 +109,7 @@ class LeaderElection:
             working.cancel()
             await asyncio.wait([working], timeout=GRACE_SECONDS)
             if working.done() and not losing.done():
-                # Not in the middle of a renewal, which would take the lease back after it was given up.
+                # Not during a renewal, which would take the lease again after its release.
                 async with self._asking:
                     losing.cancel()
                 await self._give_up()
@@ -121,11 +121,11 @@ class LeaderElection:
                 raise error
 
     async def _until_lost(self) -> None:
-        """Renew the lease, until that failed for too long or another holds it."""
+        """Renew the lease until that has failed for too long or another process holds it."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(min(RENEW_SECONDS, max(0.0, self._deadline - loop.time())))
-            # Asked first: a process that stood still for a while must not go on for as long as a renewal takes.
+            # Checked first: a process that was suspended must not continue during a renewal.
             if loop.time() >= self._deadline or await self._hold(self._deadline) is False:
                 return
 

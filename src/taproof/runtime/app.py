@@ -1,8 +1,7 @@
-"""The composition root: it knows every part, and starts and stops them.
+"""The composition root: it builds, starts and stops all parts.
 
-Beside it stand the pieces that it composes: `services.py` (the use cases), `listener.py` (address, certificate, HTTP
-server), `bot_runtime.py` (the bot of this process), `sandbox_mode.py`, `start_screen.py`. Above it stands
-`supervisor.py`, which runs it several times.
+It composes `services.py` (the use cases), `listener.py` (address, certificate, HTTP server), `bot_runtime.py` (the bot
+of this process), `sandbox_mode.py` and `start_screen.py`. `supervisor.py` runs it in several processes.
 """
 
 import asyncio
@@ -47,7 +46,7 @@ from taproof.service.housekeeping import Housekeeping
 from taproof.webhooks.sender import WebhookSender
 
 _FINISH_PARTS: Final = 17.0
-"""Seconds that updates, deliveries and the leases get after SIGTERM; requests under way get `_FINISH_REQUESTS` more."""
+"""Seconds that updates, deliveries and leases get after SIGTERM; open requests get `_FINISH_REQUESTS` more."""
 _FINISH_REQUESTS: Final = 12.0
 
 _log = structlog.get_logger(__name__)
@@ -55,7 +54,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """What a process that shares its port with others also does: see `supervisor.py`."""
+    """The additional duties of a process that shares its port with others: see `supervisor.py`."""
 
     metrics: Path
     """The directory of the metrics that all of them count."""
@@ -64,7 +63,7 @@ class Sibling:
 
 @dataclass(slots=True)
 class _Parts:
-    """What runs beside the server. Each is started once the server listens, and runs until the process stops."""
+    """The background parts. They start once the server listens, and run until the process stops."""
 
     finishing: list[Coroutine[Any, Any, None]] = field(default_factory=list)
     """Parts that stop by themselves: they see the stopping event, and finish their current work."""
@@ -79,14 +78,14 @@ def run(settings: Settings, sibling: Sibling | None = None) -> None:
 
 
 async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
-    """Run the service until SIGTERM or SIGINT, then finish what is under way.
+    """Run the service until SIGTERM or SIGINT, then finish the open work.
 
     Args:
-        settings: `listening.check_listening` has found that they can be served with.
-        sibling: of a process that is one of several; without it a start screen is printed.
+        settings: the settings; `listener.check_listening` has checked them.
+        sibling: set for one of several processes; without it, the start screen is printed.
 
     Raises:
-        TaproofError: what the operator must mend first; the sentence says what.
+        TaproofError: the operator must fix something first; the sentence says what.
     """
     raise_file_limit()
     stopping = asyncio.Event()
@@ -113,7 +112,7 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
         # Objects created so far live as long as the process, so the garbage collector skips them.
         gc.collect()
         gc.freeze()
-        gc.set_threshold(20_000, 20, 50)  # What a request allocates is freed by counting, not by the collector.
+        gc.set_threshold(20_000, 20, 50)  # Reference counting frees the objects of requests, without the collector.
         serving = asyncio.create_task(server.serve())
         try:
             await until_listening(settings, serving)
@@ -133,7 +132,7 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
 
 
 async def invite_first(settings: Settings, services: Services) -> str | None:
-    """Return the code of an invitation for the first developer, for the start screen of a node that has a console."""
+    """Return the code of an invitation for the first developer, for the start screen of a node with a console."""
     return await services.invitations.invite_first() if settings.serves_api else None
 
 
@@ -163,7 +162,7 @@ def webhook_apps(settings: Settings, webhook: AsgiApp, own_webhooks: AsgiApp) ->
         return {}
     return {
         f"{WEBHOOK_PATH}/*": BodiesInTime(own_webhooks, BODY_SECONDS),
-        # Second, since that is also where what answers below it would be.
+        # Second, because its path is also a prefix of the first one.
         WEBHOOK_PATH: BodiesInTime(webhook, BODY_SECONDS),
     }
 
@@ -236,7 +235,7 @@ async def _choose_parts(
     messenger: BotRuntime | None,
     stopping: asyncio.Event,
 ) -> _Parts:
-    """Return what this role runs beside the server."""
+    """Return the background parts of this role."""
     parts = _Parts()
     storage = services.storage
     # Unique for each process of each node, and readable in the table of leases.
@@ -268,7 +267,7 @@ async def _choose_parts(
 
 
 async def _learn_deeplinks(deeplinks: Deeplinks, messenger: "BotRuntime") -> None:
-    """Ask the messenger for the bot's address unless it is known; then rest until cancelled."""
+    """Ask the messenger for the bot's address unless it is known; then wait until cancelled."""
     if not deeplinks.is_known:
         deeplinks.set_service_bot(await messenger.fetch_address(), messenger.bot.id)
     await asyncio.Event().wait()
@@ -300,7 +299,7 @@ async def _run_parts(
         sandbox.messenger.stop_waiting()
     server.stop()  # type: ignore[no-untyped-call]
     await asyncio.wait([serving], timeout=_FINISH_REQUESTS)
-    serving.cancel()  # Whoever has not sent the rest of a request by now will not hold up the end.
+    serving.cancel()  # A client that has not sent the rest of a request by now must not delay the stop.
     results = await asyncio.gather(serving, *finishing, *cancelled, return_exceptions=True)
     for result in results:
         if isinstance(result, Exception):

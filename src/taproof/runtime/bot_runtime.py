@@ -64,13 +64,13 @@ class BotRuntime:
     _settings: Settings
 
     async def fetch_address(self) -> str:
-        """Return the address that the bot's links begin with; ask the messenger until it answers."""
+        """Return the beginning of the bot's links; ask the messenger until it answers."""
         while True:
             try:
                 address = f"https://t.me/{await fetch_username(self.bot)}"
             except (BotApiUnreachableError, BotTokenRefusedError) as error:
                 _log.error("bot_username_unknown", reason=str(error), advice="No sign-in can start yet. Still trying.")
-            except Exception as error:  # noqa: BLE001 — whatever the Bot API answers, the HTTP API keeps serving.
+            except Exception as error:  # noqa: BLE001 — the HTTP API must keep serving after any answer of the Bot API.
                 _log.error("bot_username_unknown", error=type(error).__name__, advice="This is a bug. Still trying.")
             else:
                 _log.info("bot_known", link_base=address)
@@ -93,7 +93,7 @@ class BotRuntime:
             while True:
                 secret = self._webhook_secrets()[0]
                 await register_webhook(self.bot, url, secret)
-                while self._webhook_secrets()[0] == secret:  # noqa: ASYNC110 — a file changes, which nobody tells.
+                while self._webhook_secrets()[0] == secret:  # noqa: ASYNC110 — a change of the key file sends no event.
                     await asyncio.sleep(_SECRET_LOOK)
 
 

@@ -1,6 +1,6 @@
-"""A look at a PostgreSQL server and the database in it, which changes nothing.
+"""Inspects a PostgreSQL server and its database, without changing anything.
 
-For the doctor, and for commands that must not make a database where one was expected.
+It is for the doctor, and for commands that must not create a database where one was expected.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from taproof.storage.postgres.pool import sentence_about
 
 _PATIENCE: Final = 5.0
 _OWN_WORDS: Final = (TimeoutError, asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
-"""What is told in the server's own words, with the address."""
+"""Errors that are shown with the server's own message and the address."""
 _ASK: Final = """
 SELECT current_setting('server_version_num')::INTEGER, current_setting('server_version'),
   current_setting('server_encoding'), pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on',
@@ -27,23 +27,23 @@ _VERSION: Final = "SELECT coalesce(max(version), 0) FROM schema_migrations"
 
 @dataclass(frozen=True, slots=True)
 class DatabaseServer:
-    """What was found."""
+    """The findings about a server and its database."""
 
     version_number: int
-    """As PostgreSQL counts: 140005 is 14.5."""
+    """In PostgreSQL's notation: 140005 is 14.5."""
     version: str
     encoding: str
     is_read_only: bool
     is_pooled: bool
-    """Whether a pooler such as PgBouncer stands in between."""
+    """True if the connection goes through a pooler such as PgBouncer."""
     skew: int
-    """How far this machine's clock is ahead of the server's (ms)."""
+    """The time that this machine's clock is ahead of the server's (ms)."""
     schema_version: int | None
-    """0 for an empty database, None for another program's."""
+    """0 for an empty database, None for the database of another program."""
 
 
 async def ask_server(database_url: str, clock: Clock) -> DatabaseServer:
-    """Look at the server and the database.
+    """Inspect the server and the database.
 
     Raises:
         StoreUnavailable: it cannot be reached; the sentence says why and names the address without the password.
@@ -51,7 +51,7 @@ async def ask_server(database_url: str, clock: Clock) -> DatabaseServer:
     try:
         connection = await asyncpg.connect(database_url, timeout=_PATIENCE, statement_cache_size=0)
         try:
-            # Behind PgBouncer in transaction mode, what belongs together must be one transaction.
+            # Behind PgBouncer in transaction mode, related queries must be one transaction.
             async with connection.transaction(readonly=True):
                 asked = clock()
                 found: Any = await connection.fetchrow(_ASK, timeout=_PATIENCE)
@@ -59,7 +59,7 @@ async def ask_server(database_url: str, clock: Clock) -> DatabaseServer:
                 schema_version: int | None = 0
                 if found[6]:
                     schema_version = await connection.fetchval(_VERSION, timeout=_PATIENCE)
-            # A pooler invents the number that it tells when the connection begins.
+            # A pooler invents the process id that it reports at the start of a connection.
             is_pooled = connection.get_server_pid() != found[4]
         finally:
             await connection.close(timeout=_PATIENCE)
@@ -76,12 +76,12 @@ async def ask_server(database_url: str, clock: Clock) -> DatabaseServer:
 
 
 def _reason(error: Exception) -> str:
-    """Return what is wrong, in words that hold no part of the address."""
+    """Return the reason of an error, without any part of the address."""
     if isinstance(error, asyncpg.PostgresError):
         return str(error).splitlines()[0].rstrip(".")
     if isinstance(error, TimeoutError):
         return f"no answer within {_PATIENCE:.0f} s"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    # Its text may quote the address with everything in it.
+    # The error's text may quote the whole address.
     return type(error).__name__

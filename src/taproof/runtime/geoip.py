@@ -1,6 +1,6 @@
-"""Where roughly an IP address is, as a GeoIP file says: an .mmdb with cities or countries, of MaxMind or DB-IP.
+"""Finds the approximate place of an IP address in a GeoIP file: an .mmdb of cities or countries, by MaxMind or DB-IP.
 
-The format: https://maxmind.github.io/MaxMind-DB/. Nothing is asked over the network.
+The format: https://maxmind.github.io/MaxMind-DB/. Nothing is sent over the network.
 """
 
 from collections.abc import Callable
@@ -17,14 +17,14 @@ from taproof.core.errors import TaproofError
 from taproof.core.names import visible_name
 
 LOOK_EVERY: Final = MINUTE
-"""How often it is looked whether the file was replaced (ms)."""
+"""Time between two checks whether the file was replaced (ms)."""
 _NAME_LIMIT: Final = 60
 
 _log = structlog.get_logger(__name__)
 
 
 class GeoIpFileUnusable(TaproofError):
-    """The GeoIP file cannot be read, or tells no places."""
+    """The GeoIP file cannot be read, or contains no places."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(
@@ -34,17 +34,17 @@ class GeoIpFileUnusable(TaproofError):
 
 
 class GeoIpFile:
-    """Tells places from a file, and from the one that takes its place.
+    """Finds places in a file, and reads the file again after it was replaced.
 
-    The file is mapped into memory, so an update must replace it whole, as `geoipupdate` and `mv` do: a file that is
-    cut short while it is in use ends the process.
+    The file is mapped into memory, so an update must replace it as a whole, as `geoipupdate` and `mv` do. Truncating
+    the file while it is in use kills the process.
 
     Args:
         path: the .mmdb file.
         clock: returns the time in ms.
 
     Raises:
-        GeoIpFileUnusable: it cannot be read, or tells no places.
+        GeoIpFileUnusable: it cannot be read, or contains no places.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
@@ -56,7 +56,7 @@ class GeoIpFile:
         self._told = False
 
     def find_place(self, address: str) -> str:
-        """Return "Berlin, Germany", "Germany" or, when it is not known, ""."""
+        """Return "Berlin, Germany", "Germany", or "" if the place is unknown."""
         self._look_again()
         try:
             ip = ip_address(address)
@@ -75,7 +75,7 @@ class GeoIpFile:
             return ""
 
     def _look_again(self) -> None:
-        """Take up the file that has taken this one's place; as long as that cannot be read, the old one serves on."""
+        """Open the file again if it was replaced; if that fails, keep using the old one."""
         now = self._clock()
         if 0 <= now - self._looked_at < LOOK_EVERY:
             return
@@ -96,10 +96,10 @@ class GeoIpFile:
 
 
 def place_finder(path: Path | None, clock: Clock) -> Callable[[str], str]:
-    """Return what tells the place of an address; without a file it knows none.
+    """Return a function that finds the place of an address; without a file it always returns "".
 
     Raises:
-        GeoIpFileUnusable: the file cannot be read, or tells no places.
+        GeoIpFileUnusable: the file cannot be read, or contains no places.
     """
     return (lambda _address: "") if path is None else GeoIpFile(path, clock).find_place
 
@@ -128,7 +128,7 @@ def _version(path: Path) -> tuple[int, int, int] | None:
 
 
 def _place(record: Any) -> str:
-    """Return town and country of a record, whatever else it holds."""
+    """Return the city and the country of a record."""
     return ", ".join(name for name in (_name(record, "city"), _name(record, "country")) if name)
 
 

@@ -1,7 +1,7 @@
-"""The master key file: made once, beside the database, readable by its owner only, one key on each line.
+"""The master key file: created once, beside the database, readable by its owner only, with one key per line.
 
-While one key takes the place of another there are two lines: the first key encrypts, both open. The file is only ever
-replaced as a whole, so whoever reads it sees it before or after a change.
+During a rotation it has two lines: the first key encrypts, and both decrypt. The file is only replaced as a whole, so a
+reader sees it before or after a change.
 """
 
 import contextlib
@@ -20,13 +20,13 @@ from taproof.core.errors import MasterKeyWrong, TaproofError
 _ADVICE: Final = "The keys that were read before are used on. Put back the right file."
 
 _Version = tuple[int, int, int, int]
-"""What tells one version of the file from another: inode, size, and times of two kinds in ns."""
+"""Identifies a version of the file: inode, size, and the times of modification and of status change in ns."""
 
 _log = structlog.get_logger(__name__)
 
 
 class MasterKeyUnreadable(TaproofError):
-    """The master key file cannot be read or made."""
+    """The master key file cannot be read or created."""
 
 
 class MasterKeyUnwritable(TaproofError):
@@ -34,17 +34,17 @@ class MasterKeyUnwritable(TaproofError):
 
 
 class KeyRotationUnderWay(TaproofError):
-    """The master key of this database is being rotated just now, by another command. Wait until that one has ended."""
+    """Another command is rotating the master key of this database. Wait until it has ended."""
 
 
 def read_or_make_master_key(path: Path, entropy: Entropy, *, may_make: bool) -> str:
-    """Return what the file holds, making the file (mode 0600) when there is none and that is allowed.
+    """Return the content of the file; create the file (mode 0600) if it is missing and `may_make` is true.
 
-    The key is written whole under another name first and then linked into place, which fails if the place is taken:
-    of two processes that start at once one key wins, and no half-written key is ever read.
+    The key is first written under another name and then linked into place, which fails if the file exists. So if two
+    processes start at once, one key wins, and no partial key is ever read.
 
     Raises:
-        MasterKeyWrong: the file is missing although the database was already used with a key.
+        MasterKeyWrong: the file is missing, but the database was already used with a key.
         MasterKeyUnreadable: the file cannot be read or written; the sentence says why.
     """
     try:
@@ -65,10 +65,10 @@ def read_or_make_master_key(path: Path, entropy: Entropy, *, may_make: bool) -> 
 
 
 class KeyFile:
-    """The file as a process follows it while it runs: `newer` is what a `Encryptor` asks before each use.
+    """Follows the key file while the process runs. An `Encryptor` calls `newer` before each use.
 
-    So no value is encrypted under a key that had been replaced when it was encrypted, and the keys of a value that
-    another process has just encrypted are known. A look at an unchanged file costs a microsecond.
+    So no value is encrypted under a key that was already replaced, and the key of a value that another process has just
+    encrypted is known. Checking an unchanged file takes a microsecond.
     """
 
     def __init__(self, path: Path) -> None:
@@ -78,9 +78,9 @@ class KeyFile:
         self._trouble = ""
 
     def newer(self) -> str | None:
-        """Return what the file holds if that has changed, else None.
+        """Return the content of the file if it has changed, else None.
 
-        A file that is missing or holds no keys changes nothing; it is logged once.
+        A missing file, or one without valid keys, changes nothing and is logged once.
         """
         try:
             if _version(os.stat(self._path)) == self._seen:  # noqa: PTH116 — half the time of Path.stat.
@@ -104,10 +104,10 @@ class KeyFile:
 
 @contextlib.contextmanager
 def held_key_file(path: Path) -> Iterator[Path]:
-    """Keep other rotations away for the length of a `with`, however it ends; yield where the file really lies.
+    """Lock the key file against other rotations inside the `with` block; yield its real path.
 
     Raises:
-        KeyRotationUnderWay: another process does this already.
+        KeyRotationUnderWay: another process holds the lock.
         MasterKeyUnwritable: the directory cannot be opened.
     """
     with _sentences(path):
@@ -115,7 +115,7 @@ def held_key_file(path: Path) -> Iterator[Path]:
         directory = os.open(real.parent, os.O_RDONLY | os.O_CLOEXEC)
     try:
         try:
-            # The directory and not the file, which is replaced. The lock goes with the process, also when it is killed.
+            # Lock the directory, because the file is replaced. The lock ends with the process, even a killed one.
             fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise KeyRotationUnderWay from None
@@ -125,20 +125,20 @@ def held_key_file(path: Path) -> Iterator[Path]:
 
 
 def read_master_keys(path: Path) -> list[str]:
-    """Return the keys that the file holds. Raises MasterKeyUnwritable when it cannot be read."""
+    """Return the keys in the file. Raises MasterKeyUnwritable if it cannot be read."""
     with _sentences(path):
         return split_master_keys(_read(path)[0])
 
 
 def write_master_keys(path: Path, keys: Sequence[str]) -> None:
-    """Replace the file, which keeps its owner; whoever calls this holds `held_key_file`.
+    """Replace the file and keep its owner. The caller must hold `held_key_file`.
 
-    Killed or cut off from power at any instant, the file is the old or the new one, each of them whole.
+    If the process is killed or the power fails, the file is either the complete old or the complete new one.
 
     Raises:
         MasterKeyUnwritable: nothing was changed; the sentence says why.
     """
-    # Always the same name, so that what a killed process left is not left for good: it is as secret as the file itself.
+    # Always the same name, so that the next call removes the draft of a killed process, which is just as secret.
     draft = path.with_name(f".{path.name}.new")
     with _sentences(path):
         draft.unlink(missing_ok=True)
@@ -152,11 +152,11 @@ def write_master_keys(path: Path, keys: Sequence[str]) -> None:
 
 
 def _write_new(path: Path, keys: Sequence[str], like: os.stat_result | None = None) -> None:
-    """Write a file that is not there yet, durably but for its name; it belongs to whom the one `like` it does."""
+    """Create a file and sync its content, not its name. It gets the owner of the file `like`."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         if like is not None and like.st_uid != os.fstat(descriptor).st_uid:
-            # The administrator runs the command, and the service must be able to read what it left.
+            # An administrator may run the command, and the service must be able to read the new file.
             os.fchown(descriptor, like.st_uid, like.st_gid)
         file.write("".join(f"{key}\n" for key in keys))
         file.flush()
@@ -175,14 +175,13 @@ def _make(path: Path, key: str, unique: str) -> None:
 
 
 def _read(path: Path) -> tuple[str, _Version]:
-    """Return what the file holds, and which version of it that is."""
+    """Return the content of the file and its version."""
     with path.open(encoding="ascii") as file:
         version = _version(os.fstat(file.fileno()))
         text = file.read().strip()
     if len(split_master_keys(text)) > 1:
-        # The first key may be so new that its file would not outlive a power failure yet: what is encrypted under
-        # it from
-        # here on does not come before it on the disk. A key that is alone was in the file before, beside another.
+        # The first key may be so new that its file would not survive a power failure. Sync it before anything is
+        # encrypted under it. A single key needs no sync: it was in the file before, beside another.
         _sync_directory(path.resolve().parent)
     return text, version
 

@@ -1,11 +1,11 @@
-"""One master key in place of another, in the key file of a SQLite database, while the service goes on.
+"""Rotates the master key in the key file of a SQLite database while the service runs.
 
     [old]  ->  [new, old]  ->  everything encrypted under the new one  ->  [new]
 
-The file alone says how far a rotation has come, so one that was interrupted anywhere is taken up by the next. Every
-process looks at the file before it encrypts or opens anything: from the instant that the new key stands in it that key
-encrypts, and whoever meets what it encrypted has it already. The new key is durable before anything is encrypted
-under it (`master_key._read`), and the old one leaves the file only after two walks through everything.
+Only the file records the progress of a rotation, so the next command continues one that was interrupted. Every process
+checks the file before it encrypts or decrypts. So the new key is used as soon as it is in the file, and every process
+can decrypt what it encrypts. The new key is durable before anything is encrypted under it (`key_file._read`). The old
+one is removed only after two passes over all encrypted values.
 """
 
 import asyncio
@@ -22,22 +22,22 @@ from taproof.service.reencryption import Reencrypted, Reencryptor
 from taproof.storage.protocol import Storage
 
 SETTLE_SECONDS: Final = 90.0
-"""How long something may be under way that was encrypted, read or derived before a change: a write waits for 5 s, a
-worker holds a delivery for 30 s (service/webhooks.py), the messenger is told a bot's new secret within 60 s (bot/)."""
+"""The longest use of a value that was encrypted, read or derived before a change, with a margin: a write waits for 5 s,
+a worker holds a delivery for 30 s (service/webhooks.py), and the messenger learns a bot's new secret within 60 s."""
 
 RotationStep = Literal["made", "taken_up", "waiting", "resealed", "removed"]
 
 
 class StillEncrypting(TaproofError):
-    """Something encrypts under the old key all the time.
+    """Something still encrypts under the old key.
 
-    See that every process of the service is of this release, and runs on this key file. Then run this again.
+    Make sure that every process of the service is of this release and uses this key file. Then run this again.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Rotated:
-    """A rotation that has come to its end. `taken_up`: another one had begun it."""
+    """A completed rotation. `taken_up` is true if it continued an interrupted one."""
 
     reencrypted: Reencrypted
     taken_up: bool
@@ -52,21 +52,21 @@ async def rotate_key_file(
     settle_seconds: float,
     told: Callable[[RotationStep, int], None] = lambda *_: None,
 ) -> Rotated:
-    """Put a new key into the file, encrypt everything under it, and take the old one out.
+    """Add a new key to the file, encrypt all values under it, and remove the old key.
 
     Args:
         path: the key file.
         storage: its database.
         encryptor: follows the file.
         entropy: returns random bytes.
-        settle_seconds: between two walks through the database: `SETTLE_SECONDS`, but in a test.
-        told: called at each step, and after each write with the number of values that were encrypted anew so far.
+        settle_seconds: the pause between two passes over the database: `SETTLE_SECONDS`, except in tests.
+        told: called at each step, and after each write with the number of values encrypted so far.
 
     Raises:
-        KeyRotationUnderWay: by another process.
+        KeyRotationUnderWay: another process rotates the key.
         MasterKeyUnwritable: the file cannot be replaced.
-        StillSealing: the file has both keys, and nothing is lost.
-        StoreUnavailable: likewise.
+        StillEncrypting: the file has both keys, and nothing is lost.
+        StoreUnavailable: as above.
     """
 
     async def settle() -> None:

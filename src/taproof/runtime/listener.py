@@ -1,4 +1,4 @@
-"""Where a process listens: what is found out before anything is opened, and the HTTP server itself."""
+"""The HTTP server of a process, and the checks of its address and certificate before the start."""
 
 import asyncio
 import contextlib
@@ -20,22 +20,22 @@ from taproof.core.errors import TaproofError
 from taproof.http.https_only import HttpsOnly
 
 CONNECTIONS: Final = 16_384
-"""Connections that one process serves at a time; further ones wait to be accepted.
+"""Connections that one process serves at a time; others wait to be accepted.
 
-It is more than the number of waiting calls (`service/sessions/wait.py`), so that other calls are answered meanwhile."""
+It is more than the limit of waiting calls (`service/sessions/wait.py`), so that other calls are still answered."""
 
 
 SEND_BUFFER: Final = 64 * 1024
-"""Bytes of an answer that the kernel keeps for one connection until its client has read them."""
+"""Bytes of an answer that the kernel buffers for one connection."""
 
 
 HEAD_LIMIT: Final = 16 * 1024
-"""Bytes of a request's address and headers at most; Granian answers 431 to more. Its default of 400 KiB takes the event
-loop tens of milliseconds to split, before anything is known of the sender."""
+"""Most bytes of a request's address and headers; Granian answers 431 to more. Parsing its default of 400 KiB blocks the
+event loop for tens of milliseconds, before the sender is known."""
 
 
 class AddressInUse(TaproofError):
-    """The address to listen on is taken, or is not this machine's."""
+    """The address to listen on is in use, or does not belong to this machine."""
 
 
 class CertificateUnusable(TaproofError):
@@ -47,7 +47,7 @@ class ServerStopped(TaproofError):
 
 
 def own_address(settings: Settings) -> str:
-    """Return the address that this process can be called at from this machine."""
+    """Return the address of this process for calls from this machine."""
     host = _own_host(settings)
     scheme = "https" if settings.tls_cert else "http"
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.port}"
@@ -58,21 +58,21 @@ def _own_host(settings: Settings) -> str:
 
 
 def raise_file_limit() -> None:
-    """Use all the file descriptors that may be used: each connection takes one, and the usual soft limit is 1,024."""
+    """Raise the limit of file descriptors to the maximum: each connection needs one, and the default is often 1,024."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def check_listening(settings: Settings) -> None:
-    """Find out before anything is opened whether this address can be listened on, and HTTPS be served.
+    """Check that the process can listen on this address and serve HTTPS, before anything is opened.
 
     Raises:
-        AddressInUse: the port is taken.
+        AddressInUse: the port is in use.
         CertificateUnusable: the certificate and its key do not fit.
     """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
-        # Without SO_REUSEPORT, with which the server itself would share a taken port.
+        # Without SO_REUSEPORT, which would allow sharing a port in use, as the server itself does.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((settings.host, settings.port))
@@ -84,7 +84,7 @@ def check_listening(settings: Settings) -> None:
     if settings.tls_cert is None:
         return
     try:
-        # The server's own sentence would name no option.
+        # The server's own message would not name the option.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key)
     except (OSError, ssl.SSLError) as error:
         raise CertificateUnusable(
@@ -94,10 +94,10 @@ def check_listening(settings: Settings) -> None:
 
 
 class _Server(Server):
-    """Granian's server on a socket of our own making, whose options the accepted connections have too.
+    """Granian's server on our own socket. Accepted connections inherit the options of the socket.
 
-    A client that asks for much and reads next to nothing would otherwise fill megabytes of the kernel's memory with
-    each connection; once the share of all TCP connections is used up, every connection of the machine crawls.
+    Otherwise a client that requests much and reads little fills megabytes of kernel memory per connection. Once the
+    memory for TCP is used up, all connections of the machine become slow.
     """
 
     def _init_shared_socket(self) -> None:
@@ -106,7 +106,7 @@ class _Server(Server):
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         listener.bind((self.bind_addr, self.bind_port))
-        # The parameters are those that it is pickled with; it listens, and closes the socket in the end.
+        # These are the arguments that it is pickled with. It listens on the socket and closes it in the end.
         holder: Any = SocketHolder
         self._shd = holder(listener.detach(), False, self.backlog)  # noqa: FBT003
 
@@ -118,7 +118,7 @@ def create_server(settings: Settings, app: AsgiApp) -> Server:
         address=settings.host,
         port=settings.port,
         interface=Interfaces.ASGINL,
-        http=HTTPModes.http1,  # With HTTP/2 on offer Granian waits without limit for a first byte: docs/decisions/0001.
+        http=HTTPModes.http1,  # If it offers HTTP/2, Granian waits without limit for a first byte: docs/decisions/0001.
         websockets=False,
         backlog=1024,
         backpressure=CONNECTIONS,
@@ -132,7 +132,7 @@ def create_server(settings: Settings, app: AsgiApp) -> Server:
 
 
 async def until_listening(settings: Settings, serving: asyncio.Task[None]) -> None:
-    """Wait until the port takes connections; raises ServerStopped, or the server's error, when it does not come up."""
+    """Wait until the port accepts connections; raises ServerStopped, or the server's error, if it does not start."""
     while not serving.done():
         with contextlib.suppress(OSError):
             _, writer = await asyncio.open_connection(_own_host(settings), settings.port)

@@ -1,4 +1,4 @@
-"""What `--sandbox` adds to the service: the pretend messenger with its bot, the demo, and what they start with."""
+"""The parts that `--sandbox` adds to the service: the pretend messenger with its bot, the demo, and their data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from taproof.service.projects import Projects
 
 @dataclass(frozen=True, slots=True)
 class RunningSandbox:
-    """The sandbox messenger, its bot, what it starts with, and the applications that it adds, by path."""
+    """The sandbox messenger, its bot, its initial data, and the applications that it adds, by path."""
 
     messenger: Sandbox
     bot_id: int
@@ -29,14 +29,14 @@ class RunningSandbox:
     apps: Mapping[str, AsgiApp]
     link_base: str
     invitation: str | None
-    """The code of an invitation that binds a messenger account to the developer; None when one is bound."""
+    """The code of an invitation that links a messenger account to the developer; None if one is linked."""
 
 
 async def start_sandbox(
     settings: Settings, developers: Developers, projects: Projects, invitations: Invitations
 ) -> RunningSandbox:
-    """Make the sandbox messenger and the demo, with a developer and a project of their own."""
-    # A new bot each time: update ids of an earlier run mean nothing to this one.
+    """Create the sandbox messenger and the demo, with their own developer and project."""
+    # Each start has a new bot, because update ids of an earlier run have no meaning for this one.
     number = 10**9 + int.from_bytes(system_entropy(4))
     token = f"{number}:{system_entropy(16).hex()}sbx"
     messenger = Sandbox(token, "taproof_sandbox_bot", system_clock, system_entropy, settings.base_url)

@@ -1,6 +1,6 @@
 """Wire the use cases of one process to the store, the messenger and each other.
 
-`app.py` puts the server and what runs beside it on top.
+`app.py` adds the server and the background parts.
 """
 
 import asyncio
@@ -76,7 +76,7 @@ class Services:
 
 @asynccontextmanager
 async def open_services(settings: Settings, shared_metrics: Path | None = None) -> AsyncIterator[Services]:
-    """Yield the use cases on the store that the settings name."""
+    """Yield the use cases on the store of the settings."""
     async with AsyncExitStack() as stack:
         storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
         stack.push_async_callback(storage.close)

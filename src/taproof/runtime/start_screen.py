@@ -1,4 +1,4 @@
-"""What `taproof serve` prints once it serves: one screen that says where everything is."""
+"""The start screen, which `taproof serve` prints once it serves: the addresses and files of the service."""
 
 from importlib.metadata import version
 from urllib.parse import urlsplit
@@ -12,20 +12,20 @@ from taproof.sandbox.seed import Seed
 
 
 def print_screen(settings: Settings, seed: Seed | None, invitation: str | None, *, link_known: bool) -> None:
-    """Print it to stdout.
+    """Print the start screen to stdout.
 
     Args:
-        settings: what the service runs with.
-        seed: what the sandbox started with.
+        settings: the settings of the service.
+        seed: the initial data of the sandbox.
         invitation: the code of an invitation, to the first developer or, in the sandbox, to the one that is there.
-        link_known: whether sign-ins can be started already.
+        link_known: whether sign-ins can already be started.
     """
     base = settings.base_url
     lines = []
     if settings.serves_api:
         lines += [("API", f"{base}/api/v1"), ("API reference", f"{base}/docs"), ("Console", f"{base}/console")]
         if invitation is not None:
-            # In the fragment, which a browser sends to nobody and no server logs.
+            # In the fragment, which browsers do not send and no server logs.
             lines += [("First sign-in", f"{base}/console/invite#{invitation}"), ("", f"^ works once: {_purpose(seed)}")]
     if seed is not None:
         lines += [
@@ -56,7 +56,7 @@ def print_screen(settings: Settings, seed: Seed | None, invitation: str | None, 
 
 
 def _elsewhere(settings: Settings) -> list[tuple[str, str]]:
-    """Say so when the links lead to another port: an application's own TAPROOF_BASE_URL is set in this terminal."""
+    """Return a warning if the links use another port: an application's TAPROOF_BASE_URL is set in this terminal."""
     address = urlsplit(settings.base_url)
     if not settings.sandbox or address.scheme != "http" or (address.port or 80) == settings.port:
         return []
@@ -65,5 +65,5 @@ def _elsewhere(settings: Settings) -> list[tuple[str, str]]:
 
 def _purpose(seed: Seed | None) -> str:
     if seed is None:
-        return "it makes the first developer, within 24 hours"
-    return f"it binds a messenger account to {seed.developer.email}"
+        return "it creates the first developer, within 24 hours"
+    return f"it links a messenger account to {seed.developer.email}"

@@ -1,7 +1,7 @@
 """Opens the store and its master key: the part of the composition root that every command needs.
 
-It stands apart from `app.py` because that imports the whole service, which takes seconds; `taproof developers add`
-should not. Each driver is imported when it is used, so that a service on one store needs nothing of the other.
+It is separate from `app.py`, which imports the whole service. That takes seconds, which `taproof developers add` should
+not. Each driver is imported when it is used, so that a service on one store does not need the other.
 """
 # ruff: noqa: PLC0415 — see above.
 
@@ -23,11 +23,11 @@ from taproof.storage.protocol import Storage
 
 
 class MasterKeyMissing(TaproofError):
-    """There is no master key, and none may be made."""
+    """There is no master key, and none may be created."""
 
 
 async def open_storage(database_url: str, *, pgbouncer: bool = False) -> Storage:
-    """Open the store, bringing its schema up to date. Raises StoreUnavailable with a sentence that says why not."""
+    """Open the store and migrate its schema. Raises StoreUnavailable; its sentence gives the reason."""
     if is_postgres(database_url):
         from taproof.storage.postgres.store import PostgresStorage
 
@@ -38,7 +38,7 @@ async def open_storage(database_url: str, *, pgbouncer: bool = False) -> Storage
 
 
 async def migrate(database_url: str) -> tuple[int, int]:
-    """Bring the schema up to date; return its version before and after."""
+    """Migrate the schema; return its version before and after."""
     if is_postgres(database_url):
         from taproof.storage.postgres.pool import migrate_postgres
 
@@ -49,10 +49,10 @@ async def migrate(database_url: str) -> tuple[int, int]:
 
 
 async def has_database(database_url: str) -> bool:
-    """Tell whether there is a database of Taproof, of whatever release; nothing is made or changed.
+    """Return whether there is a Taproof database, of any release, without creating or changing anything.
 
     Raises:
-        StoreUnavailable: the PostgreSQL server cannot be asked.
+        StoreUnavailable: the PostgreSQL server cannot be reached.
     """
     if not is_postgres(database_url):
         return database_file(database_url).exists()
@@ -62,23 +62,23 @@ async def has_database(database_url: str) -> bool:
 
 
 def master_key_file(database_url: str) -> Path:
-    """Return where the master key lies, with SQLite, when TAPROOF_MASTER_KEY is not set."""
+    """Return the path of the master key file, for SQLite without TAPROOF_MASTER_KEY."""
     path = database_file(database_url)
     return path.with_name(f"{path.name}.key")
 
 
 async def open_encryptor(settings: Settings, storage: Storage) -> Encryptor:
-    """Return the encryptor for this store's master key; with a key file it follows that file from here on.
+    """Return the encryptor for this store's master key; it follows changes of a key file.
 
     Raises:
-        MasterKeyWrong: it is not the store's.
-        MasterKeyMissing: the store is PostgreSQL, and no key was given.
+        MasterKeyWrong: the key is not that of the store.
+        MasterKeyMissing: the store is PostgreSQL, and no key is set.
     """
     newer: Callable[[], str | None] | None = None
     if settings.master_key is not None:
         key = settings.master_key.get_secret_value()
     elif is_postgres(settings.database_url):
-        # A file on one node would be unknown to the others, which would make keys of their own.
+        # The other nodes would not know a file on this node and would create their own keys.
         raise MasterKeyMissing(NO_MASTER_KEY)
     else:
         path = master_key_file(settings.database_url)
@@ -107,7 +107,7 @@ def open_projects(settings: Settings, storage: Storage, encryptor: Encryptor) ->
         system_entropy,
         address_rules=settings.address_rules,
         webhook_ports=settings.webhook_ports,
-        # The sandbox alone takes webhook URLs on plain HTTP, to loopback.
+        # Only the sandbox accepts webhook URLs on plain HTTP, to loopback.
         allow_loopback_http=settings.sandbox,
         limits=settings.plan_projects,
     )

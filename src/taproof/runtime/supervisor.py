@@ -1,11 +1,11 @@
 """Several processes on one port: `taproof serve --workers N`.
 
-The supervisor checks and migrates once, forks the processes, and from then on does nothing but watch them: it keeps
-neither a store nor an event loop nor a thread, so a fork is a copy of something simple, and starts in a moment. A
-process that dies is replaced. Told to stop, the supervisor tells them, waits, and kills what is left. Each of them
-reads a pipe whose other end only the supervisor holds: when that ends, however it ended, they stop by themselves.
+The supervisor checks and migrates once, forks the processes, and then only watches them. It keeps no store, event loop
+or thread, so forking is simple and fast. It replaces a process that dies. When it is stopped, it stops the processes,
+waits, and kills those that are left. Each process reads a pipe whose other end only the supervisor holds, so the
+processes stop by themselves if the supervisor is killed.
 
-All of them count in one directory (http/metrics.py), and what only one may do is done under a lease (jobs/leader.py).
+All processes count metrics in one directory (http/metrics.py). Work for one process needs a lease (jobs/leader.py).
 """
 
 import asyncio
@@ -36,12 +36,12 @@ from taproof.runtime.services import open_services
 from taproof.runtime.start_screen import print_screen
 
 STOP_SECONDS: Final = 32.0
-"""How long processes may take to stop: a little longer than all that `app.serve` waits for."""
+"""Seconds that processes may take to stop: a little longer than all waits of `app.serve`."""
 LONGEST_PAUSE: Final = 30.0
 STEADY_SECONDS: Final = 60.0
-"""One that lived so long is replaced after a second again."""
+"""Seconds of life after which a process is replaced after one second again."""
 GIVE_UP_AFTER: Final = 3
-"""Deaths of each process, on average, before any one of them served: then starting them is hopeless."""
+"""Average deaths per process before any process has served, at which the supervisor gives up."""
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 
 _log = structlog.get_logger(__name__)
@@ -53,7 +53,7 @@ class ProcessesKeepDying(TaproofError):
 
 @dataclass(slots=True)
 class _Place:
-    """One of the N processes: who has it, or when it is filled again. Times are of the monotonic clock, in s."""
+    """The place of one of the N processes: its pid, or the time to fill it again. Times are monotonic, in seconds."""
 
     number: int
     pid: int = 0
@@ -67,7 +67,7 @@ def run(settings: Settings) -> None:
     """Run the service in `settings.workers` processes until SIGTERM or SIGINT.
 
     Raises:
-        TaproofError: what the operator must mend first; the sentence says what.
+        TaproofError: the operator must fix something first; the sentence says what.
     """
     check_listening(settings)
     invitation = asyncio.run(_prepare(settings))
@@ -80,16 +80,16 @@ def run(settings: Settings) -> None:
 
 
 async def _prepare(settings: Settings) -> str | None:
-    """Bring the schema up to date and hold the store to its mode and its key, before N processes do so at once.
+    """Migrate the schema and check the store's mode and key, before N processes do so at once.
 
-    Return the code of an invitation for the first developer; None when there is one.
+    Return the code of an invitation for the first developer; None if there is a developer.
     """
     async with open_services(settings) as services:
         return await app.invite_first(settings, services)
 
 
 def _hold_port(settings: Settings) -> socket.socket:
-    """Keep others off the port, also while no process listens: bound and not listening, it gets no connections."""
+    """Reserve the port, even while no process listens. A socket that is bound but not listening gets no connections."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     held = socket.socket(family, socket.SOCK_STREAM)
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -111,7 +111,7 @@ class _Supervisor:
         self._woken, wake = os.pipe()
         for pipe in (wake, self._woken, self._ready):
             os.set_blocking(pipe, False)
-        # Signals come in as bytes of a pipe, and so are never missed between a look and a wait.
+        # Signals arrive as bytes of a pipe, so none is missed between a check and a wait.
         signal.set_wakeup_fd(wake)
         for number in _SIGNALS:
             signal.signal(number, lambda *_: None)
@@ -119,8 +119,8 @@ class _Supervisor:
         self._early_deaths = 0
 
     def run(self) -> None:
-        """Watch until told to stop; raises ProcessesKeepDying when there is no point in going on."""
-        # What is there now is shared with the copies as long as nobody touches it, and the collector would.
+        """Watch the processes until a stop signal; raises ProcessesKeepDying when it gives up."""
+        # Processes share the current memory until something writes to it, as the garbage collector would.
         gc.collect()
         gc.freeze()
         for place in self._places:
@@ -141,12 +141,12 @@ class _Supervisor:
     # ---- watching
 
     def _until_next_fill(self) -> float | None:
-        """Return the seconds until an empty place is filled, or None when none is empty."""
+        """Return the seconds until an empty place is filled, or None if none is empty."""
         due = [place.fill_at for place in self._places if not place.pid]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
     def _is_told_to_stop(self, seconds: float | None) -> bool:
-        """Wait for something to happen, at most so long; tell whether it was SIGTERM or SIGINT."""
+        """Wait for an event for at most `seconds`; return whether it was SIGTERM or SIGINT."""
         select.select([self._woken, self._ready], [], [], seconds)
         return bool({signal.SIGTERM, signal.SIGINT} & set(_read(self._woken)))
 
@@ -160,7 +160,7 @@ class _Supervisor:
             print_screen(self._settings, None, self._invitation, link_known=link_known)
 
     def _bury(self) -> None:
-        """Take note of who has died, and of when the place is filled again."""
+        """Record the processes that died, and set the time to replace them."""
         for place in self._places:
             if not place.pid or (status := _ended(place.pid)) is None:
                 continue
@@ -180,7 +180,7 @@ class _Supervisor:
     # ---- stopping
 
     def _stop(self) -> None:
-        """Tell all to stop, wait until they have, and kill those that do not."""
+        """Stop all processes, wait for them, and kill those that do not stop."""
         deadline = time.monotonic() + STOP_SECONDS
         self._signal_all(signal.SIGTERM)
         while self._is_any_left() and (left := deadline - time.monotonic()) > 0:
@@ -208,7 +208,7 @@ class _Supervisor:
     def _fill(self, place: _Place) -> None:
         """Fork the process of a place."""
         place.started_at = time.monotonic()
-        # Held back until the copy has let go of this process's handlers: a SIGTERM in between would be lost.
+        # Blocked until the child has removed this process's handlers: a SIGTERM in between would be lost.
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         place.pid = os.fork()
         if place.pid == 0:
@@ -216,7 +216,7 @@ class _Supervisor:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
     def _become(self, number: int) -> Never:
-        """Be a process of the service until it ends; nothing of the supervisor's stack is ever returned to."""
+        """Run as a process of the service until it ends, without ever returning to the supervisor's stack."""
         code = 1
         try:
             signal.set_wakeup_fd(-1)
@@ -232,7 +232,7 @@ class _Supervisor:
             code = 0
         except TaproofError as error:
             _log.error("process_failed", error=error.code, advice=error.sentence)
-        except BaseException as error:  # noqa: BLE001 — whatever it is, this copy ends here.
+        except BaseException as error:  # noqa: BLE001 — this child ends here after any error.
             _log.exception("process_failed", error=type(error).__name__)
         finally:
             with contextlib.suppress(Exception):
@@ -241,25 +241,25 @@ class _Supervisor:
             os._exit(code)
 
     def _end_with_supervisor(self) -> None:
-        """Wait in a thread for the end of the supervisor, and then stop as on SIGTERM, or at last in any case.
+        """Wait in a thread for the end of the supervisor, then stop as on SIGTERM, or exit after `STOP_SECONDS`.
 
-        A thread, since an event loop that hangs would not notice.
+        It runs in a thread because an event loop that hangs would not notice.
         """
         os.read(self._lifeline, 1)
-        shutil.rmtree(self._directory, ignore_errors=True)  # The supervisor did not, and files in use stay usable.
+        shutil.rmtree(self._directory, ignore_errors=True)  # The supervisor did not. Open files stay usable.
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(STOP_SECONDS)
         os._exit(1)
 
 
 def _ended(pid: int) -> int | None:
-    """Return how a process ended, None while it lives."""
+    """Return the exit status of a process, None while it runs."""
     found, status = os.waitpid(pid, os.WNOHANG)
     return status if found else None
 
 
 def _read(pipe: int) -> bytes:
-    """Return what is in a pipe now."""
+    """Return the bytes in a pipe, without waiting."""
     try:
         return os.read(pipe, 1_024)
     except BlockingIOError:
@@ -267,6 +267,6 @@ def _read(pipe: int) -> bytes:
 
 
 def _tell(pipe: int, number: int) -> None:
-    """Write one byte; the supervisor may be gone."""
+    """Write one byte; the supervisor may have ended."""
     with contextlib.suppress(OSError):
         os.write(pipe, bytes([number]))

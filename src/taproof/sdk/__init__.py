@@ -1,9 +1,9 @@
-"""The SDK: what an application imports. It needs nothing of the server's: PyJWT, and urllib3 for `Client`.
+"""The SDK, which applications import. It needs only PyJWT, and urllib3 for `Client`, but nothing of the server.
 
-`proof.py` checks the proof that a browser brings, with `guard.py` each only once; `webhook.py` checks the webhook that
-the service sends. `client.py` and `async_client.py` call the service: `session_calls.py` and `developer_calls.py` say
-what to ask, without doing it, through `retries.py`, and `reading.py` turns what comes into the values of `results.py`.
-The names below are also those of `taproof` itself.
+`proof.py` checks the proof that a browser sends, and `guard.py` accepts each proof only once. `webhook.py` checks the
+webhooks of the service. `client.py` and `async_client.py` call the service. `session_calls.py` and `developer_calls.py`
+define the calls without input or output, with the retries of `retries.py`. `reading.py` turns the answers into the
+values of `results.py`. The package `taproof` exports the same names.
 """
 
 from importlib import import_module
@@ -122,12 +122,12 @@ __all__ = [
 ]
 
 _OF_CLIENTS: Final = ("client", "async_client", "session_calls", "results")
-"""Imported when one of their names is first used: whoever only checks proofs need not wait for them."""
+"""Imported on first use of one of their names, so that checking proofs does not load them."""
 
-if not TYPE_CHECKING:  # A type checker would take it for a promise that every name is there.
+if not TYPE_CHECKING:  # With `__getattr__`, a type checker would assume that every name exists.
 
     def __getattr__(name: str) -> Any:
-        """Return one of the names that only those need who call the service."""
+        """Return a name of the client modules and import its module."""
         if name in __all__:
             for module in _OF_CLIENTS:
                 found = getattr(import_module(f"taproof.sdk.{module}"), name, None)
@@ -136,5 +136,5 @@ if not TYPE_CHECKING:  # A type checker would take it for a promise that every n
         raise AttributeError(f"module 'taproof.sdk' has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        """Return all names, also those that are not here before they are used."""
+        """Return all names, including those that are imported on first use."""
         return sorted({*globals(), *__all__})

@@ -1,21 +1,21 @@
-"""What a call of the API raises. One `except TaproofApiError` is enough; the kinds tell what to do about it."""
+"""The errors of API calls. `except TaproofApiError` catches all of them; the subclasses say what to do."""
 
 import re
 from typing import Final
 
 _LONGEST_SENTENCE: Final = 500
 _SECRET: Final = re.compile(r"\b(?:tap|sk|whsec)_[A-Za-z0-9+/=_-]+|[A-Za-z0-9._~-]{43,}|[0-9]{3,}:[A-Za-z0-9_-]{20,}")
-"""What may be a credential, a session token, a code verifier, a proof or a bot's token: what was sent may be echoed."""
+"""Possible credentials, session tokens, code verifiers, proofs and bot tokens: an answer may echo what was sent."""
 
 
 class TaproofApiError(Exception):
-    """A call did not succeed. No message holds a credential, a token or a proof.
+    """A call did not succeed. No message contains a credential, a token or a proof.
 
     Attributes:
-        sentence: what went wrong and what to do, as the service said it where it did.
-        status: the answer's HTTP status; None when no answer came.
-        code: the answer's `X-Error-Code`, such as "project_not_found" or "plan_limit_reached"; "" when it has none.
-        retry_after: the seconds after which the service asks to come again; None when it did not say.
+        sentence: the problem and the remedy, in the service's words if it sent any.
+        status: the HTTP status of the answer; None if there was none.
+        code: the answer's `X-Error-Code`, such as "project_not_found" or "plan_limit_reached"; "" if it has none.
+        retry_after: the seconds after which the service asks for a retry; None if it did not say.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class TaproofApiError(Exception):
 
 
 class InvalidRequest(TaproofApiError):
-    """The service refuses what was asked (400 and most of 4xx): the sentence names the field, or why not now."""
+    """The service refuses the request (400 and most of 4xx): the sentence names the field or the reason."""
 
 
 class AuthenticationFailed(TaproofApiError):
@@ -37,39 +37,39 @@ class AuthenticationFailed(TaproofApiError):
 
 
 class NotFound(TaproofApiError):
-    """There is no such thing, or it belongs to another project or developer (404)."""
+    """The object does not exist, or it belongs to another project or developer (404)."""
 
 
 class RateLimited(TaproofApiError):
-    """Too many requests (429), also after the retries."""
+    """Too many requests (429), even after the retries."""
 
 
 class ServiceUnavailable(TaproofApiError):
-    """The service, or a proxy before it, failed or is not ready (5xx), also after the retries."""
+    """The service, or a proxy in front of it, failed or is not ready (5xx), even after the retries."""
 
 
 class ConnectionFailed(TaproofApiError):
-    """No answer came: no connection, a certificate that does not hold, or a connection that was lost or too slow.
+    """There was no answer: no connection, an invalid certificate, or a connection that was lost or too slow.
 
-    What a call other than a read asked for may have been done all the same: look before you repeat it.
+    The service may have carried out a call that is not a read: check before you repeat it.
     """
 
 
 class UnexpectedAnswer(TaproofApiError):
-    """What answered is no Taproof service: a redirect, not JSON, too long, or a field that is not as it must be."""
+    """The answer is not one of a Taproof service: a redirect, not JSON, too long, or with a field of a wrong type."""
 
 
 def error_of(
     status: int, said: object, *, code: str = "", retry_after: float | None = None, address: str
 ) -> TaproofApiError:
-    """Return the error that an answer other than 200 stands for.
+    """Return the error for an answer other than 200.
 
     Args:
         status: the answer's HTTP status.
-        said: the field `error` of its body, or anything: it may not have come from the service.
+        said: the field `error` of its body. It is untrusted: another server may have answered.
         code: its `X-Error-Code`.
         retry_after: its `Retry-After`, in seconds.
-        address: the service's.
+        address: the address of the service.
     """
     kind = _kind(status)
     printable = re.sub(r"[^\x20-\x7e\xa0-\u2027\u202f-\U0010ffff]+", " ", said) if isinstance(said, str) else ""

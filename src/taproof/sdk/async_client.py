@@ -1,5 +1,5 @@
-"""`AsyncClient`: the service's API for asyncio and trio, on httpx, which the extra `taproof[async]` brings."""
-# ruff: noqa: PLC0415 — httpx is imported by the first client: importing taproof must work without it.
+"""`AsyncClient`: the service's API for asyncio and trio, on httpx, which the extra `taproof[async]` installs."""
+# ruff: noqa: PLC0415 — only the first client imports httpx, so that taproof can be imported without it.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from types import TracebackType
@@ -52,20 +52,20 @@ def _iterating(
 
 
 class AsyncClient:
-    """Calls one Taproof service: `Client` with the same methods to await, and lists to go through with `async for`.
+    """Calls one Taproof service. It has the methods of `Client`, to await, and its lists, for `async for`.
 
-    Use it in an `async with` block, or await `aclose`. A call that is cancelled has its connection closed.
+    Use it in an `async with` block, or await `aclose`. Cancelling a call closes its connection.
 
     Args:
-        base_url: the service's address, such as https://signin.example.com. http:// only for this machine's own.
+        base_url: the service's address, such as https://signin.example.com. http:// is allowed for loopback only.
         access_token: `tap_…`, for the developer API.
         secret_key: `sk_…`, for sign-ins that the server starts.
-        project_id: `proj_…`, for public sign-ins, or beside secret_key to be sure that it is this project's.
-        timeout: seconds for one call, its retries and pauses included. `wait_for_user` has its own.
+        project_id: `proj_…`, for public sign-ins, or with secret_key to ensure that the key belongs to this project.
+        timeout: seconds for one call, including retries and pauses. `wait_for_user` has its own.
         ca_file: a file of PEM certificates to trust instead of the machine's.
 
     Raises:
-        ValueError: one of them cannot be right. OSError: `ca_file` cannot be read.
+        ValueError: an argument is not valid. OSError: `ca_file` cannot be read.
         ImportError: httpx is not installed.
     """
 
@@ -88,13 +88,13 @@ class AsyncClient:
             base_url, access_token=access_token, secret_key=secret_key, project_id=project_id, timeout=timeout
         )
         context = tls_context(self._service, ca_file)
-        # Nothing is taken from the environment, as by `Client`: no proxy, and no credentials of .netrc.
+        # As in `Client`, the environment is ignored: no proxy and no credentials from .netrc.
         self._http = httpx.AsyncClient(
             headers=fixed_headers(),
             verify=True if context is None else context,
-            # Beside these, each request has a limit for all of it, set where it is sent.
+            # Each request also has a limit for its whole time, set where it is sent.
             timeout=httpx.Timeout(None, connect=CONNECT),
-            # As many calls at a time as there are tasks: a call that waits for a user takes no other one's place.
+            # No limit of connections, because a call that waits for a user must not block another.
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=IDLE_CONNECTIONS),
             follow_redirects=False,
             trust_env=False,
@@ -129,21 +129,21 @@ class AsyncClient:
     list_audit_entries = _iterating(developer_calls.list_audit_entries)
 
     async def aclose(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def __aenter__(self) -> Self:
-        """Return it."""
+        """Return the client."""
         return self
 
     async def __aexit__(
         self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        """Close it."""
+        """Close the client."""
         await self.aclose()
 
     def __repr__(self) -> str:
-        """Name the service, and no credential."""
+        """Return the name of the class and the service's address, without credentials."""
         return f"AsyncClient({self._service.address!r})"
 
     async def _carry_out(self, call: Call[R]) -> R:
@@ -183,7 +183,7 @@ class AsyncClient:
                 return NoResponse(WRONG_CERTIFICATE, sent=False, lasting=True)
             return NoResponse(NO_CONNECTION, sent=False)
         except (httpx.InvalidURL, UnicodeError):
-            # No HTTPError, and raised before anything is sent: 999.1.1.1 is no address, nor is xn-- a name (IDNA).
+            # Not an HTTPError, and raised before anything is sent: 999.1.1.1 is no address, and xn-- is no name (IDNA).
             return NoResponse(NO_HOST, sent=False, lasting=True)
         except httpx.HTTPError:
             return NoResponse("the connection was lost, or no answer came in time", sent=True)

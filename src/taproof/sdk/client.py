@@ -1,5 +1,5 @@
-"""`Client`: the service's API for programs that block, on urllib3."""
-# ruff: noqa: PLC0415 — urllib3 is imported by the first client: checking proofs need not wait for it.
+"""`Client`: the service's API for synchronous programs, on urllib3."""
+# ruff: noqa: PLC0415 — only the first client imports urllib3, so that checking proofs does not load it.
 
 import time
 from collections.abc import Callable, Iterator
@@ -40,22 +40,22 @@ def _iterating(
 class Client:
     """Calls one Taproof service. Any number of threads may share it.
 
-    Every method raises a `TaproofApiError`. What is safe to repeat is repeated, as the service's `Retry-After` asks or
-    after growing pauses, until `timeout` is over: reads, and anything that was certainly not done.
+    Every method may raise a `TaproofApiError`. Requests are repeated until `timeout` if that is safe: reads, and
+    requests that the service certainly did not carry out. The pauses follow `Retry-After`, or grow.
 
     Use it in a `with` block, or `close` it.
 
     Args:
-        base_url: the service's address, such as https://signin.example.com. http:// only for this machine's own.
+        base_url: the service's address, such as https://signin.example.com. http:// is allowed for loopback only.
         access_token: `tap_…`, for the developer API.
         secret_key: `sk_…`, for sign-ins that the server starts.
-        project_id: `proj_…`, for public sign-ins, or beside secret_key to be sure that it is this project's.
-        timeout: seconds for one call, its retries and pauses included. `wait_for_user` has its own. Looking the host's
-            name up is not counted, and each of its addresses that does not respond may take 10 seconds.
+        project_id: `proj_…`, for public sign-ins, or with secret_key to ensure that the key belongs to this project.
+        timeout: seconds for one call, including retries and pauses. `wait_for_user` has its own. The name lookup is not
+            counted, and each address of the host that does not respond may take 10 seconds.
         ca_file: a file of PEM certificates to trust instead of the machine's.
 
     Raises:
-        ValueError: one of them cannot be right. OSError: `ca_file` cannot be read.
+        ValueError: an argument is not valid. OSError: `ca_file` cannot be read.
     """
 
     def __init__(
@@ -104,21 +104,21 @@ class Client:
     list_audit_entries = _iterating(developer_calls.list_audit_entries)
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         self._http.close()
 
     def __enter__(self) -> Self:
-        """Return it."""
+        """Return the client."""
         return self
 
     def __exit__(
         self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        """Close it."""
+        """Close the client."""
         self.close()
 
     def __repr__(self) -> str:
-        """Name the service, and no credential."""
+        """Return the name of the class and the service's address, without credentials."""
         return f"Client({self._service.address!r})"
 
     def _carry_out(self, call: Call[R]) -> R:

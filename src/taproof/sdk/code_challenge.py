@@ -1,4 +1,4 @@
-"""Binding a sign-in's answer to who asked for it (RFC 7636, sections 4.1 and 4.2; S256 is the only method)."""
+"""Code verifiers and challenges (RFC 7636, 4.1 and 4.2; S256 only). Only the verifier's holder gets the result."""
 
 import base64
 import hashlib
@@ -10,12 +10,12 @@ _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
 
 def new_code_verifier() -> str:
-    """Return a new code verifier: 43 characters that carry 256 random bits. Keep it where the session was asked for."""
-    return secrets.token_urlsafe(32)  # noqa: TID251 — the SDK stands alone: it cannot take the service's `entropy`.
+    """Return a new code verifier: 43 characters with 256 random bits. Keep it in the client that starts the session."""
+    return secrets.token_urlsafe(32)  # noqa: TID251 — the SDK cannot use the service's `entropy`.
 
 
 def code_challenge(code_verifier: str) -> str:
-    """Return what generate takes as `code_challenge`: BASE64URL(SHA256(code_verifier)), 43 characters.
+    """Return the `code_challenge` for generate: BASE64URL(SHA256(code_verifier)), 43 characters.
 
     Raises:
         ValueError: it is not 43 to 128 of A-Z a-z 0-9 - . _ ~. The message does not show it.

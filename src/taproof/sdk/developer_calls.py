@@ -1,6 +1,6 @@
-"""The developer endpoints, `/api/v1/dev/*`: each once, under the name that its operation has in the API reference.
+"""The calls of the developer endpoints, `/api/v1/dev/*`, named like their operations in the API reference.
 
-The clients carry their names, parameters and docstrings; `service` is given by the client.
+The clients have methods with these names, parameters and docstrings; the client passes `service`.
 """
 
 import re
@@ -31,7 +31,7 @@ from taproof.sdk.retries import ask
 T = TypeVar("T")
 
 _DELIVERIES_LIMIT: Final = 16 * ANSWER_LIMIT
-"""Bytes of a page of deliveries: each tells of up to 50 attempts, and each of those quotes up to 1 KiB."""
+"""Bytes of a page of deliveries: each has up to 50 attempts, and each attempt quotes up to 1 KiB."""
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
@@ -41,7 +41,7 @@ class _Erased:
 
 
 def read_account(service: Service) -> Call[Account]:
-    """Return the account that the access token belongs to: a way to check that the token is valid."""
+    """Return the account of the access token. This is also a way to check the token."""
     return read(Account, (yield from _ask(service, "GET", "/me")))
 
 
@@ -63,22 +63,22 @@ def create_project(
     allowed_origins: Collection[str] | None = None,
     bot_token: str | None = None,
 ) -> Call[CreatedProject]:
-    """Create a project. Keep its `secret_key`: it is shown this once.
+    """Create a project. Store its `secret_key`: it is shown only once.
 
-    What is None is not sent. Older services refuse whatever comes after `collect_phone`.
+    Arguments of None are not sent. Older services refuse the arguments after `collect_phone`.
 
     Args:
         service: given by the client.
-        name: what users see in the messenger, up to 100 characters.
+        name: the name that users see in the messenger, up to 100 characters.
         webhook_url: an https:// address that receives webhooks; "" for none.
-        public_access: whether browsers may start sign-ins with nothing but the project's id.
+        public_access: whether browsers may start sign-ins with only the project id.
         collect_phone: whether users are asked for their number; on the pro and business plans only.
-        phone_required: whether nobody is signed in who does not give it; True unless given.
-        show_context: whether the messenger shows where a sign-in was started; True unless given.
-        match_code: "on" for a number that the page shows and the user must choose; "off" unless given.
-        allowed_origins: the only sites whose pages may start sign-ins, such as "https://shop.example.com"; any unless
-            given.
-        bot_token: of a bot of the project's own, from @BotFather. It is not shown again.
+        phone_required: whether users must share it to sign in; True by default.
+        show_context: whether the messenger shows the origin of a sign-in; True by default.
+        match_code: "on" for a number that the page shows and the user must choose; "off" by default.
+        allowed_origins: the only sites whose pages may start sign-ins, such as "https://shop.example.com"; any site by
+            default.
+        bot_token: the token of the project's own bot, from @BotFather. It is not shown again.
     """
     body = {
         "name": name,
@@ -114,10 +114,10 @@ def update_project(
     allowed_origins: Collection[str] | None = None,
     bot_token: str | None = None,
 ) -> Call[Project]:
-    """Change a project. What is left out stays as it is; what each one means, see `create_project`.
+    """Change a project. Omitted fields stay as they are. For their meaning see `create_project`.
 
-    A `webhook_url` of "" removes the webhook, a `bot_token` of "" the project's own bot, and `allowed_origins` of ()
-    lets every site in again.
+    A `webhook_url` of "" removes the webhook, a `bot_token` of "" removes the project's own bot, and `allowed_origins`
+    of () allows all sites again.
     """
     given = {
         "name": name,
@@ -145,24 +145,24 @@ def regenerate_secrets(service: Service, project_id: str) -> Call[ProjectSecrets
 
 
 def read_webhook_secret(service: Service, project_id: str) -> Call[WebhookSecret]:
-    """Return the webhook secret, and during a rotation the next one."""
+    """Return the webhook secret, and the next one during a rotation."""
     return read(WebhookSecret, (yield from _ask(service, "GET", f"/projects/{_id(project_id)}/webhook-secret")))
 
 
 def rotate_webhook_secret(service: Service, project_id: str, *, overlap_hours: int = 24) -> Call[WebhookSecret]:
-    """Make the next webhook secret, which takes the place of the current one after so many hours."""
+    """Create the next webhook secret, which replaces the current one after `overlap_hours`."""
     path = f"/projects/{_id(project_id)}/webhook-secret/rotate"
     return read(WebhookSecret, (yield from _ask(service, "POST", path, {"overlap_hours": overlap_hours})))
 
 
 def promote_webhook_secret(service: Service, project_id: str) -> Call[WebhookSecret]:
-    """End a rotation now: the next webhook secret takes the place of the current one."""
+    """End a rotation now: the next webhook secret replaces the current one."""
     path = f"/projects/{_id(project_id)}/webhook-secret/promote"
     return read(WebhookSecret, (yield from _ask(service, "POST", path)))
 
 
 def send_webhook_test(service: Service, project_id: str) -> Call[Delivery]:
-    """Send an event of type webhook.test to the webhook URL, once, and return what came of it, within 10 seconds."""
+    """Send one event of type webhook.test to the webhook URL and return the result, within 10 seconds."""
     return read(Delivery, (yield from _ask(service, "POST", f"/projects/{_id(project_id)}/webhook-test")))
 
 
@@ -172,19 +172,19 @@ def read_delivery(service: Service, delivery_id: str) -> Call[Delivery]:
 
 
 def resend_delivery(service: Service, delivery_id: str) -> Call[Delivery]:
-    """Send an event again, now, and if need be with all retries, whatever became of it before."""
+    """Send an event again now, with all retries if needed, in any status."""
     return read(Delivery, (yield from _ask(service, "POST", f"/deliveries/{_id(delivery_id)}/resend")))
 
 
 def read_session(service: Service, session_id: str) -> Call[Session]:
-    """Return one session, as the list shows it."""
+    """Return one session."""
     return read(Session, (yield from _ask(service, "GET", f"/sessions/{_id(session_id)}")))
 
 
 def erase_user(service: Service, messenger_id: str) -> Call[bool]:
-    """Erase the sessions of a messenger account in your projects: its id, names and phone number, and their webhooks.
+    """Erase a messenger account's sessions in your projects, with its id, names and phone number, and their webhooks.
 
-    This cannot be undone. Counts stay as they are. Returns whether there was anything to erase.
+    This cannot be undone. Counts do not change. Returns whether there was anything to erase.
     """
     return read(_Erased, (yield from _ask(service, "DELETE", f"/users/{_id(messenger_id)}"))).erased
 
@@ -192,7 +192,7 @@ def erase_user(service: Service, messenger_id: str) -> Call[bool]:
 def read_analytics(
     service: Service, *, days: Literal[7, 30, 90] = 30, project_id: str | None = None
 ) -> Call[Analytics]:
-    """Return what became of the sessions of the last UTC days, of one project or of all: totals, day by day, funnel."""
+    """Return the analytics of the last UTC days, of one project or of all: totals, days, and funnel."""
     path = _with_query("/analytics", {"days": days, "project_id": project_id})
     return read(Analytics, (yield from _ask(service, "GET", path)))
 
@@ -209,15 +209,15 @@ def create_access_token(
     expires_at: datetime | None = None,
     scopes: Sequence[Literal["read", "write", "tokens"]] | None = None,
 ) -> Call[CreatedAccessToken]:
-    """Create another access token for your account. Keep its `access_token`: it is shown this once.
+    """Create another access token for your account. Store its `access_token`: it is shown only once.
 
-    It never has more scopes than the client's token, and expires no later.
+    It cannot have more scopes than the client's token or expire later.
 
     Args:
         service: given by the client.
-        name: what it is for.
-        expires_at: from when on it is no longer valid, with its time zone; None: when the client's token expires.
-        scopes: what it may do; None: what the client's token may do.
+        name: its purpose.
+        expires_at: the time of expiry, with its time zone; by default, that of the client's token.
+        scopes: its rights; by default, those of the client's token.
     """
     given = None if scopes is None else list(scopes)
     body = _present({"name": name, "expires_at": _written("expires_at", expires_at), "scopes": given})
@@ -225,25 +225,25 @@ def create_access_token(
 
 
 def delete_access_token(service: Service, token_id: str, *, keep_created: bool = False) -> Call[None]:
-    """Revoke an access token and all tokens that were created with it, at once and for good.
+    """Revoke an access token and all tokens created with it, at once and permanently.
 
-    It may be the one that the client has.
+    It may be the client's own token.
 
     Args:
         service: given by the client.
         token_id: `tok_…`.
-        keep_created: leave the tokens that were created with it valid.
+        keep_created: keep the tokens created with it valid.
     """
     path = _with_query(f"/tokens/{_id(token_id)}", {"created": "keep" if keep_created else None})
     yield from _ask(service, "DELETE", path)
 
 
-# ---- lists that come page by page
+# ---- paginated lists
 
 
 @dataclass(frozen=True, slots=True)
 class Pages(Generic[T]):
-    """A list of the service's; `page` reads one page of it."""
+    """A paginated list; `page` reads one page of it."""
 
     service: Service
     path: str
@@ -253,11 +253,11 @@ class Pages(Generic[T]):
     answer_limit: int = ANSWER_LIMIT
 
     def page(self, cursor: str | None) -> Call[tuple[list[T], str | None]]:
-        """Return a page's items, and the cursor of the next one, None after the last."""
+        """Return the items of a page and the cursor of the next page, None after the last one."""
         path = _with_query(self.path, {**self.query, "cursor": cursor})
         answer = yield from _ask(self.service, "GET", path, answer_limit=self.answer_limit)
         items, following = _list(self.result, answer, self.field), answer.get("next_cursor")
-        # The same cursor again would never end.
+        # A repeated cursor would never end.
         if not (following is None or isinstance(following, str)) or (cursor is not None and following == cursor):
             raise UnexpectedAnswer("The service's answer has no next_cursor that leads on.", status=200)
         return items, following
@@ -273,16 +273,16 @@ def list_sessions(
     messenger_id: str | None = None,
     page_size: int = 50,
 ) -> Pages[Session]:
-    """Go through sessions across your projects, newest first; pages are read as they are needed.
+    """Iterate over the sessions of your projects, newest first; pages are read as needed.
 
     Args:
         service: given by the client.
-        project_id: one project only.
-        status: sessions in this status only.
-        since: those started at this time or later, with its time zone.
-        until: those started before this time.
-        messenger_id: those that this messenger account confirmed.
-        page_size: how many one request reads, 1 to 200.
+        project_id: only this project.
+        status: only sessions in this status.
+        since: only those started at this time or later, with its time zone.
+        until: only those started before this time.
+        messenger_id: only those that this messenger account confirmed.
+        page_size: items that one request reads, 1 to 200.
     """
     query = {
         "project_id": project_id,
@@ -303,25 +303,25 @@ def list_deliveries(
     status: str | None = None,
     page_size: int = 20,
 ) -> Pages[Delivery]:
-    """Go through a project's webhook deliveries, newest event first; pages are read as they are needed.
+    """Iterate over a project's webhook deliveries, newest event first; pages are read as needed.
 
     Args:
         service: given by the client.
         project_id: the project.
-        event: events of this type only, such as "auth.confirmed".
-        status: deliveries in this status only, such as "failed".
-        page_size: how many one request reads, 1 to 200.
+        event: only events of this type, such as "auth.confirmed".
+        status: only deliveries in this status, such as "failed".
+        page_size: items that one request reads, 1 to 200.
     """
     query = {"event": event, "status": status, "limit": page_size}
     return Pages(service, f"/projects/{_id(project_id)}/deliveries", query, "deliveries", Delivery, _DELIVERIES_LIMIT)
 
 
 def list_audit_entries(service: Service, *, page_size: int = 50) -> Pages[AuditEntry]:
-    """Go through your audit log, newest entry first: who changed what, when, and from where."""
+    """Iterate over your audit log, newest entry first."""
     return Pages(service, "/audit", {"limit": page_size}, "entries", AuditEntry)
 
 
-# ---- what they share
+# ---- shared by all calls
 
 
 def _ask(
@@ -368,7 +368,7 @@ def _with_query(path: str, given: Mapping[str, Any]) -> str:
 
 
 def _id(value: str) -> str:
-    # Part of a path: nothing in it may lead to another one.
+    # It becomes part of a path, so it must not change the path.
     if not isinstance(value, str) or _ID.fullmatch(value) is None:
         raise ValueError("An id is letters, digits and _ only, such as proj_…, evt_…, sess_… or a messenger_id.")
     return value

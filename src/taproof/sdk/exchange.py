@@ -28,7 +28,7 @@ class Request:
         bearer: the credential that it is made with; None for a public one.
         body: what is sent as JSON; None for no body.
         repeatable: True if a second request does no harm, even when the first one was received.
-        seconds: how long it may take in all. Whoever sends it sets this.
+        seconds: the time limit for all of it. The sender sets it.
         answer_limit: the longest body of the answer, in bytes.
     """
 
@@ -43,7 +43,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait for so many seconds."""
+    """Wait for `seconds`."""
 
     seconds: float
 
@@ -73,7 +73,7 @@ Call = Generator[Request | Pause, CallResult | None, R]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """What all calls of a client share: the service's address, the credentials, the clocks and a source of randomness.
+    """The values that all calls of a client share: the address, the credentials, the clocks and a source of randomness.
 
     Attributes:
         address: without "/" at its end.
@@ -89,7 +89,7 @@ class Service:
     project_id: str | None = None
     timeout: float = 30.0
     monotonic: Callable[[], float] = field(default=time.monotonic, repr=False)
-    wall_clock: Callable[[], float] = field(default=time.time, repr=False)  # noqa: TID251 — this is the way in for tests.
+    wall_clock: Callable[[], float] = field(default=time.time, repr=False)  # noqa: TID251 — tests pass their own.
     chance: Callable[[], float] = field(default=secrets.SystemRandom().random, repr=False)
 
 
@@ -102,12 +102,12 @@ def send(request: Request) -> Generator[Request, CallResult | None, CallResult]:
 
 
 def present(method: Any, call: Callable[..., Any], returned: Any = None) -> None:
-    """Give a client's method the name, docstring and signature of its call, as `help` and the reference show them.
+    """Set the name, docstring and signature of a client's method from its call, for `help` and the reference.
 
     Args:
-        method: takes the client where the call takes the service.
+        method: the method; it takes the client where the call takes the service.
         call: the call.
-        returned: what the method makes of the type `T` that the call ends with, such as `Iterator` of it.
+        returned: the generic type that the method wraps around the result of the call, such as `Iterator`.
     """
     signature = inspect.signature(call)
     result = get_args(signature.return_annotation)[-1]

@@ -1,7 +1,7 @@
-"""Taking each proof only once: what `verify_proof` asks its `guard`.
+"""Guards for `verify_proof`, which accept each proof only once.
 
-A proof holds for five minutes, and for as long somebody who has copied it could send it again. A guard remembers the
-SHA-256 of the session token, never the token, until the proof has ended.
+A proof is valid for five minutes, and a copy of it could be sent again in that time. A guard remembers the SHA-256 of
+the session token, never the token, until the proof has expired.
 """
 
 import contextlib
@@ -16,30 +16,30 @@ from pathlib import Path
 from typing import Final, Protocol
 
 _MARGIN: Final = 60
-"""Seconds that a token is remembered beyond its end: a machine's clock may be set back a little."""
+"""Seconds that a token is remembered after its expiry: a machine's clock may be set back a little."""
 _BUSY: Final = 30.0
-"""Seconds that a take waits for those of other processes, before it fails."""
+"""Seconds that `take` waits for other processes before it fails."""
 
 
 class SingleUseGuard(Protocol):
-    """Remembers which proofs were used. All servers of an application must share one, or ask the same place."""
+    """Remembers used proofs. All servers of an application must share one guard, or its storage."""
 
     def take(self, session_token: str, expires_at: int) -> bool:
-        """Return True the first time for this token, and False ever after.
+        """Return True for the first call with this token, and False for every later one.
 
-        Any number of calls may come at once: exactly one of them may return True. When it cannot know, it must raise:
-        the proof is then refused.
+        Of any number of concurrent calls, exactly one may return True. A guard that cannot decide must raise; the proof
+        is then refused.
 
         Args:
-            session_token: what the proof stands for. Store a hash of it only.
-            expires_at: until when it must be remembered, in seconds since the epoch.
+            session_token: the token of the sign-in. Store only a hash of it.
+            expires_at: the time until which to remember it, in seconds since the epoch.
         """
 
 
 class MemoryGuard:
-    """Remembers in this process: for an application that is one process. Its threads may share it.
+    """Remembers proofs in this process, for applications with only one process. Its threads may share it.
 
-    It holds the proofs of the last minutes only. A restart forgets them: then use `SqliteGuard`.
+    It holds only the proofs of the last minutes. A restart forgets them; `SqliteGuard` does not.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:  # noqa: TID251 — as in proof.py.
@@ -62,17 +62,17 @@ class MemoryGuard:
 
 
 class SqliteGuard:
-    """Remembers in a file: for all processes of one machine, and over restarts.
+    """Remembers proofs in a file, for all processes of one machine and over restarts.
 
-    Each take is on the disk before it returns, so that neither `kill -9` nor a power cut undoes it.
+    `take` writes to the disk before it returns, so that neither `kill -9` nor a power cut undoes it.
 
     Args:
-        path: the file, made when it is not there, in a directory that is. On a disk of this machine: the locks of
-            network file systems do not hold.
+        path: the file, in an existing directory; it is created if it does not exist. It must be on a disk of this
+            machine: locks on network file systems are not reliable.
         clock: the time in seconds since the epoch, for tests.
 
     Raises:
-        sqlite3.Error: the file cannot be used. From `take` too: the proof is then refused.
+        sqlite3.Error: the file cannot be used. `take` raises it too; the proof is then refused.
     """
 
     def __init__(self, path: str | PathLike[str], *, clock: Callable[[], float] = time.time) -> None:  # noqa: TID251
@@ -96,12 +96,12 @@ class SqliteGuard:
         return inserted == 1
 
     def _connect(self) -> sqlite3.Connection:
-        # A connection for each take: one that is kept would have to be kept from other threads, and out of every
-        # process that a server forks. What takes its time is the disk.
+        # Each `take` opens a connection. A shared connection would need protection from other threads and from
+        # forked processes, and it would save little: the disk takes most of the time.
         connection = sqlite3.connect(self._path, timeout=_BUSY, isolation_level=None)
-        # The rollback journal stays: versions of SQLite that Python still comes with can damage a file in WAL mode.
-        # A take counts once the journal's file is gone. EXTRA syncs the directory after that, and FULL does not: then a
-        # power cut could bring the journal back, and that would undo the take.
+        # It uses the rollback journal: SQLite in some supported Python versions can damage a file in WAL mode.
+        # A write is committed when the journal file is deleted. EXTRA then syncs the directory. With FULL, a power cut
+        # could bring the journal back and undo the write.
         connection.execute("PRAGMA synchronous = EXTRA")
         return connection
 
@@ -111,5 +111,5 @@ def _digest(session_token: str) -> bytes:
 
 
 def _forget_at(expires_at: int, now: float) -> float:
-    # Never at once, whatever the clock says that `expires_at` was reckoned by.
+    # Never in the past, even if `expires_at` comes from another clock.
     return max(expires_at, now) + _MARGIN

@@ -56,7 +56,7 @@ def tls_context(service: Service, ca_file: str | None) -> ssl.SSLContext | None:
 
 
 def is_tls_failure(error: BaseException | None) -> bool:
-    """Tell whether a certificate was refused. A retry would not help then."""
+    """Return whether a certificate was refused. A retry would not help then."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError | ssl.CertificateError):
             return True

@@ -1,4 +1,4 @@
-"""Checking a proof on the application's own server (service-spec.md, Proof; RFC 7519; RFC 8725)."""
+"""Checks proofs on the application's own server (service-spec.md, Proof; RFC 7519; RFC 8725)."""
 
 import base64
 import math
@@ -17,13 +17,13 @@ from taproof.sdk.webhook_secrets import require_webhook_secrets
 _ISSUER: Final = "taproof"
 _JWS: Final = jwt.PyJWS(algorithms=["HS256"])
 _ALGORITHMS: Final = ["HS256"]
-"""Fixed here and never read from the proof: its header is the attacker's to write (RFC 8725, 3.1)."""
+"""Fixed here and never read from the proof: an attacker can write its header (RFC 8725, 3.1)."""
 _LONGEST_PROOF: Final = 16_384
 _COMPACT_FORM: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
 _LATEST: Final = 2**53
-"""Seconds: far beyond any date, and a number that arithmetic with a float leeway still holds."""
+"""Seconds: far beyond any date, and exact as a float, which a leeway may be."""
 _FUTURE_TOLERANCE: Final = 60
-"""Seconds that `iat` may lie ahead: the two servers' clocks never agree exactly."""
+"""Seconds that `iat` may be in the future: the clocks of two servers never agree exactly."""
 _NAMES: Final = ("messenger_name", "messenger_username")
 _IDENTIFIERS: Final = ("messenger_id", "project_id", "session_token")
 _PHONE: Final = "messenger_phone"
@@ -31,7 +31,7 @@ _TIMES: Final = ("iat", "exp")
 
 
 class ProofError(Exception):
-    """The proof does not show who the user is: do not sign them in. No message holds the proof or a secret."""
+    """The proof does not prove the user's identity: do not sign them in. No message contains the proof or a secret."""
 
 
 class ProofMalformed(ProofError):
@@ -47,7 +47,7 @@ class ProofWrongProject(ProofError):
 
 
 class ProofExpired(ProofError):
-    """Its five minutes are over."""
+    """It is more than five minutes old."""
 
 
 class ProofNotYetValid(ProofError):
@@ -55,25 +55,24 @@ class ProofNotYetValid(ProofError):
 
 
 class ProofAlreadyUsed(ProofError):
-    """It holds, but the guard has seen it before: somebody has copied it, or the user has sent it twice."""
+    """It is valid, but the guard has seen it before: somebody copied it, or the user sent it twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who signed in: the claims of a proof that holds (service-spec.md, Proof).
+    """The user who signed in: the claims of a valid proof (service-spec.md, Proof).
 
     Attributes:
-        messenger_id: the user's account in the messenger, digits; the one thing that never changes, so the key to
-            store a user under.
-        messenger_name: the display name that the user chose. Anybody may choose any: escape it, trust it in nothing.
-        messenger_username: the user's handle, without "@"; "" when there is none. It may pass to somebody else.
+        messenger_id: the user's account in the messenger, digits. Only this never changes: store the user under it.
+        messenger_name: the display name that the user chose. Anybody can choose any name: escape it, do not trust it.
+        messenger_username: the user's handle, without "@"; "" if there is none. It can pass to another person.
         messenger_phone: the user's phone number as the messenger knows it, such as "+4915123456789" (E.164); None
-            unless the project collects it and the user gave it. Left out of `repr`, to keep it out of logs.
-        project_id: the project that the sign-in was made for.
-        session_token: the one sign-in that this proof stands for. Left out of `repr`, to keep it out of logs.
+            unless the project collects it and the user shared it. Left out of `repr`, to keep it out of logs.
+        project_id: the project of the sign-in.
+        session_token: the token of the sign-in. Left out of `repr`, to keep it out of logs.
         issuer: always "taproof" (the claim `iss`).
-        issued_at: when the proof was issued, in seconds since the epoch (the claim `iat`).
-        expires_at: when it ends, in seconds since the epoch (the claim `exp`).
+        issued_at: the time of issue, in seconds since the epoch (the claim `iat`).
+        expires_at: the time of expiry, in seconds since the epoch (the claim `exp`).
     """
 
     messenger_id: str
@@ -96,24 +95,24 @@ def verify_proof(
     guard: SingleUseGuard | None = None,
     now: float | None = None,
 ) -> Identity:
-    """Check a proof and return who it speaks of. Nothing is asked of the service: the check is local.
+    """Check a proof and return the identity in it. The check is local and calls no service.
 
-    Two things stay with the caller. A proof holds for five minutes, so one that was copied could be sent again: give
-    a `guard`, the same for all of your servers together. And a proof made for another application must not open yours:
-    give `project_id`, above all when `secret` holds the secrets of several projects.
+    Pass two more arguments in production. A proof is valid for five minutes, so a copy could be sent again: pass a
+    `guard` that all of your servers share. A proof for another application must not sign in to yours: pass
+    `project_id`, above all if `secret` contains the secrets of several projects.
 
     Args:
-        proof: the JWT that the client read from the verify endpoint. It may be anything: it comes from outside.
-        secret: the project's webhook secret, the whole `whsec_…` string. Several are tried in turn, for a rotation.
-        project_id: the only project whose proofs are accepted; None accepts any that the secret has signed.
-        leeway: seconds that a proof is accepted beyond its end, for a clock that runs ahead.
-        guard: takes each proof only once, such as a `SqliteGuard`. It is asked last, about proofs that hold otherwise.
-        now: the time in seconds since the epoch; the machine's clock unless given, as a test would.
+        proof: the JWT that the client received from the verify endpoint. It is untrusted input.
+        secret: the project's webhook secret, the whole `whsec_…` string. During a rotation, pass several.
+        project_id: the only project whose proofs are accepted; None accepts any proof signed with the secret.
+        leeway: seconds that a proof is accepted after its expiry, for a clock that is fast.
+        guard: accepts each proof only once, such as a `SqliteGuard`. It is called last, for valid proofs only.
+        now: the time in seconds since the epoch, for tests; the machine's clock by default.
 
     Raises:
         ProofMalformed, ProofSignatureInvalid, ProofWrongProject, ProofExpired, ProofNotYetValid, ProofAlreadyUsed:
             each a ProofError.
-        ValueError: `secret` is not a webhook secret. A mistake in the application's settings, so not a ProofError.
+        ValueError: `secret` is not a webhook secret. This is an error in the settings, so it is not a ProofError.
     """
     secrets = require_webhook_secrets(secret)
     if not isinstance(proof, str) or len(proof) > _LONGEST_PROOF or _COMPACT_FORM.fullmatch(proof) is None:
@@ -122,13 +121,13 @@ def verify_proof(
     _require_form(claims)
     if project_id is not None and claims["project_id"] != project_id:
         raise ProofWrongProject("The proof was made for another project than this application's.")
-    instant = time.time() if now is None else now  # noqa: TID251 — the SDK stands alone; `now` is the way in for tests.
-    # Written so that a leeway of NaN refuses: every comparison with it is false.
+    instant = time.time() if now is None else now  # noqa: TID251 — the SDK has no clock module; tests pass `now`.
+    # Written so that a leeway of NaN refuses the proof: every comparison with NaN is false.
     if not instant < claims["exp"] + leeway:
         raise ProofExpired("The proof has expired. Start a new sign-in; a proof holds for five minutes.")
     if not claims["iat"] <= instant + _FUTURE_TOLERANCE + leeway:
         raise ProofNotYetValid("The proof was issued in the future. Compare this server's clock with the service's.")
-    # Remembered for as long as it would be accepted, so with the leeway; within what a guard can store.
+    # The guard remembers the proof as long as it is accepted, including the leeway, within the range it can store.
     remember_until = math.ceil(min(claims["exp"] + leeway, _LATEST))
     if guard is not None and not guard.take(claims["session_token"], remember_until):
         raise ProofAlreadyUsed("The proof was used before. Start a new sign-in; a proof signs in once.")
@@ -146,11 +145,11 @@ def verify_proof(
 
 
 def _signed_claims(proof: str, secrets: tuple[str, ...]) -> dict[str, Any]:
-    """Return the payload if any of the secrets signed it. Who issued it, for whom and when is not looked at yet."""
+    """Return the payload if any of the secrets signed it. The claims are not checked yet."""
     for secret in secrets:
         try:
             _require_one_spelling(proof)
-            # Of PyJWT only the signature: its checks of claims go by the machine's clock and differ by its version.
+            # PyJWT checks only the signature: its checks of claims use the machine's clock and differ by version.
             return read_object(_JWS.decode(proof, secret, _ALGORITHMS))
         except jwt.InvalidSignatureError:
             continue
@@ -163,7 +162,7 @@ def _signed_claims(proof: str, secrets: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _require_one_spelling(proof: str) -> None:
-    """Raise ValueError unless each part can be read in one way only, and the header asks for nothing undone here."""
+    """Raise ValueError unless each part has its only valid encoding and the header asks for no extension."""
     parts = proof.split(".")
     decoded = [base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)) for part in parts]
     if [base64.urlsafe_b64encode(each).rstrip(b"=").decode() for each in decoded] != parts:
@@ -174,9 +173,9 @@ def _require_one_spelling(proof: str) -> None:
 
 
 def _require_form(claims: dict[str, Any]) -> None:
-    """Raise ProofMalformed unless all eight claims are there, each of its exact type, and Taproof issued them.
+    """Raise ProofMalformed unless Taproof issued the proof and all eight claims have their exact types.
 
-    The phone number may be missing, and is checked no less where it is there.
+    The phone number may be missing; if it is present, it is checked too.
     """
     for name in (*_NAMES, *_IDENTIFIERS):
         if not is_text(claims.get(name)):
@@ -187,7 +186,7 @@ def _require_form(claims: dict[str, Any]) -> None:
     if _PHONE in claims and not is_phone(claims[_PHONE]):
         raise ProofMalformed(f"The proof's claim {_PHONE} must be a phone number like +4915123456789.")
     for name in _TIMES:
-        # `type`, since a JSON true is an int to isinstance.
+        # `type`, because to `isinstance` a JSON true is an int.
         if type(claims.get(name)) is not int or not 0 <= claims[name] <= _LATEST:
             raise ProofMalformed(f"The proof's claim {name} must be there, as whole seconds since the epoch.")
     if claims.get("iss") != _ISSUER:

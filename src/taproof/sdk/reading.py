@@ -1,4 +1,4 @@
-"""Turning the service's JSON into frozen results: every field by its declared type, and what is unknown left out."""
+"""Turns the service's JSON into frozen results: checks each field's declared type, and drops unknown fields."""
 
 import types
 import typing
@@ -16,11 +16,11 @@ T = TypeVar("T")
 def read(result: type[T], document: Mapping[str, Any]) -> T:
     """Return the dataclass `result` with the fields of the same names in `document`.
 
-    A field that is not there has the default that the class gives it, for services that are older.
+    A missing field gets the default of its class, for older services.
 
     Raises:
-        UnexpectedAnswer: a field without default is missing, or one is of another type. The message names it, and
-            shows no value.
+        UnexpectedAnswer: a field without default is missing, or a field has another type. The message names the field
+            and shows no value.
     """
     values = {}
     for name, (kind, required) in _fields(cast("Hashable", result)).items():
@@ -38,7 +38,7 @@ def read(result: type[T], document: Mapping[str, Any]) -> T:
 
 @cache
 def _fields(result: Hashable) -> dict[str, tuple[Any, bool]]:
-    """Return of each field its type, and whether it must be there."""
+    """Return the type of each field, and whether it is required."""
     hints = typing.get_type_hints(result)
     if not is_dataclass(result):
         raise TypeError(f"{result} is no dataclass.")
@@ -49,7 +49,7 @@ def _fields(result: Hashable) -> dict[str, tuple[Any, bool]]:
 
 
 def _value(kind: Any, value: Any) -> Any:
-    """Return `value` as the type `kind`; raises ValueError when it is another."""
+    """Return `value` as the type `kind`; raises ValueError if it has another type."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in {types.UnionType, typing.Union}:
         # The only unions here are those with None.
@@ -72,7 +72,7 @@ def _checked(value: Any, holds: object) -> Any:
 
 
 def _number(value: Any) -> float:
-    # A bool is a number to Python, though not to JSON.
+    # In Python a bool is an int, in JSON it is no number.
     return float(_checked(value, isinstance(value, int | float) and not isinstance(value, bool)))
 
 

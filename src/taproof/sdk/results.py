@@ -1,6 +1,6 @@
-"""What the developer API answers with, as frozen values. Every time is an aware datetime in UTC.
+"""The results of the developer API, as frozen values. Every time is an aware datetime in UTC.
 
-A status, an event or an action is a plain string: newer services may have more of them.
+A status, an event or an action is a plain string, because newer services may have more of them.
 """
 
 from dataclasses import dataclass, field
@@ -10,13 +10,13 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """How much of its plan an account has used. A limit of None: there is none.
+    """The usage of an account's plan. A limit of None means that there is no limit.
 
     Attributes:
-        projects: how many there are.
-        projects_limit: how many there may be.
-        sign_ins_this_month: those started in this UTC month, and confirmed; a user counts once a day.
-        sign_ins_limit: how many of them there may be.
+        projects: the number of projects.
+        projects_limit: the most projects allowed.
+        sign_ins_this_month: sign-ins started in this UTC month and confirmed; a user counts once a day.
+        sign_ins_limit: the most sign-ins allowed in a month.
     """
 
     projects: int
@@ -27,14 +27,14 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """The developer account that the access token belongs to.
+    """The developer account of the access token.
 
     Attributes:
-        id: of the account.
-        email: of the developer.
+        id: the id of the account.
+        email: the e-mail address of the developer.
         plan: "free", "pro" or "business".
-        created_at: when it was made.
-        usage: how much of the plan is used; None from an older service.
+        created_at: the time of creation.
+        usage: the usage of the plan; None from an older service.
     """
 
     id: str
@@ -46,7 +46,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookTurnedOff:
-    """A webhook that the service has turned off: where it led, why ("gone" or "failing"), when, and what to do."""
+    """A webhook that the service turned off: its URL, the reason ("gone" or "failing"), the time, and what to do."""
 
     url: str
     reason: str
@@ -56,27 +56,27 @@ class WebhookTurnedOff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A project. From an older service the last six are None.
+    """A project. From an older service, the last six fields are None.
 
     Attributes:
         id: `proj_…`.
-        name: what users see in the messenger.
+        name: the name that users see in the messenger.
         secret_key_preview: enough of the secret key to recognise it.
-        webhook_url: where webhooks go; "" for none.
-        is_active: False while it is paused: it starts no new sign-ins.
-        public_access: whether the public session endpoints answer for it.
+        webhook_url: the URL that receives webhooks; "" for none.
+        is_active: False while the project is paused and starts no new sign-ins.
+        public_access: whether the public session endpoints accept it.
         collect_phone: whether it asks for phone numbers.
-        created_at: when it was made.
-        sessions_count: sign-ins ever started.
-        confirmed_count: sign-ins that were confirmed.
-        webhook_failing_since: since when every attempt to deliver has failed; None while the webhook works.
-        webhook_turned_off: why the service has emptied `webhook_url`; None when it has not.
-        phone_required: with `collect_phone`, whether nobody is signed in who does not give their number.
-        show_context: whether the messenger shows where a sign-in was started: site, browser, place.
-        match_code: "on" when the user must choose in the messenger the number that the page shows; otherwise "off".
+        created_at: the time of creation.
+        sessions_count: the number of sign-ins ever started.
+        confirmed_count: the number of confirmed sign-ins.
+        webhook_failing_since: the time since which all attempts have failed; None while the webhook works.
+        webhook_turned_off: the reason if the service has emptied `webhook_url`; None otherwise.
+        phone_required: with `collect_phone`, whether users must share their number to sign in.
+        show_context: whether the messenger shows the origin of a sign-in: site, browser, place.
+        match_code: "on" if the user must choose in the messenger the number that the page shows; otherwise "off".
         allowed_origins: the only sites whose pages may start sign-ins, such as "https://shop.example.com"; () for any.
-        bot_username: of the project's own bot; None when it uses the service's.
-        bot_broken_at: since when its own bot does not work, as with a revoked token; None while it works.
+        bot_username: the username of the project's own bot; None if it uses the service's bot.
+        bot_broken_at: the time since which its own bot does not work, as after a revoked token; None while it works.
     """
 
     id: str
@@ -101,7 +101,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedProject(Project):
-    """A new project with its secrets, which are left out of `repr`. The secret key is shown this once."""
+    """A new project with its secrets, which are left out of `repr`. The secret key is shown only once."""
 
     secret_key: str = field(repr=False)
     webhook_secret: str = field(repr=False)
@@ -109,7 +109,7 @@ class CreatedProject(Project):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectSecrets:
-    """The new secrets of a project, left out of `repr`. The secret key is shown this once."""
+    """The new secrets of a project, left out of `repr`. The secret key is shown only once."""
 
     secret_key: str = field(repr=False)
     webhook_secret: str = field(repr=False)
@@ -117,12 +117,12 @@ class ProjectSecrets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookSecret:
-    """The secret that proofs and webhooks are checked with.
+    """The secret that signs proofs and webhooks.
 
     Attributes:
-        webhook_secret: the current one. Left out of `repr`, as the next.
-        next_webhook_secret: during a rotation the one that follows: accept both. None otherwise.
-        promoted_at: when the next one takes the place of the current one.
+        webhook_secret: the current secret. Left out of `repr`, as the next one.
+        next_webhook_secret: the next secret during a rotation: accept both. None otherwise.
+        promoted_at: the time when the next secret replaces the current one.
     """
 
     webhook_secret: str = field(repr=False)
@@ -132,12 +132,11 @@ class WebhookSecret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One sign-in, as the service keeps it. Its token is not kept.
+    """One sign-in, as the service stores it, without its token.
 
-    `messenger_id` and `messenger_name` are "" and `messenger_username` is None until the user confirms; from then on
-    they stay, and `messenger_username` is "" when there is none. `messenger_phone`, such as "+4915123456789", is None
-    unless it was collected, and left out of `repr`. `reported_at` is when the user said "This wasn't me"; None
-    otherwise.
+    `messenger_id` and `messenger_name` are "" and `messenger_username` is None until the user confirms. After that,
+    `messenger_username` is "" if the user has none. `messenger_phone`, such as "+4915123456789", is None unless it was
+    collected, and left out of `repr`. `reported_at` is the time when the user tapped "This wasn't me"; None otherwise.
     """
 
     id: str
@@ -158,13 +157,13 @@ class DeliveryAttempt:
     """One attempt to deliver a webhook.
 
     Attributes:
-        number: from 1 on, over all resends.
-        started_at: when it began.
-        duration_ms: how long it took.
-        status: the HTTP status that the receiver answered with; None when no answer came.
-        error: why it has not taken the event, and what to do; None when it has.
-        error_code: the same for a program.
-        answer: the beginning of what it answered.
+        number: counts from 1, over all resends.
+        started_at: the time of its start.
+        duration_ms: its duration.
+        status: the HTTP status of the receiver's answer; None if there was none.
+        error: the reason why the receiver did not accept the event, and what to do; None if it did.
+        error_code: the same reason for programs.
+        answer: the start of the receiver's answer.
     """
 
     number: int
@@ -181,17 +180,17 @@ class Delivery:
     """A webhook event, and the attempts to deliver it.
 
     Attributes:
-        id: the event's, `evt_…`.
+        id: the id of the event, `evt_…`.
         event: "auth.confirmed", "auth.cancelled" or "webhook.test".
-        project_id: the project that it is about.
-        session_id: the session that it is about; None for a test.
+        project_id: the project of the event.
+        session_id: the session of the event; None for a test.
         status: "due", "delivered", "failed" or "ended".
-        created_at: when it happened.
-        next_attempt_at: when it is sent again; None unless it is due.
-        sending: whether it is being sent just now.
-        finished_at: None while it is due.
-        interrupted_attempts: how often a process ended that had it in hand.
-        attempts: the latest ones, the first one first.
+        created_at: the time of the event.
+        next_attempt_at: the time of the next attempt; None unless the event is due.
+        sending: whether it is being sent now.
+        finished_at: the time of its end; None while it is due.
+        interrupted_attempts: the number of attempts that the end of a process interrupted.
+        attempts: the latest attempts, oldest first.
     """
 
     id: str
@@ -209,7 +208,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyticsDay:
-    """What became of the sign-ins that were started on one UTC day; `reported` is None from an older service."""
+    """The outcomes of the sign-ins started on one UTC day; `reported` is None from an older service."""
 
     date: date
     sessions: int
@@ -223,9 +222,9 @@ class AnalyticsDay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyticsFunnel:
-    """How far the sign-ins of the window came.
+    """The number of sign-ins in the window that reached each step.
 
-    `reported`: of how many the user said "This wasn't me"; None from an older service.
+    `reported` counts those where the user tapped "This wasn't me"; None from an older service.
     """
 
     requested: int
@@ -247,9 +246,9 @@ class ProjectName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analytics:
-    """The numbers of the sign-ins that were started in the window.
+    """The figures of the sign-ins started in the window.
 
-    `conversion_rate` is confirmed sign-ins in percent; `daily` has every UTC day of the window, today last.
+    `conversion_rate` is the percentage of confirmed sign-ins. `daily` has every UTC day of the window, today last.
     """
 
     total_sessions: int
@@ -267,13 +266,13 @@ class AccessToken:
 
     Attributes:
         id: `tok_…`.
-        name: what it is for.
-        preview: its beginning and its end.
-        created_at: when it was created.
-        last_used_at: when it was last used, to the minute; None when it never was.
-        expires_at: from when on it is no longer valid; None when it is valid until it is revoked.
-        scopes: what it may do: "read", "write", "tokens".
-        created_with: the id of the access token that it was created with; None if it was created otherwise.
+        name: its purpose.
+        preview: its first and last characters.
+        created_at: the time of creation.
+        last_used_at: the time of its last use, to the minute; None if it was never used.
+        expires_at: the time of expiry; None if it is valid until it is revoked.
+        scopes: its rights: "read", "write", "tokens".
+        created_with: the id of the access token that created it; None if it was created otherwise.
     """
 
     id: str
@@ -288,7 +287,7 @@ class AccessToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedAccessToken(AccessToken):
-    """A new access token. `access_token` is its plaintext: shown this once, and left out of `repr`."""
+    """A new access token. `access_token` is its plaintext, which is shown only once and left out of `repr`."""
 
     access_token: str = field(repr=False)
 
@@ -299,14 +298,14 @@ class AuditEntry:
 
     Attributes:
         id: `aud_…`.
-        created_at: when it was done.
-        action: what was done, such as "project.updated".
-        actor: who did it: an e-mail address, "command line" or "Taproof".
-        via: how, such as "access_token".
+        created_at: the time of the action.
+        action: the action, such as "project.updated".
+        actor: an e-mail address, "command line" or "Taproof".
+        via: the way of the action, such as "access_token".
         via_id: the id of that access token or console session; "" for others.
-        address: the IP address that the call came from, or "".
-        subject: the id of what was changed.
-        details: what was set; its fields depend on the action.
+        address: the IP address of the caller, or "".
+        subject: the id of the changed object.
+        details: the values that were set; the fields depend on the action.
     """
 
     id: str

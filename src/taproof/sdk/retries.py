@@ -1,4 +1,4 @@
-"""Making a request until it is answered, as far as that is safe, and no longer than the caller has time."""
+"""Repeats requests while that is safe and the caller's time allows it."""
 
 import email.utils
 import json
@@ -10,29 +10,29 @@ from taproof.sdk.api_errors import ConnectionFailed, TaproofApiError, Unexpected
 from taproof.sdk.exchange import Call, CallResult, Pause, Request, Response, Service, send
 
 TRANSIENT: Final = frozenset({429, 502, 503, 504})
-"""Statuses that pass by themselves."""
+"""Statuses of temporary failures."""
 _REFUSALS: Final = frozenset({429, 503})
-"""Those of them that, with `Retry-After`, say that nothing was done."""
+"""The statuses among them that, with `Retry-After`, mean that the service did nothing."""
 _ATTEMPTS: Final = 5
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 8.0
-"""Seconds between two attempts when the service does not say how many."""
+"""Seconds between two attempts if the service does not say."""
 _LONGEST_RETRY_AFTER: Final = 86_400.0
 _LEAST: Final = 0.1
 
 
 def ask(service: Service, request: Request) -> Call[dict[str, Any]]:
-    """Make a request, again where that is safe, and return the JSON object that it is answered with.
+    """Make a request, repeat it while that is safe, and return the JSON object of the answer.
 
     Raises:
-        TaproofApiError: it was not answered with one in time.
+        TaproofApiError: there was no such answer in time.
     """
     deadline = service.monotonic() + service.timeout
-    # A read that hangs is given up early enough to be made again.
+    # A read that hangs is abandoned early enough to be repeated.
     share = 3 if request.repeatable else 1
     attempt = 0
     while True:
-        # A pause may have lasted longer than it was to.
+        # A pause may have lasted longer than intended.
         left = max(_LEAST, deadline - service.monotonic())
         outcome = yield from send(replace(request, seconds=min(left, service.timeout / share)))
         error = failure(service, outcome)
@@ -46,7 +46,7 @@ def ask(service: Service, request: Request) -> Call[dict[str, Any]]:
 
 
 def failure(service: Service, outcome: CallResult) -> TaproofApiError | None:
-    """Return the error that an outcome stands for; None when it is an answer of status 200."""
+    """Return the error of an outcome; None if it is an answer of status 200."""
     if not isinstance(outcome, Response):
         return ConnectionFailed(f"{service.address} cannot be reached: {outcome.reason}.")
     if outcome.status == 200:
@@ -61,9 +61,9 @@ def failure(service: Service, outcome: CallResult) -> TaproofApiError | None:
 
 
 def retry_pause(service: Service, error: TaproofApiError, failures: int) -> float:
-    """Return how many seconds to wait before the next attempt, after so many failures one after the other.
+    """Return the seconds to wait before the next attempt, after `failures` failures in a row.
 
-    What the service asks for is the least. Without that it doubles from failure to failure, and half of it is chance.
+    The pause is at least what the service asks for. Otherwise it doubles with each failure, and half of it is random.
     """
     doubled = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(failures - 1, 10))
     if error.retry_after is not None:
@@ -72,7 +72,7 @@ def retry_pause(service: Service, error: TaproofApiError, failures: int) -> floa
 
 
 def is_passing(outcome: CallResult) -> bool:
-    """Tell whether a failure may be over when the same is asked again."""
+    """Return whether a failure may be temporary."""
     return outcome.status in TRANSIENT if isinstance(outcome, Response) else not outcome.lasting
 
 
@@ -87,7 +87,7 @@ def _may_repeat(request: Request, outcome: CallResult, error: TaproofApiError) -
 
 
 def document(service: Service, outcome: CallResult) -> dict[str, Any]:
-    """Return the JSON object of an answer of status 200; raises UnexpectedAnswer when there is none."""
+    """Return the JSON object of an answer of status 200; raises UnexpectedAnswer if there is none."""
     found = json_object(outcome.body) if isinstance(outcome, Response) else {}
     if not found:
         raise UnexpectedAnswer(

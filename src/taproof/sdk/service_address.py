@@ -1,4 +1,4 @@
-"""What an application tells a client, checked before anything is sent with it."""
+"""Checks the arguments of a client before it sends anything."""
 
 import ipaddress
 import math
@@ -26,15 +26,15 @@ _FORMS: Final = {
 def service_at(
     base_url: str, *, access_token: str | None, secret_key: str | None, project_id: str | None, timeout: float
 ) -> Service:
-    """Return what a client's calls are made with.
+    """Return the settings of a client's calls.
 
     Raises:
-        ValueError: one of them cannot be right. The message does not show it.
+        ValueError: an argument is not valid. The message does not show it.
     """
     given = {"access_token": access_token, "secret_key": secret_key, "project_id": project_id}
     for name, value in given.items():
         form, description = _FORMS[name]
-        # The messages of HTTP libraries quote a header that they refuse, so nothing such gets there.
+        # HTTP libraries quote the headers that they refuse in their messages, so an invalid secret must not get there.
         if value is not None and (not isinstance(value, str) or form.fullmatch(value) is None):
             raise ValueError(f"{name} must be {description}.")
     if not (isinstance(timeout, int | float) and 0 < timeout < math.inf):
@@ -50,7 +50,7 @@ def service_at(
 
 def _address(base_url: str) -> str:
     if not isinstance(base_url, str):
-        raise ValueError(_WRONG_ADDRESS)  # noqa: TRY004 — as whatever else cannot be an address.
+        raise ValueError(_WRONG_ADDRESS)  # noqa: TRY004 — the same error as for any other invalid address.
     try:
         parts = urlsplit(base_url)
         host, _ = parts.hostname, parts.port
@@ -59,7 +59,7 @@ def _address(base_url: str) -> str:
     safe = parts.scheme == "https" or (parts.scheme == "http" and _is_loopback(host or ""))
     path = parts.path.rstrip("/")
     plain = re.fullmatch(r"[A-Za-z0-9._:\[\]-]+", parts.netloc) and _SAFE_PATH.fullmatch(path)
-    # A "?" or "#" with nothing behind it is gone by now, and would be where a path is added.
+    # `urlsplit` drops an empty "?" or "#", after which a path would be appended.
     if not (host and safe and plain) or set("?#") & set(base_url):
         raise ValueError(_WRONG_ADDRESS)
     if {".", ".."} & set(path.split("/")):

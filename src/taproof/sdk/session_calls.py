@@ -1,4 +1,4 @@
-"""The session endpoints: starting a sign-in, and waiting for the user (service-spec.md, Endpoints; docs: long poll)."""
+"""The calls of the session endpoints (service-spec.md, Endpoints; docs: long poll)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,25 +13,25 @@ from taproof.sdk.retries import ask, document, failure, is_passing, retry_pause
 SignInStatus = Literal["pending", "confirmed", "cancelled", "expired", "used"]
 
 _WAIT: Final = 25.0
-"""Seconds that the service is asked to hold a call: proxies usually allow it 60 (docs: long poll)."""
+"""Seconds that the service should hold a call; proxies usually allow 60 (docs: long poll)."""
 _INTERVAL: Final = 2.0
 """Seconds between two calls that the service does not hold (service-spec.md, Limits)."""
 _ON_THE_WAY: Final = 10.0
-"""Seconds that an answer may take beyond what the call asked to be held."""
+"""Seconds that an answer may take in addition to the wait that the call asks for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignIn:
-    """One sign-in, as it was started. Whoever wants to read its result needs all of it: keep it on the server.
+    """A started sign-in. Reading its result needs all of these values: keep them on the server.
 
     Attributes:
-        session_token: what the sign-in is called. Left out of `repr`, as the next two: it must not get into logs.
-        deeplink: what the user opens, as a link or a QR code.
-        code_verifier: shows that the result is read by whoever started the sign-in. Give it to nobody.
-        expires_at: when the link stops working.
-        project_id: the project that it was started for; None when the secret key said so alone.
-        match_code: what the user must choose in the messenger, such as "42": show it beside the link. None unless the
-            project's `match_code` is on. Left out of `repr` too.
+        session_token: the token of the sign-in. Left out of `repr`, as the next two, to keep it out of logs.
+        deeplink: the link that the user opens; show it as a link or a QR code.
+        code_verifier: proves that the reader of the result started the sign-in. Keep it secret.
+        expires_at: the time when the link stops working.
+        project_id: the project of the sign-in; None if only the secret key named it.
+        match_code: the number that the user must choose in the messenger, such as "42": show it beside the link. None
+            unless the project's `match_code` is on. Left out of `repr` too.
     """
 
     session_token: str = field(repr=False)
@@ -44,12 +44,12 @@ class SignIn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessengerUser:
-    """Who tapped Confirm.
+    """The user who tapped Confirm.
 
     Attributes:
-        messenger_id: the user's account in the messenger, digits; the one thing that never changes.
-        messenger_name: the display name that the user chose. Anybody may choose any: escape it, trust it in nothing.
-        messenger_username: the user's handle, without "@"; None when there is none. It may pass to somebody else.
+        messenger_id: the user's account in the messenger, digits. Only this never changes.
+        messenger_name: the display name that the user chose. Anybody can choose any name: escape it, do not trust it.
+        messenger_username: the user's handle, without "@"; None if there is none. It can pass to another person.
         messenger_phone: the user's number, such as "+4915123456789"; None unless it was collected. Left out of `repr`.
     """
 
@@ -61,14 +61,14 @@ class MessengerUser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignInResult:
-    """What became of a sign-in.
+    """The result of a sign-in.
 
     Attributes:
-        status: "confirmed"; "cancelled" by the user; "expired" after ten minutes; "used" when the result was read
-            before; "pending" as long as none of these.
-        user: who confirmed; None unless the status is "confirmed".
-        confirmed_at: when; None likewise.
-        proof: the signed proof, for `verify_proof`; None likewise. Left out of `repr`.
+        status: "pending", then one of: "confirmed"; "cancelled" by the user; "expired" after ten minutes; "used" if the
+            result was already received.
+        user: the user who confirmed; None unless the status is "confirmed".
+        confirmed_at: the time of the confirmation; None unless the status is "confirmed".
+        proof: the signed proof for `verify_proof`; None unless the status is "confirmed". Left out of `repr`.
     """
 
     status: SignInStatus
@@ -78,7 +78,7 @@ class SignInResult:
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether the user is signed in."""
+        """True if the user confirmed."""
         return self.status == "confirmed"
 
 
@@ -102,10 +102,10 @@ class _Confirmed:
 
 
 def create_session(service: Service) -> Call[SignIn]:
-    """Start a sign-in: show the user its `deeplink`, and its `match_code` if there is one, then `wait_for_user`.
+    """Start a sign-in. Show the user its `deeplink`, and its `match_code` if it has one, then call `wait_for_user`.
 
-    With a secret key it is started through the server's endpoint, otherwise through the public one for `project_id`.
-    Never made again once the service may have received it.
+    With a secret key, the call uses the server's endpoint, otherwise the public one for `project_id`. It is not
+    repeated once the service may have received it.
 
     Raises:
         TaproofApiError: such as AuthenticationFailed, or InvalidRequest while the project is paused.
@@ -126,30 +126,29 @@ def create_session(service: Service) -> Call[SignIn]:
 
 
 def verify_session(service: Service, sign_in: SignIn) -> Call[SignInResult]:
-    """Read once how a sign-in stands, without waiting.
+    """Read the status of a sign-in once, without waiting.
 
     Raises:
-        TaproofApiError: such as NotFound when there is no such sign-in, or it was started by somebody else.
+        TaproofApiError: such as NotFound if there is no such sign-in, or another client started it.
         ValueError: the client has neither secret_key nor project_id.
     """
     return _result((yield from ask(service, _question(service, sign_in, {}))))
 
 
 def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) -> Call[SignInResult]:
-    """Wait until the user has decided, or the sign-in has ended otherwise, and return what became of it.
+    """Wait until the user has decided or the sign-in has ended, and return the result.
 
-    The answer comes the moment that the user taps. Failures that pass are outlasted: lost connections, 502, 503, 504
-    and 429, after which nothing is asked for as long as `Retry-After` says. Should that go beyond `timeout`, the last
-    question is asked just before it is over. After a lost answer the same confirmed answer can be read again within a
-    minute.
+    The call returns as soon as the user taps. Temporary failures are retried: lost connections, 502, 503, 504 and 429.
+    Retries respect `Retry-After`; if it goes beyond `timeout`, the last attempt is made just before the timeout. If an
+    answer is lost, the same result can be read again within a minute.
 
     Args:
         service: given by the client.
         sign_in: what `create_session` returned.
-        timeout: seconds to wait at most. When they are over, the status is "pending": call again to wait on.
+        timeout: the longest wait in seconds. After it, the status is "pending": call again to continue waiting.
 
     Raises:
-        TaproofApiError: the service refuses, or its failures did not pass in time.
+        TaproofApiError: the service refused the request, or still failed at the timeout.
         ValueError: the client has neither secret_key nor project_id.
     """
     deadline = service.monotonic() + timeout
@@ -157,7 +156,7 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
     while True:
         begun = service.monotonic()
         left = max(0.0, deadline - begun)
-        # The last call ends a little sooner, so that its answer still comes in time.
+        # The last call ends a little earlier, so that its answer arrives in time.
         wait = round(min(_WAIT, max(0.0, left - _INTERVAL)), 3)
         request = _question(service, sign_in, {"wait": wait}, seconds=min(wait + _ON_THE_WAY, max(left, _INTERVAL)))
         outcome = yield from send(request)
@@ -167,14 +166,14 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
             result = _result(document(service, outcome))
             if result.status != "pending":
                 return result
-            # Sooner than asked for: an old service, or no place is left there. Then it is polling.
+            # An early answer comes from an old service or one that holds too many calls. Then poll instead.
             held = service.monotonic() - begun
             pause = 0.0 if wait >= 1 and held >= wait - 0.5 else _INTERVAL
             if service.monotonic() + pause >= deadline:
                 return result
         else:
             failures += 1
-            # The last call begins early enough for its answer to come in time.
+            # The last call begins early enough for its answer to arrive in time.
             left = deadline - _INTERVAL - service.monotonic()
             if not is_passing(outcome) or left <= 0:
                 raise error
@@ -198,7 +197,7 @@ def _request(
         path=f"/api/v1/{verb}" if service.secret_key else f"/api/v1/{verb}/public",
         bearer=service.secret_key,
         body=body if project_id is None else body | {"project_id": project_id},
-        # Read with the verifier, the same answer comes again.
+        # With the verifier, verify can return the same answer again.
         repeatable=verb == "verify",
         seconds=seconds,
     )

@@ -1,4 +1,4 @@
-"""Checking a webhook on the application's own server (service-spec.md, Events; Standard Webhooks 1.0)."""
+"""Checks webhooks on the application's own server (service-spec.md, Events; Standard Webhooks 1.0)."""
 
 import base64
 import binascii
@@ -15,18 +15,18 @@ from taproof.sdk.strict_json import is_phone, is_text, read_object
 from taproof.sdk.webhook_secrets import WRONG_SETTING, require_webhook_secrets
 
 _LONGEST_BODY: Final = 65_536
-"""Bytes: many times what any event needs."""
+"""Bytes: many times the size of any event."""
 _STANDARD_HEADERS: Final = ("webhook-id", "webhook-timestamp", "webhook-signature")
 _SERVICE_SIGNATURE: Final = "x-service-signature"
 _TIMESTAMP: Final = re.compile(r"[0-9]{1,12}")
 _INSTANT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z")
 _INSTANTS: Final = {"auth.confirmed": "confirmed_at", "auth.cancelled": "cancelled_at", "webhook.test": "created_at"}
-"""The events that are known here, and for each the field that says when it happened."""
+"""The known events, each with the field of its time."""
 _DECISIONS: Final = ("auth.confirmed", "auth.cancelled")
 
 
 class WebhookError(Exception):
-    """The request does not show that the service sent it: do nothing that it says. No message holds it or a secret."""
+    """The request is not proven to come from the service: ignore it. No message contains the request or a secret."""
 
 
 class WebhookMalformed(WebhookError):
@@ -38,7 +38,7 @@ class WebhookSignatureInvalid(WebhookError):
 
 
 class WebhookTooOld(WebhookError):
-    """It was signed longer ago than the tolerance: an old request sent again, or a clock that is wrong."""
+    """It was signed longer ago than the tolerance: an old request was sent again, or a clock is wrong."""
 
 
 class WebhookFromFuture(WebhookError):
@@ -47,24 +47,24 @@ class WebhookFromFuture(WebhookError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookEvent:
-    """What a webhook that holds tells.
+    """The event of a valid webhook.
 
     Attributes:
-        id: `evt_…`, the same on every attempt: take each only once.
-        type: "auth.confirmed", "auth.cancelled" or "webhook.test"; or one of a newer service: answer 200, do nothing.
-        project_id: the project that it is about.
-        session_token: the sign-in that it is about; None for other events. Left out of `repr`: keep it out of logs.
-        messenger_id: the user's account in the messenger, digits, to store the user under. As the next two, it is
-            there for "auth.confirmed", and None otherwise.
-        messenger_name: the display name that the user chose. Anybody may choose any: escape it, trust it in nothing.
-        messenger_username: the user's handle, without "@"; None when there is none. It may pass to somebody else.
+        id: `evt_…`, the same on every attempt: process each only once.
+        type: "auth.confirmed", "auth.cancelled" or "webhook.test". Answer 200 to other types, from a newer service.
+        project_id: the project of the event.
+        session_token: the token of the sign-in; None for other events. Left out of `repr`, to keep it out of logs.
+        messenger_id: the user's account in the messenger, digits: store the user under it. Like the next two fields,
+            it is set for "auth.confirmed" only.
+        messenger_name: the display name that the user chose. Anybody can choose any name: escape it, do not trust it.
+        messenger_username: the user's handle, without "@"; None if there is none. It can pass to another person.
         messenger_phone: the user's phone number as the messenger knows it, such as "+4915123456789" (E.164); None
-            unless the project collects it and the user gave it. Left out of `repr`.
-        occurred_at: when the user decided, or when the test was made, in seconds since the epoch, to the millisecond;
-            None for the events of a newer service.
-        signed_at: when this attempt was signed, in seconds since the epoch; None when `X-Service-Signature` alone was
-            there to check, which signs no time.
-        data: the whole body, for what a newer service adds. Left out of `repr`.
+            unless the project collects it and the user shared it. Left out of `repr`.
+        occurred_at: the time of the decision or of the test, in seconds since the epoch, to the millisecond; None for
+            the events of a newer service.
+        signed_at: the time when this attempt was signed, in seconds since the epoch; None if the request has only
+            `X-Service-Signature`, which signs no time.
+        data: the whole body, for the fields of a newer service. Left out of `repr`.
     """
 
     id: str
@@ -88,26 +88,26 @@ def verify_webhook(
     *,
     now: float | None = None,
 ) -> WebhookEvent:
-    """Check a webhook and return the event that it tells of. Nothing is asked of the service: the check is local.
+    """Check a webhook and return its event. The check is local and calls no service.
 
-    The three headers of Standard Webhooks decide when any of them is there: `webhook-id`, `webhook-timestamp` and
-    `webhook-signature`. Without them `X-Service-Signature` decides. It signs no time, so whoever has seen one request
-    could leave the three headers out and send it again for ever.
+    If the request has any of the Standard Webhooks headers, all three are checked: `webhook-id`, `webhook-timestamp`
+    and `webhook-signature`. Otherwise `X-Service-Signature` is checked. It signs no time: an attacker who has seen one
+    request can remove the three headers and send it again at any time.
 
-    Hence one thing stays with the caller: keep the ids of the events that were handled, for all servers together, and
-    handle none twice. The service itself may send an event more than once, and events in any order.
+    So store the ids of processed events where all of your servers find them, and process none twice. The service may
+    also send an event more than once, and events in any order.
 
     Args:
-        body: the request's body, the bytes exactly as they came; not JSON that was parsed and written again.
-        headers: the request's headers, in any case and any order, as every web framework has them.
-        secret: the project's webhook secret, the whole `whsec_…` string. Several are tried in turn, for a rotation.
-        tolerance: seconds that `webhook-timestamp` may lie in the past or in the future.
-        now: the time in seconds since the epoch; the machine's clock unless given, as a test would.
+        body: the bytes of the request's body, exactly as received; not JSON that was parsed and written again.
+        headers: the request's headers, in any case and any order, as any web framework provides them.
+        secret: the project's webhook secret, the whole `whsec_…` string. During a rotation, pass several.
+        tolerance: seconds that `webhook-timestamp` may be in the past or in the future.
+        now: the time in seconds since the epoch, for tests; the machine's clock by default.
 
     Raises:
         WebhookMalformed, WebhookSignatureInvalid, WebhookTooOld, WebhookFromFuture: each a WebhookError.
         ValueError, TypeError: `secret` is not a webhook secret; `body` is not bytes; `headers` is not a mapping of
-            strings. Mistakes in the application, so not a WebhookError.
+            strings. These are errors of the application, so they are not WebhookErrors.
     """
     keys = [(each, _standard_key(each)) for each in require_webhook_secrets(secret)]
     if not isinstance(body, bytes):
@@ -118,8 +118,8 @@ def verify_webhook(
     signed_at = None
     if any(name in given for name in _STANDARD_HEADERS):
         signed_at = _require_standard_signature(body, given, [key for _, key in keys])
-        instant = time.time() if now is None else now  # noqa: TID251 — the SDK stands alone; `now` is for tests.
-        # Written so that a tolerance of NaN refuses: every comparison with it is false.
+        instant = time.time() if now is None else now  # noqa: TID251 — the SDK has no clock module.
+        # Written so that a tolerance of NaN refuses the webhook: every comparison with NaN is false.
         if not signed_at >= instant - tolerance:
             raise WebhookTooOld("The webhook was signed too long ago. If it is a new one, compare the servers' clocks.")
         if not signed_at <= instant + tolerance:
@@ -135,20 +135,20 @@ def verify_webhook(
 
 
 def _standard_key(secret: str) -> bytes:
-    """Return what Standard Webhooks uses as the key: the part after the prefix, base64-decoded."""
+    """Return the key of Standard Webhooks: the part after the prefix, base64-decoded."""
     encoded = secret.removeprefix("whsec_")
     try:
         key = base64.b64decode(encoded, validate=True)
     except binascii.Error:
         raise ValueError(WRONG_SETTING) from None
-    # A second spelling of the same key would fit one kind of signature and not the other.
+    # Another encoding of the same key would match one kind of signature and not the other.
     if not key or base64.b64encode(key).decode() != encoded:
         raise ValueError(WRONG_SETTING)
     return key
 
 
 def _signature_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers that matter here, by their names in lower case."""
+    """Return the signature headers, by their names in lower case."""
     items = getattr(headers, "items", None)
     if items is None:
         raise TypeError("Give the request's headers as a mapping of names to values.")
@@ -161,7 +161,7 @@ def _signature_headers(headers: Mapping[str, str]) -> dict[str, str]:
             continue
         if not isinstance(value, str):
             raise TypeError(f"Give the value of the header {lowered} as one string.")
-        # Two values: others on the way may have gone by the one, and this check by the other.
+        # With two values, a proxy may have used one and this check the other.
         if lowered in found:
             raise WebhookMalformed(f"The header {lowered} came twice.")
         found[lowered] = value
@@ -169,7 +169,7 @@ def _signature_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _require_standard_signature(body: bytes, given: dict[str, str], keys: Sequence[bytes]) -> int:
-    """Raise unless one of the signatures was made with one of the keys; return the time that was signed with it."""
+    """Return the signed time; raise unless one of the signatures was made with one of the keys."""
     for name in _STANDARD_HEADERS:
         if not given.get(name):
             raise WebhookMalformed(
@@ -202,7 +202,7 @@ def _require_service_signature(body: bytes, signature: str, secrets: Sequence[st
 
 
 def _same(given: str, expected: str) -> bool:
-    """Compare in a time that does not tell how much of `given` is right."""
+    """Compare in constant time, so that an attacker learns nothing about `expected`."""
     return hmac.compare_digest(given.encode(errors="replace"), expected.encode())
 
 
@@ -214,7 +214,7 @@ def _parsed(body: bytes) -> dict[str, Any]:
 
 
 def _event(data: dict[str, Any], signed_at: int | None) -> WebhookEvent:
-    """Return the event, each field of its exact type, or raise WebhookMalformed."""
+    """Return the event; raise WebhookMalformed unless each field has its exact type."""
     event_type = _text(data, "event")
     instant_field = _INSTANTS.get(event_type)
     confirmed = event_type == "auth.confirmed"

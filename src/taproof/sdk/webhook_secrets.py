@@ -1,4 +1,4 @@
-"""The secrets that an application gives, checked before anything is checked with them."""
+"""Checks the webhook secrets of an application."""
 
 import re
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ _WEBHOOK_SECRET: Final = re.compile(r"whsec_[A-Za-z0-9+/_=-]+")
 
 
 def require_webhook_secrets(secret: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the one or several webhook secrets that were given.
+    """Return the webhook secrets in `secret`, which may be one or several.
 
     Raises:
-        ValueError: one of them is something else, or there is none. The message does not show it.
+        ValueError: one of them is not a webhook secret, or there is none. The message does not show it.
     """
     secrets = (secret,) if isinstance(secret, str) else tuple(secret) if isinstance(secret, Sequence) else ()
     if not secrets:

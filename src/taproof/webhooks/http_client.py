@@ -1,7 +1,7 @@
-"""Posts to webhook URLs, which strangers choose, without being led into the operator's network.
+"""Posts to webhook URLs, which developers choose, without access to the operator's network.
 
-Each connection's own socket address is checked before there is a socket, whatever a name resolved to before, in a cache
-or by a lie. What resolves inside is left out earlier, so that a name with public and internal addresses still works.
+The address of each connection is checked right before its socket is created, so a changed or false name lookup cannot
+bypass the check. The resolver also drops internal addresses, so that names with public and internal addresses work.
 """
 
 import asyncio
@@ -27,21 +27,21 @@ from taproof.webhooks.bounded_connection import bound_connections
 _ANSWER_CAP: Final = 16 * 1024
 """Bytes of an answer's body that are read."""
 _LOOKUP: Final = 6.0
-"""Seconds for a name: so much before the end of `SEND_TIMEOUT` that the developer is told that it was the name."""
+"""Seconds for a name lookup: less than `SEND_TIMEOUT`, so that the developer learns that the lookup failed."""
 _ADDRESSES_EACH: Final = 4
-"""Addresses of a name that are tried, of each IP version: a name with thousands would make a port scanner of this."""
+"""Addresses of a name that are tried, for each IP version. Without a limit, a name could make this a port scanner."""
 _KEEP_ALIVE: Final = 4.0
-"""Seconds that an idle connection is kept. Node's servers close theirs after five, which could meet a request."""
+"""Seconds that an idle connection is kept. Node's servers close theirs after five, which could lose a request."""
 _HEADERS: Final = 100
-"""Header lines of an answer."""
+"""Most header lines of an answer."""
 _IDENTITY: Final = {"Accept-Encoding": "identity"}
-"""Nothing is decompressed: a few bytes may be the beginning of gigabytes."""
+"""Answers are not decompressed: a few bytes could expand to gigabytes."""
 
 _log = structlog.get_logger(__name__)
 
 
 class Refused(OSError):
-    """Nothing is sent. Its text is its code, so that aiohttp takes several of them, one for each address, for one."""
+    """Nothing was sent. Its text is its code, so that aiohttp treats equal errors for several addresses as one."""
 
     def __init__(self, code: AttemptError) -> None:
         super().__init__(code)
@@ -49,7 +49,7 @@ class Refused(OSError):
 
 
 class _Destinations:
-    """What may be connected to."""
+    """The destinations that connections are allowed to."""
 
     def __init__(self, rules: AddressRules, ports: frozenset[int], *, any_own_port: bool) -> None:
         self._rules = rules
@@ -63,7 +63,7 @@ class _Destinations:
         return port in self._ports or (self._any_own_port and is_loopback(host))
 
     def open_socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
-        """Return a socket for exactly this destination: the one place through which every connection goes."""
+        """Return a socket for exactly this destination. Every connection goes through this method."""
         family, kind, protocol, _, sockaddr = info
         address, port = str(sockaddr[0]), int(sockaddr[1])
         if not self.allows_address(address):
@@ -74,7 +74,7 @@ class _Destinations:
 
 
 class _CheckedResolver(AbstractResolver):
-    """Leaves out what may not be posted to, and more addresses than are worth trying."""
+    """Drops addresses that are not allowed, and those beyond the limit."""
 
     def __init__(self, resolver: AbstractResolver, destinations: _Destinations) -> None:
         self._resolver = resolver
@@ -107,7 +107,7 @@ class _CheckedResolver(AbstractResolver):
 
 
 class WebhookClient:
-    """Posts events; made by `open_webhook_client`."""
+    """Posts events; created by `open_webhook_client`."""
 
     def __init__(
         self, session: aiohttp.ClientSession, destinations: _Destinations, timeout: float, *, allow_http: bool
@@ -118,17 +118,17 @@ class WebhookClient:
         self._allow_http = allow_http
 
     async def post(self, request: SignedRequest) -> WebhookResponse:
-        """Post once, follow no redirect, and return what came of it. Raises nothing but CancelledError."""
+        """Post once, without following redirects, and return the result. Raises only CancelledError."""
         loop = asyncio.get_running_loop()
         begun = loop.time()
         status: int | None = None
         error: AttemptError | None = None
         body = b""
         try:
-            # aiohttp's own limit is rounded up to the next whole second.
+            # aiohttp rounds its own limit up to whole seconds.
             async with asyncio.timeout(self._timeout):
                 status, body = await self._exchange(request)
-        except Exception as failure:  # noqa: BLE001 — whatever a stranger's server provokes ends this attempt only.
+        except Exception as failure:  # noqa: BLE001 — any error that a receiver causes ends only this attempt.
             error = _code(failure)
         return WebhookResponse(round((loop.time() - begun) * 1000), status, error, body)
 
@@ -161,29 +161,29 @@ async def open_webhook_client(
     *,
     allow_http: bool = False,
     resolver: AbstractResolver | None = None,
-    timeout: float = SEND_TIMEOUT,  # noqa: ASYNC109 — of each post, not of this.
+    timeout: float = SEND_TIMEOUT,  # noqa: ASYNC109 — the timeout of each post, not of this function.
 ) -> AsyncIterator[WebhookClient]:
-    """Yield a client that keeps connections for use again.
+    """Yield a client that reuses connections.
 
     Args:
-        rules: which addresses may be posted to.
-        ports: may be posted to.
-        allow_http: take http:// too, and any port of this machine's own loopback addresses, as the sandbox does.
-        resolver: resolves names in place of the system's name servers; whoever gives it closes it.
-        timeout: seconds for one post in all: resolve, connect, send, read.
+        rules: the allowed addresses.
+        ports: the allowed ports.
+        allow_http: also allow http:// and any port of this machine's loopback addresses, as the sandbox does.
+        resolver: resolves names instead of the system's name servers; the caller closes it.
+        timeout: seconds for one whole post: resolve, connect, send, read.
     """
     destinations = _Destinations(rules, ports, any_own_port=allow_http)
-    # Reading the system's certificates takes a twentieth of a second.
+    # Reading the system's certificates takes 50 ms.
     context = await asyncio.to_thread(ssl.create_default_context)
     context.set_alpn_protocols(["http/1.1"])
-    # c-ares has one thread for all names, however slow they are.
+    # c-ares needs only one thread for all names, even slow ones.
     lookup = resolver or AsyncResolver(timeout=1.5, tries=2)
     try:
         connector = aiohttp.TCPConnector(
             resolver=_CheckedResolver(lookup, destinations),
             socket_factory=destinations.open_socket,
             ssl=context,
-            limit=0,  # The sender bounds how many posts are under way.
+            limit=0,  # The sender limits the number of concurrent posts.
             keepalive_timeout=_KEEP_ALIVE,
         )
         bound_connections(connector)
@@ -204,7 +204,7 @@ async def open_webhook_client(
 
 
 def _code(failure: Exception) -> AttemptError:
-    """Return what a failed post is called; one that nobody foresaw is logged, without its text."""
+    """Return the code of a failed post; an unexpected failure is logged, without its text."""
     if isinstance(failure, aiohttp.ClientConnectorError):
         return _connect_code(failure)
     if isinstance(failure, Refused):
@@ -216,7 +216,7 @@ def _code(failure: Exception) -> AttemptError:
     if isinstance(failure, aiohttp.ClientPayloadError | aiohttp.ClientConnectionError):
         return "connection_lost"
     if isinstance(failure, aiohttp.InvalidURL):
-        # An address in another spelling than the usual one, which aiohttp does not take.
+        # aiohttp refuses addresses in an unusual notation.
         return "address_not_allowed"
     _log.error("webhooks.bug", error=type(failure).__name__)
     return "connection_failed"

@@ -1,22 +1,22 @@
-"""Which claimed event may be posted next: so many posts per endpoint and in all, and none to one that keeps failing.
+"""Chooses the next claimed event to post, with limits for each endpoint and in total, and a circuit breaker.
 
-An endpoint is a project and its webhook URL. What is known of it lies in the memory of this process alone: another
-process, or the next one, finds out for itself.
+An endpoint is a project and its webhook URL. Its state is only in the memory of this process; another process, or this
+one after a restart, starts anew.
 
 | rule | |
 |---|---|
-| slow start | 2 posts at once to an endpoint that is not known; each success adds one, up to 32; each failure halves |
-| places | 1,000 posts at once; endpoints whose last attempt was no success, or that had none yet, get at most 800 |
-| shares | an endpoint takes a place only while it has none, or fewer than a fifth of those that are still free: 40 \
-that hang have 22 each, and 400 have two or three |
-| | a developer's unproven endpoints take one of the 800 only while together they have fewer than three times as many \
-as are still free: those of one have 600 at most, those of two 343 each |
-| | the room for events that wait is shared out in the same way |
-| circuit breaker | 10 failures in a row open it for 30 s; then one probe goes out, and other events are still skipped |
-| | each failed probe doubles the time, up to 5 minutes; a success closes the circuit, also another process's |
-| | an event that a developer has sent again is a probe whenever it comes |
-| | a post that fails counts for nothing when another has succeeded since it began: those that hang end together, \
-long after all that were taken meanwhile |
+| slow start | 2 concurrent posts to a new endpoint; each success adds one, up to 32; each failure halves the limit |
+| places | 1,000 concurrent posts; unproven endpoints (last attempt failed, or none yet) get at most 800 |
+| shares | an endpoint gets a place only while it has none, or fewer than a fifth of the free places: 40 hanging \
+endpoints get 22 each, and 400 get two or three |
+| | a developer's unproven endpoints get one of the 800 only while together they have fewer than three times the free \
+places: those of one developer get at most 600, those of two 343 each |
+| | the room for waiting events is shared in the same way |
+| circuit breaker | 10 failures in a row open it for 30 s; then one probe is sent, and other events are still skipped |
+| | each failed probe doubles the time, up to 5 minutes; a success closes the circuit, also in another process |
+| | an event that a developer sends again is always a probe |
+| | a failed post does not count if another has succeeded since it began: hanging posts end together, long after \
+others were accepted |
 """
 
 from collections import Counter, OrderedDict, deque
@@ -33,26 +33,26 @@ FAILURES_TO_OPEN: Final = 10
 OPEN_SECONDS: Final = 30.0
 LONGEST_OPEN_SECONDS: Final = 300.0
 IDLE_KEPT: Final = 10_000
-"""Scheduler that are remembered while nothing is to be sent to them; those not used for longest are forgotten first.
-A healthy one is not forgotten sooner: it would have to share the places of the unproven ones again."""
+"""Idle endpoints that are remembered; the least recently used are forgotten first. Healthy ones are not forgotten
+sooner, since they would have to share the places of unproven endpoints again."""
 WAITING: Final = 5_000
-"""While so many events wait in this process, none are claimed: it bounds the memory that they take."""
+"""Waiting events at which this process stops claiming more, to limit memory."""
 UNPROVEN_WAITING: Final = 2_000
-"""While so many events of unproven endpoints wait, further ones are taken for proven endpoints only."""
+"""Waiting events of unproven endpoints at which only those of proven endpoints are accepted."""
 
 
 def _share(free: int) -> int:
-    """How many an endpoint may have of which so many are free: never none, and so few that 200 are enough for 32."""
+    """Return an endpoint's share of the free places: at least one, and few enough that 200 free places allow 32."""
     return max(1, free // 5)
 
 
 def _share_of_developer(free: int) -> int:
-    """How many a developer's unproven endpoints may have of which so many are free for unproven ones."""
+    """Return the share of a developer's unproven endpoints, from the free places for unproven endpoints."""
     return 3 * free
 
 
 class Endpoint:
-    """What is known of one endpoint. Only `Scheduler` changes it."""
+    """The state of one endpoint. Only `Scheduler` changes it."""
 
     def __init__(self, key: tuple[str, str], developer_id: str) -> None:
         self.key = key
@@ -63,7 +63,7 @@ class Endpoint:
         self.limit = FIRST_LIMIT
         self.proven = False
         self.failures = 0
-        """In a row, of posts begun after the last success."""
+        """The failures in a row of posts that began after the last success."""
         self.successes = 0
         self.open_until: float | None = None
         """None while the circuit is closed."""
@@ -72,21 +72,21 @@ class Endpoint:
 
     @property
     def full(self) -> bool:
-        """Whether as many events wait as may be posted at once: no more of them need be claimed."""
+        """True if enough events wait for the allowed posts, so that no more need to be claimed."""
         return self.posts + len(self.waiting) >= 2 * self.limit
 
 
 class Load:
-    """How many posts are under way, or events wait."""
+    """The number of open posts, or of waiting events."""
 
     def __init__(self) -> None:
         self.of_kind = [0, 0]
-        """Of unproven endpoints together, and of proven ones: the index is `Endpoint.proven`."""
+        """The numbers of unproven and of proven endpoints; the index is `Endpoint.proven`."""
         self.of_developer: Counter[str] = Counter()
-        """Of a developer's unproven endpoints; those who have none are left out."""
+        """The number for each developer's unproven endpoints; developers without any are left out."""
 
     def add(self, endpoint: Endpoint, count: int) -> None:
-        """Count so many more, or fewer, of this endpoint."""
+        """Add `count`, which may be negative, for this endpoint."""
         self.of_kind[endpoint.proven] += count
         if endpoint.proven or not count:
             return
@@ -96,20 +96,20 @@ class Load:
 
 
 class Turn(NamedTuple):
-    """An event whose turn it is: it is posted, or, when `post` is False, skipped, because the circuit is open."""
+    """The next event: to post, or to skip if `post` is False, because the circuit is open."""
 
     delivery: Delivery
     endpoint: Endpoint
     post: bool
     successes: int
-    """How many posts to the endpoint had succeeded when it came."""
+    """The number of successful posts to the endpoint at the start of the turn."""
 
 
 class Scheduler:
-    """The claimed events that wait, the places, and what is known of each endpoint.
+    """The waiting events, the places, and the state of each endpoint.
 
-    Each event that `add` took comes out once, by `take`, `take_late` or `take_all`. Each turn with `post` that `take`
-    returned holds a place until it is given to `finish`.
+    Each event that `add` accepts is returned once, by `take`, `take_late` or `take_all`. Each turn with `post` that
+    `take` returns holds a place until `finish` is called with it.
 
     Args:
         clock: returns a time in seconds that never goes back.
@@ -121,39 +121,38 @@ class Scheduler:
         self._idle: OrderedDict[tuple[str, str], Endpoint] = OrderedDict()
         self._full: set[tuple[str, str]] = set()
         self._crowded: set[str] = set()
-        # Scheduler with an event whose turn could be now, as far as the endpoint itself goes: each is in one line at
-        # most, and goes to its end after every turn, so that none is passed over. Who may take a place depends on how
-        # many are free, and is judged when there is one to take.
+        # Endpoints with an event that could be next by their own limits. Each is in at most one line, and goes to the
+        # end of it after every turn, so that none starves. The shares depend on the free places, so `take` checks them.
         self._skipping: dict[Endpoint, None] = {}
         self._lines: tuple[dict[Endpoint, None], dict[Endpoint, None]] = ({}, {})
-        """Of unproven endpoints, and of proven ones: the index is `Endpoint.proven`."""
+        """The lines of unproven and of proven endpoints; the index is `Endpoint.proven`."""
         self._proven_next = True
-        """The two kinds take turns while there is a place for either."""
+        """The two kinds alternate while there is a place for either."""
         self._posts = Load()
         self._waiting = Load()
 
     @property
     def waiting(self) -> int:
-        """How many events wait."""
+        """The number of waiting events."""
         return sum(self._waiting.of_kind)
 
     def full_projects(self) -> set[str]:
-        """Return the projects of which no more events need be claimed now."""
+        """Return the projects that need no more claimed events now."""
         return {project_id for project_id, _ in self._full}
 
     def crowded_developers(self) -> set[str]:
-        """Return the developers of whom no more events need be claimed now, but for those of `spared_projects`.
+        """Return the developers who need no more claimed events now, except for `spared_projects`.
 
-        An event of theirs was refused since as many waited as may; and more than half as many as may still wait.
+        One of their events was refused at the limit, and more than half of the limit are still waiting.
         """
         half = _share_of_developer(UNPROVEN_WAITING - self._waiting.of_kind[False]) // 2
         self._crowded = {each for each in self._crowded if self._waiting.of_developer[each] > half}
         return self._crowded
 
     def spared_projects(self) -> set[str]:
-        """Return the projects of crowded developers whose endpoints are proven: there is room for their events.
+        """Return the projects of crowded developers with proven endpoints, for whose events there is room.
 
-        One that also has an endpoint that is not proven, as after a change of its URL, is not among them.
+        Projects that also have an unproven endpoint, as after a change of the URL, are left out.
         """
         if not self._crowded:
             return set()
@@ -161,14 +160,14 @@ class Scheduler:
         return {each.key[0] for each in known if each.proven} - {each.key[0] for each in known if not each.proven}
 
     def is_full(self, delivery: Delivery) -> bool:
-        """Tell whether no more events need be claimed of this one's endpoint now."""
+        """Return whether the endpoint of this event needs no more claimed events now."""
         return _key(delivery) in self._full
 
     def add(self, delivery: Delivery) -> bool:
-        """Let a claimed event wait for its turn; False, and it is not taken, when there is no room.
+        """Add a claimed event to the queue; return False and do not add it if there is no room.
 
-        An endpoint that has just taken an event takes as many as are claimed at once: a backlog is then worked off
-        with one claim for many events, and those of others are claimed first as long as it is full.
+        A proven endpoint accepts as many events as one claim brings. So one claim serves much of a backlog, and while
+        the endpoint is full, other events are claimed first.
         """
         key = _key(delivery)
         endpoint = self._busy.get(key) or self._idle.pop(key, None) or Endpoint(key, delivery.developer_id)
@@ -197,16 +196,16 @@ class Scheduler:
         return False
 
     def _reconsider(self, endpoint: Endpoint, delivery: Delivery) -> None:
-        """Close an open circuit, or let this event be the probe, when there is a reason from outside this process."""
+        """Close an open circuit, or make this event the probe, if another process or a developer gives a reason."""
         if not delivery.endpoint_fails:
-            # Another process, or a developer's test, has got through since; or the URL was set anew.
+            # Another process or a developer's test has succeeded since, or the URL was set again.
             endpoint.open_until = None
             endpoint.failures = 0
         elif delivery.is_resent and endpoint.probe is None:
             endpoint.open_until = self._clock()
 
     def take(self) -> Turn | None:
-        """Return the next turn; None when no event may be posted now."""
+        """Return the next turn; None if no event may be posted now."""
         if self._skipping:
             return self._turn_of(next(iter(self._skipping)), post=False)
         for proven in (self._proven_next, not self._proven_next):
@@ -241,7 +240,7 @@ class Scheduler:
         return turn
 
     def finish(self, turn: Turn, *, delivered: bool | None) -> None:
-        """Give back a turn's place, and learn from how its post ended; None when nothing was sent."""
+        """Release a turn's place and update its endpoint from the outcome; `delivered` is None if nothing was sent."""
         if not turn.post:
             return
         endpoint = turn.endpoint
@@ -274,11 +273,11 @@ class Scheduler:
         elif endpoint.open_until is None and endpoint.failures >= FAILURES_TO_OPEN:
             endpoint.open_seconds = OPEN_SECONDS
         else:
-            return  # One that was sent before the circuit opened says nothing new.
+            return  # A post from before the circuit opened has no new information.
         endpoint.open_until = self._clock() + endpoint.open_seconds
 
     def take_late(self, is_late: Callable[[Delivery], bool]) -> list[Delivery]:
-        """Return those that have waited for so long that another worker should have them; they wait no more."""
+        """Remove and return the events that have waited so long that another worker should send them."""
         late: list[Delivery] = []
         for endpoint in [each for each in self._busy.values() if each.waiting]:
             in_time: deque[Delivery] = deque()
@@ -290,7 +289,7 @@ class Scheduler:
         return late
 
     def take_all(self) -> list[Delivery]:
-        """Return all that wait; they wait no more."""
+        """Remove and return all waiting events."""
         return self.take_late(lambda _: True)
 
     def _skips(self, endpoint: Endpoint) -> bool:
@@ -298,11 +297,11 @@ class Scheduler:
         return until is not None and (endpoint.probe is not None or self._clock() < until)
 
     def _has_its_share(self, endpoint: Endpoint) -> bool:
-        """Whether so many of its events wait that the room that is left is for others."""
+        """Return whether its waiting events fill its share, so that the remaining room is for others."""
         return len(endpoint.waiting) >= _share(WAITING - self.waiting)
 
     def _line_up(self, endpoint: Endpoint) -> None:
-        """Put an endpoint that was changed where it belongs now."""
+        """Move an endpoint to the right line after a change."""
         if endpoint.line is not None:
             del endpoint.line[endpoint]
             endpoint.line = None

@@ -1,7 +1,7 @@
-"""Sends due webhook events: claims them in batches, posts each when its turn has come, writes down how that ended.
+"""Sends due webhook events: claims them in batches, posts each one in its turn, and records the outcome.
 
-Whose turn it is, `scheduler.py` says; how a post is made, `http_client.py`. Killed at any point, this loop leaves
-leases behind that lapse: an event is sent again, never lost (contract.md, Webhooks).
+`scheduler.py` chooses the next event, and `http_client.py` posts it. If this loop is killed at any point, its leases
+lapse and the events are sent again: none is lost (contract.md, Webhooks).
 """
 
 import asyncio
@@ -18,38 +18,38 @@ from taproof.webhooks.scheduler import WAITING, Scheduler, Turn
 
 _BATCH: Final = 100
 _BREATH: Final = 0.02
-"""Seconds between two claims at least: events that are recorded in quick succession are claimed together."""
+"""Shortest time between two claims in seconds: events that are recorded in quick succession are claimed together."""
 _SHORT_BREATH: Final = 0.002
 _EVERY: Final = 0.5
-"""Seconds between two claims at most: events that another process recorded, and retries, are found by looking."""
+"""Longest time between two claims in seconds: polling finds retries and the events of other processes."""
 _REST: Final = 10
-"""How many times as long as a claim took the sender rests, when it has worked off what was due: what it must pass over
-takes time each time anew, which on SQLite all the rest of the service waits for."""
+"""The sender's pause after it has sent all due events, as a multiple of the claim's duration. Each claim has to skip
+events again, and on SQLite the rest of the service waits for it."""
 _LOOK_ROUND: Final = 3.0
 _WRITE_AGAIN: Final = (0.2, 1.0, 3.0)
-"""Seconds between attempts to write down an outcome. The answer is there, so sending again is the last resort."""
+"""Seconds between attempts to record an outcome. The receiver has answered, so sending again is the last resort."""
 
 _log = structlog.get_logger(__name__)
 
 
 class WebhookWatch(Protocol):
-    """Who watches the deliveries, for the operator."""
+    """Shows the state of deliveries to the operator."""
 
     def count_attempt(self, outcome: AttemptOutcome) -> None:
-        """Count an attempt whose outcome was written down."""
+        """Count an attempt with a recorded outcome."""
 
     def show_oldest_due(self, seconds: float) -> None:
-        """Show for how long the oldest due event has been waiting."""
+        """Show the waiting time of the oldest due event."""
 
 
 class WebhookSender:
-    """Posts due events; a receiver that is slow or fails takes up its own places only.
+    """Posts due events; a slow or failing receiver uses up only its own places.
 
     Args:
         webhooks: claims, signs and finishes deliveries.
         post: makes one request; raises nothing.
-        recorded: set by whoever makes an event due in this process, so that it is claimed at once; cleared here.
-        watch: is told of every attempt.
+        recorded: set when this process makes an event due, so that it is claimed at once; cleared here.
+        watch: counts every attempt.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class WebhookSender:
         self._scheduler = Scheduler(lambda: asyncio.get_running_loop().time())
         self._under_way: set[asyncio.Task[None]] = set()
         self._more = asyncio.Event()
-        """There may be something to claim before the pause is over, or the process stops."""
+        """Set if there may be something to claim before the end of the pause, or if the process stops."""
         self._passed_over: set[str] = set()
-        """Projects that may have due events which the last claim did not bring."""
+        """Projects that may have due events that the last claim skipped."""
         self._stopping = False
 
     async def run_until(self, stopping: asyncio.Event) -> None:
-        """Send until `stopping` is set. Posts under way are finished, which takes as long as a post may take."""
+        """Send until `stopping` is set, then finish the current posts, which takes at most the timeout of a post."""
         hearing = [asyncio.create_task(self._hear_recorded()), asyncio.create_task(self._hear_stopping(stopping))]
         try:
             await asyncio.gather(
@@ -87,7 +87,7 @@ class WebhookSender:
                 task.cancel()
 
     async def finish_posts(self) -> None:
-        """Wait until nothing is under way: no post, no outcome to be written down, nothing to be given back."""
+        """Wait until there is no open work: no post, no outcome to record, no event to release."""
         while self._under_way:
             await asyncio.wait(self._under_way)
 
@@ -110,8 +110,8 @@ class WebhookSender:
         claimed, kept = await self.claim_due()
         ended = time()
         if claimed and not kept and self._scheduler.crowded_developers() <= crowded:
-            return _EVERY  # So many endpoints hang that nothing more can even wait.
-        # What was given back stood before the events of others: those are not kept waiting for a breath each time.
+            return _EVERY  # So many endpoints hang that the queue has no room for them.
+        # Released events came before those of other endpoints, which should not wait for a full pause each time.
         breath = _BREATH if kept == claimed else _SHORT_BREATH
         if claimed == _BATCH or self._stopping:
             return breath
@@ -126,13 +126,13 @@ class WebhookSender:
             return
 
     async def _look_round(self) -> float:
-        """Give back what has waited for too long, and show how far behind the sending is."""
+        """Release events that have waited too long, and show the age of the oldest due event."""
         self._release(self._scheduler.take_late(lambda each: not self._webhooks.has_time(each)))
         self._watch.show_oldest_due(await self._webhooks.oldest_due_age())
         return _LOOK_ROUND
 
     async def claim_due(self) -> tuple[int, int]:
-        """Claim one batch and begin to send it; return how many were claimed, and how many of them were kept."""
+        """Claim one batch and start to send it; return the number of claimed events, and of those that were kept."""
         if self._scheduler.waiting >= WAITING:
             return 0, 0
         full = self._scheduler.full_projects()
@@ -143,11 +143,11 @@ class WebhookSender:
         self._release(refused)
         self._passed_over = full | {each.event.project_id for each in refused if self._scheduler.is_full(each)}
         if full - self._scheduler.full_projects():
-            self._more.set()  # Places of theirs came free while the claim was under way.
+            self._more.set()  # Some of their places became free during the claim.
         return len(claimed), len(claimed) - len(refused)
 
     def _begin(self) -> None:
-        """Begin with every event whose turn has come. What has no time left for a post is given back."""
+        """Start every event whose turn it is. Release events with too little time left for a post."""
         late: list[Delivery] = []
         while not self._stopping and (turn := self._scheduler.take()) is not None:
             if turn.post and not self._webhooks.has_time(turn.delivery):
@@ -189,7 +189,7 @@ class WebhookSender:
                 delivered = answer.delivered
         finally:
             self._scheduler.finish(turn, delivered=delivered)
-            # Not before the outcome is on its way to the store: killed in between, the event would be sent twice.
+            # Only after the write of the outcome has started: a process killed in between would send the event twice.
             asyncio.get_running_loop().call_soon(self._begin)
             if turn.delivery.event.project_id in self._passed_over and not self._scheduler.is_full(turn.delivery):
                 self._more.set()
@@ -208,7 +208,7 @@ class WebhookSender:
                 outcome = await self._webhooks.finish_attempt(delivery, answer)
             except StoreUnavailable as error:
                 if pause is None:
-                    # The lease lapses by itself and the event is sent again: at least once, as promised.
+                    # The lease lapses and the event is sent again, which "at least once" allows.
                     _log.warning("webhooks.outcome_not_stored", event_id=event.id, cause=str(error.__cause__))
                     return
                 await asyncio.sleep(pause)
@@ -218,7 +218,7 @@ class WebhookSender:
         if outcome == "turned_off":
             reason = "gone" if answer.status == 410 else "failing"
             _log.warning("webhooks.turned_off", project_id=event.project_id, reason=reason)
-        # A line costs as much as the delivery itself, and of one that went well the attempt's row tells the same.
+        # A log line costs as much as the delivery itself, and the row of a successful attempt has the same information.
         log = _log.debug if outcome == "delivered" else _log.warning
         log(
             "webhooks.attempt",

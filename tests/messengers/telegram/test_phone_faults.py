@@ -169,9 +169,11 @@ async def test_no_number_reaches_a_log(
             for name, forge in FORGERIES.items():
                 if name != "this user's, sent by another":
                     await asking.intake.handle(forge(asking, user))
-            for method, instead in (("confirm_session", unavailable), ("find_phone_request", fails)):
+            storage = asking.phone.storage
+            broken = ((storage.sessions, "confirm_session", unavailable), (storage.users, "find_phone_request", fails))
+            for part, method, instead in broken:
                 with monkeypatch.context() as away:
-                    away.setattr(asking.phone.storage, method, instead)
+                    away.setattr(part, method, instead)
                     await asking.intake.handle(asking.contact(user, user))
             with monkeypatch.context() as away:
                 away.setattr("taproof.service.sessions.decide.e164_number", refuses)

@@ -168,15 +168,15 @@ async def test_trouble_with_the_bot_api_loses_nothing(
     assert len(api.of("sendMessage")) == 2
 
 
-@pytest.mark.parametrize("method", ["claim_update", "open_session"])
+@pytest.mark.parametrize(("part", "method"), [("bots", "claim_update"), ("sessions", "open_session")])
 async def test_store_that_is_away_loses_nothing(
-    method: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
+    part: str, method: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the store cannot be reached, updates come again."""
     session_token = await phone.create_session()
     update = phone.message(f"/start {session_token}")
     with monkeypatch.context() as away:
-        away.setattr(phone.storage, method, unavailable)
+        away.setattr(getattr(phone.storage, part), method, unavailable)
         assert await intake.handle(update, sole_since=START) == "retry"
         assert api.calls == []
     assert await intake.handle(update, sole_since=START) == "done"

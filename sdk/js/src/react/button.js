@@ -10,20 +10,20 @@ import "../element.js";
  * @typedef {object} TaproofButtonProps Further props, such as `id`, `style` or `slot`, are those of the element.
  * @property {string} projectId
  * @property {string} baseUrl The service's address.
- * @property {string} [submitUrl] The path on your own server that takes the proof. The page then goes where it says.
+ * @property {string} [submitUrl] The path on your own server that receives the proof. Its answer names the next page.
  * @property {string} [label]
  * @property {string} [language]
  * @property {string} [className]
  * @property {(status: string, event: CustomEvent) => void} [onStatus]
  * @property {(result: Extract<SignInResult, { status: "confirmed" }>, event: CustomEvent) => void} [onConfirmed] Without
  *   `submitUrl`: send `result.proof` to your server.
- * @property {(location: string, event: CustomEvent) => void} [onSignedIn] Your server has taken the proof. Call
+ * @property {(location: string, event: CustomEvent) => void} [onSignedIn] Your server has accepted the proof. Call
  *   `event.preventDefault()` to navigate yourself, with a router.
  * @property {(status: string, event: CustomEvent) => void} [onEnded]
  * @property {(error: Error, event: CustomEvent) => void} [onError]
  */
 
-/** The element's events, and which prop gets which part of their detail. @type {[string, string, string][]} */
+/** The element's events, with the prop and the part of the detail that it receives. @type {[string, string, string][]} */
 const EVENTS = [
   ["taproof-status", "onStatus", "status"],
   ["taproof-confirmed", "onConfirmed", "result"],
@@ -40,7 +40,7 @@ const EVENTS = [
 export function TaproofButton(props) {
   const { projectId, baseUrl, submitUrl, label, language, className, ...rest } = props;
   for (const [, prop] of EVENTS) delete rest[prop];
-  // Listeners are attached once, and call what was given last: a callback may close over state that has changed since.
+  // Listeners are attached once and call the latest props: a callback may close over state that has changed since.
   const latest = useRef(/** @type {Record<string, any>} */ (props));
   latest.current = props;
   const listening = useRef(/** @type {AbortController | null} */ (null));

@@ -14,9 +14,9 @@ import { resume, signIn } from "../sign_in.js";
 /**
  * @typedef {object} SignInState
  * @property {"idle" | import("../sign_in.js").WaitingStatus | SignInResult["status"] | "error"} status
- * @property {SignInLink | null} link What to show the user; null while there is none, and when it is over.
- * @property {SignInResult | null} result How it ended. When it is confirmed, send `result.proof` to your server.
- * @property {Error | null} error Why it cannot go on.
+ * @property {SignInLink | null} link The link to show to the user; null before it exists and after the end.
+ * @property {SignInResult | null} result The result. If it is confirmed, send `result.proof` to your server.
+ * @property {Error | null} error The error that ended it.
  */
 
 /**
@@ -30,18 +30,18 @@ const IDLE = { status: "idle", link: null, result: null, error: null };
 const EDGE = 4; // Modules.
 
 /**
- * A sign-in for a page of your own making. It is started by `start`, or goes on by itself where a reload has cut it short;
- * it ends when the component is gone for good.
+ * A sign-in for your own page. Call `start` to begin; after a reload it continues by itself. It ends when the component is
+ * unmounted.
  *
  * @param {{ projectId: string, baseUrl: string }} options `baseUrl`: the service's address.
- * @returns {SignInState & { qr: QrCode | null, start: () => void, cancel: () => void }} `start` does nothing while one is
- *   under way.
+ * @returns {SignInState & { qr: QrCode | null, start: () => void, cancel: () => void }} `start` does nothing while a
+ *   sign-in is in progress.
  */
 export function useTaproof({ projectId, baseUrl }) {
   const [state, setState] = useState(IDLE);
-  /** The sign-in that is under way. */
+  /** The current sign-in. */
   const current = useRef(/** @type {AbortController | null} */ (null));
-  /** For which options it is, or would be. */
+  /** The options of the current or the next sign-in. */
   const owner = useRef(/** @type {unknown} */ (null));
   const mounted = useRef(false);
 
@@ -79,7 +79,7 @@ export function useTaproof({ projectId, baseUrl }) {
   const cancel = useCallback(() => {
     const controller = current.current;
     if (controller === null) return;
-    // At once, and not when it has noticed: `start` may be called right after this.
+    // At once, not after the abort was noticed: `start` may be called right after this.
     current.current = null;
     setState({ ...IDLE, status: "aborted", result: { status: "aborted" } });
     controller.abort();
@@ -98,7 +98,7 @@ export function useTaproof({ projectId, baseUrl }) {
     go(resume);
     return () => {
       mounted.current = false;
-      // StrictMode unmounts and mounts again in one go; what is only that must not end a sign-in.
+      // StrictMode unmounts and mounts again at once, which must not end a sign-in.
       queueMicrotask(() => {
         if (!mounted.current) stop();
       });

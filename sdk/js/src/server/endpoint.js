@@ -1,5 +1,5 @@
-// The application's own endpoint, in the words of no framework: it takes a proof and says whose session to start.
-// express.js and next.js gather what was asked, keep the session and send the answer. The same rules as in Python:
+// The application's sign-in endpoint, independent of the framework: it checks a proof and returns the user. express.js
+// and next.js read the request, store the session and send the answer. The rules are the same as in Python:
 // src/taproof/integrations/endpoint.py.
 
 import { createHash } from "node:crypto";
@@ -9,45 +9,44 @@ import { verifyProof } from "./proof.js";
 import { requireWebhookSecrets } from "./secrets.js";
 import { readObject } from "./strict_json.js";
 
-/** Bytes: twice the longest proof that is looked at. */
+/** Bytes: twice the longest proof that is accepted. */
 export const BODY_LIMIT = 32_768;
-/** Bytes after which nothing more is read. */
+/** Bytes after which reading stops. */
 const DROPPED_LIMIT = 4_194_304;
 export const HOME = "/";
 
-// Browsers take a backslash for a slash, and leave out tabs and line breaks: "/\t/other.example" leads away too.
+// Browsers read a backslash as a slash and drop tabs and line breaks: "/\t/other.example" leads to another site too.
 const OWN_PATH = /^\/[^\\\x00-\x20\x7f]{0,2047}$/;
-// In "/.//other.example" the dot falls away, as "%2e" does, and two slashes are left at the beginning.
+// In "/.//other.example" the dot is dropped, as "%2e" is, which leaves two slashes at the beginning.
 const LEADS_AWAY = /\/(?:\/|(?:\.|%2e){1,2}(?:\/|$))/i;
 /** @type {Record<string, string>} */
 const DEFAULT_PORTS = { http: ":80", https: ":443" };
 
 /**
- * Who is signed in: what the application's session keeps. It never holds the proof or the session token.
+ * The signed-in user, as stored in the application's session. It never contains the proof or the session token.
  *
  * @typedef {object} SignedIn
- * @property {string} messengerId The user's account in the messenger, digits: the key to store a user under.
- * @property {string} messengerName The display name that the user chose. Anybody may choose any: escape it, trust it in
- *   nothing.
- * @property {string} messengerUsername The handle, without "@"; "" when there is none. It may pass to somebody else.
- * @property {number} signedInAt When, in seconds since the epoch.
- * @property {string} [messengerPhone] The user's phone number, such as "+4915123456789"; there only when the project
- *   collects it and the user gave it.
+ * @property {string} messengerId The user's account in the messenger, digits: store the user under it.
+ * @property {string} messengerName The display name that the user chose. Anybody can choose any name: escape it, do not
+ *   trust it.
+ * @property {string} messengerUsername The handle, without "@"; "" if there is none. It can pass to another person.
+ * @property {number} signedInAt The time of the sign-in, in seconds since the epoch.
+ * @property {string} [messengerPhone] The user's phone number, such as "+4915123456789"; set only if the project collects
+ *   it and the user shared it.
  */
 
 /**
  * @typedef {object} EndpointOptions
  * @property {string} projectId The project whose proofs are accepted, `proj_…`.
  * @property {string | readonly string[]} webhookSecret `whsec_…`; several during a rotation.
- * @property {import("./guard.js").SingleUseGuard} guard What lets each proof in only once, for all processes of the
- *   application together. `new MemoryGuard()` is right for a single one; hence there is no default.
- * @property {string} [afterSignIn] Where the page goes when the address that was posted to has no `?next=/page`; "/"
- *   unless given.
- * @property {() => number} [now] The clock, in seconds since the epoch, as a test would give.
+ * @property {import("./guard.js").SingleUseGuard} guard Accepts each proof only once; all processes of the application must
+ *   share it. It has no default, because `new MemoryGuard()` is right for a single process only.
+ * @property {string} [afterSignIn] The next page if the endpoint's address has no `?next=/page`; "/" by default.
+ * @property {() => number} [now] The clock, in seconds since the epoch, for tests.
  */
 
 /**
- * A request, as far as it matters here. `scheme` and `host` are those of the application's public address.
+ * The parts of a request that the endpoint needs. `scheme` and `host` are those of the application's public address.
  *
  * @typedef {object} Asked
  * @property {string | null | undefined} contentType
@@ -58,18 +57,18 @@ const DEFAULT_PORTS = { http: ":80", https: ":443" };
  */
 
 /**
- * What to send, as JSON with `Cache-Control: no-store`; and, after a sign-in, whom to start a fresh session for first.
+ * The answer, to send as JSON with `Cache-Control: no-store`. If `signedIn` is set, start a new session for it first.
  *
  * @typedef {object} Answer
  * @property {number} status
  * @property {{ location: string } | { error: string }} content
  * @property {SignedIn} [signedIn]
- * @property {string} [proofDigest] What stands for the proof, beside `signedIn`: the session is to hold it too.
+ * @property {string} [proofDigest] Identifies the proof. Store it in the session, beside `signedIn`.
  */
 
 /**
  * @param {EndpointOptions} options
- * @throws {TypeError} Something is missing, told when the application starts and not at the first sign-in.
+ * @throws {TypeError} An option is missing. This is found at the start of the application, not at the first sign-in.
  */
 export function makeEndpoint({ projectId, webhookSecret, guard, afterSignIn = HOME, now = () => Date.now() / 1000 }) {
   const secrets = requireWebhookSecrets(webhookSecret);
@@ -82,12 +81,12 @@ export function makeEndpoint({ projectId, webhookSecret, guard, afterSignIn = HO
 
   return {
     /**
-     * Check the proof in a body whose sender `refusal` has let pass.
+     * Check the proof in the body of a request that `refusal` has accepted.
      *
-     * @param {unknown} body The bytes, or what a parser has made of them.
+     * @param {unknown} body The bytes, or the result of a body parser.
      * @param {string | null | undefined} next
-     * @param {unknown} [held] The `proofDigest` that the caller's own session holds. It is signed in with that proof then:
-     *   when it sends it once more, because the answer was lost on its way, it is told again where to go.
+     * @param {unknown} [held] The `proofDigest` in the caller's session, which is signed in with that proof. If the answer
+     *   was lost and the page sends the same proof again, it gets the same answer.
      * @returns {Promise<Answer>}
      */
     async signIn(body, next, held) {
@@ -99,7 +98,7 @@ export function makeEndpoint({ projectId, webhookSecret, guard, afterSignIn = HO
       const instant = now();
       const content = { location: ownPath(next, ownPath(afterSignIn)) };
       let proofDigest = "";
-      /** Asked last, when all else about the proof is right. @type {import("./guard.js").SingleUseGuard} */
+      /** Called last, when the proof is valid otherwise. @type {import("./guard.js").SingleUseGuard} */
       const guarding = {
         take(sessionToken, expiresAt) {
           proofDigest = createHash("sha256").update(sessionToken).digest("base64url");
@@ -120,12 +119,12 @@ export function makeEndpoint({ projectId, webhookSecret, guard, afterSignIn = HO
 }
 
 /**
- * Return the answer to what no page of this application has sent, or null for what one has.
+ * Return an error for a request that no page of this application sent, otherwise null.
  *
- * Without this another site could sign its visitors in to an account of its own (login CSRF), or sign them out. A form
- * cannot send this content type, and a script of another site can only after a preflight that nothing here answers. Nor
- * can a script set either header: browsers write them. Sec-Fetch-Site decides alone when it is there, for it does not
- * depend on how the application's own address is known; it is left out on plain HTTP, and by old browsers.
+ * Without this, another site could sign in its visitors to its own account (login CSRF), or sign them out. A form cannot
+ * send this content type, and a script of another site needs a preflight, which this endpoint does not answer. Scripts
+ * cannot set either header, because browsers write them. Sec-Fetch-Site alone decides if it is present, since it does not
+ * depend on the configured address; browsers omit it on plain HTTP, and old ones always.
  *
  * @param {Asked} asked
  * @returns {Answer | null}
@@ -143,15 +142,15 @@ export function refusal({ contentType, fetchSite, origin, scheme, host }) {
   );
 }
 
-/** The answer to a proof that holds, and an account that the application does not let in. @returns {Answer} */
+/** Return the answer for a valid proof of an account that the application refuses. @returns {Answer} */
 export const refusedAccount = () =>
-  failed(403, "This account cannot sign in here. Ask whoever runs this application.");
+  failed(403, "This account cannot sign in here. Ask the operator of this application.");
 
 /** @param {number} status @param {string} error @returns {Answer} */
 export const failed = (status, error) => ({ status, content: { error } });
 
 /**
- * Return the path if it leads to a page of this site: a sign-in must not send its user elsewhere.
+ * Return the path if it leads to a page of this site: a sign-in must not redirect to another site.
  *
  * @param {string | null | undefined} path
  * @param {string} [otherwise]
@@ -162,7 +161,7 @@ export function ownPath(path, otherwise = HOME) {
 }
 
 /**
- * Return who the session speaks of; null when it holds nothing, or nothing of this release.
+ * Return the user in a session's value; null if there is none, or it is not of this release.
  *
  * @param {any} value
  * @returns {SignedIn | null}
@@ -176,11 +175,11 @@ export function signedInOf(value) {
 }
 
 /**
- * Read a request's body. What is beyond the limit is read and dropped, up to 4 MiB: cut off, the client might never see
- * the answer.
+ * Read a request's body up to a limit. The rest is read and dropped, up to 4 MiB: if the connection were closed, the client
+ * might not receive the answer.
  *
  * @param {AsyncIterable<Uint8Array>} stream
- * @returns {Promise<Buffer>} One byte more than the limit at most.
+ * @returns {Promise<Buffer>} At most one byte more than the limit.
  */
 export async function readBody(stream) {
   const chunks = [];
@@ -210,7 +209,7 @@ function proofOf(body) {
 }
 
 /**
- * Write an origin as browsers do: lower case, without the scheme's own port (RFC 6454, 6.2).
+ * Return an origin as browsers write it: lower case, without the scheme's default port (RFC 6454, 6.2).
  *
  * @param {string} scheme
  * @param {string} host

@@ -9,29 +9,29 @@ const SESSION_KEY = "taproof";
 const SIGN_IN_FIRST = "Sign in first.";
 
 /**
- * Return what to mount at the button's `submit-url`, behind express-session:
+ * Return the handler to mount at the button's `submit-url`, after express-session:
  *
  *     app.use("/auth/taproof", taproofExpress({ projectId, webhookSecret, guard: new MemoryGuard() }));
  *
- * It answers `POST` there, which signs in, and `POST …/sign-out`. Each sign-in starts a session with a new id and nothing
- * of the one before, which somebody else may have planted. A body parser before it does no harm.
+ * It answers `POST` there, which signs in, and `POST …/sign-out`. Each sign-in starts a new, empty session with a new id,
+ * because another person may have planted the previous one. A body parser before it does no harm.
  *
- * Behind a proxy set Express's "trust proxy", for browsers that do not send Sec-Fetch-Site.
+ * Behind a proxy, set Express's "trust proxy", for browsers that do not send Sec-Fetch-Site.
  *
  * @param {import("./endpoint.js").EndpointOptions & {
  *   onSignIn?: (user: SignedIn, req: Request) => unknown,
- * }} options `onSignIn` is called, and awaited, when the proof has held and the new session holds the user: store the
- *   user there, or add to `req.session`. Returning false refuses the account with 403; what it throws goes to Express's
- *   error handler. Either way nobody is signed in.
+ * }} options `onSignIn` is called, and awaited, when the proof is valid and the new session contains the user: store the
+ *   user there, or add to `req.session`. Returning false refuses the account with 403. An error that it throws goes to
+ *   Express's error handler. In both cases nobody is signed in.
  * @returns {(req: Request, res: import("express").Response, next: import("express").NextFunction) => Promise<void>}
- * @throws {TypeError} An option is missing or wrong.
+ * @throws {TypeError} An option is missing or invalid.
  */
 export function taproofExpress({ onSignIn, ...options }) {
   const endpoint = makeEndpoint(options);
 
   /** @param {Request} req @returns {Promise<import("./endpoint.js").Answer>} */
   async function signIn(req) {
-    // Left to itself, the loop that stops early would cut the connection before the answer.
+    // By default, a loop that stops early closes the connection before the answer.
     const body = req.body === undefined ? await readBody(req.iterator({ destroyOnReturn: false })) : req.body;
     const next = typeof req.query.next === "string" ? req.query.next : null;
     const held = signedIn(req) && req.session[SESSION_KEY].proofDigest;
@@ -46,7 +46,7 @@ export function taproofExpress({ onSignIn, ...options }) {
       isStored = true;
       return answer;
     } finally {
-      // Left alone, express-session would store it with whatever answer is sent.
+      // Otherwise express-session would store it with any answer.
       if (!isStored) await step(req, "destroy");
     }
   }
@@ -65,7 +65,7 @@ export function taproofExpress({ onSignIn, ...options }) {
       if (req.method !== "POST") res.set("Allow", "POST");
       const { status, content } =
         req.method === "POST" ? (refusal(asked(req)) ?? (await act(req))) : failed(405, "Send a POST request.");
-      // What a client goes on sending would be read for as long as it does.
+      // Otherwise the rest of the request would be read as long as the client sends it.
       if (status === 413 && !req.complete) res.once("finish", () => req.destroy());
       res.status(status).set("Cache-Control", "no-store").json(content);
     } catch (error) {
@@ -75,7 +75,7 @@ export function taproofExpress({ onSignIn, ...options }) {
 }
 
 /**
- * Return who is signed in, null when nobody is.
+ * Return the signed-in user, null if there is none.
  *
  * @param {Request} req
  * @returns {SignedIn | null}
@@ -85,10 +85,10 @@ export function signedIn(req) {
 }
 
 /**
- * Return a handler that lets only signed-in people through: `app.get("/orders", requireSignedIn("/sign-in"), …)`.
+ * Return a handler that requires a signed-in user: `app.get("/orders", requireSignedIn("/sign-in"), …)`.
  *
- * @param {string} [page] The path of the page with the button, to which others are sent, with `?next=` the page that they
- *   asked for. Without it they are answered 401.
+ * @param {string} [page] The path of the page with the button. Others are redirected there, with the requested page as
+ *   `?next=`. Without it, they get 401.
  * @returns {(req: Request, res: import("express").Response, next: import("express").NextFunction) => void}
  */
 export function requireSignedIn(page) {
@@ -119,7 +119,7 @@ function step(req, name) {
 
 /** @param {Request} req */
 function asked(req) {
-  // As Express itself does for `req.hostname`, which has lost the port.
+  // As in Express's `req.hostname`, which lacks the port.
   const trusted = req.app.get("trust proxy fn")?.(req.socket.remoteAddress, 0);
   const forwarded = trusted ? req.get("X-Forwarded-Host")?.split(",")[0].trim() : undefined;
   return {

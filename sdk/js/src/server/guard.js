@@ -1,10 +1,10 @@
-// Single use: a proof holds for five minutes, so one that was copied could be sent again within them.
+// Single use: a proof is valid for five minutes, and a copy of it could be sent again in that time.
 
 import { createHash } from "node:crypto";
 
 /**
- * What remembers the proofs that were accepted. `MemoryGuard` does for one process; for several give an object of your
- * own over what they share, whose `take` may return a promise. With Redis:
+ * Remembers accepted proofs. `MemoryGuard` is enough for one process. For several, pass your own object, which uses storage
+ * that they share; its `take` may return a promise. With Redis:
  *
  *     const guard = {
  *       async take(sessionToken, expiresAt) {
@@ -13,26 +13,26 @@ import { createHash } from "node:crypto";
  *       },
  *     };
  *
- * `take` must decide in one step, as SET NX does or an INSERT into a unique column: a look and then a write lets two
- * requests through that come together. When it throws, the sign-in fails with what it threw.
+ * `take` must decide in one step, like SET NX or an INSERT into a unique column: a read followed by a write accepts two
+ * concurrent requests. If it throws, the sign-in fails with that error.
  *
  * @template [Answer=boolean | Promise<boolean>]
  * @typedef {object} SingleUseGuard
  * @property {(sessionToken: string, expiresAt: number) => Answer} take Returns true the first time only. `expiresAt`:
- *   until when it must be remembered, in whole seconds since the epoch.
+ *   the time until which to remember it, in whole seconds since the epoch.
  */
 
 const SWEEP_EVERY = 60;
-const MARGIN = 60; // Seconds that a token is remembered beyond its end: a machine's clock may be set back a little.
+const MARGIN = 60; // Seconds that a token is remembered after its expiry: a machine's clock may be set back a little.
 
-/** Remembers in this process alone, and until it ends. It keeps hashes of the tokens, and forgets what has expired. */
+/** Remembers proofs in this process, until it ends. It keeps only hashes of the tokens and forgets expired ones. */
 export class MemoryGuard {
   /** @type {Map<string, number>} */
   #taken = new Map();
   #sweepAt = 0;
   #now;
 
-  /** @param {{ now?: () => number }} [options] `now`: the clock, in seconds since the epoch, as a test would give. */
+  /** @param {{ now?: () => number }} [options] `now`: the clock, in seconds since the epoch, for tests. */
   constructor({ now = () => Date.now() / 1000 } = {}) {
     this.#now = now;
   }
@@ -50,12 +50,12 @@ export class MemoryGuard {
     }
     const key = createHash("sha256").update(sessionToken).digest("base64");
     if (this.#taken.has(key)) return false;
-    // Never forgotten at once, whatever the clock says that `expiresAt` was reckoned by.
+    // Never in the past, even if `expiresAt` comes from another clock.
     this.#taken.set(key, Math.max(expiresAt, instant) + MARGIN);
     return true;
   }
 
-  /** How many are remembered just now. */
+  /** The number of remembered proofs. */
   get size() {
     return this.#taken.size;
   }

@@ -1,4 +1,4 @@
-// What an application's own server needs: the check of a proof, and of a webhook. For Node 20 and later.
+// The SDK for an application's own server: the checks of proofs and webhooks. For Node 20 and later.
 
 export * from "./errors.js";
 export { MemoryGuard } from "./guard.js";

@@ -1,5 +1,5 @@
-// Sign-in for the App Router of Next.js, and for whatever else answers a Web-standard Request with a Response. The
-// session is the application's own: Next.js has none.
+// Sign-in for the App Router of Next.js, and for other servers with Web-standard Request and Response. The application
+// has its own session, since Next.js has none.
 
 import { makeEndpoint, readBody, refusal, refusedAccount, HOME } from "./endpoint.js";
 
@@ -9,13 +9,13 @@ import { makeEndpoint, readBody, refusal, refusedAccount, HOME } from "./endpoin
  * @typedef {import("./endpoint.js").EndpointOptions & {
  *   startSession: (user: SignedIn & { proofDigest: string }, request: Request) => unknown,
  *   currentUser?: (request: Request) => unknown,
- * }} SignInOptions `startSession` is called, and awaited, when the proof has held. It must start a fresh session: a new
- *   random id, and nothing of the session before. Set its cookie with `cookies()` of `next/headers`, or return a `Headers`
- *   with Set-Cookie. Returning false refuses the account with 403; what it throws is Next.js's to handle.
+ * }} SignInOptions `startSession` is called, and awaited, when the proof is valid. It must start a new, empty session with
+ *   a new random id. Set its cookie with `cookies()` of `next/headers`, or return a `Headers` with Set-Cookie. Returning
+ *   false refuses the account with 403. Next.js handles the errors that it throws.
  *
- *   `currentUser` is called, and awaited: it returns what `startSession` was given for the session that the request's
- *   cookie names, null for none. With it a page whose answer was lost can send the same proof again from that session, and
- *   is told where to go (by the user's `proofDigest`); without it the second time is answered 401.
+ *   `currentUser` is called, and awaited. It returns the user that `startSession` received for the session of the request's
+ *   cookie, null for none. With it, a page whose answer was lost can send the same proof again from that session and get
+ *   the same answer (recognised by the user's `proofDigest`). Without it, the second request gets 401.
  */
 
 /**
@@ -26,10 +26,10 @@ import { makeEndpoint, readBody, refusal, refusedAccount, HOME } from "./endpoin
  *       return { projectId, webhookSecret, guard: new MemoryGuard(), startSession };
  *     });
  *
- * @param {SignInOptions | (() => SignInOptions)} options A function is called once, at the first request: `next build`
- *   loads this module too, often where the secret is not set.
+ * @param {SignInOptions | (() => SignInOptions)} options A function is called once, at the first request, because
+ *   `next build` also loads this module, often without the secret.
  * @returns {{ POST: (request: Request) => Promise<Response> }}
- * @throws {TypeError} An option is missing or wrong. With a function the first request fails so.
+ * @throws {TypeError} An option is missing or invalid. With a function, the first request fails with it.
  */
 export function taproofSignIn(options) {
   /** @param {SignInOptions} given */
@@ -57,8 +57,8 @@ export function taproofSignIn(options) {
 /**
  * Return the handler of `app/auth/taproof/sign-out/route.js`.
  *
- * @param {{ endSession: (request: Request) => unknown }} options `endSession` is called, and awaited, for a request of one
- *   of this application's own pages. End the session on the server, and delete its cookie, with `cookies()` or in a
+ * @param {{ endSession: (request: Request) => unknown }} options `endSession` is called, and awaited, for a request from a
+ *   page of this application. It must end the session on the server and delete its cookie, with `cookies()` or in a
  *   `Headers` that it returns.
  * @returns {{ POST: (request: Request) => Promise<Response> }}
  */
@@ -76,7 +76,7 @@ export function taproofSignOut({ endSession }) {
 
 /**
  * @param {import("./endpoint.js").Answer} answer
- * @param {unknown} [more] Headers to send beside.
+ * @param {unknown} [more] Additional headers.
  */
 function response({ status, content }, more) {
   const headers = new Headers(more instanceof Headers ? more : undefined);
@@ -87,8 +87,8 @@ function response({ status, content }, more) {
 
 /** @param {Request} request */
 function asked({ headers, url }) {
-  // Next.js writes both X-Forwarded headers itself when no proxy has. A page of another site, which this is about, cannot:
-  // the browser would ask first, and nothing here answers that.
+  // Next.js writes both X-Forwarded headers itself if no proxy has. A page of another site cannot set them: the browser
+  // would send a preflight first, which this endpoint does not answer.
   const { protocol, host } = new URL(url);
   /** @param {string} name */
   const forwarded = (name) => headers.get(name)?.split(",")[0].trim();
@@ -110,7 +110,7 @@ async function* streamOf({ body }) {
   try {
     for (let part = await reader?.read(); part?.value !== undefined; part = await reader?.read()) yield part.value;
   } finally {
-    // Also where the reader has stopped early; what is at its end does not mind.
+    // Also if the reader has stopped early; a stream at its end ignores this.
     await reader?.cancel();
   }
 }

@@ -1,4 +1,4 @@
-// Checking a proof on the application's own server (RFC 7519; RFC 8725). Nothing is asked of the service.
+// Checks proofs on the application's own server (RFC 7519; RFC 8725), without calling the service.
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 
@@ -12,53 +12,52 @@ const ISSUER = "taproof";
 const LONGEST_PROOF = 16_384;
 const COMPACT_FORM = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/;
 const LATEST = 2n ** 53n; // Seconds: far beyond any date, and as in the SDK for Python.
-const FUTURE_TOLERANCE = 60; // Seconds that `iat` may lie ahead: the two servers' clocks never agree exactly.
+const FUTURE_TOLERANCE = 60; // Seconds that `iat` may be in the future: the clocks of two servers never agree exactly.
 const NAMES = ["messenger_name", "messenger_username"];
 const IDENTIFIERS = ["messenger_id", "project_id", "session_token"];
 
 /**
- * Who signed in: the claims of a proof that holds. Frozen.
+ * The user who signed in: the claims of a valid proof. Frozen.
  *
  * @typedef {object} Identity
- * @property {string} messengerId The user's account in the messenger, digits; the one thing that never changes, so the
- *   key to store a user under.
- * @property {string} messengerName The display name that the user chose. Anybody may choose any: escape it, trust it in
- *   nothing.
- * @property {string} messengerUsername The user's handle, without "@"; "" when there is none. It may pass to somebody else.
+ * @property {string} messengerId The user's account in the messenger, digits. Only this never changes: store the user
+ *   under it.
+ * @property {string} messengerName The display name that the user chose. Anybody can choose any name: escape it, do not
+ *   trust it.
+ * @property {string} messengerUsername The user's handle, without "@"; "" if there is none. It can pass to another person.
  * @property {string | null} messengerPhone The user's phone number as the messenger knows it, such as "+4915123456789"
- *   (E.164); null unless the project collects it and the user gave it.
- * @property {string} projectId The project that the sign-in was made for.
- * @property {string} sessionToken The one sign-in that this proof stands for. Not enumerable, to keep it out of logs,
- *   JSON and copies.
+ *   (E.164); null unless the project collects it and the user shared it.
+ * @property {string} projectId The project of the sign-in.
+ * @property {string} sessionToken The token of the sign-in. Not enumerable, to keep it out of logs, JSON and copies.
  * @property {string} issuer Always "taproof" (the claim `iss`).
- * @property {number} issuedAt When the proof was issued, in seconds since the epoch (the claim `iat`).
- * @property {number} expiresAt When it ends, in seconds since the epoch (the claim `exp`).
+ * @property {number} issuedAt The time of issue, in seconds since the epoch (the claim `iat`).
+ * @property {number} expiresAt The time of expiry, in seconds since the epoch (the claim `exp`).
  */
 
 /**
  * @typedef {object} ProofOptions
- * @property {string | null} [projectId] The only project whose proofs are accepted; without it, any that the secret has
- *   signed.
- * @property {number} [leeway] Seconds that a proof is accepted beyond its end, for a clock that runs ahead; 0 unless given.
- * @property {number} [now] The time in seconds since the epoch; the machine's clock unless given, as a test would.
+ * @property {string | null} [projectId] The only project whose proofs are accepted; without it, any proof signed with the
+ *   secret.
+ * @property {number} [leeway] Seconds that a proof is accepted after its expiry, for a clock that is fast; 0 by default.
+ * @property {number} [now] The time in seconds since the epoch, for tests; the machine's clock by default.
  */
 
 /**
- * Check a proof and return who it speaks of.
+ * Check a proof and return the identity in it.
  *
- * With a `guard` a proof is accepted once; it is asked last, when all else has held. Without one, remember `sessionToken`
- * until `expiresAt` yourself. When the guard's `take` returns a promise, so does this; otherwise it returns at once.
- * `await` is right for both.
+ * With a `guard`, a proof is accepted only once; the guard is called last, for valid proofs. Without one, remember
+ * `sessionToken` until `expiresAt` yourself. If the guard's `take` returns a promise, so does this function. `await` works
+ * in both cases.
  *
  * @overload
- * @param {unknown} proof What the page sent: it may be anything.
- * @param {string | readonly string[]} secret The project's webhook secret, the whole `whsec_…` string. Several are tried
- *   in turn, for a rotation.
+ * @param {unknown} proof The value that the page sent. It is untrusted input.
+ * @param {string | readonly string[]} secret The project's webhook secret, the whole `whsec_…` string. During a rotation,
+ *   pass several.
  * @param {ProofOptions & { guard: import("./guard.js").SingleUseGuard<Promise<boolean>> }} options
  * @returns {Promise<Readonly<Identity>>}
  * @throws {ProofMalformed | ProofSignatureInvalid | ProofWrongProject | ProofExpired | ProofNotYetValid |
  *   ProofAlreadyUsed} Each is a ProofError: do not sign the user in.
- * @throws {TypeError} A mistake in the application's settings: `secret` is not a webhook secret, a time is no number.
+ * @throws {TypeError} An error in the settings: `secret` is not a webhook secret, or a time is no number.
  */
 /**
  * @overload
@@ -86,7 +85,7 @@ export function verifyProof(proof, secret, options = {}) {
   const now = requireNumber(options.now, Date.now() / 1000, "now");
   const { projectId, guard } = options;
   if ("projectId" in options && projectId === undefined) {
-    // Most likely a setting that is missing: it must not quietly open this application to every project.
+    // A setting is probably missing. That must not silently accept the proofs of every project.
     throw new TypeError("projectId is undefined. Give your project's id, or null to accept any that the secret signed.");
   }
   if (typeof proof !== "string" || proof.length > LONGEST_PROOF || !COMPACT_FORM.test(proof)) {
@@ -96,7 +95,7 @@ export function verifyProof(proof, secret, options = {}) {
   if (projectId !== undefined && projectId !== null && identity.projectId !== projectId) {
     throw new ProofWrongProject("The proof was made for another project than this application's.");
   }
-  // Written so that NaN refuses: every comparison with it is false.
+  // Written so that NaN refuses the proof: every comparison with NaN is false.
   if (!(now < identity.expiresAt + leeway)) {
     throw new ProofExpired("The proof has expired. Start a new sign-in; a proof holds for five minutes.");
   }
@@ -104,7 +103,7 @@ export function verifyProof(proof, secret, options = {}) {
     throw new ProofNotYetValid("The proof was issued in the future. Compare this server's clock with the service's.");
   }
   if (guard === undefined) return identity;
-  // Remembered for as long as it would be accepted, so with the leeway; within what a guard can store.
+  // The guard remembers the proof as long as it is accepted, including the leeway, within the range it can store.
   const rememberUntil = Math.ceil(Math.min(identity.expiresAt + leeway, Number(LATEST)));
   const first = guard.take(identity.sessionToken, rememberUntil);
   return isPromise(first) ? first.then((each) => onlyOnce(each, identity)) : onlyOnce(first, identity);
@@ -123,13 +122,13 @@ function isPromise(value) {
  * @param {Readonly<Identity>} identity
  */
 function onlyOnce(first, identity) {
-  // Nothing but true: a guard that answers undefined or "OK" has not been written for this.
+  // Only true counts: a guard that returns undefined or "OK" was not written for this.
   if (first === true) return identity;
   throw new ProofAlreadyUsed("The proof was used already. Start a new sign-in.");
 }
 
 /**
- * Return the payload if any of the secrets signed it. Who issued it, for whom and when is not looked at yet.
+ * Return the payload if any of the secrets signed it. The claims are not checked yet.
  *
  * @param {string} proof
  * @param {string[]} secrets
@@ -139,7 +138,7 @@ function signedClaims(proof, secrets) {
   const { fields } = readPart(header);
   const asksForMore = Object.hasOwn(fields, "crit") || Object.hasOwn(fields, "b64");
   if (asksForMore || (Object.hasOwn(fields, "kid") && !isText(fields.kid))) throw malformed();
-  // Compared here and never taken from the proof: its header is the attacker's to write (RFC 8725, 3.1).
+  // Fixed here and never read from the proof: an attacker can write its header (RFC 8725, 3.1).
   if (own(fields, "alg") !== "HS256") throw new ProofSignatureInvalid("The proof is not signed with HS256.");
   const signed = proof.slice(0, proof.lastIndexOf("."));
   const holds = secrets.some((each) => {
@@ -157,7 +156,7 @@ function signedClaims(proof, secrets) {
 /** @param {string} part */
 function decoded(part) {
   const bytes = Buffer.from(part, "base64url");
-  // A second spelling: a length that base64 cannot have, or a last character with bits that nothing reads.
+  // Not the only valid encoding: an impossible length, or a last character with unused bits set.
   if (bytes.toString("base64url") !== part) throw malformed();
   return bytes;
 }
@@ -176,8 +175,8 @@ function malformed() {
 }
 
 /**
- * Return the identity, or throw ProofMalformed unless all eight claims are there, each of its exact type. The phone number
- * may be missing, and is checked no less where it is there.
+ * Return the identity, or throw ProofMalformed unless all eight claims have their exact types. The phone number may be
+ * missing; if it is present, it is checked too.
  *
  * @param {{ fields: Record<string, unknown>, numbers: Map<string, string> }} claims
  * @returns {Readonly<Identity>}
@@ -200,7 +199,7 @@ function identityOf({ fields, numbers }) {
   };
   const [messengerName, messengerUsername] = NAMES.map(text);
   const [messengerId, projectId, sessionToken] = IDENTIFIERS.map(text);
-  const phone = own(fields, "messenger_phone"); // JSON has no undefined: then it is not there.
+  const phone = own(fields, "messenger_phone"); // JSON has no undefined, so this means that it is missing.
   const messengerPhone = isPhone(phone) ? phone : null;
   if (messengerPhone === null && phone !== undefined) {
     throw new ProofMalformed("The proof's claim messenger_phone must be a phone number like +4915123456789.");

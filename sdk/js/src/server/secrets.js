@@ -1,14 +1,14 @@
-// The secrets and numbers that an application gives, checked before anything is checked with them.
+// Checks the webhook secrets and numbers that an application passes.
 
 export const WRONG_SECRET =
   "The secret must be the project's webhook secret: the whole whsec_… string, nothing around it.";
 
 /**
- * Return the one or several webhook secrets that were given.
+ * Return the webhook secrets in `secret`, which may be one or several.
  *
  * @param {string | readonly string[]} secret
  * @returns {string[]}
- * @throws {TypeError} One of them is something else, or there is none. The message does not show it.
+ * @throws {TypeError} One of them is not a webhook secret, or there is none. The message does not show it.
  */
 export function requireWebhookSecrets(secret) {
   const secrets = typeof secret === "string" ? [secret] : Array.isArray(secret) ? [...secret] : [];
@@ -23,9 +23,9 @@ export function requireWebhookSecrets(secret) {
 }
 
 /**
- * Return the number that was given, or the one to take when there is none.
+ * Return the value if it is a number, or the default if it is missing.
  *
- * A string would be joined to a time and not added to it: "5" could make a proof hold for centuries.
+ * A string would be concatenated with a time, not added to it: "5" could make a proof valid for centuries.
  *
  * @param {unknown} value
  * @param {number} otherwise

@@ -1,23 +1,23 @@
-// What an application knows of the service: three settings, by the same names in every framework and language.
+// The three settings of an application, with the same names in every framework and language.
 
 import { requireWebhookSecrets } from "./secrets.js";
 
 /**
  * @typedef {object} Settings
- * @property {string} baseUrl Where browsers reach the service: `https://signin.example.com` (`TAPROOF_BASE_URL`).
+ * @property {string} baseUrl The service's address for browsers: `https://signin.example.com` (`TAPROOF_BASE_URL`).
  * @property {string} projectId `proj_…` (`TAPROOF_PROJECT_ID`).
- * @property {string[]} webhookSecret `whsec_…`, or several during a rotation, with a comma between
- *   (`TAPROOF_WEBHOOK_SECRET`). Not enumerable, to keep it out of logs; so name it when you pass it on.
+ * @property {string[]} webhookSecret `whsec_…`, or several during a rotation, separated by commas
+ *   (`TAPROOF_WEBHOOK_SECRET`). Not enumerable, to keep it out of logs; a copy by spread does not include it.
  */
 
 const BASE_URL = /^https?:\/\/([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$/;
 
 /**
- * Take the three settings from `process.env` or the like.
+ * Read the three settings from `process.env` or another object.
  *
  * @param {Record<string, string | undefined>} values
  * @returns {Readonly<Settings>}
- * @throws {TypeError} It says everything that is wrong, so that one start is enough to learn it, and shows no value.
+ * @throws {TypeError} A setting is missing or invalid. The message names all such settings and shows no value.
  */
 export function settingsFrom(values) {
   const [baseUrl, projectId, secret] = ["TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET"].map(

@@ -1,19 +1,19 @@
-// JSON read so that no two readers can take one text differently: what the service writes passes, doubts do not.
-// The SDK for Python reads by the same rules (src/taproof/sdk/strict_json.py); sdk/vectors holds both to them.
+// Reads JSON strictly: it accepts what the service writes and refuses text that parsers read in different ways. The SDK
+// for Python has the same rules (src/taproof/sdk/strict_json.py); sdk/vectors tests both.
 
 const MOST_BRACKETS = 500;
 const MOST_DIGITS = 4300; // Python's limit for one whole number.
 const TOKEN = /"(?:[^"\\]|\\.)*"?|[{}[\],:]|[^\s{}[\],:"]+/g;
 
 /**
- * Return the JSON object that `data` holds, and how each number directly in it was written.
+ * Return the JSON object in `data`, and the original text of each number directly in it.
  *
- * JSON.parse alone would take the last of two equal fields, 1e3 and 1.0 for whole numbers, and 2^53 + 1 for 2^53.
+ * JSON.parse alone would keep the last of two equal fields, read 1e3 and 1.0 as whole numbers, and 2^53 + 1 as 2^53.
  *
  * @param {Uint8Array} data
  * @returns {{ fields: Record<string, unknown>, numbers: Map<string, string> }}
- * @throws {SyntaxError | TypeError} It is not strict UTF-8 or not JSON, a field comes twice, a number is of endless
- *   digits, it is nested deep, or it is no object. The messages may hold `data`.
+ * @throws {SyntaxError | TypeError} It is not strict UTF-8, not JSON or not an object, a field is repeated, a number is too
+ *   long, or it is nested too deeply. The messages may contain `data`.
  */
 export function readObject(data) {
   const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(data);
@@ -24,7 +24,7 @@ export function readObject(data) {
   const numbers = new Map();
   /** @type {(Set<string> | null)[]} For each object and list around the token: the fields so far; null for a list. */
   const around = [];
-  let before = ""; // The string that may turn out to be a field's name.
+  let before = ""; // The last string, which may be the name of a field.
   let name = "";
   for (const [token] of text.matchAll(TOKEN)) {
     if (token === "{") around.push(new Set());
@@ -46,7 +46,7 @@ export function readObject(data) {
 }
 
 /**
- * Return whether it is a string of whole characters: half a surrogate pair could not be stored or hashed later.
+ * Return whether it is a string without lone surrogates, which could not be stored or hashed.
  *
  * @param {unknown} value
  * @returns {value is string}
@@ -56,7 +56,7 @@ export function isText(value) {
 }
 
 /**
- * Return whether it is a phone number as the service writes one: "+" and 5 to 15 digits, the first no 0 (E.164).
+ * Return whether it is a phone number in the service's form: "+" and 5 to 15 digits, the first not 0 (E.164).
  *
  * @param {unknown} value
  * @returns {value is string}
@@ -66,7 +66,7 @@ export function isPhone(value) {
 }
 
 /**
- * Return the field's value, or undefined when it is not the object's own.
+ * Return the field's value, or undefined if it is not an own field of the object.
  *
  * @param {Record<string, unknown>} fields
  * @param {string} name

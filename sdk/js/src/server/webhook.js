@@ -1,4 +1,4 @@
-// Checking a webhook on the application's own server (Standard Webhooks 1.0). Nothing is asked of the service.
+// Checks webhooks on the application's own server (Standard Webhooks 1.0), without calling the service.
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 
@@ -6,7 +6,7 @@ import { WebhookFromFuture, WebhookMalformed, WebhookSignatureInvalid, WebhookTo
 import { WRONG_SECRET, requireNumber, requireWebhookSecrets } from "./secrets.js";
 import { isPhone, isText, own, readObject } from "./strict_json.js";
 
-const LONGEST_BODY = 65_536; // Bytes: many times what any event needs.
+const LONGEST_BODY = 65_536; // Bytes: many times the size of any event.
 const STANDARD_HEADERS = ["webhook-id", "webhook-timestamp", "webhook-signature"];
 const SERVICE_SIGNATURE = "x-service-signature";
 const INSTANT = /^([0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,6}))?Z$/;
@@ -15,44 +15,44 @@ const INSTANT_FIELDS = new Map([
 ]);
 
 /**
- * What a webhook that holds tells. Frozen.
+ * The event of a valid webhook. Frozen.
  *
  * @typedef {object} WebhookEvent
- * @property {string} id `evt_…`, the same on every attempt: take each only once.
- * @property {string} type "auth.confirmed", "auth.cancelled" or "webhook.test"; or one of a newer service: answer 200, do
- *   nothing.
- * @property {string} projectId The project that it is about.
- * @property {string | null} sessionToken The sign-in that it is about; null for other events. Not enumerable, to keep it
- *   out of logs.
- * @property {string | null} messengerId The user's account in the messenger, digits, to store the user under. As the next
- *   two, it is there for "auth.confirmed", and null otherwise.
- * @property {string | null} messengerName The display name that the user chose. Escape it, trust it in nothing.
- * @property {string | null} messengerUsername The user's handle, without "@"; null when there is none.
+ * @property {string} id `evt_…`, the same on every attempt: process each only once.
+ * @property {string} type "auth.confirmed", "auth.cancelled" or "webhook.test". Answer 200 to other types, from a newer
+ *   service.
+ * @property {string} projectId The project of the event.
+ * @property {string | null} sessionToken The token of the sign-in; null for other events. Not enumerable, to keep it out of
+ *   logs.
+ * @property {string | null} messengerId The user's account in the messenger, digits: store the user under it. Like the next
+ *   two fields, it is set for "auth.confirmed" only.
+ * @property {string | null} messengerName The display name that the user chose. Escape it, do not trust it.
+ * @property {string | null} messengerUsername The user's handle, without "@"; null if there is none.
  * @property {string | null} messengerPhone The user's phone number as the messenger knows it, such as "+4915123456789"
- *   (E.164); null unless the project collects it and the user gave it.
- * @property {number | null} occurredAt When the user decided, or when the test was made, in seconds since the epoch, to the
+ *   (E.164); null unless the project collects it and the user shared it.
+ * @property {number | null} occurredAt The time of the decision or of the test, in seconds since the epoch, to the
  *   millisecond; null for the events of a newer service.
- * @property {number | null} signedAt When this attempt was signed, in seconds since the epoch; null when
- *   `X-Service-Signature` alone was there to check, which signs no time.
- * @property {Record<string, unknown>} data The whole body, for what a newer service adds. Not enumerable.
+ * @property {number | null} signedAt The time when this attempt was signed, in seconds since the epoch; null if the request
+ *   has only `X-Service-Signature`, which signs no time.
+ * @property {Record<string, unknown>} data The whole body, for the fields of a newer service. Not enumerable.
  */
 
 /**
- * Check a webhook and return the event that it tells of.
+ * Check a webhook and return its event.
  *
- * The three headers of Standard Webhooks decide when any of them is there. Without them `X-Service-Signature` decides; it
- * signs no time, so whoever has seen one request could send it again for ever. Hence: keep the ids of the events that
- * were handled, for all servers together, and handle none twice.
+ * If the request has any of the Standard Webhooks headers, all three are checked. Otherwise `X-Service-Signature` is
+ * checked. It signs no time: an attacker who has seen one request can send it again at any time. So store the ids of
+ * processed events where all of your servers find them, and process none twice.
  *
- * @param {Uint8Array} body The request's body, the bytes exactly as they came, such as `express.raw()` gives them.
+ * @param {Uint8Array} body The bytes of the request's body, exactly as received, such as from `express.raw()`.
  * @param {Record<string, string | string[] | undefined> | Headers} headers Those of Node, or of a Web-standard Request.
- * @param {string | readonly string[]} secret The project's webhook secret; several are tried in turn, for a rotation.
- * @param {{ tolerance?: number, now?: number }} [options] `tolerance`: seconds that `webhook-timestamp` may lie in the
- *   past or in the future, 300 unless given. `now`: the time in seconds since the epoch, as a test would give it.
+ * @param {string | readonly string[]} secret The project's webhook secret; during a rotation, pass several.
+ * @param {{ tolerance?: number, now?: number }} [options] `tolerance`: seconds that `webhook-timestamp` may be in the past
+ *   or in the future, 300 by default. `now`: the time in seconds since the epoch, for tests.
  * @returns {Readonly<WebhookEvent>}
  * @throws {WebhookMalformed | WebhookSignatureInvalid | WebhookTooOld | WebhookFromFuture} Each is a WebhookError.
- * @throws {TypeError} A mistake in the application: `secret` is not a webhook secret, `body` not bytes, `headers` not
- *   the request's headers.
+ * @throws {TypeError} An error of the application: `secret` is not a webhook secret, `body` not bytes, or `headers` not the
+ *   request's headers.
  */
 export function verifyWebhook(body, headers, secret, options = {}) {
   const secrets = requireWebhookSecrets(secret);
@@ -68,7 +68,7 @@ export function verifyWebhook(body, headers, secret, options = {}) {
   let signedAt = null;
   if (STANDARD_HEADERS.some((name) => given.has(name))) {
     signedAt = requireStandardSignature(body, given, keys);
-    // Written so that NaN refuses: every comparison with it is false.
+    // Written so that NaN refuses the webhook: every comparison with NaN is false.
     if (!(signedAt >= now - tolerance)) {
       throw new WebhookTooOld("The webhook was signed too long ago. If it is a new one, compare the servers' clocks.");
     }
@@ -93,20 +93,20 @@ export function verifyWebhook(body, headers, secret, options = {}) {
 }
 
 /**
- * Return what Standard Webhooks uses as the key: the part after the prefix, base64-decoded.
+ * Return the key of Standard Webhooks: the part after the prefix, base64-decoded.
  *
  * @param {string} secret
  */
 function standardKey(secret) {
   const encoded = secret.slice("whsec_".length);
   const key = Buffer.from(encoded, "base64");
-  // A second spelling of the same key would fit one kind of signature and not the other.
+  // Another encoding of the same key would match one kind of signature and not the other.
   if (key.toString("base64") !== encoded) throw new TypeError(WRONG_SECRET);
   return key;
 }
 
 /**
- * Return the headers that matter here, by their names in lower case.
+ * Return the signature headers, by their names in lower case.
  *
  * @param {Record<string, string | string[] | undefined> | Headers} headers
  */
@@ -121,7 +121,7 @@ function signatureHeaders(headers) {
     const lowered = name.toLowerCase();
     if ((!STANDARD_HEADERS.includes(lowered) && lowered !== SERVICE_SIGNATURE) || value === undefined) continue;
     if (typeof value !== "string") throw new TypeError(`Give the value of the header ${lowered} as one string.`);
-    // Two values: others on the way may have gone by the one, and this check by the other.
+    // With two values, a proxy may have used one and this check the other.
     if (found.has(lowered)) throw new WebhookMalformed(`The header ${lowered} came twice.`);
     found.set(lowered, value);
   }
@@ -129,7 +129,7 @@ function signatureHeaders(headers) {
 }
 
 /**
- * Throw unless one of the signatures was made with one of the keys; return the time that was signed with it.
+ * Return the signed time; throw unless one of the signatures was made with one of the keys.
  *
  * @param {Uint8Array} body
  * @param {Map<string, string>} given
@@ -155,7 +155,7 @@ function requireStandardSignature(body, given, keys) {
 }
 
 /**
- * Compare in a time that does not tell how much of `given` is right.
+ * Compare in constant time, so that an attacker learns nothing about `expected`.
  *
  * @param {string} given
  * @param {string} expected
@@ -175,7 +175,7 @@ function parsed(body) {
 }
 
 /**
- * Return the event, each field of its exact type, or throw WebhookMalformed.
+ * Return the event; throw WebhookMalformed unless each field has its exact type.
  *
  * @param {Record<string, unknown>} data
  * @param {number | null} signedAt
@@ -216,7 +216,7 @@ function text(data, name, mayBeEmpty = false) {
 
 /** @param {Record<string, unknown>} data */
 function phone(data) {
-  const value = own(data, "messenger_phone"); // JSON has no undefined: then it is not there.
+  const value = own(data, "messenger_phone"); // JSON has no undefined, so this means that it is missing.
   if (value === undefined) return null;
   if (isPhone(value)) return value;
   throw new WebhookMalformed("The body's field messenger_phone must be a phone number like +4915123456789.");
@@ -229,7 +229,7 @@ function phone(data) {
 function instant(data, name) {
   const [, toTheSecond, , fraction = ""] = INSTANT.exec(text(data, name)) ?? [];
   const milliseconds = Date.parse(`${toTheSecond}Z`);
-  // Date takes the 30th of February for the 2nd of March, and knows a year 0.
+  // Date reads 30 February as 2 March, and accepts the year 0.
   if (!Number.isNaN(milliseconds) && !toTheSecond.startsWith("0000")
       && new Date(milliseconds).toISOString().startsWith(toTheSecond)) {
     return milliseconds / 1000 + Number(`0.${fraction}`);
