@@ -21,11 +21,23 @@ def fail_with(error: Exception) -> Any:
     return fail
 
 
+class AwayPart:
+    """A part of a store, whose every method fails."""
+
+    def __init__(self, fail: Any) -> None:
+        self._fail = fail
+
+    def __getattr__(self, _name: str) -> Any:
+        return self._fail
+
+
 def store_away(console: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every method of the store fail."""
+    """Let every method of the store and of its parts fail."""
+    fail = fail_with(StoreUnavailable("disk " + SECRET))
     for name in dir(console.storage):
         if not name.startswith("_") and name != "close":
-            monkeypatch.setattr(console.storage, name, fail_with(StoreUnavailable("disk " + SECRET)))
+            part = getattr(console.storage, name)
+            monkeypatch.setattr(console.storage, name, fail if callable(part) else AwayPart(fail))
 
 
 @pytest.mark.parametrize("path", ["/console/projects", "/console/nowhere", "/console/sign-in", "/console/audit"])

@@ -388,7 +388,8 @@ async def test_a_store_that_is_away_is_waited_for(
     shop, _ = await visitor.create_project()
     client = await streams.open(visitor)
     await client.news()
-    for name in ("list_sessions", "read_console_session"):
+    storage = console.storage
+    for part, name in ((storage.sessions, "list_sessions"), (storage.credentials, "read_console_session")):
         tried = asyncio.Event()
 
         async def fail(*_: object, tried: asyncio.Event = tried, **__: object) -> None:
@@ -396,7 +397,7 @@ async def test_a_store_that_is_away_is_waited_for(
             raise StoreUnavailable
 
         with monkeypatch.context() as away:
-            away.setattr(console.storage, name, fail)
+            away.setattr(part, name, fail)
             async with asyncio.timeout(PATIENCE):
                 await tried.wait()
         await visitor.start_session(shop.id)
