@@ -17,7 +17,7 @@ from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.sandbox.hosts import OwnHosts
 from taproof.sandbox.telegram.bots import SandboxBots
-from taproof.sandbox.telegram.chats import Message, SandboxChat
+from taproof.sandbox.telegram.chats import SandboxChat, SandboxMessage
 from taproof.sandbox.telegram.faults import Faults
 from taproof.sandbox.telegram.messenger import Messenger
 from taproof.sandbox.telegram.people import People, Person
@@ -47,7 +47,7 @@ class Phones:
         chat.messages.clear()
         return chat
 
-    async def open(self, chat: SandboxChat, token: str) -> Message:
+    async def open(self, chat: SandboxChat, token: str) -> SandboxMessage:
         """Open a deeplink; return the bot's prompt."""
         self._messenger.write(chat, f"/start {token}")
         await chat.wait_until(lambda: _prompt(chat) is not None, _REPLY_SECONDS)
@@ -56,7 +56,7 @@ class Phones:
             fail(f"The bot did not answer a deeplink within {_REPLY_SECONDS} s.")
         return prompt
 
-    async def confirm(self, chat: SandboxChat, prompt: Message, token: str) -> None:
+    async def confirm(self, chat: SandboxChat, prompt: SandboxMessage, token: str) -> None:
         """Tap Confirm; return once the bot has answered the tap and put the outcome in the prompt's place."""
         buttons = (button.get("callback_data", "") for row in prompt.keyboard for button in row)
         data = next((each for each in buttons if each.startswith(f"c:{token}")), None)
@@ -68,7 +68,7 @@ class Phones:
             fail(f"The bot did not answer a tap within {_REPLY_SECONDS} s.")
 
 
-def _prompt(chat: SandboxChat) -> Message | None:
+def _prompt(chat: SandboxChat) -> SandboxMessage | None:
     return next((each for each in reversed(chat.messages.values()) if each.from_bot and each.keyboard), None)
 
 

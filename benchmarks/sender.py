@@ -137,7 +137,7 @@ class Bench:
         except TimeoutError:
             fail(f"{count} events were not delivered within {_PATIENCE:.0f} s.")
         countdown.check()
-        if await self._services.storage.read_oldest_due(2**62) is not None:
+        if await self._services.storage.deliveries.read_oldest_due(2**62) is not None:
             fail(f"After {count} deliveries an event is still due.")
 
     async def deliver_and_keep(self, count: int) -> None:
@@ -204,7 +204,7 @@ async def make_projects(services: Services, receiver: str) -> tuple[list[Project
         project, secret = await make_project(services, developer, f"With {number}")
         # Past the check of the API, which lets no plain HTTP pass outside the sandbox.
         changes = ProjectChanges(webhook_url=f"{receiver}/{secret}")
-        changed = await services.storage.update_project(developer.id, project.id, changes, system_clock())
+        changed = await services.storage.projects.update_project(developer.id, project.id, changes, system_clock())
         assert changed is not None
         hooked.append(changed)
     return hooked, unhooked

@@ -149,7 +149,7 @@ async def _fill(url: str, sessions: int) -> None:
     project_ids = await make_projects(url)
     days = day_counts(sessions)
     store = await PostgresStorage.open(url, system_clock())
-    await store.prepare_days(days[0][0], day_number(system_clock()) + 3)
+    await store.sessions.prepare_days(days[0][0], day_number(system_clock()) + 3)
     await store.close()
     connection = await asyncpg.connect(url)
     try:

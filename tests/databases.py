@@ -44,7 +44,7 @@ def sqlite_database(clock: Clock | None = None, *, quick: bool = False) -> Itera
         async def open_store() -> Storage:
             store = SqliteStorage.open(Path(directory) / "taproof.db", NOW, clock)
             if quick:
-                store._writer._connection.pragma("synchronous", 0)
+                store.database.writer._connection.pragma("synchronous", 0)
             return store
 
         yield open_store

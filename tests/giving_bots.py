@@ -13,7 +13,9 @@ async def give_bot(
 ) -> Literal["set", "not_found", "taken"]:
     """Give a project this bot and change nothing else of it; with None take its bot away."""
     try:
-        project = await storage.update_project(developer_id, project_id, ProjectChanges(), 1, bot=BotChange(bot, entry))
+        project = await storage.projects.update_project(
+            developer_id, project_id, ProjectChanges(), 1, bot=BotChange(bot, entry)
+        )
     except BotTaken:
         return "taken"
     return "not_found" if project is None else "set"

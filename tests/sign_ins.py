@@ -23,18 +23,18 @@ async def stored_sign_in(storage: Storage, now: int) -> DeveloperSignIn:
         collect_phone=False,
         created_at=now,
     )
-    await storage.create_project(project, key_hash(project_id))
+    await storage.projects.create_project(project, key_hash(project_id))
     key = session_key(new_session_token(now, system_entropy))
     assert key is not None
     session = NewSession(key, new_session_id(now, system_entropy), project_id, now, now + SESSION_LIFETIME)
-    assert await storage.create_session(session, public=False)
+    assert await storage.sessions.create_session(session, public=False)
     return DeveloperSignIn(key, session.id)
 
 
 async def by_token(storage: Storage, developer: Developer, now: int) -> Actor:
     """Return a developer who acts with a new access token, of which the audit log does not tell."""
     token = AccessToken(new_id("tok", system_entropy), developer.id, "test", "tap_aaaa…zzzz", now)
-    assert await storage.create_access_token(token, key_hash(token.id))
+    assert await storage.credentials.create_access_token(token, key_hash(token.id))
     return Actor(developer, "access_token", token.id, "203.0.113.7", token.grant)
 
 
@@ -42,5 +42,5 @@ async def by_console(storage: Storage, developer: Developer, now: int) -> Actor:
     """Return a developer who acts in a new console session, likewise."""
     session_id = new_id("cses", system_entropy)
     session = ConsoleSession(session_id, developer.id, now, now, None, "", "Test browser", developer.messenger_id)
-    assert await storage.create_console_session(session, key_hash(session_id))
+    assert await storage.credentials.create_console_session(session, key_hash(session_id))
     return Actor(developer, "console", session_id, "203.0.113.7", session.grant)

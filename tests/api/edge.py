@@ -90,5 +90,6 @@ def no_store(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*_: object, **__: object) -> Any:
         raise AssertionError("A refused call asks the store nothing.")
 
-    for name in ("poll_session", "create_session", "read_project"):
-        monkeypatch.setattr(api.storage, name, fail)
+    for name in ("poll_session", "create_session"):
+        monkeypatch.setattr(api.storage.sessions, name, fail)
+    monkeypatch.setattr(api.storage.projects, "read_project", fail)

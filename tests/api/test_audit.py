@@ -161,7 +161,9 @@ async def test_an_entry_of_a_newer_release_is_shown(api: Api) -> None:
     developer, token = await api.sign_up("ada@example.com")
     action, via, details = cast("AuditAction", "moon.landed"), cast("Via", "rocket"), '{"crew": [1, null, {"a": "b"}]}'
     entry = AuditEntry("aud_0", developer.id, START + 1, action, "Zoë", via, "", "2001:db8::7", "moon_1", details)
-    await api.storage.create_access_token(AccessToken("tok_0", developer.id, "CI", "…", START), b"0" * 32, entry=entry)
+    await api.storage.credentials.create_access_token(
+        AccessToken("tok_0", developer.id, "CI", "…", START), b"0" * 32, entry=entry
+    )
     [newest, *_] = await entries(api, token)
     assert (newest["action"], newest["via"], newest["actor"]) == ("moon.landed", "rocket", "Zoë")
     assert newest["details"] == {"crew": [1, None, {"a": "b"}]}

@@ -149,9 +149,9 @@ async def test_a_broken_bot_is_told_in_the_project(api: Api) -> None:
     """With its time, until a token is set again."""
     _, token = await api.sign_up("ada@example.com")
     project = await create(api, token, bot_token=api.bot_father.make_bot("First_Bot"))
-    (bot,) = await api.storage.list_project_bots()
+    (bot,) = await api.storage.bots.list_project_bots()
     api.clock.now += 1
-    assert await api.storage.mark_bot_broken(project["id"], bot.encrypted_token, api.clock.now)
+    assert await api.storage.bots.mark_bot_broken(project["id"], bot.encrypted_token, api.clock.now)
     shown = (await api.call("GET", f"{PATH}/{project['id']}", token)).json()
     assert (shown["bot_username"], shown["bot_broken_at"]) == ("First_Bot", "2026-11-18T11:06:40.001Z")
     renewed = api.bot_father.make_bot("First_Bot")

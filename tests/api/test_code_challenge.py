@@ -103,7 +103,7 @@ async def test_a_binding_that_cannot_be_had_starts_nothing(client: Client, field
     refused = await client.call("generate", **fields)
     assert_error(refused, 400, "invalid_request")
     assert named in refused.json()["error"]
-    assert await client.api.storage.read_daily_counts([client.project["id"]], 0) == []
+    assert await client.api.storage.counts.read_daily_counts([client.project["id"]], 0) == []
 
 
 @pytest.mark.parametrize("verifier", ["", "short", "A" * 129, "é" * 43, 7, False, ["A" * 43]])

@@ -119,7 +119,7 @@ async def test_the_scheme_is_read_without_case(api: Api, scheme: str) -> None:
 async def dump(api: Api, project_id: str, token: str) -> Any:
     """Return everything of a project's that a call could change."""
     deliveries = await api.call("GET", f"/projects/{project_id}/deliveries", token)
-    return await api.storage.read_project(project_id), deliveries.json()
+    return await api.storage.projects.read_project(project_id), deliveries.json()
 
 
 @pytest.mark.parametrize(("method", "path"), OWNED)
@@ -203,7 +203,7 @@ async def test_a_lost_store_is_503_everywhere(
     async def fail(*_: object) -> None:
         raise StoreUnavailable
 
-    monkeypatch.setattr(api.storage, "read_access_token", fail)
+    monkeypatch.setattr(api.storage.credentials, "read_access_token", fail)
     response = await api.call(
         method,
         path.format(project=NO_PROJECT, token="tok_x", delivery=NO_DELIVERY, session=NO_SESSION, messenger="9"),

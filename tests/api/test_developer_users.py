@@ -93,10 +93,10 @@ async def test_a_phone_number_that_was_moved_is_refused(api: Api, capfd: pytest.
     project = (await api.post("/projects", token, {"name": "One", "collect_phone": True}))["id"]
     await sign_in(api, project, phone=PHONE)
     await sign_in(api, project, "2002", phone="+4915123456700")
-    rows = api.storage._read("SELECT id, encrypted_phone FROM sessions", ())
+    rows = api.storage.database.rows("SELECT id, encrypted_phone FROM sessions", ())
     for (session_id, _), (_, encrypted) in zip(rows, rows[::-1], strict=True):
         write = "UPDATE sessions SET encrypted_phone = ? WHERE id = ?"
-        api.storage._writer._connection.execute(write, (encrypted, session_id))
+        api.storage.database.writer._connection.execute(write, (encrypted, session_id))
     found = await sessions(api, token)
     assert [each.get("messenger_phone") for each in found] == [None, None]
     printed = "".join(capfd.readouterr())
@@ -125,7 +125,7 @@ async def test_a_downgrade_ends_collecting_at_once(api: Api) -> None:
     identity = MessengerIdentity("1001", "Ada", "")
     await api.signin.open_session(created.session_token, "1001")
     assert (await api.signin.confirm_session(created.session_token, identity)).outcome == "phone"
-    assert await api.storage.update_plan(developer.id, "free")
+    assert await api.storage.plans.update_plan(developer.id, "free")
     assert (await api.signin.give_phone(identity, "1001", PHONE)).outcome == "confirmed"
     [session] = await sessions(api, token)
     assert (session["status"], session.get("messenger_phone")) == ("confirmed", None)

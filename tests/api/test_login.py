@@ -240,14 +240,14 @@ async def test_reported_while_the_token_is_made(
     await login.tap()
     key = session_key(login.started["verification_uri_complete"].rpartition("?start=")[2])
     assert key is not None
-    store = login.api.storage.create_access_token
+    store = login.api.storage.credentials.create_access_token
 
     async def interrupted(*what: Any, **more: Any) -> bool:
         made = order == "store, report" and await store(*what, **more)
         assert (await login.api.signin.report_sign_in(key, USER)).changed
         return made or await store(*what, **more)
 
-    monkeypatch.setattr(login.api.storage, "create_access_token", interrupted)
+    monkeypatch.setattr(login.api.storage.credentials, "create_access_token", interrupted)
     answer = await login.ask()
     if order == "report, store":
         assert "send /unblock to the bot" in assert_error(answer, 400, "access_denied")
@@ -293,7 +293,7 @@ async def test_nothing_is_consumed_for_a_client_that_left(
 ) -> None:
     """A terminal that lost its connection while it waited asks again and gets the token, also if the tap was first."""
     await login.tap()
-    poll_session = login.api.storage.poll_session
+    poll_session = login.api.storage.sessions.poll_session
     looks = 0
 
     async def poll_before_the_tap(key: SessionKey) -> PolledSession | None:
@@ -303,7 +303,7 @@ async def test_nothing_is_consumed_for_a_client_that_left(
         session = await poll_session(key)
         return session._replace(status="pending") if session is not None and looks <= 2 else session
 
-    monkeypatch.setattr(login.api.storage, "poll_session", poll_before_the_tap)
+    monkeypatch.setattr(login.api.storage.sessions, "poll_session", poll_before_the_tap)
     body = json.dumps({"device_code": login.started["device_code"], "wait": WAIT_LIMIT}).encode()
     messages = iter([{"type": "http.request", "body": body}, {"type": "http.disconnect"}])
     sent: list[Any] = []
@@ -356,11 +356,11 @@ async def test_both_have_the_one_error_shape(login: Login, path: str, monkeypatc
     assert_error(await login.post(path, []), 400, "invalid_request")
     assert_error(await login.post(path, {"x": "x" * 20_000}), 413, "payload_too_large")
     for name in ("poll_session", "create_session"):
-        monkeypatch.setattr(login.api.storage, name, _failing(StoreUnavailable()))
+        monkeypatch.setattr(login.api.storage.sessions, name, _failing(StoreUnavailable()))
     body = {"device_code": login.started["device_code"]}
     assert_error(await login.post(path, body), 503, "store_unavailable")
     for name in ("poll_session", "create_session"):
-        monkeypatch.setattr(login.api.storage, name, _failing(RuntimeError(login.started["device_code"])))
+        monkeypatch.setattr(login.api.storage.sessions, name, _failing(RuntimeError(login.started["device_code"])))
     with capture_logs() as logs:
         assert_error(await login.post(path, body), 500, "internal_error")
     assert [line["event"] for line in logs] == ["internal_error"]

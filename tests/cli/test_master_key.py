@@ -18,7 +18,7 @@ from taproof.runtime import key_rotation
 from taproof.runtime.key_file import held_key_file, read_master_keys, write_master_keys
 from taproof.service import reencryption
 from taproof.service.associated_data import webhook_secret_associated_data
-from taproof.storage.encrypted_value_protocol import EncryptedKind
+from taproof.storage.protocol import EncryptedKind
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]

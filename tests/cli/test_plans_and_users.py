@@ -83,9 +83,9 @@ async def _sign_in(database: Path, project_id: str, user: str) -> None:
 
 
 def _users(database: Path) -> list[str]:
-    connection = SqliteStorage.open(database, system_clock())
-    found = connection._read("SELECT opener_id FROM sessions ORDER BY opener_id", ())
-    asyncio.run(connection.close())
+    storage = SqliteStorage.open(database, system_clock())
+    found = storage.database.rows("SELECT opener_id FROM sessions ORDER BY opener_id")
+    asyncio.run(storage.close())
     return [row[0] for row in found]
 
 
@@ -124,7 +124,7 @@ def test_nothing_goes_unless_it_is_meant(database: Path, answer: str) -> None:
 def test_an_account_that_signs_in_a_developer_is_named(run: Run, run_json: Callable[..., Any], database: Path) -> None:
     """It is the developer's, and left: the operator may want to know."""
     storage = SqliteStorage.open(database, system_clock())
-    storage._writer._connection.execute("UPDATE developers SET messenger_id = '2002'")
+    storage.database.writer._connection.execute("UPDATE developers SET messenger_id = '2002'")
     asyncio.run(storage.close())
     assert "also signs in the developer ada@example.com" in run("users", "erase", "2002", "--yes").stdout
     assert run_json("users", "erase", "2002", "--yes")["developer"] == "ada@example.com"

@@ -344,13 +344,13 @@ def test_a_projects_secrets_are_followed_through_a_rotation(tmp_path: Path, run_
 
     async def rotate() -> bool:
         now = milliseconds()
-        return await storage.rotate_webhook_secret(developer, project["id"], encrypted, now, now + 3_600_000)
+        return await storage.projects.rotate_webhook_secret(developer, project["id"], encrypted, now, now + 3_600_000)
 
     async def promote() -> bool:
-        return await storage.promote_webhook_secret(developer, project["id"], milliseconds())
+        return await storage.projects.promote_webhook_secret(developer, project["id"], milliseconds())
 
     async def delete() -> bool:
-        done = await storage.delete_project(developer, project["id"])
+        done = await storage.projects.delete_project(developer, project["id"])
         await storage.close()
         return done
 

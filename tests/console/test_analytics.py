@@ -75,7 +75,7 @@ async def live_through(console: Installation, visitor: Visitor, chance: random.R
                         await console.messenger.signin.verify_session(project_id, started.session_token, public=True)
             if chance.randrange(4) == 0:
                 await console.messenger.signin.report_session(started.session_token, user.messenger_id)
-                await console.storage.unblock_project(user.messenger_id, project_id)
+                await console.storage.users.unblock_project(user.messenger_id, project_id)
     console.clock.now = now + 11 * MINUTE
     await Housekeeping(console.storage, console.clock, 90).sweep()
     return projects

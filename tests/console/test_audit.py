@@ -54,7 +54,7 @@ def means_of(cell: str) -> str:
 async def write(console: Installation, entry: AuditEntry) -> None:
     """Put an entry into the log, with a change as every entry has one: here a developer that nobody knows."""
     email = f"{entry.id}@example.com"
-    assert await console.storage.create_developer(Developer(entry.id, email, "free", 0), entry=entry)
+    assert await console.storage.developers.create_developer(Developer(entry.id, email, "free", 0), entry=entry)
 
 
 async def every_page(visitor: Visitor) -> list[Shown]:
@@ -203,7 +203,7 @@ async def test_entries_of_a_newer_release_are_shown(console: Installation, visit
     actor = visitor.actor
     entry = audit_entry(actor, "project.created", console.clock.now, system_entropy, subject="new_1")
     newer = dataclasses.replace(entry, action=cast("AuditAction", "moon.visited"), via=cast("Via", "rocket"))
-    await console.storage.add_audit_entry(newer)
+    await console.storage.audit.add_audit_entry(newer)
     answer = await visitor.client.get("/console/audit")
     assert answer.status_code == 200
     assert "moon.visited" in answer.text

@@ -19,13 +19,13 @@ def bot_form(project: Project) -> str:
 
 
 async def read(console: Installation, project: Project) -> Project:
-    found = await console.storage.read_project(project.id)
+    found = await console.storage.projects.read_project(project.id)
     assert found is not None
     return found
 
 
 async def break_bot(console: Installation) -> None:
-    (bot,) = await console.storage.list_project_bots()
+    (bot,) = await console.storage.bots.list_project_bots()
     assert await console.services.bots.mark_broken(bot)
 
 

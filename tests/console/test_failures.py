@@ -70,7 +70,7 @@ async def test_a_bug_is_a_page_and_one_line(
     visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     """The page and the log tell nothing of what was in the error."""
-    monkeypatch.setattr(console.storage, "name_projects", fail_with(RuntimeError(SECRET)))
+    monkeypatch.setattr(console.storage.projects, "name_projects", fail_with(RuntimeError(SECRET)))
     shown = await visitor.get("/console/projects")
     assert (shown.status, shown.heading) == (500, "Something went wrong")
     output = "".join(capsys.readouterr())
@@ -90,7 +90,7 @@ async def test_a_failure_page_that_fails_is_answered_all_the_same(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError(SECRET)
 
-    monkeypatch.setattr(console.storage, "list_projects", fail_with(error))
+    monkeypatch.setattr(console.storage.projects, "list_projects", fail_with(error))
     monkeypatch.setattr(PageRenderer, "render", fail)
     answer = await visitor.client.get("/console/projects")
     assert answer.status_code == 500

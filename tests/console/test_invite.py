@@ -203,13 +203,13 @@ async def test_a_report_while_it_binds(
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT))
     await console.messenger.confirm(deeplink(waiting), GRACE)
     await anonymous.get(WAITING)
-    accept = console.storage.accept_invitation
+    accept = console.storage.developers.accept_invitation
 
     async def interrupted(*what: Any, **more: Any) -> Any:
         await console.messenger.report(deeplink(waiting), GRACE)
         return await accept(*what, **more)
 
-    monkeypatch.setattr(console.storage, "accept_invitation", interrupted)
+    monkeypatch.setattr(console.storage.developers, "accept_invitation", interrupted)
     shown = await anonymous.post(CONFIRM, {})
     assert shown.status == 403
     assert "send /unblock to the bot" in alert(shown)

@@ -413,7 +413,7 @@ async def test_a_bug_ends_the_stream_and_is_logged(
     async def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(console.storage, "list_sessions", fail)
+    monkeypatch.setattr(console.storage.sessions, "list_sessions", fail)
     await client.end()
     assert client.ended
     assert "ZeroDivisionError" in capsys.readouterr().out

@@ -143,13 +143,13 @@ async def test_reported_while_it_signs_in(
     await bind(console, ada := await console.add_developer("ada@example.com"))
     link = await start(anonymous, f"{SIGN_IN}?next=/console/audit")
     await console.messenger.confirm(link)
-    store = console.storage.create_console_session
+    store = console.storage.credentials.create_console_session
 
     async def interrupted(*what: Any, **more: Any) -> None:
         await console.messenger.report(link)
         await store(*what, **more)
 
-    monkeypatch.setattr(console.storage, "create_console_session", interrupted)
+    monkeypatch.setattr(console.storage.credentials, "create_console_session", interrupted)
     shown = await anonymous.get(WAITING)
     assert shown.status == 403
     assert "send /unblock to the bot" in shown.texts(".//p[@role='alert']")[0]

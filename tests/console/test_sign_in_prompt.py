@@ -81,10 +81,10 @@ async def test_no_setting_turns_them_off(
 ) -> None:
     """A project that an earlier release made, or that somebody changed in the store, is asked for them all the same."""
     await start(console, browser)
-    mark = await console.storage.read_mark(purpose.mark)
+    mark = await console.storage.metadata.read_mark(purpose.mark)
     assert mark is not None
     off = ProjectChanges(show_context=False, match_code=False)
-    assert await console.storage.update_project(SERVICE_DEVELOPER, mark.decode(), off, 1) is not None
+    assert await console.storage.projects.update_project(SERVICE_DEVELOPER, mark.decode(), off, 1) is not None
     again = await start(console, await fresh(console))
     seen = await console.messenger.open(link_of(again))
     assert (len(seen.choices), seen.context) == (3, CONTEXT)

@@ -29,8 +29,7 @@ from taproof.service.developers import Developers
 from taproof.service.installation import KEY_MARK, check_master_key
 from taproof.service.reencryption import ASSOCIATED_DATA
 from taproof.service.webhooks import answer_associated_data
-from taproof.storage.encrypted_value_protocol import EncryptedKind, EncryptedRow
-from taproof.storage.protocol import Storage
+from taproof.storage.protocol import EncryptedKind, EncryptedRow, Storage
 from taproof.storage.sqlite.store import SqliteStorage
 
 USER = "1001"
@@ -83,7 +82,7 @@ class _Filling:
             collect_phone=number < self.others,  # It has a session whose user gave theirs.
             created_at=self.now,
         )
-        assert await self.storage.create_project(project, hashlib.sha256(project_id.encode()).digest())
+        assert await self.storage.projects.create_project(project, hashlib.sha256(project_id.encode()).digest())
         self.values.projects.append(project_id)
 
     async def bot(self, number: int) -> None:
@@ -103,29 +102,33 @@ class _Filling:
         session_id, project_id = f"sess_{number:022d}", self.values.projects[number % len(self.values.projects)]
         key = SessionKey(at // DAY, hashlib.sha256(session_id.encode()).digest())
         session = NewSession(key, session_id, project_id, at, self.now + 10 * MINUTE)
-        assert await self.storage.create_session(session, public=True)
-        assert await self.storage.open_session(key, USER, at)
+        assert await self.storage.sessions.create_session(session, public=True)
+        assert await self.storage.sessions.open_session(key, USER, at)
         encrypted = self.encrypt(f"token {number}", phone_request_associated_data(session_id))
-        await self.storage.ask_for_phone(PhoneRequest(key, session_id, USER, 0, encrypted, at, self.now + 10 * MINUTE))
+        await self.storage.users.ask_for_phone(
+            PhoneRequest(key, session_id, USER, 0, encrypted, at, self.now + 10 * MINUTE)
+        )
         phone = self.encrypt(f"+4915{number:08d}", phone_associated_data(session_id))
         event_id = new_event_id(at, system_entropy)
         body = self.encrypt(json.dumps({"id": event_id}), event_body_associated_data(event_id))
         event = Event(event_id, "auth.confirmed", project_id, body, at)
         identity = MessengerIdentity(USER, "Ada", "")
-        assert await self.storage.confirm_session(key, identity, at, event, phone)
+        assert await self.storage.sessions.confirm_session(key, identity, at, event, phone)
 
     async def delivery(self, number: int) -> None:
         event_id = new_event_id(self.now, system_entropy)
         body = self.encrypt(json.dumps({"id": event_id}), event_body_associated_data(event_id))
         event = Event(event_id, "webhook.test", self.values.projects[number], body, self.now)
         answer = self.encrypt(f"answer {number}", answer_associated_data(event_id, 1))
-        assert await self.storage.record_delivery(event, Attempt(1, self.now, 5, 500, None, answer), "failed")
+        assert await self.storage.deliveries.record_delivery(
+            event, Attempt(1, self.now, 5, 500, None, answer), "failed"
+        )
 
 
 def open_quick(path: Path) -> SqliteStorage:
     """Open a database that loses its latest writes with the power: how long each takes is not what is tested."""
     storage = SqliteStorage.open(path, system_clock(), system_clock)
-    storage._writer._connection.pragma("synchronous", 0)
+    storage.database.writer._connection.pragma("synchronous", 0)
     return storage
 
 
@@ -141,7 +144,7 @@ async def fill(storage: Storage, encryptor: Encryptor, *, projects: int, others:
     developer = await Developers(storage, system_clock, system_entropy).create_developer("ada@example.com", "business")
     filling = _Filling(storage, encryptor, EncryptedValues(developer), others)
     today = filling.now // DAY
-    await storage.prepare_days(today - 3, today + 1)
+    await storage.sessions.prepare_days(today - 3, today + 1)
     await _each(filling.project, range(projects))
     filling.values.projects.sort()  # By number: they were added as each was stored.
     for work in (filling.bot, filling.session, filling.delivery):
@@ -151,10 +154,10 @@ async def fill(storage: Storage, encryptor: Encryptor, *, projects: int, others:
 
 async def encrypted_rows(storage: Storage, kind: EncryptedKind) -> list[EncryptedRow]:
     """Return all values of a kind, without the marks that are none."""
-    page = await storage.list_encrypted_values(kind, None, 1_000)
+    page = await storage.encrypted_values.list_encrypted_values(kind, None, 1_000)
     rows = page.rows
     while page.after is not None:
-        page = await storage.list_encrypted_values(kind, page.after, 1_000)
+        page = await storage.encrypted_values.list_encrypted_values(kind, page.after, 1_000)
         rows += page.rows
     return [row for row in rows if kind != "mark" or row.name == KEY_MARK]
 

@@ -76,7 +76,7 @@ async def main() -> None:
     print("ready", flush=True)  # noqa: T201 — how it talks to the test.
     while line := await asyncio.to_thread(sys.stdin.readline):
         session_id, token_id, sign_in = json.loads(line)
-        developer = await storage.read_developer(email)
+        developer = await storage.developers.read_developer(email)
         assert developer is not None
         # As a request that was recognised before the report and acts after it.
         grant = Grant(sign_in=sign_in)

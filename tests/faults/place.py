@@ -57,7 +57,7 @@ class Place:
         """Yield the sign-in of one more node, which is this process."""
         storage = await open_storage(self.url, pgbouncer=pgbouncer)
         if self.is_quick and isinstance(storage, SqliteStorage):
-            storage._writer._connection.pragma("synchronous", 0)
+            storage.database.writer._connection.pragma("synchronous", 0)
         try:
             yield WholeSignIn(
                 storage, Encryptor(self.master_key), lambda: "https://t.me/b", system_clock, system_entropy
@@ -81,7 +81,7 @@ async def make_place(url: str, *, pgbouncer: bool = False) -> Place:
 async def add_project(place: Place, name: str, webhook_url: str) -> tuple[str, str]:
     """Create one more project, whose webhook may lead to this machine; return its id and its webhook secret."""
     storage = await open_storage(place.url)
-    developer = await storage.read_developer(_DEVELOPER)
+    developer = await storage.developers.read_developer(_DEVELOPER)
     assert developer is not None
     project, secrets = await _projects(storage, place.master_key).create_project(
         Actor(developer, "command_line"), ProjectChanges(name=name, webhook_url=webhook_url)

@@ -54,7 +54,7 @@ async def send(url: str, master_key: str, stop: int, *, quick: bool) -> None:
     """Send until what `stop` reads from has ended."""
     storage = await open_storage(url)
     if quick and isinstance(storage, SqliteStorage):
-        storage._writer._connection.pragma("synchronous", 0)
+        storage.database.writer._connection.pragma("synchronous", 0)
     webhooks = Webhooks(
         storage,
         Encryptor(master_key),

@@ -67,7 +67,7 @@ async def test_it_is_transaction_mode(place: Place, dsn: str) -> None:
     """What the tests of this file rest on: statements of one client go over several connections to the server."""
     async with place.sign_in(pgbouncer=True) as signin:
         storage = signin._storage
-        await asyncio.gather(*(storage.read_mark(f"{number}") for number in range(50)))
+        await asyncio.gather(*(storage.metadata.read_mark(f"{number}") for number in range(50)))
         behind = (
             "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'taproof'"
         )
@@ -121,17 +121,20 @@ async def test_what_housekeeping_does(place: Place) -> None:
         await opened(signin, place.project_id)
     now = system_clock()
     today = day_number(now)
-    await storage.prepare_days(today - 3, today + 3)
-    assert await storage.hold_lease("bot", "me", now, now + 1_000)
-    assert not await storage.hold_lease("bot", "you", now, now + 1_000)
-    assert await storage.expire_sessions(now + DAY, 10) == 1
-    while await storage.purge_sessions(today + 1, 100):
+    await storage.sessions.prepare_days(today - 3, today + 3)
+    assert await storage.leases.hold_lease("bot", "me", now, now + 1_000)
+    assert not await storage.leases.hold_lease("bot", "you", now, now + 1_000)
+    assert await storage.sessions.expire_sessions(now + DAY, 10) == 1
+    while await storage.sessions.purge_sessions(today + 1, 100):
         pass
     assert await rows(place.url, "SELECT COUNT(*) FROM sessions") == [(0,)]
-    project = await storage.read_project(place.project_id)
+    project = await storage.projects.read_project(place.project_id)
     assert project is not None
-    assert (project.sessions_count, await storage.delete_project(project.developer_id, project.id)) == (1, True)
-    assert await storage.purge_deleted_projects(100) > 0
+    assert (project.sessions_count, await storage.projects.delete_project(project.developer_id, project.id)) == (
+        1,
+        True,
+    )
+    assert await storage.projects.purge_deleted_projects(100) > 0
     await storage.close()
 
 

@@ -50,7 +50,7 @@ async def add_projects(place: Place, bots: Sequence[ServedBot]) -> list[str]:
     """Give each bot a project of the place's developer; return their ids."""
     storage, encryptor = await open_storage(place.url), Encryptor(place.master_key)
     try:
-        (developer,) = await storage.list_developers()
+        (developer,) = await storage.developers.list_developers()
         return [await _add_project(storage, encryptor, developer.id, bot) for bot in bots]
     finally:
         await storage.close()
@@ -70,7 +70,7 @@ async def _add_project(storage: Storage, encryptor: Encryptor, developer_id: str
         collect_phone=False,
         created_at=system_clock(),
     )
-    assert await storage.create_project(project, new_key("sk", system_entropy).encode())
+    assert await storage.projects.create_project(project, new_key("sk", system_entropy).encode())
     encrypted = encryptor.encrypt(bot.token, bot_token_associated_data(project_id), system_entropy)
     given = ProjectBot(project_id, bot.id, bot.username, encrypted)
     assert await give_bot(storage, developer_id, project_id, given) == "set"
@@ -206,7 +206,7 @@ async def new_access_token(place: Place) -> str:
     """Return an access token of the place's developer."""
     storage = await open_storage(place.url)
     try:
-        (developer,) = await storage.list_developers()
+        (developer,) = await storage.developers.list_developers()
         developers = Developers(storage, system_clock, system_entropy)
         return (await developers.create_access_token(Actor(developer, "command_line"), "test")).plaintext
     finally:

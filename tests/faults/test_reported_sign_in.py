@@ -44,11 +44,11 @@ class Victim:
     async def robbed(self) -> tuple[str, str, str]:
         """Confirm a sign-in; return the ids of the console session and the token that came of it, and its own."""
         source = await stored_sign_in(self.storage, system_clock())
-        await self.storage.open_session(source.key, ADA.messenger_id, system_clock())
-        session = await self.storage.read_session(source.key)
+        await self.storage.sessions.open_session(source.key, ADA.messenger_id, system_clock())
+        session = await self.storage.sessions.read_session(source.key)
         assert session is not None
         event = self.signin._event(session, "", ADA, system_clock())
-        assert await self.storage.confirm_session(source.key, ADA, system_clock(), event, None)
+        assert await self.storage.sessions.confirm_session(source.key, ADA, system_clock(), event, None)
         cookie = await self.sessions.open_session(
             self.developer, opened_with=source, address="198.51.100.66", user_agent="Mallory"
         )

@@ -79,25 +79,25 @@ async def test_every_kind_of_call_goes_on_when_the_schema_changes(
         storage = signin._storage
 
         async def call_all(user: str) -> None:
-            project = await storage.read_project(place.project_id)
+            project = await storage.projects.read_project(place.project_id)
             assert project is not None
             token = (await signin.create_session(project.id, public=True)).session_token
             await signin.open_session(token, user)
             assert (await signin.confirm_session(token, MessengerIdentity(user, "Ada", ""))).changed
             assert (await signin.verify_session(project.id, token, public=True)).proof
-            assert len(await storage.list_sessions([project.id], None, None, 10, 0)) > 0
-            assert await storage.list_projects(project.developer_id)
-            assert await storage.read_daily_counts([project.id], 0)
-            assert await storage.read_daily_users(project.developer_id, 0)
-            assert await storage.hold_lease("bot", user, 0, 0)
-            assert await storage.claim_mark(user, b"mark") == b"mark"
-            assert await storage.claim_update(1, int(user), 0, 0) == "claimed"
-            assert await storage.list_developers()
-            assert await storage.claim_deliveries(2**52, 2**52, 10)
-            await storage.expire_sessions(0, 10)
-            await storage.purge_events(0, 10)
-            await storage.purge_user_days(0, 10)
-            await storage.purge_updates(0, 10)
+            assert len(await storage.sessions.list_sessions([project.id], None, None, 10, 0)) > 0
+            assert await storage.projects.list_projects(project.developer_id)
+            assert await storage.counts.read_daily_counts([project.id], 0)
+            assert await storage.counts.read_daily_users(project.developer_id, 0)
+            assert await storage.leases.hold_lease("bot", user, 0, 0)
+            assert await storage.metadata.claim_mark(user, b"mark") == b"mark"
+            assert await storage.bots.claim_update(1, int(user), 0, 0) == "claimed"
+            assert await storage.developers.list_developers()
+            assert await storage.deliveries.claim_deliveries(2**52, 2**52, 10)
+            await storage.sessions.expire_sessions(0, 10)
+            await storage.deliveries.purge_events(0, 10)
+            await storage.counts.purge_user_days(0, 10)
+            await storage.bots.purge_updates(0, 10)
 
         await call_all("1")
         await migrate_as_later(place, monkeypatch, ADDED + ADDED_EVERYWHERE)

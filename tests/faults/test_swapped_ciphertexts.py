@@ -184,7 +184,7 @@ async def place(service: Service) -> AsyncIterator[Place]:
     storage = open_quick(service.database)
     async with httpx.AsyncClient(base_url=service.base_url, timeout=30) as client:
         found = Place(storage, encryptor, service, client)
-        await found.enter(len(await storage.list_developers()))
+        await found.enter(len(await storage.developers.list_developers()))
         yield found
     await storage.close()
 
@@ -204,7 +204,7 @@ async def webhook_secrets(place: Place) -> None:
             await place.refused("POST", "/verify/public", body)
         key = session_key(token)
         assert key is not None
-        session = await place.storage.read_session(key)
+        session = await place.storage.sessions.read_session(key)
         assert session is not None
         assert session.status == "confirmed"
         path = f"/dev/projects/{project.id}/webhook-secret"

@@ -69,12 +69,12 @@ async def rotate_for_moments(node: Node, project_id: str, seconds: float) -> tup
     """Rotate as another node would, for an overlap of less than an hour; return the next secret and when it follows."""
     secret = new_webhook_secret(system_entropy)
     storage = await open_storage(node.url)
-    project = await storage.read_project(project_id)
+    project = await storage.projects.read_project(project_id)
     assert project is not None
     encrypted = Encryptor(node.master_key).encrypt(secret, webhook_secret_associated_data(project_id), system_entropy)
     now = system_clock()
     until = now + round(seconds * SECOND)
-    assert await storage.rotate_webhook_secret(project.developer_id, project_id, encrypted, now, until)
+    assert await storage.projects.rotate_webhook_secret(project.developer_id, project_id, encrypted, now, until)
     await storage.close()
     return secret, until
 

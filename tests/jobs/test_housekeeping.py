@@ -27,7 +27,7 @@ async def test_the_loop_writes_down_what_has_expired(shop: "Shop", monkeypatch: 
 
     monkeypatch.setattr(shop.housekeeping, "sweep", last_sweep)
     await sweep_until(stopping, shop.housekeeping)
-    assert (await shop.storage.read_daily_counts([project.id], 0))[0].expired == 1
+    assert (await shop.storage.counts.read_daily_counts([project.id], 0))[0].expired == 1
 
 
 async def test_the_loop_goes_on_when_the_store_was_away(shop: "Shop", monkeypatch: pytest.MonkeyPatch) -> None:

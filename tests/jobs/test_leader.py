@@ -36,7 +36,7 @@ class Node:
         self.stubborn = False
         self.failure: Exception | None = None
         self.stopping = asyncio.Event()
-        self.lead = LeaderElection(shop.storage, shop.clock, holder, "bot", self.work)
+        self.lead = LeaderElection(shop.storage.leases, shop.clock, holder, "bot", self.work)
         self.task = asyncio.create_task(self.lead.run_until(self.stopping))
 
     async def work(self, since: int) -> None:
@@ -89,7 +89,7 @@ async def test_one_at_a_time_and_given_up_at_once(shop: "Shop") -> None:
 
 async def test_taken_over_from_the_dead(shop: "Shop", clock: "HandClock") -> None:
     """A lease that nobody renews is another's as soon as its time is over, not before."""
-    await shop.storage.hold_lease("bot", "killed", clock(), clock() + 8_000)
+    await shop.storage.leases.hold_lease("bot", "killed", clock(), clock() + 8_000)
     node = Node(shop, "other")
     clock.now += 7_999
     await asyncio.sleep(0.1)
@@ -108,7 +108,7 @@ async def test_work_rests_while_the_store_is_away(shop: "Shop", monkeypatch: pyt
         raise StoreUnavailable
 
     with monkeypatch.context() as patch, capture_logs() as logs:
-        patch.setattr(shop.storage, "hold_lease", away)
+        patch.setattr(shop.storage.leases, "hold_lease", away)
         await until(lambda: not node.works)
         await asyncio.sleep(0.1)
         assert [line["event"] for line in logs] == ["lease_lost"]
@@ -126,7 +126,7 @@ async def test_work_rests_while_the_store_is_silent(shop: "Shop", monkeypatch: p
         await asyncio.Event().wait()
         return True
 
-    monkeypatch.setattr(shop.storage, "hold_lease", silent)
+    monkeypatch.setattr(shop.storage.leases, "hold_lease", silent)
     await until(lambda: not node.works)
     await node.stop()
 
@@ -137,12 +137,14 @@ async def test_a_lease_that_another_took_is_lost_at_once(shop: "Shop", clock: "H
     await until(lambda: node.works)
     clock.now += 8_000
     # In its own turn on the loop: nothing of the slow one runs in between.
-    shop.storage._writer._connection.execute("UPDATE leases SET holder = 'other', held_until = ?", (clock() + 8_000,))
+    shop.storage.database.writer._connection.execute(
+        "UPDATE leases SET holder = 'other', held_until = ?", (clock() + 8_000,)
+    )
     await until(lambda: not node.works)
     await asyncio.sleep(0.1)
     assert not node.works
     await node.stop()
-    assert shop.storage._reader.execute("SELECT holder FROM leases").fetchall() == [("other",)]
+    assert shop.storage.database.reader.execute("SELECT holder FROM leases").fetchall() == [("other",)]
 
 
 async def test_a_process_that_stood_still_does_not_even_ask(shop: "Shop", monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,14 +152,14 @@ async def test_a_process_that_stood_still_does_not_even_ask(shop: "Shop", monkey
     node = Node(shop, "stopped")
     await until(lambda: node.works)
     asked = 0
-    hold: Hold = shop.storage.hold_lease
+    hold: Hold = shop.storage.leases.hold_lease
 
     async def count(name: str, holder: str, now: int, until_then: int) -> bool:
         nonlocal asked
         asked += node.works
         return await hold(name, holder, now, until_then)
 
-    monkeypatch.setattr(shop.storage, "hold_lease", count)
+    monkeypatch.setattr(shop.storage.leases, "hold_lease", count)
     node.lead._deadline = asyncio.get_running_loop().time() - 1
     await until(lambda: not node.works)
     assert asked <= 1  # The renewal that was under way.
@@ -172,7 +174,7 @@ async def test_work_that_goes_on_is_ended(shop: "Shop") -> None:
     await until(lambda: node.works)
     await node.stop()
     assert not node.works
-    assert shop.storage._reader.execute("SELECT * FROM leases").fetchall() == []
+    assert shop.storage.database.reader.execute("SELECT * FROM leases").fetchall() == []
 
 
 async def test_a_failure_of_the_work_is_told(shop: "Shop") -> None:

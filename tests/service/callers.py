@@ -96,7 +96,7 @@ def lose_every_signal(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     async def watch_decisions(wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
         await never()
 
-    monkeypatch.setattr(node.storage, "watch_decisions", watch_decisions)
+    monkeypatch.setattr(node.storage.sessions, "watch_decisions", watch_decisions)
 
 
 def never_look_again(monkeypatch: pytest.MonkeyPatch) -> None:

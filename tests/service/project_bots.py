@@ -27,11 +27,11 @@ def bots_of(node: "Node", father: BotFather) -> Bots:
 
 
 async def read(node: "Node", project: Project) -> Project:
-    found = await node.storage.read_project(project.id)
+    found = await node.storage.projects.read_project(project.id)
     assert found is not None
     return found
 
 
 async def bot_entries(node: "Node", developer: Developer) -> list[tuple[str, str, dict[str, object]]]:
-    entries = await node.storage.list_audit_entries(developer.id, None, 50)
+    entries = await node.storage.audit.list_audit_entries(developer.id, None, 50)
     return [(each.action, each.subject, json.loads(each.details)) for each in entries if each.action.startswith("bot.")]

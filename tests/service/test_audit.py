@@ -406,7 +406,7 @@ async def test_a_log_that_was_erased_from_ends_with_the_note_of_it(node: "Node")
     kept = [each for each in await log.everything() if each.created_at >= before]
     gone = len(await log.everything()) - len(kept)
     assert (len(kept), gone) == (2, 4)
-    assert await node.storage.purge_audit_entries(before, node.clock.now, 100) == gone
+    assert await node.storage.audit.purge_audit_entries(before, node.clock.now, 100) == gone
     everything = await log.everything()
     assert everything[:-1] == kept
     note = everything[-1]

@@ -116,9 +116,11 @@ async def test_a_token_that_cannot_be_used_changes_nothing(
         token = f"7000000009:{'A' * 35}"
     if case == "taken":
         other, _ = await node.project()
-        stranger = await node.storage.read_project(other.id)
+        stranger = await node.storage.projects.read_project(other.id)
         assert stranger is not None
-        owner = next(each for each in await node.storage.list_developers() if each.id == stranger.developer_id)
+        owner = next(
+            each for each in await node.storage.developers.list_developers() if each.id == stranger.developer_id
+        )
         await bots.set_bot(acting(owner), other.id, token)
         before = await bots.list_bots()
     with pytest.raises(expected) as caught:
@@ -202,7 +204,7 @@ async def test_a_bot_is_not_given_when_the_rest_cannot_be_written(node: "Node", 
     token = father.make_bot("Shop_Bot")
 
     async def downgrade() -> None:
-        assert await node.storage.update_plan(developer.id, "free")
+        assert await node.storage.plans.update_plan(developer.id, "free")
 
     async def take() -> None:
         await bots.set_bot(acting(other), rival.id, token)
@@ -268,7 +270,7 @@ async def test_a_broken_bot_is_told_once_and_ends_with_a_new_token(
     with pytest.raises(BotBroken):
         await node.signin.create_session(project.id, public=True)
     assert (await bot_entries(node, developer))[0][0] == "bot.broken"
-    entry = (await node.storage.list_audit_entries(developer.id, None, 1))[0]
+    entry = (await node.storage.audit.list_audit_entries(developer.id, None, 1))[0]
     assert (entry.actor, entry.via, entry.subject) == ("Taproof", "service", project.id)
     await bots.set_bot(acting(developer), project.id, father.make_bot("Shop_Bot"))
     assert (await read(node, project)).bot_broken_at is None

@@ -269,8 +269,9 @@ async def test_malformed_ids_do_not_reach_the_store(node: "Node", monkeypatch: p
     async def fail(*_: object) -> None:
         raise AssertionError
 
-    for name in ("resend_delivery", "read_delivery", "read_project", "list_deliveries"):
-        monkeypatch.setattr(node.storage, name, fail)
+    for name in ("resend_delivery", "read_delivery", "list_deliveries"):
+        monkeypatch.setattr(node.storage.deliveries, name, fail)
+    monkeypatch.setattr(node.storage.projects, "read_project", fail)
     with pytest.raises(DeliveryNotFound):
         await node.deliveries.resend_delivery(acting(developer), bad_id)
     with pytest.raises(DeliveryNotFound):

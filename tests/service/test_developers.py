@@ -81,7 +81,7 @@ async def test_a_token_opens_its_developers_account(node: "Node") -> None:
     assert of_ada.token.name == "laptop"
     assert (await node.developers.authenticate(of_ada.plaintext))[1] == ada
     assert (await node.developers.authenticate(of_bob.plaintext))[1] == bob
-    assert of_ada.plaintext not in repr(node.storage._reader.execute("SELECT * FROM access_tokens").fetchall())
+    assert of_ada.plaintext not in repr(node.storage.database.reader.execute("SELECT * FROM access_tokens").fetchall())
     (listed,) = await node.developers.list_access_tokens(ada.id)
     assert (listed.id, listed.preview) == (of_ada.token.id, of_ada.token.preview)
     assert of_ada.plaintext[8:-4] not in listed.preview

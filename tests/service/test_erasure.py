@@ -58,18 +58,18 @@ async def test_nothing_of_a_user_is_left(node: "Node", monkeypatch: pytest.Monke
         await node.opened(project)
         await node.opened(project, "2002")
         node.clock.now += DAY
-    while await node.storage.expire_sessions(node.clock.now, 100):
+    while await node.storage.sessions.expire_sessions(node.clock.now, 100):
         pass
     waits = await node.opened(project)
     assert (await node.signin.confirm_session(waits, ADA)).outcome == "phone"
-    before = await node.storage.read_daily_users(developer.id, 0)
+    before = await node.storage.counts.read_daily_users(developer.id, 0)
     assert await erasure_of(node).erase_user(acting(developer), "1001")
     left = await sessions_of(node, developer)
     assert len(left) == 4
     assert {session.opener_id for session in left} == {"2002"}
-    assert await node.storage.list_deliveries(project.id, None, None, None, 99) == []
+    assert await node.storage.deliveries.list_deliveries(project.id, None, None, None, 99) == []
     assert (await node.signin.give_phone(ADA, "1001", PHONE)).outcome == "unknown"
-    assert await node.storage.read_daily_users(developer.id, 0) == before
+    assert await node.storage.counts.read_daily_users(developer.id, 0) == before
     assert not await erasure_of(node).erase_user(acting(developer), "1001")
 
 
@@ -89,13 +89,13 @@ async def test_the_operator_erases_everywhere_and_is_told_how_far(node: "Node") 
     for project in projects:
         await node.confirmed(project)
         await node.opened(project)
-        await node.storage.block_project("1001", project.id, node.clock.now)
+        await node.storage.users.block_project("1001", project.id, node.clock.now)
     told: list[int] = []
     rows = await erasure_of(node).erase_everywhere("1001", told.append)
     assert rows == 3 * 4  # Two sessions, a person and a block of each.
     assert told == sorted(told)
     assert told[-1] == rows
-    assert await node.storage.list_blocks("1001", 9) == []
+    assert await node.storage.users.list_blocks("1001", 9) == []
     assert await erasure_of(node).erase_everywhere("1001", told.append) == 0
 
 
@@ -124,13 +124,15 @@ async def test_sign_ins_go_on_meanwhile(node: "Node", other_node: "Node") -> Non
     erasing = [erasure_of(node).erase_everywhere("1001", lambda _: None) for _ in range(3)]
     await asyncio.gather(*map(sign_in, users), *erasing)
     sessions = {session.id: session for session in await sessions_of(node, developer)}
-    found = {each.session_id for each in await node.storage.list_deliveries(project.id, None, None, None, 99)}
+    found = {
+        each.session_id for each in await node.storage.deliveries.list_deliveries(project.id, None, None, None, 99)
+    }
     assert found == {each.id for each in sessions.values() if each.status == "confirmed"}
     assert [each.opener_id for each in sessions.values()].count("2002") == 8
     assert await erasure_of(node).erase_everywhere("2002", lambda _: None) == 8 + 1
     await erasure_of(node).erase_everywhere("1001", lambda _: None)
     assert await sessions_of(node, developer) == []
-    assert await node.storage.list_deliveries(project.id, None, None, None, 99) == []
+    assert await node.storage.deliveries.list_deliveries(project.id, None, None, None, 99) == []
 
 
 # ---- phone numbers where developers look
@@ -147,7 +149,7 @@ async def test_a_phone_number_is_opened_for_its_developer(node: "Node") -> None:
     assert pending.identity is None
     assert confirmed.identity == replace(ADA, messenger_phone=PHONE)
     assert (await node.sessions.read_session(developer, confirmed.id)).identity == confirmed.identity
-    stored = node.storage._read("SELECT encrypted_phone FROM sessions WHERE encrypted_phone IS NOT NULL", ())
+    stored = node.storage.database.rows("SELECT encrypted_phone FROM sessions WHERE encrypted_phone IS NOT NULL", ())
     assert PHONE.encode() not in stored[0][0]
 
 
@@ -156,10 +158,10 @@ async def test_a_phone_number_of_another_session_is_refused(node: "Node", capfd:
     developer = await node.developer("business")
     project = await collecting(node, developer)
     tokens = [await give_phone(node, project) for _ in range(2)]
-    rows = node.storage._read("SELECT id, encrypted_phone FROM sessions", ())
+    rows = node.storage.database.rows("SELECT id, encrypted_phone FROM sessions", ())
     for (session_id, _), (_, encrypted) in zip(rows, rows[::-1], strict=True):
         write = "UPDATE sessions SET encrypted_phone = ? WHERE id = ?"
-        node.storage._writer._connection.execute(write, (encrypted, session_id))
+        node.storage.database.writer._connection.execute(write, (encrypted, session_id))
     assert [session.identity for session in await sessions_of(node, developer)] == [ADA, ADA]
     printed = "".join(capfd.readouterr())
     assert printed.count("phone_unreadable") == 2

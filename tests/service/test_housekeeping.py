@@ -62,7 +62,7 @@ class Twin:
         self.now = START
         self.storage = SqliteStorage.open(path, START)
         # Nothing here is about durability, and there are thousands of commits.
-        self.storage._writer._connection.execute("PRAGMA synchronous = OFF").fetchall()
+        self.storage.database.writer._connection.execute("PRAGMA synchronous = OFF").fetchall()
         self.housekeeping = Housekeeping(self.storage, lambda: self.now, retention_days)
         self.analytics = AnalyticsReader(self.storage, lambda: self.now)
         self.projects = [
@@ -83,9 +83,9 @@ class Twin:
         self._numbers = itertools.count()
 
     async def begin(self) -> None:
-        await self.storage.create_developer(DEVELOPER)
+        await self.storage.developers.create_developer(DEVELOPER)
         for project in self.projects:
-            await self.storage.create_project(project, project.id.encode())
+            await self.storage.projects.create_project(project, project.id.encode())
 
     async def take(self, step: Step) -> None:
         self.now += step.days * DAY
@@ -94,7 +94,7 @@ class Twin:
             await self.housekeeping.sweep()
         elif step.kind in {"delete", "sweep all"}:
             if step.kind == "delete":
-                await self.storage.delete_project(DEVELOPER.id, project.id)
+                await self.storage.projects.delete_project(DEVELOPER.id, project.id)
             while await self.housekeeping.sweep():
                 pass
         else:
@@ -104,21 +104,21 @@ class Twin:
         number = next(self._numbers)
         key = SessionKey(self.now // DAY, hashlib.sha256(b"%d" % number).digest())
         new = NewSession(key, f"sess_{number}", project.id, self.now, self.now + 10 * MINUTE)
-        if not await self.storage.create_session(new, public=True) or step.kind == "pending":
+        if not await self.storage.sessions.create_session(new, public=True) or step.kind == "pending":
             return
         user = f"{step.user}"
-        await self.storage.open_session(key, user, self.now)
+        await self.storage.sessions.open_session(key, user, self.now)
         event = Event(f"evt_{number}", "auth.confirmed", project.id, b"encrypted", self.now)
         if step.kind == "cancelled":
-            await self.storage.cancel_session(key, user, self.now, event)
+            await self.storage.sessions.cancel_session(key, user, self.now, event)
         elif step.kind in {"confirmed", "used"}:
-            await self.storage.confirm_session(key, MessengerIdentity(user, "Name", ""), self.now, event)
+            await self.storage.sessions.confirm_session(key, MessengerIdentity(user, "Name", ""), self.now, event)
             if step.kind == "used":
-                await self.storage.consume_session(key, self.now)
+                await self.storage.sessions.consume_session(key, self.now)
 
     async def figures(self) -> list[object]:
         """Return every figure that a developer can read."""
-        projects = await self.storage.list_projects(DEVELOPER.id)
+        projects = await self.storage.projects.list_projects(DEVELOPER.id)
         return [
             projects,
             *[
@@ -222,10 +222,10 @@ async def test_finished_webhook_events_go_and_due_ones_stay(node: "Node") -> Non
     events = "SELECT state FROM webhook_events"
     node.clock.now += 2 * DAY
     await sweep_all(swept)
-    assert len(node.storage._read(events, ())) == 2
+    assert len(node.storage.database.rows(events, ())) == 2
     node.clock.now += 1
     await sweep_all(swept)
-    assert node.storage._read(events, ()) == [("due",)]
+    assert node.storage.database.rows(events, ()) == [("due",)]
     assert len(await node.webhooks.claim_deliveries(9)) == 1
 
 
@@ -237,11 +237,11 @@ async def test_deliveries_of_a_removed_webhook_end_in_batches(node: "Node", monk
     for _ in range(housekeeping.BATCH + 8):
         await node.confirmed(project)
     changes = ProjectChanges(webhook_url="")
-    await node.storage.update_project(project.developer_id, project.id, changes, node.clock.now)
+    await node.storage.projects.update_project(project.developer_id, project.id, changes, node.clock.now)
     counts = "SELECT COUNT(*) FROM webhook_events WHERE state = 'ended'"
-    seen = [node.storage._read(counts, ())[0][0]]
+    seen = [node.storage.database.rows(counts, ())[0][0]]
     while await swept.sweep():
-        seen.append(node.storage._read(counts, ())[0][0])
+        seen.append(node.storage.database.rows(counts, ())[0][0])
     assert seen == [3, housekeeping.BATCH + 3, housekeeping.BATCH + 8]
 
 
@@ -252,10 +252,10 @@ async def test_who_confirmed_is_forgotten_once_no_window_counts_them(node: "Node
     await node.confirmed(project)
     node.clock.now += 91 * DAY
     await sweep_all(swept)
-    assert len(node.storage._read("SELECT 1 FROM user_days", ())) == 1
+    assert len(node.storage.database.rows("SELECT 1 FROM user_days", ())) == 1
     node.clock.now += DAY
     await sweep_all(swept)
-    assert node.storage._read("SELECT 1 FROM user_days", ()) == []
+    assert node.storage.database.rows("SELECT 1 FROM user_days", ()) == []
 
 
 async def test_access_to_the_console_that_is_over_is_erased(node: "Node") -> None:
@@ -266,21 +266,21 @@ async def test_access_to_the_console_that_is_over_is_erased(node: "Node") -> Non
     for number in range(housekeeping.BATCH + 1):
         # One developer has no more than CONSOLE_SESSIONS_KEPT.
         session = ConsoleSession(f"cses_{number}", developers[number % 3].id, now, now, None, "::1", "Firefox")
-        await node.storage.create_console_session(session, b"%d" % number)
+        await node.storage.credentials.create_console_session(session, b"%d" % number)
     for days in (0, 1):
         invitation = Invitation(f"inv_{days}", "bob@example.com", "free", False, None, "Ada", now, now + days * DAY)  # noqa: FBT003
-        await node.storage.create_invitation(invitation, b"%d" % days)
+        await node.storage.developers.create_invitation(invitation, b"%d" % days)
     sessions, invitations = "SELECT COUNT(*) FROM console_sessions", "SELECT id FROM invitations"
     node.clock.now += 12 * HOUR - 1
     await sweep_all(swept)
-    assert node.storage._read(sessions, ()) == [(housekeeping.BATCH + 1,)]
-    assert node.storage._read(invitations, ()) == [("inv_1",)]
+    assert node.storage.database.rows(sessions, ()) == [(housekeeping.BATCH + 1,)]
+    assert node.storage.database.rows(invitations, ()) == [("inv_1",)]
     node.clock.now += 1
     assert await swept.sweep()
-    assert node.storage._read(sessions, ()) == [(1,)]
+    assert node.storage.database.rows(sessions, ()) == [(1,)]
     assert not await swept.sweep()
-    assert node.storage._read(sessions, ()) == [(0,)]
-    assert node.storage._read(invitations, ()) == [("inv_1",)]
+    assert node.storage.database.rows(sessions, ()) == [(0,)]
+    assert node.storage.database.rows(invitations, ()) == [("inv_1",)]
 
 
 async def test_requests_for_a_phone_number_go_after_their_session(node: "Node") -> None:
@@ -289,20 +289,20 @@ async def test_requests_for_a_phone_number_go_after_their_session(node: "Node") 
     count = "SELECT COUNT(*) FROM phone_requests"
     for number in range(housekeeping.BATCH + 1):
         token = await node.opened(project, f"{number}")
-        session = await node.storage.read_session(session_key(token) or SessionKey(0, b""))
+        session = await node.storage.sessions.read_session(session_key(token) or SessionKey(0, b""))
         assert session is not None
         request = PhoneRequest(
             session.key, session.id, f"{number}", 0, b"encrypted", session.created_at, session.expires_at
         )
-        await node.storage.ask_for_phone(request)
+        await node.storage.users.ask_for_phone(request)
     node.clock.now += 20 * MINUTE - 1
     await sweep_all(node.housekeeping)
-    assert node.storage._read(count, ()) == [(housekeeping.BATCH + 1,)]
+    assert node.storage.database.rows(count, ()) == [(housekeeping.BATCH + 1,)]
     node.clock.now += 1
     assert await node.housekeeping.sweep()
-    assert node.storage._read(count, ()) == [(1,)]
+    assert node.storage.database.rows(count, ()) == [(1,)]
     await sweep_all(node.housekeeping)
-    assert node.storage._read(count, ()) == [(0,)]
+    assert node.storage.database.rows(count, ()) == [(0,)]
 
 
 async def test_room_for_new_days_is_made_once_a_day(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,7 +315,7 @@ async def test_room_for_new_days_is_made_once_a_day(node: "Node", monkeypatch: p
         if troubles:
             raise troubles.pop()
 
-    monkeypatch.setattr(node.storage, "prepare_days", prepare_days)
+    monkeypatch.setattr(node.storage.sessions, "prepare_days", prepare_days)
     swept = Housekeeping(node.storage, node.clock, 90)
     today = node.clock.now // DAY
     with pytest.raises(StoreUnavailable):
@@ -335,5 +335,5 @@ async def test_an_idle_sweep_writes_nothing(node: "Node", monkeypatch: pytest.Mo
     async def run(_write: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(node.storage._writer, "run", run)
+    monkeypatch.setattr(node.storage.database.writer, "run", run)
     assert not await Housekeeping(node.storage, node.clock, 1).sweep()

@@ -59,21 +59,21 @@ async def test_a_sweep_says_whether_there_may_be_more(node: "Node") -> None:
     node.clock.now += 600_000
     assert await node.housekeeping.sweep()
     assert not await node.housekeeping.sweep()
-    assert (await node.storage.read_daily_counts([project.id], 0))[0].expired == BATCH + 1
+    assert (await node.storage.counts.read_daily_counts([project.id], 0))[0].expired == BATCH + 1
     await node.projects.delete_project(acting(developer), project.id)
     rounds = 0
     while await node.housekeeping.sweep():
         rounds += 1
     assert rounds == 3  # Two batches of sessions, then the project itself.
-    assert node.storage._reader.execute("SELECT COUNT(*) FROM sessions").fetchall() == [(0,)]
+    assert node.storage.database.reader.execute("SELECT COUNT(*) FROM sessions").fetchall() == [(0,)]
 
 
 async def test_bot_updates_are_forgotten_when_they_cannot_come_again(node: "Node") -> None:
     """Telegram keeps an update for a day: after two it is forgotten, before that never."""
-    await node.storage.claim_update(1, 1, node.clock.now, 0)
-    await node.storage.finish_update(1, 1)
+    await node.storage.bots.claim_update(1, 1, node.clock.now, 0)
+    await node.storage.bots.finish_update(1, 1)
     claimed_at = node.clock.now
     for age, claim in ((DAY, "done"), (2 * DAY, "done"), (2 * DAY + 1, "claimed")):
         node.clock.now = claimed_at + age
         await node.housekeeping.sweep()
-        assert await node.storage.claim_update(1, 1, node.clock.now, 0) == claim
+        assert await node.storage.bots.claim_update(1, 1, node.clock.now, 0) == claim

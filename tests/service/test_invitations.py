@@ -256,8 +256,8 @@ async def test_codes_are_stored_as_hashes(node: "Node", invitations: Invitations
     """Whoever reads the store cannot come in."""
     code = await invitations.invite_first()
     assert code is not None
-    assert await node.storage.read_invitation(key_hash(code), node.clock.now) is not None
-    assert await node.storage.read_invitation(code.encode(), node.clock.now) is None
+    assert await node.storage.developers.read_invitation(key_hash(code), node.clock.now) is not None
+    assert await node.storage.developers.read_invitation(code.encode(), node.clock.now) is None
 
 
 async def test_one_account_signs_in_one_developer(node: "Node", invitations: Invitations) -> None:

@@ -60,14 +60,14 @@ async def test_a_month_is_counted_afresh_now_and_then(node: "Node", monkeypatch:
     developer = await node.developer()
     project, _ = await node.project(developer)
     reads = 0
-    read_used = node.storage.read_used
+    read_used = node.storage.plans.read_used
 
     async def counted(developer_id: str, first_day: int) -> object:
         nonlocal reads
         reads += 1
         return await read_used(developer_id, first_day)
 
-    monkeypatch.setattr(node.storage, "read_used", counted)
+    monkeypatch.setattr(node.storage.plans, "read_used", counted)
     for _ in range(50):
         await plans.require_room(developer.id, "free")
     assert reads == 1
@@ -98,7 +98,7 @@ async def test_one_user_takes_at_most_one_sign_in_a_day(node: "Node") -> None:
             await signin.open_session(token, "666")
             assert (await signin.confirm_session(token, MessengerIdentity("666", "Mallory", ""))).changed
             node.clock.now += FRESH
-    assert (await node.storage.read_used(developer.id, first_day)).sign_ins == len(month_of(node.clock.now)) <= 31
+    assert (await node.storage.plans.read_used(developer.id, first_day)).sign_ins == len(month_of(node.clock.now)) <= 31
     assert await signin.create_session(other.id, public=True)
 
 
@@ -139,7 +139,7 @@ async def test_a_store_that_is_away_is_told_and_not_taken_for_room(
         raise StoreUnavailable
 
     with monkeypatch.context() as patched:
-        patched.setattr(node.storage, "read_used", fail)
+        patched.setattr(node.storage.plans, "read_used", fail)
         with pytest.raises(StoreUnavailable):
             await plans.require_room(developer.id, "free")
     await plans.require_room(developer.id, "free")
@@ -156,7 +156,7 @@ async def test_generate_is_refused_and_what_is_under_way_goes_on(node: "Node") -
     for public in (True, False):
         with pytest.raises(PlanLimitReached):
             await signin.create_session(project.id, public=public)
-    stored = await node.storage.read_project(project.id)
+    stored = await node.storage.projects.read_project(project.id)
     assert stored is not None
     assert stored.sessions_count == 4
     for token in under_way:
@@ -170,7 +170,7 @@ async def test_signing_in_to_the_service_itself_has_no_limit(node: "Node") -> No
     signin = signin_of(node, plans_of(node, sign_ins={"free": 0, "pro": 0, "business": 0}))
     console = DeveloperSignIns(node.storage, node.encryptor, signin, node.clock, system_entropy, waiting=signin.waiting)
     assert (await console.start(CONSOLE)).deeplink
-    assert await node.storage.list_projects(SERVICE_DEVELOPER)
+    assert await node.storage.projects.list_projects(SERVICE_DEVELOPER)
 
 
 # ---- projects
@@ -235,20 +235,20 @@ async def test_a_plan_that_is_another_one_for_a_moment(
     developer = await node.developer("pro")
     project, _ = await node.project(developer)
     left = times
-    update, create = node.storage.update_project, node.storage.create_project
+    update, create = node.storage.projects.update_project, node.storage.projects.create_project
 
     async def while_free(store: Callable[..., Awaitable[Any]], *values: Any, **more: Any) -> Any:
         nonlocal left
         if left == 0:
             return await store(*values, **more)
         left -= 1
-        assert await other_node.storage.update_plan(developer.id, "free")
+        assert await other_node.storage.plans.update_plan(developer.id, "free")
         done = await store(*values, **more)
-        assert await other_node.storage.update_plan(developer.id, "pro")
+        assert await other_node.storage.plans.update_plan(developer.id, "pro")
         return done
 
-    monkeypatch.setattr(node.storage, "update_project", functools.partial(while_free, update))
-    monkeypatch.setattr(node.storage, "create_project", functools.partial(while_free, create))
+    monkeypatch.setattr(node.storage.projects, "update_project", functools.partial(while_free, update))
+    monkeypatch.setattr(node.storage.projects, "create_project", functools.partial(while_free, create))
     changes = ProjectChanges(collect_phone=True)
     if times == 1:
         assert (await node.projects.update_project(acting(developer), project.id, changes)).collect_phone
@@ -259,7 +259,7 @@ async def test_a_plan_that_is_another_one_for_a_moment(
         with pytest.raises(InvalidRequest, match=r"^collect_phone is available"):
             await node.projects.update_project(acting(developer), project.id, changes)
     left = 0
-    await node.storage.delete_project(developer.id, project.id)
+    await node.storage.projects.delete_project(developer.id, project.id)
     with pytest.raises(ProjectNotFound):
         await node.projects.update_project(acting(developer), project.id, changes)
 

@@ -27,7 +27,7 @@ async def test_a_new_project_gives_its_secrets_once(node: "Node") -> None:
     assert secrets.webhook_secret.startswith("whsec_")
     assert (project.is_active, project.public_access, project.webhook_url) == (True, True, "")
     assert secrets.secret_key[7:-4] not in project.secret_key_preview
-    stored = repr(node.storage._reader.execute("SELECT * FROM projects").fetchall())
+    stored = repr(node.storage.database.reader.execute("SELECT * FROM projects").fetchall())
     assert secrets.secret_key not in stored
     assert secrets.webhook_secret not in stored
     assert secrets.webhook_secret.encode() not in project.encrypted_webhook_secret

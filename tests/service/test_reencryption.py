@@ -19,7 +19,7 @@ from taproof.service import reencryption
 from taproof.service.associated_data import webhook_secret_associated_data
 from taproof.service.installation import KEY_MARK, check_master_key, is_under_first_key
 from taproof.service.reencryption import PASSES, Reencryptor
-from taproof.storage.encrypted_value_protocol import Replacement
+from taproof.storage.protocol import Replacement
 
 pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
 URL = "https://example.com/"
@@ -104,7 +104,7 @@ async def test_more_than_a_page_and_a_batch(node: Node, restarted: Node, monkeyp
         at_once
     )
     assert (done.reencrypted, told[-1], len(told)) == (23, 23, 10)
-    for project in await restarted.storage.list_projects(developer.id):
+    for project in await restarted.storage.projects.list_projects(developer.id):
         assert restarted.encryptor.is_current(project.encrypted_webhook_secret)
 
 
@@ -118,17 +118,17 @@ async def test_what_does_not_open_is_told_of_and_left(node: Node, restarted: Nod
     put = {moved.id: other.encrypted_webhook_secret, other.id: moved.encrypted_webhook_secret, strange.id: strangers}
     for each in (moved, other, strange):
         replacement = Replacement((each.id,), each.encrypted_webhook_secret, put[each.id])
-        assert await node.storage.replace_encrypted_values("webhook_secret", [replacement]) == 1
+        assert await node.storage.encrypted_values.replace_encrypted_values("webhook_secret", [replacement]) == 1
     done = await reencryptor(restarted).reencrypt(at_once)
     assert sorted(done.unreadable) == sorted(("webhook_secret", each) for each in put)
     assert (done.reencrypted, done.left) == (1, 0)
     for project_id, encrypted in put.items():
-        secrets = await node.storage.read_webhook_secrets(project_id)
+        secrets = await node.storage.projects.read_webhook_secrets(project_id)
         assert secrets is not None
         assert secrets.current == encrypted
         with pytest.raises(DecryptionFailed):
             restarted.encryptor.decrypt(encrypted, webhook_secret_associated_data(project_id))
-    secrets = await node.storage.read_webhook_secrets(sound.id)
+    secrets = await node.storage.projects.read_webhook_secrets(sound.id)
     assert secrets is not None
     assert restarted.encryptor.is_current(secrets.current)
 
@@ -148,7 +148,7 @@ async def test_what_is_encrypted_meanwhile_is_found_by_the_next_walk(node: Node,
 
     done = await reencryptor(restarted).reencrypt(others)
     assert (rounds, done.left) == (3, 0)
-    for each in await node.storage.list_projects(developer.id):
+    for each in await node.storage.projects.list_projects(developer.id):
         assert restarted.encryptor.is_current(each.encrypted_webhook_secret)
 
 
@@ -217,4 +217,4 @@ async def test_the_check_of_the_key_comes_last(node: Node, restarted: Node) -> N
         await Reencryptor(restarted.storage, restarted.encryptor, system_entropy, told=kill).reencrypt(at_once)
     assert not await is_under_first_key(restarted.storage, restarted.encryptor)
     assert list(reencryption.ASSOCIATED_DATA)[-1] == "mark"
-    assert node.encryptor.decrypt(await node.storage.claim_mark(KEY_MARK, b""), KEY_MARK) == KEY_MARK
+    assert node.encryptor.decrypt(await node.storage.metadata.claim_mark(KEY_MARK, b""), KEY_MARK) == KEY_MARK

@@ -93,7 +93,7 @@ class Door:
     async def stored(self, started: StartedSignIn) -> Session:
         key = session_key(token_of(started))
         assert key is not None
-        session = await self.node.storage.read_session(key)
+        session = await self.node.storage.sessions.read_session(key)
         assert session is not None
         return session
 
@@ -175,7 +175,7 @@ async def test_a_report_that_was_cut_off_is_finished_when_it_comes_again(
         raise StoreUnavailable
 
     with monkeypatch.context() as broken:
-        broken.setattr(other_door.node.storage, "end_sign_in", dies)
+        broken.setattr(other_door.node.storage.developers, "end_sign_in", dies)
         with pytest.raises(StoreUnavailable):
             await other_door.report(by_browser)
     assert (await door.stored(by_browser)).reported_at is not None
@@ -279,7 +279,7 @@ async def test_a_report_in_the_middle_of_an_entry(
     """Before what lets somebody in is stored, it is refused; after it, it has ended when the report is answered."""
     ada = await door.developer()
     step = "create_console_session" if purpose == CONSOLE else "create_access_token"
-    store = getattr(door.node.storage, step)
+    store = getattr(door.node.storage.credentials, step)
     for order in ("report, store", "store, report"):
         started = await door.confirmed(purpose)
 
@@ -295,7 +295,7 @@ async def test_a_report_in_the_middle_of_an_entry(
 
         refused = pytest.raises(AccessDenied) if order == "report, store" else contextlib.nullcontext()
         with monkeypatch.context() as patched:
-            patched.setattr(door.node.storage, step, interrupted)
+            patched.setattr(door.node.storage.credentials, step, interrupted)
             with refused:
                 await (door.browser if purpose == CONSOLE else door.terminal)(ada, started)
         assert await door.sessions.list_sessions(ada) == []

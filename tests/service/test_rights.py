@@ -190,7 +190,7 @@ async def test_a_report_ends_what_its_invitations_led_to(node: "Node", sessions:
     left = await invitations.invite_developer(await console_of(node, sessions, mallory), "left@example.com")
     sign_in = stolen.grant.sign_in
     assert sign_in is not None
-    ended = await node.storage.end_sign_in(ada.id, sign_in, describe=lambda _: [])
+    ended = await node.storage.developers.end_sign_in(ada.id, sign_in, describe=lambda _: [])
     assert set(ended.developers) == {eve.id, mallory.id}
     assert set(ended.invitations) == {waiting.invitation.id, left.invitation.id}
     assert [each.id for each in ended.tokens] == [eves_token.token.id]
@@ -204,7 +204,7 @@ async def test_a_report_ends_what_its_invitations_led_to(node: "Node", sessions:
     # The operator may let them in again.
     again = await invitations.invite_again(Actor(eve, OPERATOR), found["eve@example.com"])
     back = await invitations.accept_invitation(again.code, MessengerIdentity("3003", "Eve", ""), address="")
-    await node.storage.end_sign_in(ada.id, sign_in, describe=lambda _: [])
+    await node.storage.developers.end_sign_in(ada.id, sign_in, describe=lambda _: [])
     assert await node.developers.read_developer_by_messenger_id("3003") == back
 
 
@@ -217,8 +217,8 @@ async def test_a_report_unbinds_an_account_that_the_sign_in_bound(node: "Node", 
         made.code, MessengerIdentity("1001", "Ada", ""), address="", sign_in=source
     )
     cookie = await sessions.open_session(eve, opened_with=source, address="", user_agent="")
-    assert await node.storage.read_developer_of_sign_in("9", source.id) == eve
-    ended = await node.storage.end_sign_in(eve.id, source.id, describe=lambda _: [])
+    assert await node.storage.developers.read_developer_of_sign_in("9", source.id) == eve
+    ended = await node.storage.developers.end_sign_in(eve.id, source.id, describe=lambda _: [])
     assert ended.is_unbound
     assert await sessions.authenticate(cookie) is None
     assert await node.developers.read_developer_by_messenger_id("1001") is None
@@ -232,13 +232,13 @@ async def test_a_report_finds_what_came_of_the_sign_in_whatever_account_is_bound
     ada = await invitations.accept_invitation(made.code, MessengerIdentity("1001", "Ada", ""), address="")
     source = await stored_sign_in(node.storage, node.clock.now)
     stolen = AccessToken("tok_stolen", ada.id, "stolen", "tap_aaaa…zzzz", node.clock.now, sign_in=source.id)
-    assert await node.storage.create_access_token(stolen, b"s" * 32)
+    assert await node.storage.credentials.create_access_token(stolen, b"s" * 32)
     again = await invitations.invite_again(Actor(ada, OPERATOR), ada)
     await invitations.accept_invitation(again.code, MessengerIdentity("2002", "Ada", ""), address="")
-    found = await node.storage.read_developer_of_sign_in("1001", source.id)
+    found = await node.storage.developers.read_developer_of_sign_in("1001", source.id)
     assert found is not None
     assert found.id == ada.id
-    ended = await node.storage.end_sign_in(found.id, source.id, describe=lambda _: [])
+    ended = await node.storage.developers.end_sign_in(found.id, source.id, describe=lambda _: [])
     assert [each.id for each in ended.tokens] == [stolen.id]
     assert not ended.is_unbound
 
@@ -256,10 +256,10 @@ async def test_the_report_of_the_binding_does_not_hide_a_later_one(node: "Node",
     await invitations.invite_developer(stolen, "waiting@example.com", is_owner=True)
     taken = await invitations.invite_developer(stolen, "eve@example.com", is_owner=True)
     eve = await invitations.accept_invitation(taken.code, MessengerIdentity("3003", "Eve", ""), address="")
-    first = await node.storage.end_sign_in(ada.id, bound.id, describe=lambda _: [])
+    first = await node.storage.developers.end_sign_in(ada.id, bound.id, describe=lambda _: [])
     assert (len(first.invitations), first.developers, first.is_unbound) == (1, (eve.id,), True)
     assert stolen.grant.sign_in is not None
-    assert await node.storage.read_developer_of_sign_in("1001", stolen.grant.sign_in) is not None
+    assert await node.storage.developers.read_developer_of_sign_in("1001", stolen.grant.sign_in) is not None
     assert await invitations.list_invitations(ada) == []
 
 

@@ -199,7 +199,7 @@ async def test_both_secrets_are_encrypted(node: "Node") -> None:
     """The next secret lies in the store encrypted, and for its own project only."""
     developer, project, old = await own_project(node)
     new = (await node.projects.rotate_webhook_secret(acting(developer), project.id, 24)).next_webhook_secret
-    stored = await node.storage.read_project(project.id)
+    stored = await node.storage.projects.read_project(project.id)
     assert stored is not None
     assert stored.encrypted_next_webhook_secret is not None
     for secret in (old, new):

@@ -90,7 +90,7 @@ async def test_a_broken_bot_goes_to_who_has_its_new_token(node: "Node", bots: Bo
     assert father.asked[-1] == token, "what is known to be broken is not asked about again"
     assert await leaked.actions(leaked.owner) == ["bot.set"]
     assert await leaked.actions(leaked.thief) == ["bot.set", "bot.broken", "bot.removed"]
-    entry = (await node.storage.list_audit_entries(leaked.thief.id, None, 1))[0]
+    entry = (await node.storage.audit.list_audit_entries(leaked.thief.id, None, 1))[0]
     assert (entry.actor, entry.via, entry.subject) == ("Taproof", "service", leaked.stolen.id)
     assert leaked.project.id not in entry.details
     with pytest.raises(BotTokenRefused):
@@ -163,13 +163,13 @@ async def test_a_bot_that_may_work_is_not_taken_away(
             is_service_bot=father.is_service_bot,
         )
     if case == "mended meanwhile":
-        mark = node.storage.mark_bot_broken
+        mark = node.storage.bots.mark_bot_broken
 
         async def mend_and_mark(*values: Any, **more: Any) -> bool:
             await bots.set_bot(acting(leaked.thief), leaked.stolen.id, token)
             return await mark(*values, **more)
 
-        monkeypatch.setattr(node.storage, "mark_bot_broken", mend_and_mark)
+        monkeypatch.setattr(node.storage.bots, "mark_bot_broken", mend_and_mark)
     with pytest.raises(expected) as caught:
         await bots.set_bot(acting(leaked.owner), leaked.project.id, token)
     assert type(caught.value) is expected

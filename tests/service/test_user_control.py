@@ -34,7 +34,7 @@ def key_of(token: str) -> SessionKey:
 
 
 async def stored(node: "Node", token: str) -> Session:
-    session = await node.storage.read_session(key_of(token))
+    session = await node.storage.sessions.read_session(key_of(token))
     assert session is not None
     return session
 
@@ -120,10 +120,10 @@ async def test_project_bot_acts_on_its_own_project_only(node: "Node") -> None:
     await give_project_bot(node, shop)
     control = control_of(node)
     assert await control.block_project(ADA, blog.id, OWN_BOT) is None
-    assert not await node.storage.is_blocked(ADA, blog.id)
+    assert not await node.storage.users.is_blocked(ADA, blog.id)
     await control.block_project(ADA, blog.id)
     assert await control.unblock_project(ADA, blog.id, OWN_BOT) is None
-    assert await node.storage.is_blocked(ADA, blog.id)
+    assert await node.storage.users.is_blocked(ADA, blog.id)
     seen = await control.report_sign_in(key_of(of_blog), ADA, OWN_BOT)
     assert (seen.outcome, seen.project_name) == ("unknown", "")
     assert (await stored(node, of_blog)).reported_at is None
@@ -204,7 +204,7 @@ async def test_of_a_report_and_readers_at_once_none_gets_the_proof_after_the_rep
         return bool(proofs)
 
     read_first = await asyncio.gather(*(race(number, token) for number, token in enumerate(tokens)))
-    (row,) = await node.storage.read_daily_counts([project.id], 0)
+    (row,) = await node.storage.counts.read_daily_counts([project.id], 0)
     assert (row.confirmed, row.reported, row.cancelled) == (40, 40, 0)
     assert row.used == sum(read_first)
 

@@ -103,7 +103,7 @@ async def test_the_store_holds_no_session_token_of_an_event(node: "Node") -> Non
     """Only a hash of a token may lie in the store: bodies are encrypted."""
     project, _ = await node.project(webhook_url=URL)
     token = await node.confirmed(project)
-    stored = node.storage._reader.execute("SELECT encrypted_body FROM webhook_events").fetchall()
+    stored = node.storage.database.reader.execute("SELECT encrypted_body FROM webhook_events").fetchall()
     (body,) = stored[0]
     assert isinstance(body, bytes)
     assert token.encode() not in body
@@ -115,7 +115,7 @@ async def test_an_altered_or_moved_event_is_not_sent(node: "Node") -> None:
     project, _ = await node.project(webhook_url=URL)
     await node.confirmed(project)
     await node.confirmed(project, "1002")
-    writer = node.storage._writer._connection
+    writer = node.storage.database.writer._connection
     bodies = writer.execute("SELECT id, encrypted_body FROM webhook_events").fetchall()
     for (event_id, _), (_, body) in zip(bodies, reversed(bodies), strict=True):
         writer.execute("UPDATE webhook_events SET encrypted_body = ? WHERE id = ?", (body, event_id))
@@ -172,7 +172,7 @@ async def fail_to_the_end(node: "Node", outcome: AttemptOutcome = "dead") -> Non
 
 async def shown(node: "Node", project: Project) -> Project:
     """Return a project as it is now."""
-    found = await node.storage.read_project(project.id)
+    found = await node.storage.projects.read_project(project.id)
     assert found is not None
     return found
 
@@ -189,7 +189,7 @@ async def test_retries_follow_the_schedule_and_the_ninth_failure_is_the_last(nod
     assert await attempt(node) == "dead"
     node.clock.now += 30 * DAY
     assert await node.webhooks.claim_deliveries(10) == []
-    (record,) = await node.storage.list_deliveries(project.id, None, None, None, 10)
+    (record,) = await node.storage.deliveries.list_deliveries(project.id, None, None, None, 10)
     assert (record.state, [each.number for each in record.attempts]) == ("failed", list(range(1, 10)))
 
 
@@ -220,7 +220,7 @@ async def test_an_attempt_is_kept_with_the_beginning_of_its_answer(node: "Node")
     (delivery,) = await node.webhooks.claim_deliveries(10)
     answer = WebhookResponse(120, 500, body=token.encode() + b"\xff" + b"x y " * 500)
     await node.webhooks.finish_attempt(delivery, answer)
-    (record,) = await node.storage.list_deliveries(project.id, None, None, None, 10)
+    (record,) = await node.storage.deliveries.list_deliveries(project.id, None, None, None, 10)
     (kept,) = record.attempts
     assert (kept.started_at, kept.duration, kept.status, kept.error) == (node.clock.now - 120, 120, 500, None)
     assert kept.encrypted_answer is not None
@@ -239,7 +239,7 @@ async def test_410_turns_the_webhook_off_and_ends_the_rest(node: "Node") -> None
     off = await shown(node, project)
     assert (off.webhook_url, off.webhook_off_url, off.webhook_off_reason) == ("", URL, "gone")
     assert off.webhook_off_at == node.clock.now
-    records = await node.storage.list_deliveries(project.id, None, None, None, 10)
+    records = await node.storage.deliveries.list_deliveries(project.id, None, None, None, 10)
     assert sorted(each.state for each in records) == ["ended", "ended", "failed"]
     node.clock.now += 30 * DAY
     assert await node.webhooks.claim_deliveries(10) == []

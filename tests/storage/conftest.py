@@ -37,13 +37,13 @@ class Seed:
     async def developer(self, email: str | None = None, plan: Plan = "free", created_at: int = NOW) -> Developer:
         developer_id = self.name("dev")
         developer = Developer(developer_id, email or f"{developer_id}@example.com", plan, created_at)
-        assert await self.storage.create_developer(developer)
+        assert await self.storage.developers.create_developer(developer)
         return developer
 
     async def access_token(self, developer: Developer, created_at: int = NOW) -> tuple[AccessToken, bytes]:
         token = AccessToken(self.name("tok"), developer.id, "laptop", "tap_aaaa…zzzz", created_at)
         token_hash = hashlib.sha256(token.id.encode()).digest()
-        await self.storage.create_access_token(token, token_hash)
+        await self.storage.credentials.create_access_token(token, token_hash)
         return token, token_hash
 
     async def invitation(
@@ -61,7 +61,7 @@ class Seed:
         sender = "grace@example.com"
         invitation = Invitation(invitation_id, email, "pro", is_owner, developer_id, sender, created_at, expires_at)
         code_hash = hashlib.sha256(invitation_id.encode()).digest()
-        await self.storage.create_invitation(invitation, code_hash)
+        await self.storage.developers.create_invitation(invitation, code_hash)
         return invitation, code_hash
 
     async def console_session(
@@ -75,7 +75,7 @@ class Seed:
             session_id, developer.id, created_at, seen_at, token_id, "2001:db8::7", "Firefox 🦊", account
         )
         token_hash = hashlib.sha256(session_id.encode()).digest()
-        await self.storage.create_console_session(session, token_hash)
+        await self.storage.credentials.create_console_session(session, token_hash)
         return session, token_hash
 
     def entry(self, developer_id: str, action: AuditAction = "project.updated", at: int = NOW) -> AuditEntry:
@@ -109,7 +109,7 @@ class Seed:
             collect_phone=collect_phone,
             created_at=created_at,
         )
-        await self.storage.create_project(project, self.key_hash(project))
+        await self.storage.projects.create_project(project, self.key_hash(project))
         return project
 
     @staticmethod
@@ -118,7 +118,7 @@ class Seed:
 
     async def session(self, project: Project, at: int | None = None) -> NewSession:
         session = self.new_session(project, at)
-        assert await self.storage.create_session(session, public=True)
+        assert await self.storage.sessions.create_session(session, public=True)
         return session
 
     def new_session(self, project: Project, at: int | None = None) -> NewSession:
@@ -129,26 +129,26 @@ class Seed:
 
     async def opened(self, project: Project, user: str = "1001", at: int | None = None) -> NewSession:
         session = await self.session(project, at)
-        assert await self.storage.open_session(session.key, user, session.created_at)
+        assert await self.storage.sessions.open_session(session.key, user, session.created_at)
         return session
 
     async def confirmed(self, project: Project, user: str = "1001", at: int | None = None) -> NewSession:
         session = await self.opened(project, user, at)
         event = self.event(project)
-        assert await self.storage.confirm_session(session.key, self.identity(user), session.created_at, event)
+        assert await self.storage.sessions.confirm_session(session.key, self.identity(user), session.created_at, event)
         return session
 
     async def due_event(self, project: Project, at: int = NOW) -> Event:
         """Return the event of a session that was cancelled at `at`; the project must have a webhook."""
         session = await self.opened(project, at=at)
         event = self.event(project, "auth.cancelled", at)
-        assert await self.storage.cancel_session(session.key, "1001", at, event)
+        assert await self.storage.sessions.cancel_session(session.key, "1001", at, event)
         return event
 
     async def claimed(self, project: Project, at: int = NOW) -> Delivery:
         """Return the delivery of a new event of a project with a webhook, leased for half a minute."""
         await self.due_event(project, at)
-        (delivery,) = await self.storage.claim_deliveries(at, at + LEASE, 1)
+        (delivery,) = await self.storage.deliveries.claim_deliveries(at, at + LEASE, 1)
         return delivery
 
     async def attempted(
@@ -163,7 +163,7 @@ class Seed:
         """Write down an attempt that began at `at`: of `Seed.attempt`'s making."""
         attempt = self.attempt(delivery.attempt, 204 if state == "delivered" else 500, at)
         due_at = at if due_at is None else due_at
-        return await self.storage.finish_attempt(delivery, attempt, state, due_at, reached=reached)
+        return await self.storage.deliveries.finish_attempt(delivery, attempt, state, due_at, reached=reached)
 
     @staticmethod
     def attempt(number: int = 1, status: int | None = 500, at: int = NOW) -> Attempt:

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Awaitable, Callable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -42,9 +43,8 @@ def statements(sqlite: SqliteStorage) -> tuple[list[str], list[str]]:
 
         return note
 
-    sqlite._reader.exec_trace = into(on_loop)
-    if hasattr(sqlite, "_lookup"):  # A store of the release before had one connection for all reads.
-        sqlite._lookup.exec_trace = into(in_thread)
+    sqlite.database.reader.exec_trace = into(on_loop)
+    sqlite.database.lookup.exec_trace = into(in_thread)
     return on_loop, in_thread
 
 
@@ -52,22 +52,22 @@ async def test_a_page_across_projects_needs_no_statement_for_each(sqlite: Sqlite
     """One for each of five walks, and then as many as the page has sessions, however many projects there are."""
     ids = await many_projects(sqlite_seed)
     on_loop, in_thread = statements(sqlite)
-    found = await sqlite.list_sessions(ids, None, None, PAGE, NOW)
+    found = await sqlite.sessions.list_sessions(ids, None, None, PAGE, NOW)
     assert len(found) == PAGE
     assert len(on_loop) == 0
     assert 5 < len(in_thread) <= 2 + 5 + 4 * PAGE
 
 
-@pytest.mark.parametrize("name", ["read_daily_totals", "list_projects"])
+@pytest.mark.parametrize("name", ["counts.read_daily_totals", "projects.list_projects"])
 async def test_sums_across_projects_are_one_statement_beside_the_loop(
     sqlite: SqliteStorage, sqlite_seed: "Seed", name: str
 ) -> None:
     """What grows with projects and days is added up in the thread."""
-    project = (await sqlite.read_project((await many_projects(sqlite_seed))[0])) or None
+    project = (await sqlite.projects.read_project((await many_projects(sqlite_seed))[0])) or None
     assert project is not None
     on_loop, in_thread = statements(sqlite)
-    call: Callable[..., Awaitable[Any]] = getattr(sqlite, name)
-    await (call(project.developer_id) if name == "list_projects" else call(project.developer_id, 0))
+    call: Callable[..., Awaitable[Any]] = attrgetter(name)(sqlite)
+    await (call(project.developer_id) if name == "projects.list_projects" else call(project.developer_id, 0))
     assert len(on_loop) == 0
     assert len(in_thread) == 3  # BEGIN, the statement and COMMIT.
 
@@ -75,13 +75,13 @@ async def test_sums_across_projects_are_one_statement_beside_the_loop(
 async def test_pages_across_many_projects_hold_every_session_once(storage: Storage, seed: "Seed") -> None:
     """Newest first, equal instants by id, whichever projects the sessions of a page are of."""
     ids = await many_projects(seed)
-    everything = await storage.list_sessions(ids, None, None, 1_000, NOW)
+    everything = await storage.sessions.list_sessions(ids, None, None, 1_000, NOW)
     assert len(everything) == 3 * MANY
     assert everything == sorted(everything, key=lambda each: (each.created_at, each.id), reverse=True)
     paged: list[Session] = []
     for _ in itertools.count():
         before = PageCursor(paged[-1].created_at, paged[-1].id) if paged else None
-        page = await storage.list_sessions(ids, None, before, 7, NOW)
+        page = await storage.sessions.list_sessions(ids, None, before, 7, NOW)
         paged += page
         if len(page) < 7:
             break

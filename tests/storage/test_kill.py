@@ -81,7 +81,7 @@ async def test_nothing_acknowledged_is_lost_to_a_kill(tmp_path: Path, new_seed: 
     store = SqliteStorage.open(path, system_clock())
     project = await new_seed(store).project(webhook_url="https://example.com/")
     encrypted = encryptor.encrypt("whsec_" + "A" * 43 + "=", webhook_secret_associated_data(project.id), system_entropy)
-    await store.replace_project_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", encrypted)
+    await store.projects.replace_project_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", encrypted)
     await store.close()
     acknowledged: list[tuple[str, str]] = []
     for after_lines in (1, 40, 107, 250, 333):
@@ -98,7 +98,10 @@ async def test_nothing_acknowledged_is_lost_to_a_kill(tmp_path: Path, new_seed: 
         connection.close()
         await store.close()
     store = SqliteStorage.open(path, system_clock())
-    assert await store.update_project(project.developer_id, project.id, ProjectChanges(name="alive"), 0) is not None
+    assert (
+        await store.projects.update_project(project.developer_id, project.id, ProjectChanges(name="alive"), 0)
+        is not None
+    )
     await store.close()
 
 
@@ -113,7 +116,7 @@ async def _check(
     for token, step in last_steps.items():
         key = session_key(token)
         assert key is not None
-        session = await store.read_session(key)
+        session = await store.sessions.read_session(key)
         assert session is not None
         possible = {"created": {"pending", "confirmed", "used"}, "confirmed": {"confirmed", "used"}, "proof": {"used"}}
         assert session.status in possible[step]

@@ -21,10 +21,10 @@ def between_walks(sqlite: SqliteStorage, change: str) -> None:
         if "FROM sessions" in statement:
             seen.append(statement)
             if len(seen) == 2:
-                sqlite._writer._connection.execute(change)
+                sqlite.database.writer._connection.execute(change)
         return True
 
-    sqlite._lookup.exec_trace = interrupt
+    sqlite.database.lookup.exec_trace = interrupt
 
 
 async def test_a_session_decided_meanwhile_is_listed_once(sqlite: SqliteStorage, sqlite_seed: "Seed") -> None:
@@ -32,7 +32,7 @@ async def test_a_session_decided_meanwhile_is_listed_once(sqlite: SqliteStorage,
     project = await sqlite_seed.project()
     session = await sqlite_seed.opened(project)
     between_walks(sqlite, "UPDATE sessions SET status = 'cancelled', cancelled_at = 1")
-    found = await sqlite.list_sessions([project.id], None, None, 10, sqlite_seed.now)
+    found = await sqlite.sessions.list_sessions([project.id], None, None, 10, sqlite_seed.now)
     assert [each.id for each in found] == [session.id]
 
 
@@ -41,7 +41,7 @@ async def test_a_session_swept_meanwhile_is_not_lost(sqlite: SqliteStorage, sqli
     project = await sqlite_seed.project()
     session = await sqlite_seed.session(project, at=sqlite_seed.now - 10 * MINUTE)
     between_walks(sqlite, "UPDATE sessions SET status = 'expired'")
-    found = await sqlite.list_sessions([project.id], "expired", None, 10, sqlite_seed.now)
+    found = await sqlite.sessions.list_sessions([project.id], "expired", None, 10, sqlite_seed.now)
     assert [each.id for each in found] == [session.id]
 
 
@@ -53,20 +53,20 @@ async def test_a_page_is_one_moment_however_many_decide(storage: Storage, other_
 
     async def decide() -> None:
         for number, session in enumerate(early):
-            await other_node.expire_sessions(seed.now, 1)
+            await other_node.sessions.expire_sessions(seed.now, 1)
             event = seed.event(projects[number // 7])
             if number % 3:
-                await other_node.confirm_session(session.key, seed.identity("1001"), seed.now, event)
-                await other_node.consume_session(session.key, seed.now)
+                await other_node.sessions.confirm_session(session.key, seed.identity("1001"), seed.now, event)
+                await other_node.sessions.consume_session(session.key, seed.now)
             else:
-                await other_node.cancel_session(session.key, "1001", seed.now, event)
+                await other_node.sessions.cancel_session(session.key, "1001", seed.now, event)
 
     deciding = asyncio.create_task(decide())
     expected = sorted(session.id for session in early + late)
     ids = [project.id for project in projects]
     while not deciding.done():
-        found = await storage.list_sessions(ids, None, None, 100, seed.now)
+        found = await storage.sessions.list_sessions(ids, None, None, 100, seed.now)
         assert sorted(session.id for session in found) == expected
-        expired = await storage.list_sessions(ids, "expired", None, 100, seed.now)
+        expired = await storage.sessions.list_sessions(ids, "expired", None, 100, seed.now)
         assert {session.id for session in expired} == {session.id for session in late}
     await deciding

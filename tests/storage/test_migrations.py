@@ -96,7 +96,7 @@ async def test_a_newer_schema_is_left_as_it_is(tmp_path: Path) -> None:
     newer.close()
     assert migrate_file(tmp_path / "a.db", NOW) == (9000, 9000)
     store = SqliteStorage.open(tmp_path / "a.db", NOW)
-    assert await store.claim_mark("works", b"yes") == b"yes"
+    assert await store.metadata.claim_mark("works", b"yes") == b"yes"
     await store.close()
 
 
@@ -157,7 +157,7 @@ def test_an_unsound_sqlite_is_refused(tmp_path: Path, monkeypatch: pytest.Monkey
 
 async def test_the_connections_are_set_up_for_durability(sqlite: SqliteStorage) -> None:
     """Full synchronisation and WAL on the writer; a reader that can change nothing."""
-    writer, reader = sqlite._writer._connection, sqlite._reader
+    writer, reader = sqlite.database.writer._connection, sqlite.database.reader
     assert writer.pragma("journal_mode") == "wal"
     assert writer.pragma("synchronous") == 2
     assert writer.pragma("wal_autocheckpoint") == 2000
@@ -167,4 +167,4 @@ async def test_the_connections_are_set_up_for_durability(sqlite: SqliteStorage) 
 
 async def test_the_wal_file_is_cut_back_after_a_burst(sqlite: SqliteStorage) -> None:
     """Every pragma of the list is in force, the last one too."""
-    assert sqlite._writer._connection.pragma("journal_size_limit") == 64 * 1024 * 1024
+    assert sqlite.database.writer._connection.pragma("journal_size_limit") == 64 * 1024 * 1024

@@ -25,11 +25,11 @@ async def make_session(seed: "Seed", project: Project, created_at: int, status: 
         return await seed.session(project, created_at)
     if status == "cancelled":
         session = await seed.opened(project, at=created_at)
-        await seed.storage.cancel_session(session.key, "1001", created_at, seed.event(project))
+        await seed.storage.sessions.cancel_session(session.key, "1001", created_at, seed.event(project))
         return session
     session = await seed.confirmed(project, at=created_at)
     if status == "used":
-        await seed.storage.consume_session(session.key, created_at)
+        await seed.storage.sessions.consume_session(session.key, created_at)
     return session
 
 
@@ -37,7 +37,7 @@ async def walk(storage: Storage, projects: list[str], status: Status | None, lim
     """Return all pages put together."""
     found: list[Session] = []
     before: PageCursor | None = None
-    while page := await storage.list_sessions(projects, status, before, limit, now):
+    while page := await storage.sessions.list_sessions(projects, status, before, limit, now):
         assert len(page) <= limit
         found += page
         before = PageCursor(page[-1].created_at, page[-1].id)
@@ -67,7 +67,7 @@ def test_pages_hold_every_session_exactly_once(
             created_at = seed.now - (EDGE if status == "expired" else 0) - minutes * MINUTE
             session = await make_session(seed, projects[project_number], created_at, status)
             made.append((created_at, session.id, status))
-        await storage.expire_sessions(seed.now, swept)
+        await storage.sessions.expire_sessions(seed.now, swept)
         for asked in (None, *STATUSES):
             found = await walk(storage, [project.id for project in projects], asked, limit, seed.now)
             expected = sorted((each for each in made if asked in {None, each[2]}), reverse=True)

@@ -79,7 +79,7 @@ class SessionLife(RuleBasedStateMachine):
             allow_loopback_http=False,
         )
         self.actor = Actor(Developer("dev_1", "ada@example.com", "free", START), "command_line")
-        self.run(self.stores[0].create_developer(self.actor.developer))
+        self.run(self.stores[0].developers.create_developer(self.actor.developer))
         self.projects = [self.make_project(url) for url in ("", "https://example.com/", "https://example.com/")]
         self.all_sessions: list[ModelSession] = []
         self.proofs: Counter[str] = Counter()
@@ -213,7 +213,7 @@ class SessionLife(RuleBasedStateMachine):
     @rule(node=NODES, project=st.integers(0, 2), user=USERS)
     def unblock_project(self, node: int, project: int, user: str) -> None:
         block = (user, self.projects[project].project.id)
-        ended = self.run(self.stores[node].unblock_project(*block))
+        ended = self.run(self.stores[node].users.unblock_project(*block))
         assert ended is (block in self.blocks) or not self.projects[project].exists
         self.blocks.discard(block)
 
@@ -247,13 +247,13 @@ class SessionLife(RuleBasedStateMachine):
         session.opener = user if expected else session.opener
         # A deleted project's session may still be opened in the store: nobody can see or decide it.
         if session.owner.exists:
-            assert self.run(self.stores[node].open_session(session.key, user, self.now)) is expected
+            assert self.run(self.stores[node].sessions.open_session(session.key, user, self.now)) is expected
 
     @rule(node=NODES, session=sessions, user=USERS)
     def confirm_in_store(self, node: int, session: ModelSession, user: str) -> None:
         expected = session.owner.exists and session.opener == user and session.after("confirm", self.now)
         session.event_due |= expected and session.owner.webhook_url != ""
-        confirm = self.stores[node].confirm_session(
+        confirm = self.stores[node].sessions.confirm_session(
             session.key, MessengerIdentity(user, "Name", ""), self.now, self.event(session, "auth.confirmed")
         )
         assert self.run(confirm) is expected
@@ -263,12 +263,12 @@ class SessionLife(RuleBasedStateMachine):
         expected = session.owner.exists and session.opener == user and session.after("cancel", self.now)
         session.event_due |= expected and session.owner.webhook_url != ""
         event = self.event(session, "auth.cancelled")
-        assert self.run(self.stores[node].cancel_session(session.key, user, self.now, event)) is expected
+        assert self.run(self.stores[node].sessions.cancel_session(session.key, user, self.now, event)) is expected
 
     @rule(node=NODES, session=sessions)
     def consume_in_store(self, node: int, session: ModelSession) -> None:
         expected = session.owner.exists and session.read_by(self.now)
-        consumed = self.run(self.stores[node].consume_session(session.key, self.now))
+        consumed = self.run(self.stores[node].sessions.consume_session(session.key, self.now))
         assert (consumed is not None) is expected
         self.proofs[session.token] += expected
 
@@ -276,7 +276,7 @@ class SessionLife(RuleBasedStateMachine):
     def report_in_store(self, node: int, session: ModelSession, user: str) -> None:
         expected = session.status if session.reported_by(user, self.now) else None
         event = self.event(session, "auth.cancelled")
-        assert self.run(self.stores[node].report_session(session.key, user, self.now, event)) == expected
+        assert self.run(self.stores[node].sessions.report_session(session.key, user, self.now, event)) == expected
 
     def event(self, session: ModelSession, kind: EventType) -> Event:
         return Event(new_id("evt", system_entropy), kind, session.owner.project.id, b"encrypted", self.now)
@@ -285,7 +285,7 @@ class SessionLife(RuleBasedStateMachine):
 
     @rule(node=NODES, limit=st.integers(1, 5))
     def sweep(self, node: int, limit: int) -> None:
-        assert self.run(self.stores[node].expire_sessions(self.now, limit)) <= limit
+        assert self.run(self.stores[node].sessions.expire_sessions(self.now, limit)) <= limit
 
     @rule(milliseconds=st.sampled_from([1, 999, MINUTE, 5 * MINUTE, 10 * MINUTE - 1, 10 * MINUTE, DAY]))
     def let_time_pass(self, milliseconds: int) -> None:
@@ -343,7 +343,7 @@ class SessionLife(RuleBasedStateMachine):
 
     @rule(node=NODES, limit=st.integers(1, 20))
     def purge(self, node: int, limit: int) -> None:
-        self.run(self.stores[node].purge_deleted_projects(limit))
+        self.run(self.stores[node].projects.purge_deleted_projects(limit))
 
     # ---- what must hold after every step
 
@@ -358,15 +358,15 @@ class SessionLife(RuleBasedStateMachine):
         mine = [session for session in self.all_sessions if session.owner.exists]
         one, two = self.stores
         listed, stored, counted, projects, due = await asyncio.gather(
-            one.list_sessions(list(living), None, None, 1_000, self.now),
+            one.sessions.list_sessions(list(living), None, None, 1_000, self.now),
             # As of the beginning of time no session is overdue: these are the states that are written down.
-            two.list_sessions(list(living), None, None, 1_000, 0),
-            one.read_daily_counts(list(living), 0),
-            one.list_projects(self.actor.developer.id),
+            two.sessions.list_sessions(list(living), None, None, 1_000, 0),
+            one.counts.read_daily_counts(list(living), 0),
+            one.projects.list_projects(self.actor.developer.id),
             # Given back at once: nothing is sent here, so nobody is told.
-            two.claim_deliveries(self.now, self.now + 1, 1_000),
+            two.deliveries.claim_deliveries(self.now, self.now + 1, 1_000),
         )
-        await two.release_deliveries(due, self.now)
+        await two.deliveries.release_deliveries(due, self.now)
         seen = {each.key: (each.status, each.opener_id, each.used_at, each.reported_at is not None) for each in listed}
         assert seen == {each.key: (each.seen(self.now), each.opener, each.used_at, each.reported) for each in mine}
         assert sorted(recount(stored)) == sorted((*astuple(row)[:9], row.reported) for row in counted)

@@ -28,7 +28,7 @@ EVERYTHING = (
 
 def content(sqlite: SqliteStorage) -> Any:
     """Return all that the steps of a session can change."""
-    return sqlite._reader.execute(EVERYTHING).fetchall()
+    return sqlite.database.reader.execute(EVERYTHING).fetchall()
 
 
 @pytest.mark.parametrize("trouble", ["locked", "read-only", "full"])
@@ -37,23 +37,23 @@ async def test_a_store_that_cannot_be_written_changes_nothing_and_recovers(
 ) -> None:
     """Every step of a sign-in says that the store is away, reads go on, and later each step works once."""
     monkeypatch.setattr(group_commit, "_LOCK_PATIENCE", 0.02)
-    seed, writer = sqlite_seed, sqlite._writer._connection
+    seed, writer = sqlite_seed, sqlite.database.writer._connection
     project = await seed.project(webhook_url="https://example.com/")
     fresh, late = await seed.session(project), await seed.session(project, at=seed.now - 20 * MINUTE)
     opened, to_cancel = await seed.opened(project), await seed.opened(project)
     confirmed = await seed.confirmed(project)
     created = seed.new_session(project)
     steps: list[Callable[[], Coroutine[Any, Any, Any]]] = [
-        lambda: sqlite.create_session(created, public=True),
-        lambda: sqlite.open_session(fresh.key, "1001", seed.now),
-        lambda: sqlite.confirm_session(opened.key, seed.identity("1001"), seed.now, seed.event(project)),
-        lambda: sqlite.cancel_session(to_cancel.key, "1001", seed.now, seed.event(project)),
-        lambda: sqlite.consume_session(confirmed.key, seed.now),
-        lambda: sqlite.expire_sessions(seed.now, 10),
-        lambda: sqlite.claim_deliveries(seed.now, seed.now + 1, 10),
-        lambda: sqlite.delete_project(project.developer_id, project.id),
+        lambda: sqlite.sessions.create_session(created, public=True),
+        lambda: sqlite.sessions.open_session(fresh.key, "1001", seed.now),
+        lambda: sqlite.sessions.confirm_session(opened.key, seed.identity("1001"), seed.now, seed.event(project)),
+        lambda: sqlite.sessions.cancel_session(to_cancel.key, "1001", seed.now, seed.event(project)),
+        lambda: sqlite.sessions.consume_session(confirmed.key, seed.now),
+        lambda: sqlite.sessions.expire_sessions(seed.now, 10),
+        lambda: sqlite.deliveries.claim_deliveries(seed.now, seed.now + 1, 10),
+        lambda: sqlite.projects.delete_project(project.developer_id, project.id),
     ]
-    modules = ("sqlite", "sqlite_projects", "sqlite_deliveries")
+    modules = ("database", "transaction", "sessions", "projects", "deliveries")
     before = content(sqlite)
     other = apsw.Connection(str(tmp_path / "taproof.db"))
     if trouble == "locked":
@@ -64,12 +64,12 @@ async def test_a_store_that_cannot_be_written_changes_nothing_and_recovers(
         # Any statement that must write a page fails as it does on a full disk, even where the file would not grow.
         real_rows = group_commit.rows
         for module in modules:
-            monkeypatch.setattr(f"taproof.storage.{module}.rows", _full)
+            monkeypatch.setattr(f"taproof.storage.sqlite.{module}.rows", _full)
     for step in steps:
         with pytest.raises(StoreUnavailable):
             await step()
     assert content(sqlite) == before
-    assert (await sqlite.poll_session(fresh.key)) is not None
+    assert (await sqlite.sessions.poll_session(fresh.key)) is not None
     await sqlite.ping()
     if trouble == "locked":
         other.execute("COMMIT")
@@ -77,7 +77,7 @@ async def test_a_store_that_cannot_be_written_changes_nothing_and_recovers(
         writer.pragma("query_only", 0)
     else:
         for module in modules:
-            monkeypatch.setattr(f"taproof.storage.{module}.rows", real_rows)
+            monkeypatch.setattr(f"taproof.storage.sqlite.{module}.rows", real_rows)
     other.close()
     assert all([await step() for step in steps])
     assert late.created_at < fresh.created_at
@@ -92,22 +92,22 @@ async def test_a_really_full_database_refuses_sessions_and_keeps_those_it_has(
 ) -> None:
     """Sessions are created until the file may not grow: each was stored and counted, or neither."""
     project = await sqlite_seed.project()
-    writer = sqlite._writer._connection
+    writer = sqlite.database.writer._connection
     writer.pragma("max_page_count", writer.pragma("page_count") + 5)
     stored = 0
     with contextlib.suppress(StoreUnavailable):
         for _ in range(1_000):
-            await sqlite.create_session(sqlite_seed.new_session(project), public=True)
+            await sqlite.sessions.create_session(sqlite_seed.new_session(project), public=True)
             stored += 1
     assert 10 < stored < 1_000
-    assert len(await sqlite.list_sessions([project.id], None, None, 10_000, sqlite_seed.now)) == stored
-    assert (await sqlite.read_daily_counts([project.id], 0))[0].requested == stored
+    assert len(await sqlite.sessions.list_sessions([project.id], None, None, 10_000, sqlite_seed.now)) == stored
+    assert (await sqlite.counts.read_daily_counts([project.id], 0))[0].requested == stored
     writer.pragma("max_page_count", 1_000_000)
     await sqlite_seed.session(project)
 
 
 @pytest.mark.parametrize(
-    "broken", ["sql.COUNT", "sql.COUNT_PROJECT_USERS", "sql.COUNT_DEVELOPER_USERS", "delivery_sql.RECORD_EVENT"]
+    "broken", ["counts.COUNT", "counts.COUNT_PROJECT_USERS", "counts.COUNT_DEVELOPER_USERS", "deliveries.RECORD_EVENT"]
 )
 async def test_a_decision_its_counts_and_its_event_are_one_transaction(
     broken: str, sqlite: SqliteStorage, sqlite_seed: "Seed", monkeypatch: pytest.MonkeyPatch
@@ -118,11 +118,11 @@ async def test_a_decision_its_counts_and_its_event_are_one_transaction(
     identity = sqlite_seed.identity("1001")
     before = content(sqlite)
     with monkeypatch.context() as crash:
-        crash.setattr(f"taproof.storage.{broken}", "INSERT INTO no_such_table VALUES (1)")
+        crash.setattr(f"taproof.storage.queries.{broken}", "INSERT INTO no_such_table VALUES (1)")
         with pytest.raises(apsw.SQLError):
-            await sqlite.confirm_session(session.key, identity, sqlite_seed.now, sqlite_seed.event(project))
+            await sqlite.sessions.confirm_session(session.key, identity, sqlite_seed.now, sqlite_seed.event(project))
     assert content(sqlite) == before
-    assert await sqlite.confirm_session(session.key, identity, sqlite_seed.now, sqlite_seed.event(project))
+    assert await sqlite.sessions.confirm_session(session.key, identity, sqlite_seed.now, sqlite_seed.event(project))
 
 
 async def test_readers_see_no_half_of_a_group(sqlite: SqliteStorage, sqlite_seed: "Seed") -> None:
@@ -132,7 +132,7 @@ async def test_readers_see_no_half_of_a_group(sqlite: SqliteStorage, sqlite_seed
 
     async def watch() -> None:
         while not done.is_set():
-            ((sessions, requested),) = sqlite._reader.execute(
+            ((sessions, requested),) = sqlite.database.reader.execute(
                 "SELECT (SELECT COUNT(*) FROM sessions), (SELECT COALESCE(SUM(requested), 0) FROM daily_counts)"
             ).fetchall()
             assert sessions == requested
@@ -147,9 +147,9 @@ async def test_readers_see_no_half_of_a_group(sqlite: SqliteStorage, sqlite_seed
 
 async def test_a_store_out_of_reach_is_told_by_reads_too(sqlite: SqliteStorage) -> None:
     """A closed connection is StoreUnavailable, not a driver's error."""
-    sqlite._reader.close()
+    sqlite.database.reader.close()
     with pytest.raises(StoreUnavailable):
-        await sqlite.poll_session(SessionKey(0, b"?" * 32))
+        await sqlite.sessions.poll_session(SessionKey(0, b"?" * 32))
     with pytest.raises(StoreUnavailable):
         await sqlite.ping()
 
@@ -162,8 +162,8 @@ async def test_a_decision_that_waited_past_the_deadline_is_none(tmp_path: Path, 
     project = await seed.project()
     session = await seed.opened(project)
     instant[0] = session.expires_at
-    assert not await store.confirm_session(session.key, seed.identity("1001"), seed.now, seed.event(project))
-    assert not await store.cancel_session(session.key, "1001", seed.now, seed.event(project))
+    assert not await store.sessions.confirm_session(session.key, seed.identity("1001"), seed.now, seed.event(project))
+    assert not await store.sessions.cancel_session(session.key, "1001", seed.now, seed.event(project))
     instant[0] = session.expires_at - 1
-    assert await store.confirm_session(session.key, seed.identity("1001"), seed.now, seed.event(project))
+    assert await store.sessions.confirm_session(session.key, seed.identity("1001"), seed.now, seed.event(project))
     await store.close()

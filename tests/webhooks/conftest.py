@@ -138,7 +138,7 @@ class Shop:
     async def project(self, webhook_url: str, developer: Developer | None = None) -> tuple[Project, str]:
         """Return a new project and its webhook secret."""
         developer = developer or self.developer
-        await self.storage.create_developer(developer)
+        await self.storage.developers.create_developer(developer)
         project, secrets = await self.projects.create_project(
             Actor(developer, "command_line"), ProjectChanges(name="Shop", webhook_url=webhook_url)
         )
@@ -184,7 +184,7 @@ class Shop:
 
     def query(self, statement: str) -> list[tuple[Any, ...]]:
         """Look into the store by hand."""
-        return self.storage._reader.execute(statement).fetchall()
+        return self.storage.database.reader.execute(statement).fetchall()
 
 
 class Seconds:

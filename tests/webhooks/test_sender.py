@@ -117,7 +117,7 @@ async def test_an_event_that_does_not_open_is_not_sent_and_holds_up_nobody(
     project, _ = await shop.project(f"{receiver.base}/200")
     for _ in range(12):
         await shop.sign_in(project)
-    shop.storage._writer._connection.execute("UPDATE webhook_events SET encrypted_body = x'00'")
+    shop.storage.database.writer._connection.execute("UPDATE webhook_events SET encrypted_body = x'00'")
     await shop.sign_in(project)
     async with shop.sending(post):
         await until(lambda: len(shop.watch.outcomes) == 13)
@@ -183,7 +183,7 @@ async def test_killed_between_answer_and_outcome_an_event_is_sent_again(
         return await asyncio.Future[bool]()
 
     with monkeypatch.context() as crash:
-        crash.setattr(shop.storage, "finish_attempt", kill)
+        crash.setattr(shop.storage.deliveries, "finish_attempt", kill)
         dying = asyncio.create_task(shop.send_due(post))
         await killed.wait()
         dying.cancel()
@@ -206,7 +206,7 @@ async def test_the_loop_goes_on_when_the_store_was_away(
     monkeypatch.setattr(job_loop, "_WHEN_STORE_IS_AWAY", 0.01)
     project, _ = await shop.project(f"{receiver.base}/200")
     await shop.sign_in(project)
-    claim = shop.storage.claim_deliveries
+    claim = shop.storage.deliveries.claim_deliveries
     troubles: list[Exception] = [StoreUnavailable(), ValueError("a bug"), StoreUnavailable()]
 
     async def away(*arguments: Any, **more: Any) -> list[Delivery]:
@@ -214,7 +214,7 @@ async def test_the_loop_goes_on_when_the_store_was_away(
             raise troubles.pop()
         return await claim(*arguments, **more)
 
-    monkeypatch.setattr(shop.storage, "claim_deliveries", away)
+    monkeypatch.setattr(shop.storage.deliveries, "claim_deliveries", away)
     async with shop.sending(post):
         await shop.until_states("delivered")
     assert troubles == []
@@ -227,7 +227,7 @@ async def test_an_outcome_that_cannot_be_stored_is_written_again_rather_than_sen
     monkeypatch.setattr(sender, "_WRITE_AGAIN", (0.0, 0.0))
     project, _ = await shop.project(f"{receiver.base}/200")
     await shop.sign_in(project)
-    finish = shop.storage.finish_attempt
+    finish = shop.storage.deliveries.finish_attempt
     troubles = [StoreUnavailable(), StoreUnavailable()]
 
     async def away(*arguments: Any, **more: Any) -> bool:
@@ -235,7 +235,7 @@ async def test_an_outcome_that_cannot_be_stored_is_written_again_rather_than_sen
             raise troubles.pop()
         return await finish(*arguments, **more)
 
-    monkeypatch.setattr(shop.storage, "finish_attempt", away)
+    monkeypatch.setattr(shop.storage.deliveries, "finish_attempt", away)
     await shop.send_due(post)
     assert shop.states() == ["delivered"]
     assert len(receiver.arrived) == 1
@@ -254,7 +254,7 @@ async def test_an_outcome_that_cannot_be_stored_at_all_is_tried_again_when_the_l
         raise StoreUnavailable
 
     with monkeypatch.context() as trouble:
-        trouble.setattr(shop.storage, "finish_attempt", away)
+        trouble.setattr(shop.storage.deliveries, "finish_attempt", away)
         assert await shop.send_due(post) == 3
     assert shop.states() == ["due"] * 3
     clock.now += LEASE
@@ -323,14 +323,14 @@ async def test_a_backlog_is_worked_off_without_pauses_and_without_a_claim_per_ev
     project, _ = await shop.project(f"{receiver.base}/200")
     await asyncio.gather(*(shop.sign_in(project) for _ in range(400)))
     claims = 0
-    claim = shop.storage.claim_deliveries
+    claim = shop.storage.deliveries.claim_deliveries
 
     async def counting(*arguments: Any, **more: Any) -> list[Delivery]:
         nonlocal claims
         claims += 1
         return await claim(*arguments, **more)
 
-    monkeypatch.setattr(shop.storage, "claim_deliveries", counting)
+    monkeypatch.setattr(shop.storage.deliveries, "claim_deliveries", counting)
     async with shop.sending(post):
         await shop.until_states(*["delivered"] * 400)
     assert len(receiver.arrived) == 400
@@ -351,7 +351,7 @@ async def test_after_a_claim_that_took_long_the_sender_rests(
         shop.recorded.set()
         return []
 
-    monkeypatch.setattr(shop.storage, "claim_deliveries", slow)
+    monkeypatch.setattr(shop.storage.deliveries, "claim_deliveries", slow)
     async with shop.sending(post):
         await until(lambda: len(claims) == 4)
     for (began, ended), (next_began, _) in itertools.pairwise(claims):
@@ -392,7 +392,7 @@ async def test_the_age_of_the_oldest_due_event_is_shown(
     async def nothing(*_arguments: object, **_more: object) -> list[Delivery]:
         return []
 
-    monkeypatch.setattr(shop.storage, "claim_deliveries", nothing)
+    monkeypatch.setattr(shop.storage.deliveries, "claim_deliveries", nothing)
     async with shop.sending(post):
         await until(lambda: bool(shop.watch.ages))
     assert shop.watch.ages[0] == 42.0

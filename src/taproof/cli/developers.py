@@ -85,7 +85,7 @@ def invite_developer(
         try:
             developer = await Developers(storage, system_clock, system_entropy).read_developer(email)
         except DeveloperNotFound:
-            is_owner = owner or not await storage.list_developers()
+            is_owner = owner or not await storage.developers.list_developers()
             return await invitations.invite_developer(None, email, plan=plan or "free", is_owner=is_owner)
         if plan is not None or owner:
             raise InvalidRequest(

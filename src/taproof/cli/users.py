@@ -54,7 +54,7 @@ def erase_user(
         erasure = Erasure(storage, system_clock, system_entropy)
         with _progress() as progress:
             rows = await erasure.erase_everywhere(messenger_id, progress)
-        return rows, await storage.read_developer_by_messenger_id(messenger_id)
+        return rows, await storage.developers.read_developer_by_messenger_id(messenger_id)
 
     rows, developer = with_storage(given, work)
     if as_json:

@@ -118,7 +118,7 @@ async def _stored_secrets(storage: "Storage", encryptor: "Encryptor", project_id
     """Return the current secret and, during a rotation, the one that will follow it."""
     from taproof.service.associated_data import webhook_secret_associated_data
 
-    encrypted = await storage.read_webhook_secrets(project_id)
+    encrypted = await storage.projects.read_webhook_secrets(project_id)
     if encrypted is None:
         raise ProjectNotFound("There is no such project in this database. List yours with: taproof projects list EMAIL")
     associated_data = webhook_secret_associated_data(project_id)

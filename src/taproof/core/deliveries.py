@@ -12,9 +12,6 @@ DeliveryState = Literal["due", "delivered", "failed", "ended"]
 """The state of an event: to be sent, accepted by the receiver, given up after the last retry (dead letter), or ended
 because its webhook was removed or turned off."""
 
-ATTEMPTS_SHOWN: Final = 50
-"""The latest attempts of a delivery that are kept: a schedule has nine, but an event may be sent again at will."""
-
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -64,6 +61,8 @@ class PassedOver(NamedTuple):
 
 
 NOBODY: Final = PassedOver()
+ATTEMPTS_SHOWN: Final = 50
+"""The latest attempts of a delivery that are kept: a schedule has nine, but an event may be sent again at will."""
 
 
 @dataclass(frozen=True, slots=True)

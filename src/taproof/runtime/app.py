@@ -242,7 +242,7 @@ async def _choose_parts(
     holder = f"{socket.gethostname()} {os.getpid()} {system_entropy(8).hex()}"
 
     def lead(name: str, work: Work) -> None:
-        parts.finishing.append(LeaderElection(storage, system_clock, holder, name, work).run_until(stopping))
+        parts.finishing.append(LeaderElection(storage.leases, system_clock, holder, name, work).run_until(stopping))
 
     if settings.serves_api:
         parts.finishing.append(services.waiting.run_until(stopping))

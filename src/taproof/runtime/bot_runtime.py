@@ -123,7 +123,7 @@ def connect_messenger(
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
     react = Conversation(decisions, signer, system_clock, acts, limits).on_update
-    intake = UpdateIntake(bot, react, storage, system_clock)
+    intake = UpdateIntake(bot, react, storage.bots, system_clock)
     secrets = functools.partial(encryptor.derive_all, f"telegram webhook secret {bot.id}")
     own_api = _bot_api(settings, limit=0)  # Shared by all of them. No call waits for a connection.
 
@@ -131,7 +131,7 @@ def connect_messenger(
         return Bot(own_api, own_token)
 
     def own_intake(own: Bot) -> UpdateIntake:
-        return UpdateIntake(own, react, storage, system_clock, own.id)
+        return UpdateIntake(own, react, storage.bots, system_clock, own.id)
 
     def own_secrets(bot_id: int) -> list[str]:
         return encryptor.derive_all(f"telegram webhook secret of own bot {bot_id}")

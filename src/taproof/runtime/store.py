@@ -40,7 +40,7 @@ async def open_storage(database_url: str, *, pgbouncer: bool = False) -> Storage
 async def migrate(database_url: str) -> tuple[int, int]:
     """Migrate the schema; return its version before and after."""
     if is_postgres(database_url):
-        from taproof.storage.postgres.store import migrate_postgres
+        from taproof.storage.postgres.pool import migrate_postgres
 
         return await migrate_postgres(database_url, system_clock())
     from taproof.storage.sqlite.connection import migrate_file

@@ -64,10 +64,10 @@ class AnalyticsReader:
         today = day_number(self._clock())
         first_day = today - days + 1
         if project_id is None:
-            rows = await self._storage.read_daily_totals(developer.id, first_day)
+            rows = await self._storage.counts.read_daily_totals(developer.id, first_day)
         else:
             project_ids = await owned_project_ids(self._storage, developer, project_id)
-            rows = await self._storage.read_daily_counts(project_ids, first_day)
+            rows = await self._storage.counts.read_daily_counts(project_ids, first_day)
         daily = {day: Day(day) for day in range(first_day, today + 1)}
         totals: dict[str, int] = defaultdict(int, dict.fromkeys(COUNTS, 0))
         unique_users = 0
@@ -78,11 +78,11 @@ class AnalyticsReader:
         if project_id is not None:
             unique_users = self._add_users(daily, rows)
         else:
-            for users in await self._storage.read_daily_users(developer.id, first_day):
+            for users in await self._storage.counts.read_daily_users(developer.id, first_day):
                 unique_users += users.latest_users
                 if users.day in daily:
                     daily[users.day].unique_users = users.unique_users
-        names = await self._storage.name_projects(developer.id)
+        names = await self._storage.projects.name_projects(developer.id)
         return Analytics(
             unique_users, dict(totals), list(daily.values()), [(each.project_id, each.project_name) for each in names]
         )

@@ -56,7 +56,7 @@ class AuditLog:
             InvalidRequest: a malformed cursor.
         """
         before = None if cursor is None else read_cursor(cursor, "aud")
-        found = await self._storage.list_audit_entries(developer.id, before, limit + 1)
+        found = await self._storage.audit.list_audit_entries(developer.id, before, limit + 1)
         if len(found) <= limit:
             found += await self._marker(developer, before)
         page = found[:limit]
@@ -64,7 +64,7 @@ class AuditLog:
 
     async def _marker(self, developer: Developer, before: PageCursor | None) -> list[AuditEntry]:
         """Return the entry that tells of the erasure of older ones, in their place, if it comes after `before`."""
-        purge = await self._storage.read_audit_purge(developer.id)
+        purge = await self._storage.audit.read_audit_purge(developer.id)
         if purge is None or (before is not None and before <= (purge.before - 1, _MARKER_ID)):
             return []
         details = {

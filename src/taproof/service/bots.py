@@ -143,12 +143,12 @@ class Bots:
         Raises:
             BotTaken: the bot works for the other project, or may do so.
         """
-        holder = await self._storage.read_project_bot(bot_id)
+        holder = await self._storage.bots.read_project_bot(bot_id)
         if holder is None or holder.project_id == project_id:
             return None
         if holder.broken_at is None:
             await self._require_dead(holder, token)
-        other = await self._storage.read_project(holder.project_id)
+        other = await self._storage.projects.read_project(holder.project_id)
         if other is None:
             return None
         details = {"bot_id": holder.bot_id, "bot_username": holder.username}
@@ -186,11 +186,11 @@ class Bots:
 
     async def list_bots(self) -> list[ProjectBot]:
         """Return the bots of all projects, broken or not."""
-        return await self._storage.list_project_bots()
+        return await self._storage.bots.list_project_bots()
 
     async def read_bot(self, bot_id: int) -> ProjectBot | None:
         """Return the project bot with this id; None when there is none."""
-        return await self._storage.read_project_bot(bot_id)
+        return await self._storage.bots.read_project_bot(bot_id)
 
     def open_token(self, bot: ProjectBot) -> str:
         """Return a bot's token.
@@ -202,7 +202,7 @@ class Bots:
 
     async def mark_broken(self, bot: ProjectBot) -> bool:
         """Mark a bot as broken: the messenger refuses its token. False when it was marked, or has another token."""
-        project = await self._storage.read_project(bot.project_id)
+        project = await self._storage.projects.read_project(bot.project_id)
         if project is None:
             return False
         now = self._clock()
@@ -210,8 +210,8 @@ class Bots:
         entry = service_entry(
             project.developer_id, "bot.broken", now, self._entropy, subject=project.id, details=details
         )
-        return await self._storage.mark_bot_broken(project.id, bot.encrypted_token, now, entry=entry)
+        return await self._storage.bots.mark_bot_broken(project.id, bot.encrypted_token, now, entry=entry)
 
     async def rename_bot(self, bot_id: int, username: str) -> bool:
         """Store a bot's new username, which its links contain from now on; False when it is stored already."""
-        return await self._storage.rename_bot(bot_id, username)
+        return await self._storage.bots.rename_bot(bot_id, username)

@@ -111,7 +111,7 @@ class Deliveries:
         attempts, more = 0, True
         while more and len(page) < limit and attempts < PAGE_ATTEMPTS:
             wanted = min(_READ_AT_ONCE, limit - len(page))
-            found = await self._storage.list_deliveries(project_id, event_type, state, before, wanted + 1)
+            found = await self._storage.deliveries.list_deliveries(project_id, event_type, state, before, wanted + 1)
             more = len(found) > wanted
             for record in found[:wanted]:
                 if page and attempts + len(record.attempts) > PAGE_ATTEMPTS:
@@ -134,7 +134,7 @@ class Deliveries:
             DeliveryNotFound: none of this developer's.
         """
         _require_event_id(event_id)
-        record = await self._storage.read_delivery(developer.id, event_id)
+        record = await self._storage.deliveries.read_delivery(developer.id, event_id)
         if record is None:
             raise DeliveryNotFound
         return self._seen(record)
@@ -150,7 +150,7 @@ class Deliveries:
         decided_at = session.confirmed_at if session.confirmed_at is not None else session.cancelled_at
         if decided_at is None:
             return []
-        found = await self._storage.find_deliveries(session.project_id, decided_at, session.id)
+        found = await self._storage.deliveries.find_deliveries(session.project_id, decided_at, session.id)
         return [self._seen(record) for record in found]
 
     async def resend_delivery(self, actor: Actor, event_id: str) -> SeenDelivery:
@@ -166,8 +166,8 @@ class Deliveries:
         _require_event_id(event_id)
         developer_id, now = actor.developer.id, self._clock()
         entry = audit_entry(actor, "delivery.resent", now, self._entropy, subject=event_id)
-        made_due = await self._storage.resend_delivery(developer_id, event_id, now, entry=entry)
-        record = await self._storage.read_delivery(developer_id, event_id)
+        made_due = await self._storage.deliveries.resend_delivery(developer_id, event_id, now, entry=entry)
+        record = await self._storage.deliveries.read_delivery(developer_id, event_id)
         if record is None:
             raise DeliveryNotFound
         if not made_due:
@@ -180,7 +180,7 @@ class Deliveries:
         if record.type != "auth.confirmed" or record.session_id is None or created_at is None:
             return False
         project_ids, session_id = [record.project_id], record.session_id
-        session = await self._storage.find_session(project_ids, created_at, session_id, self._clock())
+        session = await self._storage.sessions.find_session(project_ids, created_at, session_id, self._clock())
         return session is not None and session.reported_at is not None
 
     async def send_test(self, actor: Actor, project_id: str) -> SeenDelivery:
@@ -203,8 +203,8 @@ class Deliveries:
             answer = await self._send(event, project)
         attempt = self._webhooks.attempt(event.id, 1, answer)
         state: DeliveryState = "delivered" if answer.delivered else "failed"
-        await self._storage.record_delivery(event, attempt, state)
-        record = await self._storage.read_delivery(developer.id, event.id)
+        await self._storage.deliveries.record_delivery(event, attempt, state)
+        record = await self._storage.deliveries.read_delivery(developer.id, event.id)
         if record is None:
             raise ProjectNotFound
         return self._seen(record)

@@ -64,7 +64,7 @@ class Developers:
         """
         email = checked_email(email)
         if is_owner is None:
-            is_owner = not await self._storage.list_developers()
+            is_owner = not await self._storage.developers.list_developers()
         now = self._clock()
         developer = Developer(new_id("dev", self._entropy), email, plan, now, is_owner)
         entry = audit_entry(
@@ -75,7 +75,7 @@ class Developers:
             subject=developer.id,
             details={"email": email, "plan": plan, "is_owner": is_owner},
         )
-        if not await self._storage.create_developer(developer, entry=entry):
+        if not await self._storage.developers.create_developer(developer, entry=entry):
             raise DeveloperExists
         return developer
 
@@ -86,18 +86,18 @@ class Developers:
             DeveloperNotFound: there is none.
         """
         email = email.strip()
-        developer = await self._storage.read_developer(email) if _EMAIL.fullmatch(email) else None
+        developer = await self._storage.developers.read_developer(email) if _EMAIL.fullmatch(email) else None
         if developer is None:
             raise DeveloperNotFound
         return developer
 
     async def read_developer_by_messenger_id(self, messenger_id: str) -> Developer | None:
         """Return the developer whom this messenger account signs in; None when it signs in nobody."""
-        return await self._storage.read_developer_by_messenger_id(messenger_id)
+        return await self._storage.developers.read_developer_by_messenger_id(messenger_id)
 
     async def list_developers(self) -> list[Developer]:
         """Return all developers, oldest first."""
-        return await self._storage.list_developers()
+        return await self._storage.developers.list_developers()
 
     async def create_access_token(
         self,
@@ -147,7 +147,7 @@ class Developers:
         until = None if token.expires_at is None else iso8601(token.expires_at)
         details = {"name": name, "preview": preview, "expires_at": until, "scopes": token.scopes}
         entry = audit_entry(actor, "access_token.created", now, self._entropy, subject=token.id, details=details)
-        if not await self._storage.create_access_token(
+        if not await self._storage.credentials.create_access_token(
             token, key_hash(plaintext), limit=ACCESS_TOKEN_LIMIT, sign_in=sign_in, entry=entry
         ):
             raise TooManyAccessTokens
@@ -161,7 +161,7 @@ class Developers:
         """
         if bearer is None or not is_key(bearer, "tap"):
             raise InvalidAccessToken
-        found = await self._storage.read_access_token(key_hash(bearer))
+        found = await self._storage.credentials.read_access_token(key_hash(bearer))
         if found is None:
             raise InvalidAccessToken
         token, developer = found
@@ -171,12 +171,12 @@ class Developers:
         if token.last_used_at is None or now - token.last_used_at >= _TOUCH_EVERY:
             # A note for the developer's eyes: a store that cannot be written just now must not keep reads from working.
             with contextlib.suppress(StoreUnavailable):
-                await self._storage.touch_access_token(token.id, now)
+                await self._storage.credentials.touch_access_token(token.id, now)
         return token, developer
 
     async def list_access_tokens(self, developer_id: str) -> list[AccessToken]:
         """Return a developer's access tokens, newest first."""
-        return await self._storage.list_access_tokens(developer_id)
+        return await self._storage.credentials.list_access_tokens(developer_id)
 
     async def delete_access_token(self, actor: Actor, token_id: str, *, keep_created: bool = False) -> int:
         """Revoke an access token at once and for good, with all that was created with it; return how many.
@@ -213,7 +213,7 @@ class Developers:
                 for each in ended
             ]
 
-        ended = await self._storage.delete_access_token(
+        ended = await self._storage.credentials.delete_access_token(
             actor.developer.id, token_id, keep_created=keep_created, describe=describe
         )
         if not ended:
@@ -225,7 +225,9 @@ class Developers:
         own = actor.grant.access_token_id
         if own is None:
             return set()
-        parents = {each.id: each.parent_id for each in await self._storage.list_access_tokens(actor.developer.id)}
+        parents = {
+            each.id: each.parent_id for each in await self._storage.credentials.list_access_tokens(actor.developer.id)
+        }
         found: set[str] = set()
         above = parents.get(own)
         while above is not None and above not in found:

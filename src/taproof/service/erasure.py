@@ -15,8 +15,7 @@ from taproof.core.entropy import Entropy
 from taproof.core.errors import InvalidRequest
 from taproof.core.identifiers import new_id
 from taproof.service.audit import audit_entry
-from taproof.storage.erasure_protocol import OpenedDay, OpenedPlace
-from taproof.storage.protocol import Storage
+from taproof.storage.protocol import OpenedDay, OpenedPlace, Storage
 
 BATCH: Final = 100
 """Sessions that go in one write: as in `housekeeping.py`."""
@@ -81,7 +80,7 @@ class Erasure:
     ) -> None:
         while True:
             name = new_id("gone", self._entropy)
-            rows = await self._storage.erase_user(messenger_id, developer_id, name, BATCH, entry=entry)
+            rows = await self._storage.erasure.erase_user(messenger_id, developer_id, name, BATCH, entry=entry)
             count(rows)
             if rows == 0:
                 return
@@ -91,12 +90,12 @@ class Erasure:
         self, messenger_id: str, developer_id: str | None, count: Callable[[int], None], entry: AuditEntry | None
     ) -> None:
         last: OpenedDay | None = None
-        while days := await self._storage.list_opened_days(developer_id, last, _DAYS):
+        while days := await self._storage.erasure.list_opened_days(developer_id, last, _DAYS):
             last = days[-1]
             for day in days:
                 place: OpenedPlace | None = None
                 while True:
-                    page = await self._storage.erase_opened(messenger_id, day, place, _LOOKED_AT, entry=entry)
+                    page = await self._storage.erasure.erase_opened(messenger_id, day, place, _LOOKED_AT, entry=entry)
                     count(page.erased)
                     entry = None if page.erased else entry
                     place = page.after

@@ -42,25 +42,26 @@ class Housekeeping:
         """Do one batch of everything; True when a batch was full, so that there may be more to do at once."""
         now = self._clock()
         today = day_number(now)
-        expired = await self._storage.expire_sessions(now, BATCH)
+        expired = await self._storage.sessions.expire_sessions(now, BATCH)
         full = [
             expired >= BATCH,
-            await self._storage.purge_deleted_projects(BATCH) > 0,
-            await self._storage.end_deliveries(BATCH) > 0,
-            await self._storage.purge_events(now - self._retention_days * DAY, BATCH) >= BATCH,
-            await self._storage.purge_user_days(today - max(self._retention_days, _USER_DAYS_KEPT), BATCH) >= BATCH,
-            await self._storage.purge_updates(now - _UPDATES_KEPT, BATCH) >= BATCH,
-            await self._storage.purge_audit_entries((today - self._audit_days) * DAY, now, BATCH) >= BATCH,
-            await self._storage.purge_console_access(now, now - IDLE_LIFETIME, BATCH) >= BATCH,
+            await self._storage.projects.purge_deleted_projects(BATCH) > 0,
+            await self._storage.deliveries.end_deliveries(BATCH) > 0,
+            await self._storage.deliveries.purge_events(now - self._retention_days * DAY, BATCH) >= BATCH,
+            await self._storage.counts.purge_user_days(today - max(self._retention_days, _USER_DAYS_KEPT), BATCH)
+            >= BATCH,
+            await self._storage.bots.purge_updates(now - _UPDATES_KEPT, BATCH) >= BATCH,
+            await self._storage.audit.purge_audit_entries((today - self._audit_days) * DAY, now, BATCH) >= BATCH,
+            await self._storage.credentials.purge_console_access(now, now - IDLE_LIFETIME, BATCH) >= BATCH,
             # One that is gone no longer keeps a contact from an earlier one, so that must be over by then.
-            await self._storage.purge_phone_requests(now - SESSION_LIFETIME, BATCH) >= BATCH,
-            await self._storage.purge_removed_usage(today - _USAGE_KEPT, BATCH) >= BATCH,
+            await self._storage.users.purge_phone_requests(now - SESSION_LIFETIME, BATCH) >= BATCH,
+            await self._storage.plans.purge_removed_usage(today - _USAGE_KEPT, BATCH) >= BATCH,
         ]
         # Not before all expiry is counted: after a long stop there may be pending sessions that are old enough to go.
         if expired < BATCH:
-            full.append(await self._storage.purge_sessions(today - self._retention_days, BATCH) >= BATCH)
+            full.append(await self._storage.sessions.purge_sessions(today - self._retention_days, BATCH) >= BATCH)
         # Last, since it may have to wait for the database's own upkeep, and there is room for days.
         if self._prepared != today:
-            await self._storage.prepare_days(today, today + _DAYS_AHEAD)
+            await self._storage.sessions.prepare_days(today, today + _DAYS_AHEAD)
             self._prepared = today
         return any(full)

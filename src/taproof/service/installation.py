@@ -17,7 +17,7 @@ class WrongMode(TaproofError):
 
 async def has_master_key(storage: Storage) -> bool:
     """Tell whether this database was already used with a master key, so that making a new one would be wrong."""
-    return await storage.read_mark(KEY_MARK) is not None
+    return await storage.metadata.read_mark(KEY_MARK) is not None
 
 
 async def check_master_key(storage: Storage, encryptor: Encryptor, entropy: Entropy) -> None:
@@ -28,7 +28,7 @@ async def check_master_key(storage: Storage, encryptor: Encryptor, entropy: Entr
     Raises:
         MasterKeyWrong: the database was made with another key.
     """
-    check = await storage.claim_mark(KEY_MARK, encryptor.encrypt(KEY_MARK, KEY_MARK, entropy))
+    check = await storage.metadata.claim_mark(KEY_MARK, encryptor.encrypt(KEY_MARK, KEY_MARK, entropy))
     try:
         encryptor.decrypt(check, KEY_MARK)
     except DecryptionFailed:
@@ -37,7 +37,7 @@ async def check_master_key(storage: Storage, encryptor: Encryptor, entropy: Entr
 
 async def is_under_first_key(storage: Storage, encryptor: Encryptor) -> bool:
     """Return whether all values are encrypted under the first key. Re-encryption replaces the check value last."""
-    check = await storage.read_mark(KEY_MARK)
+    check = await storage.metadata.read_mark(KEY_MARK)
     return check is None or encryptor.is_current(check)
 
 
@@ -48,7 +48,7 @@ async def check_mode(storage: Storage, *, sandbox: bool) -> None:
         WrongMode: the database was first used in the other mode.
     """
     mode = b"sandbox" if sandbox else b"real"
-    if await storage.claim_mark(MODE_MARK, mode) != mode:
+    if await storage.metadata.claim_mark(MODE_MARK, mode) != mode:
         raise WrongMode(
             "This database belongs to a real service; a sandbox needs one of its own. Choose another with --database "
             "(TAPROOF_DATABASE_URL), or leave out --sandbox (TAPROOF_SANDBOX)."

@@ -64,7 +64,7 @@ class Invitations:
 
         Of any number of such invitations one makes the first developer, and the others are worth nothing then.
         """
-        if await self._storage.list_developers():
+        if await self._storage.developers.list_developers():
             return None
         # Who runs the installation is not to be held back by a plan that they themselves would have to change.
         invitation = self._new("", "business", is_owner=True, developer_id=None, inviter=None, lifetime=FIRST_LIFETIME)
@@ -85,9 +85,9 @@ class Invitations:
             _require_owner(actor.developer)
             _require_messenger(actor)
         email = checked_email(email)
-        if await self._storage.read_developer(email) is not None:
+        if await self._storage.developers.read_developer(email) is not None:
             raise DeveloperExists
-        if len(await self._storage.list_invitations(self._clock())) >= INVITATION_LIMIT:
+        if len(await self._storage.developers.list_invitations(self._clock())) >= INVITATION_LIMIT:
             raise InvalidRequest(
                 f"There are {INVITATION_LIMIT} invitations that nobody has taken up yet. Revoke some, or wait until "
                 "their time is over."
@@ -125,7 +125,7 @@ class Invitations:
         """
         found = None
         if is_key(code, "inv"):
-            found = await self._storage.read_invitation(key_hash(code), self._clock())
+            found = await self._storage.developers.read_invitation(key_hash(code), self._clock())
         if found is None:
             raise InvitationNotFound
         return found
@@ -169,7 +169,9 @@ class Invitations:
             invited = await self._invited(invitation)
             developer = dataclasses.replace(invited, messenger_id=identity.messenger_id, messenger_name=name)
         entry = self._acceptance(invitation, developer, now, address)
-        outcome = await self._storage.accept_invitation(key_hash(code), developer, now, sign_in=sign_in, entry=entry)
+        outcome = await self._storage.developers.accept_invitation(
+            key_hash(code), developer, now, sign_in=sign_in, entry=entry
+        )
         if outcome != "accepted":
             raise _REFUSALS[outcome]
         return developer
@@ -181,7 +183,7 @@ class Invitations:
             OwnerOnly: who asks is no owner.
         """
         _require_owner(developer)
-        return await self._storage.list_invitations(self._clock())
+        return await self._storage.developers.list_invitations(self._clock())
 
     async def revoke_invitation(self, actor: Actor, invitation_id: str) -> None:
         """Revoke an invitation at once.
@@ -193,7 +195,7 @@ class Invitations:
         _require_owner(actor.developer)
         _require_messenger(actor)
         entry = audit_entry(actor, "invitation.revoked", self._clock(), self._entropy, subject=invitation_id)
-        if _INVITATION_ID.fullmatch(invitation_id) is None or not await self._storage.delete_invitation(
+        if _INVITATION_ID.fullmatch(invitation_id) is None or not await self._storage.developers.delete_invitation(
             invitation_id, entry=entry
         ):
             raise InvitationNotFound("There is no such invitation: it was used or revoked, or its time is over.")
@@ -229,12 +231,12 @@ class Invitations:
                 subject=invitation.id,
                 details=details,
             )
-        await self._storage.create_invitation(invitation, key_hash(code), entry=entry)
+        await self._storage.developers.create_invitation(invitation, key_hash(code), entry=entry)
         return CreatedInvitation(invitation, code)
 
     async def _invited(self, invitation: Invitation) -> Developer:
         """Return the developer that an invitation binds a messenger account to."""
-        developer = await self._storage.read_developer(invitation.email)
+        developer = await self._storage.developers.read_developer(invitation.email)
         if developer is None or developer.id != invitation.developer_id:
             raise InvitationNotFound
         return developer

@@ -77,11 +77,11 @@ class Plans:
         actor = Actor(developer, "command_line")
         now = self._clock()
         entry = audit_entry(actor, "developer.plan_changed", now, self._entropy, subject=developer.id, details=details)
-        return await self._storage.update_plan(developer.id, plan, entry=entry)
+        return await self._storage.plans.update_plan(developer.id, plan, entry=entry)
 
     async def read_usage(self, developer: Developer) -> Usage:
         """Return what a developer uses, counted now."""
-        used = await self._storage.read_used(developer.id, month_of(self._clock()).start)
+        used = await self._storage.plans.read_used(developer.id, month_of(self._clock()).start)
         plan = developer.plan
         return Usage(used.projects, self._projects.get(plan), used.sign_ins, self._sign_ins.get(plan))
 
@@ -113,7 +113,7 @@ class Plans:
                 return known.sign_ins
             # Who comes while they are counted again goes by the count before.
             self._counted[developer_id] = known._replace(at=now)
-        used = await self._storage.read_used(developer_id, first_day)
+        used = await self._storage.plans.read_used(developer_id, first_day)
         if len(self._counted) >= _KEPT:
             self._counted.clear()
         self._counted[developer_id] = _Counted(first_day, now, used.sign_ins)

@@ -142,7 +142,7 @@ class Projects:
         change = None if bot is None else self._bot_change(actor, project_id, bot)
         key = key_hash(secrets.secret_key)
         limit = min(PROJECT_LIMIT, self._limits.get(actor.developer.plan, PROJECT_LIMIT))
-        store = partial(self._storage.create_project, project, key, limit=limit, entry=entry, bot=change)
+        store = partial(self._storage.projects.create_project, project, key, limit=limit, entry=entry, bot=change)
         is_stored = await store()
         if not is_stored and project.collect_phone:
             await self._require_phone_plan(actor.developer)
@@ -155,30 +155,30 @@ class Projects:
 
     async def list_projects(self, developer: Developer) -> list[Project]:
         """Return a developer's projects, oldest first."""
-        return await self._storage.list_projects(developer.id)
+        return await self._storage.projects.list_projects(developer.id)
 
     async def walk_projects(self, developer: Developer) -> AsyncIterator[Project]:
         """Yield a developer's projects, oldest first, read a few at a time so that other requests need not wait.
 
         A project that is deleted meanwhile is left out.
         """
-        ids = [each.project_id for each in await self._storage.name_projects(developer.id)]
+        ids = [each.project_id for each in await self._storage.projects.name_projects(developer.id)]
         for start in range(0, len(ids), _READ_AT_ONCE):
-            for project in await self._storage.read_projects(developer.id, ids[start : start + _READ_AT_ONCE]):
+            for project in await self._storage.projects.read_projects(developer.id, ids[start : start + _READ_AT_ONCE]):
                 yield project
 
     async def page_projects(self, developer: Developer, start: int, limit: int) -> tuple[list[Project], int]:
         """Return `limit` projects after the first `start` ones, oldest first, and the number of all projects."""
-        ids = [each.project_id for each in await self._storage.name_projects(developer.id)]
-        return await self._storage.read_projects(developer.id, ids[start : start + limit]), len(ids)
+        ids = [each.project_id for each in await self._storage.projects.name_projects(developer.id)]
+        return await self._storage.projects.read_projects(developer.id, ids[start : start + limit]), len(ids)
 
     async def name_projects(self, developer: Developer) -> list[NamedProject]:
         """Return id and name of a developer's projects, oldest first."""
-        return await self._storage.name_projects(developer.id)
+        return await self._storage.projects.name_projects(developer.id)
 
     async def count_projects(self, developer_id: str) -> int:
         """Return how many projects a developer has."""
-        return await self._storage.count_projects(developer_id)
+        return await self._storage.projects.count_projects(developer_id)
 
     async def read_project(self, developer: Developer, project_id: str) -> Project:
         """Return one project.
@@ -212,7 +212,7 @@ class Projects:
             entry = audit_entry(actor, "project.updated", now, self._entropy, subject=project_id, details=details)
         change = None if bot is None else self._bot_change(actor, project_id, bot)
         owned = (actor.developer.id, project_id)
-        store = partial(self._storage.update_project, *owned, changes, now, entry=entry, bot=change)
+        store = partial(self._storage.projects.update_project, *owned, changes, now, entry=entry, bot=change)
         project = await store()
         if project is None and changes.collect_phone:
             await self._require_phone_plan(actor.developer)
@@ -234,7 +234,7 @@ class Projects:
         now = self._clock()
         details = {"name": project.name}
         entry = audit_entry(actor, "project.deleted", now, self._entropy, subject=project_id, details=details)
-        if not await self._storage.delete_project(actor.developer.id, project_id, entry=entry):
+        if not await self._storage.projects.delete_project(actor.developer.id, project_id, entry=entry):
             raise ProjectNotFound
 
     async def regenerate_secrets(self, actor: Actor, project_id: str) -> ProjectSecrets:
@@ -246,7 +246,7 @@ class Projects:
         _check_project_id(project_id)
         secrets = self._new_secrets()
         entry = audit_entry(actor, "project.secrets_regenerated", self._clock(), self._entropy, subject=project_id)
-        if not await self._storage.replace_project_secrets(
+        if not await self._storage.projects.replace_project_secrets(
             actor.developer.id,
             project_id,
             key_hash(secrets.secret_key),
@@ -283,7 +283,7 @@ class Projects:
         """
         rotation = await self.read_webhook_secret(actor, project_id)
         entry = audit_entry(actor, "webhook_secret.revealed", self._clock(), self._entropy, subject=project_id)
-        await self._storage.add_audit_entry(entry)
+        await self._storage.audit.add_audit_entry(entry)
         return rotation
 
     async def rotate_webhook_secret(self, actor: Actor, project_id: str, overlap_hours: int) -> Rotation:
@@ -303,7 +303,7 @@ class Projects:
         until = now + overlap_hours * HOUR
         details = {"overlap_hours": overlap_hours}
         entry = audit_entry(actor, "webhook_secret.rotated", now, self._entropy, subject=project_id, details=details)
-        rotated = await self._storage.rotate_webhook_secret(
+        rotated = await self._storage.projects.rotate_webhook_secret(
             actor.developer.id, project_id, encrypted, now, until, entry=entry
         )
         rotation = await self.read_webhook_secret(actor, project_id)
@@ -320,7 +320,7 @@ class Projects:
         _check_project_id(project_id)
         now = self._clock()
         entry = audit_entry(actor, "webhook_secret.promoted", now, self._entropy, subject=project_id)
-        promoted = await self._storage.promote_webhook_secret(actor.developer.id, project_id, now, entry=entry)
+        promoted = await self._storage.projects.promote_webhook_secret(actor.developer.id, project_id, now, entry=entry)
         secret = (await self.read_webhook_secret(actor, project_id)).webhook_secret
         if not promoted:
             raise NoRotation
@@ -334,7 +334,7 @@ class Projects:
         """
         if bearer is None or not is_key(bearer, "sk"):
             raise InvalidSecretKey
-        project = await self._storage.read_project_by_secret_key(key_hash(bearer))
+        project = await self._storage.projects.read_project_by_secret_key(key_hash(bearer))
         if project is None:
             raise InvalidSecretKey
         return project
@@ -368,7 +368,7 @@ class Projects:
 
     async def _require_phone_plan(self, developer: Developer) -> None:
         """Raise InvalidRequest if the store refused because the developer's plan has just changed."""
-        current = await self._storage.read_developer(developer.email)
+        current = await self._storage.developers.read_developer(developer.email)
         if current is None or current.plan == "free":
             raise InvalidRequest(_NO_PHONES)
 
@@ -396,7 +396,7 @@ async def read_owned_project(storage: Storage, developer: Developer, project_id:
         ProjectNotFound: this developer has no such project.
     """
     _check_project_id(project_id)
-    project = await storage.read_project(project_id)
+    project = await storage.projects.read_project(project_id)
     if project is None or project.developer_id != developer.id:
         raise ProjectNotFound
     return project

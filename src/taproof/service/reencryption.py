@@ -21,8 +21,7 @@ from taproof.service.associated_data import (
 )
 from taproof.service.installation import KEY_MARK
 from taproof.service.webhooks import answer_associated_data
-from taproof.storage.encrypted_value_protocol import EncryptedKind, EncryptedRow, Replacement
-from taproof.storage.protocol import Storage
+from taproof.storage.protocol import EncryptedKind, EncryptedRow, Replacement, Storage
 
 PAGE: Final = 500
 """Rows that are looked at in one read."""
@@ -97,18 +96,18 @@ class Reencryptor:
         return self._done
 
     async def _walk(self, kind: EncryptedKind) -> None:
-        page = await self._storage.list_encrypted_values(kind, None, PAGE)
+        page = await self._storage.encrypted_values.list_encrypted_values(kind, None, PAGE)
         while True:
             replacements = [each for row in page.rows if (each := self._reencrypted(kind, row)) is not None]
             self._done.left += len(replacements)
             for first in range(0, len(replacements), BATCH):
                 batch = replacements[first : first + BATCH]
-                self._done.reencrypted += await self._storage.replace_encrypted_values(kind, batch)
+                self._done.reencrypted += await self._storage.encrypted_values.replace_encrypted_values(kind, batch)
                 self._told(self._done.reencrypted)
                 await asyncio.sleep(_PAUSE)
             if page.after is None:
                 return
-            page = await self._storage.list_encrypted_values(kind, page.after, PAGE)
+            page = await self._storage.encrypted_values.list_encrypted_values(kind, page.after, PAGE)
 
     def _reencrypted(self, kind: EncryptedKind, row: EncryptedRow) -> Replacement | None:
         """Return what takes the place of a value; None when it may stay, or cannot be opened."""

@@ -36,10 +36,10 @@ class ReportedDevelopers:
         """
         if session.confirmed_at is None:
             return None
-        project = await self._storage.read_sign_in_project(session.project_id)
+        project = await self._storage.projects.read_sign_in_project(session.project_id)
         if project is None or project.developer_id != SERVICE_DEVELOPER:
             return None
-        developer = await self._storage.read_developer_of_sign_in(messenger_id, session.id)
+        developer = await self._storage.developers.read_developer_of_sign_in(messenger_id, session.id)
         if developer is None:
             return False
         now, told = self._clock(), {"reported_sign_in": session.id}
@@ -61,5 +61,5 @@ class ReportedDevelopers:
                 entries.append(entry(developer.id, "console.signed_out_everywhere", developer.id))
             return entries
 
-        await self._storage.end_sign_in(developer.id, session.id, describe=describe)
+        await self._storage.developers.end_sign_in(developer.id, session.id, describe=describe)
         return True

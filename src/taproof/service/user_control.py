@@ -53,34 +53,34 @@ class UserControl:
         """Return the projects that a user signed in to lately and has not blocked, the latest first."""
         sign_ins = await self._sign_ins(user_id, bot_id, _LOOKED_AT)
         found = dict.fromkeys(NamedProject(each.project_id, each.project_name) for each in sign_ins)
-        return [each for each in found if not await self._storage.is_blocked(user_id, each.project_id)][:SHOWN]
+        return [each for each in found if not await self._storage.users.is_blocked(user_id, each.project_id)][:SHOWN]
 
     async def list_blocks(self, user_id: str, bot_id: int = SERVICE_BOT) -> list[NamedProject]:
         """Return the projects that a user has blocked, the latest first, `SHOWN` at most."""
         if bot_id == SERVICE_BOT:
-            return await self._storage.list_blocks(user_id, SHOWN)
-        own = await self._storage.read_project_bot(bot_id)
-        return [] if own is None else await self._storage.list_blocks(user_id, 1, project_id=own.project_id)
+            return await self._storage.users.list_blocks(user_id, SHOWN)
+        own = await self._storage.bots.read_project_bot(bot_id)
+        return [] if own is None else await self._storage.users.list_blocks(user_id, 1, project_id=own.project_id)
 
     async def block_project(self, user_id: str, project_id: str, bot_id: int = SERVICE_BOT) -> NamedProject | None:
         """Block a project for a user; None when there is no such project, or not for this bot."""
         project = await self._find(project_id, bot_id)
         if project is not None:
-            await self._storage.block_project(user_id, project_id, self._clock())
+            await self._storage.users.block_project(user_id, project_id, self._clock())
         return project
 
     async def unblock_project(self, user_id: str, project_id: str, bot_id: int = SERVICE_BOT) -> NamedProject | None:
         """End a block, if there is one; None when there is no such project, or not for this bot."""
         project = await self._find(project_id, bot_id)
         if project is not None:
-            await self._storage.unblock_project(user_id, project_id)
+            await self._storage.users.unblock_project(user_id, project_id)
         return project
 
     async def report_sign_in(self, key: SessionKey, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
         """Report a past sign-in that this bot may show, whichever bot it was confirmed with."""
         if bot_id != SERVICE_BOT:
-            own = await self._storage.read_project_bot(bot_id)
-            session = await self._storage.read_session(key)
+            own = await self._storage.bots.read_project_bot(bot_id)
+            session = await self._storage.sessions.read_session(key)
             if own is None or session is None or session.project_id != own.project_id:
                 return SeenSession("unknown")
         return await self._decisions.report_sign_in(key, user_id)
@@ -88,18 +88,20 @@ class UserControl:
     async def _sign_ins(self, user_id: str, bot_id: int, limit: int) -> list[Session]:
         now = self._clock()
         if bot_id == SERVICE_BOT:
-            return await self._storage.list_sign_ins(user_id, now - LOOK_BACK, limit, now)
-        own = await self._storage.read_project_bot(bot_id)
+            return await self._storage.sessions.list_sign_ins(user_id, now - LOOK_BACK, limit, now)
+        own = await self._storage.bots.read_project_bot(bot_id)
         if own is None:
             return []
-        return await self._storage.list_sign_ins(user_id, now - LOOK_BACK, limit, now, project_id=own.project_id)
+        return await self._storage.sessions.list_sign_ins(
+            user_id, now - LOOK_BACK, limit, now, project_id=own.project_id
+        )
 
     async def _find(self, project_id: str, bot_id: int) -> NamedProject | None:
         if bot_id != SERVICE_BOT:
-            own = await self._storage.read_project_bot(bot_id)
+            own = await self._storage.bots.read_project_bot(bot_id)
             if own is None or own.project_id != project_id:
                 return None
-        project = await self._storage.read_project(project_id)
+        project = await self._storage.projects.read_project(project_id)
         return None if project is None else NamedProject(project.id, project.name)
 
 

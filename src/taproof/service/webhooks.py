@@ -102,7 +102,7 @@ class Webhooks:
     async def claim_deliveries(self, limit: int, passed_over: PassedOver = NOBODY) -> list[Delivery]:
         """Lease at most `limit` due events."""
         now = self._clock()
-        return await self._storage.claim_deliveries(now, now + LEASE, limit, passed_over)
+        return await self._storage.deliveries.claim_deliveries(now, now + LEASE, limit, passed_over)
 
     def has_time(self, delivery: Delivery) -> bool:
         """Tell whether an attempt that begins now ends before the lease does, also by another node's clock."""
@@ -110,12 +110,12 @@ class Webhooks:
 
     async def release_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         """Give back events that nothing was sent of."""
-        await self._storage.release_deliveries(deliveries, self._clock())
+        await self._storage.deliveries.release_deliveries(deliveries, self._clock())
 
     async def oldest_due_age(self) -> float:
         """Return for how many seconds the oldest due event has been waiting; 0 when none is."""
         now = self._clock()
-        since = await self._storage.read_oldest_due(now)
+        since = await self._storage.deliveries.read_oldest_due(now)
         return 0.0 if since is None else (now - since) / SECOND
 
     def sign_delivery(self, delivery: Delivery) -> SignedRequest:
@@ -171,7 +171,9 @@ class Webhooks:
         state: DeliveryState = "delivered" if answer.delivered else "failed" if retry_at is None else "due"
         # What was not sent says nothing about the endpoint.
         reached = answer.error not in {"circuit_open", "not_signed"}
-        if not await self._storage.finish_attempt(delivery, attempt, state, retry_at or now, reached=reached):
+        if not await self._storage.deliveries.finish_attempt(
+            delivery, attempt, state, retry_at or now, reached=reached
+        ):
             return "lost"
         if state == "delivered":
             return "delivered"
@@ -188,7 +190,9 @@ class Webhooks:
             subject=event.project_id,
             details={"reason": reason, "host": urlsplit(url).hostname},
         )
-        is_off = await self._storage.turn_off_webhook(event.project_id, url, reason, now, before, entry=entry)
+        is_off = await self._storage.deliveries.turn_off_webhook(
+            event.project_id, url, reason, now, before, entry=entry
+        )
         return "turned_off" if is_off else "dead"
 
 

@@ -1,8 +1,13 @@
-"""Turns what `core/` holds into the values of a statement, and rows back into it: the same for every driver."""
+"""Turns what `core/` holds into the values of a statement, and rows back into it: the same for every driver.
 
-from collections.abc import Iterable, Sequence
-from dataclasses import fields
-from typing import Any, Final
+A statement names its columns in the order of the model's fields. Flags are stored as 0 and 1.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from inspect import signature
+from operator import attrgetter
+from typing import Any, Final, TypeVar
 
 from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation
 from taproof.core.deliveries import Attempt, Delivery, DeliveryRecord, DeliveryState, Event
@@ -13,6 +18,7 @@ from taproof.core.model import (
     EncryptedWebhookSecrets,
     MessengerIdentity,
     NewSession,
+    PageCursor,
     PhoneRequest,
     Project,
     ProjectChanges,
@@ -25,114 +31,23 @@ from taproof.core.rights import read_scopes, scopes_text
 from taproof.core.session_state import visible_status
 
 Row = Sequence[Any]
+Values = tuple[Any, ...]
+Model = TypeVar("Model")
 
-_PROJECT_FIELDS: Final = [field.name for field in fields(Project)]
-_FLAG_PLACES: Final = [_PROJECT_FIELDS.index(flag) for flag in PROJECT_FLAGS]
-_ORIGINS_PLACE: Final = _PROJECT_FIELDS.index("allowed_origins")
+_NEWEST: Final = PageCursor(2**62, "")
 
 
-def columns(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
+def page_start(before: PageCursor | None) -> PageCursor:
+    """Return the place that a page, newest first, begins below.
+
+    PostgreSQL takes no NUL. The characters of an id all come after both NUL and the character that replaces it.
+    """
+    return _NEWEST if before is None else before._replace(id=before.id.replace("\0", "\1"))
+
+
+def columns(rows: Iterable[Row]) -> list[Values]:
     """Return rows turned into columns, for a statement that takes one array for each."""
     return list(zip(*rows, strict=True))
-
-
-def developer_values(developer: Developer) -> tuple[Any, ...]:
-    """Return the values of `account_sql.CREATE_DEVELOPER`."""
-    return (
-        developer.id,
-        developer.email,
-        developer.email.lower(),
-        developer.plan,
-        developer.created_at,
-        int(developer.is_owner),
-        developer.messenger_id,
-        developer.messenger_name,
-    )
-
-
-def developer_from(row: Row) -> Developer:
-    """Return the developer of a row of `account_sql.READ_DEVELOPER` and its kin."""
-    values = (*row[:4], bool(row[4]), *row[5:])
-    return Developer(*values)
-
-
-def token_values(token: AccessToken, token_hash: bytes) -> tuple[Any, ...]:
-    """Return the values of `account_sql.CREATE_ACCESS_TOKEN`, but for the limit."""
-    return (
-        token.id,
-        token.developer_id,
-        token.name,
-        token.preview,
-        token_hash,
-        token.created_at,
-        token.expires_at,
-        scopes_text(token.scopes),
-        token.parent_id,
-        token.sign_in,
-    )
-
-
-def token_from(row: Row) -> AccessToken:
-    """Return the token that a row of `account_sql.LIST_ACCESS_TOKENS` holds, or begins with."""
-    values = (*row[:7], read_scopes(row[7]), *row[8:10])
-    return AccessToken(*values)
-
-
-def token_and_developer_from(row: Row) -> tuple[AccessToken, Developer]:
-    """Return what a row of `account_sql.READ_ACCESS_TOKEN` holds."""
-    return token_from(row), developer_from(row[10:])
-
-
-def invitation_values(invitation: Invitation, code_hash: bytes) -> tuple[Any, ...]:
-    """Return the values of `account_sql.CREATE_INVITATION`."""
-    return (
-        invitation.id,
-        code_hash,
-        invitation.email,
-        invitation.plan,
-        int(invitation.is_owner),
-        invitation.developer_id,
-        invitation.invited_by,
-        invitation.created_at,
-        invitation.expires_at,
-        invitation.inviter_id,
-        invitation.sign_in,
-    )
-
-
-def invitation_from(row: Row) -> Invitation:
-    """Return the invitation of a row of `account_sql.READ_INVITATION` and its kin."""
-    values = (*row[:3], bool(row[3]), *row[4:])
-    return Invitation(*values)
-
-
-def console_session_values(session: ConsoleSession, token_hash: bytes) -> tuple[Any, ...]:
-    """Return the values of `account_sql.CREATE_CONSOLE_SESSION`."""
-    return (
-        session.id,
-        token_hash,
-        session.developer_id,
-        session.created_at,
-        session.last_seen_at,
-        session.access_token_id,
-        session.address,
-        session.user_agent,
-        session.messenger_id,
-        scopes_text(session.scopes),
-        session.expires_at,
-        session.sign_in,
-    )
-
-
-def console_session_from(row: Row) -> ConsoleSession:
-    """Return the session that a row of `account_sql.LIST_CONSOLE_SESSIONS` holds, or begins with."""
-    values = (*row[:8], read_scopes(row[8]), *row[9:11])
-    return ConsoleSession(*values)
-
-
-def session_and_developer_from(row: Row) -> tuple[ConsoleSession, Developer]:
-    """Return what a row of `account_sql.READ_CONSOLE_SESSION` holds."""
-    return console_session_from(row), developer_from(row[11:])
 
 
 def access_ended(entry: AuditEntry) -> TaproofError:
@@ -140,124 +55,98 @@ def access_ended(entry: AuditEntry) -> TaproofError:
     return SignedOut() if entry.via == "console" else InvalidAccessToken()
 
 
-def entry_values(entry: AuditEntry) -> tuple[Any, ...]:
-    """Return the values of `account_sql.ADD_AUDIT_ENTRY`."""
-    return (
-        entry.id,
-        entry.developer_id,
-        entry.created_at,
-        entry.action,
-        entry.actor,
-        entry.via,
-        entry.via_id,
-        entry.address,
-        entry.subject,
-        entry.details,
-    )
+# ---- models from rows
 
 
-def project_values(project: Project, secret_key_hash: bytes) -> tuple[Any, ...]:
-    """Return the values of `sql.CREATE_PROJECT`, but for the limit."""
-    return (
-        project.id,
-        project.developer_id,
-        project.name,
-        secret_key_hash,
-        project.secret_key_preview,
-        project.encrypted_webhook_secret,
-        project.webhook_url,
-        project.created_at,
-        " ".join(project.allowed_origins),
-        *(int(getattr(project, flag)) for flag in PROJECT_FLAGS),
-    )
+def _reader(model: Callable[..., Model], **conversions: Callable[[Any], Any]) -> Callable[[Row], Model]:
+    """Return a function that makes a model of a row that begins with its fields, in their order.
 
+    The last fields that have defaults may be missing from the row.
 
-def change_values(changes: ProjectChanges) -> tuple[Any, ...]:
-    """Return the first values of `sql.UPDATE_PROJECT`."""
-    origins = None if changes.allowed_origins is None else " ".join(changes.allowed_origins)
-    flags = [getattr(changes, flag) for flag in PROJECT_FLAGS]
-    return (changes.name, changes.webhook_url, origins, *(None if flag is None else int(flag) for flag in flags))
-
-
-def identity_values(identity: MessengerIdentity) -> tuple[str, str, str]:
-    """Return the values of an identity in `sql.CONFIRM_SESSION`."""
-    return (identity.messenger_id, identity.messenger_name, identity.messenger_username)
-
-
-def event_values(event: Event) -> tuple[Any, ...]:
-    """Return the values of `delivery_sql.RECORD_EVENT`, but for the id of its session."""
-    return (event.id, event.type, event.encrypted_body, event.created_at, event.project_id)
-
-
-def project_from(row: Row) -> Project:
-    """Return the project of a row of `READ_PROJECT`, or of `READ_PROJECT_BY_SECRET_KEY`, which ends after the flags.
-
-    The columns are in the order of the model's fields.
+    Args:
+        model: the class.
+        conversions: for a field, what turns a column's value into it; the value itself without one.
     """
-    values = list(row)
-    for place in _FLAG_PLACES:
-        values[place] = bool(values[place])
-    if len(values) > _ORIGINS_PLACE:
-        values[_ORIGINS_PLACE] = tuple(values[_ORIGINS_PLACE].split())
-    return Project(*values)
+    fields = list(signature(model).parameters)
+    converted = [(fields.index(name), convert) for name, convert in conversions.items()]
+
+    def read(row: Row) -> Model:
+        values = list(row[: len(fields)])
+        for place, convert in converted:
+            if place < len(values):
+                values[place] = convert(values[place])
+        return model(*values)
+
+    return read
 
 
-def sign_in_project_from(row: Row) -> SignInProject:
-    """Return what a row of `sql.READ_SIGN_IN_PROJECT` holds."""
-    return SignInProject._make((*row[:2], *(bool(flag) for flag in row[2:6]), *row[6:]))
+developer_from = _reader(Developer, is_owner=bool)
+invitation_from = _reader(Invitation, is_owner=bool)
+token_from = _reader(AccessToken, scopes=read_scopes)
+console_session_from = _reader(ConsoleSession, scopes=read_scopes)
+project_from = _reader(Project, **dict.fromkeys(PROJECT_FLAGS, bool), allowed_origins=lambda text: tuple(text.split()))
+sign_in_project_from = _reader(SignInProject, is_active=bool, public_access=bool, show_context=bool, match_code=bool)
+_TOKEN_WIDTH: Final = len(signature(AccessToken).parameters)
+_CONSOLE_SESSION_WIDTH: Final = len(signature(ConsoleSession).parameters)
 
 
-def consumed_from(row: Row) -> ConsumedSession:
-    """Return what a row of `sql.REREAD_SESSION` holds."""
-    return ConsumedSession(row[0], MessengerIdentity(*row[1:4]), row[4], EncryptedWebhookSecrets(*row[5:8]), *row[8:])
+def token_and_developer_from(row: Row) -> tuple[AccessToken, Developer]:
+    """Return the token that a row begins with, and its developer."""
+    return token_from(row), developer_from(row[_TOKEN_WIDTH:])
+
+
+def session_and_developer_from(row: Row) -> tuple[ConsoleSession, Developer]:
+    """Return the console session that a row begins with, and its developer."""
+    return console_session_from(row), developer_from(row[_CONSOLE_SESSION_WIDTH:])
 
 
 def session_from(row: Row, now: int | None = None) -> Session:
-    """Return the session of a row of `sql.READ_SESSION` and its kin; with `now`, in the state that a reader sees."""
-    identity = MessengerIdentity(*row[13:16]) if row[13] is not None else None
-    status = row[5] if now is None else visible_status(row[5], row[7], now)
-    prompt = None if len(row) <= 18 else PromptDetails._make((*row[18:22], bool(row[22]), bool(row[23])))
-    values = (SessionKey(row[0], row[1]), *row[2:5], status, *row[6:13], identity, *row[16:18], prompt)
-    return Session(*values)
+    """Return the session of a row of `SESSION_COLUMNS`; with `now`, in the state that a reader sees then.
 
-
-def new_session_values(session: NewSession, *, public: bool) -> tuple[Any, ...]:
-    """Return the values of `sql.CREATE_SESSION`."""
-    return (
-        *session.key,
-        session.id,
-        session.created_at,
-        session.expires_at,
-        session.code_challenge,
-        session.bot_id,
-        session.context,
-        session.match_code,
-        session.match_choices,
-        session.project_id,
-        int(public),
+    `READ_SESSION` alone has the columns of the prompt, too.
+    """
+    day, token_hash, session_id, project_id, project_name, status, created_at, expires_at, *rest = row
+    opened_at, opener_id, confirmed_at, cancelled_at, used_at, messenger_id, name, username, phone, *rest = rest
+    reported_at, *rest = rest
+    prompt = None
+    if rest:
+        bot_id, context, code, choices, collect_phone, phone_required = rest
+        prompt = PromptDetails(bot_id, context, code, choices, bool(collect_phone), bool(phone_required))
+    return Session(
+        SessionKey(day, token_hash),
+        session_id,
+        project_id,
+        project_name,
+        status if now is None else visible_status(status, expires_at, now),
+        created_at,
+        expires_at,
+        opened_at,
+        opener_id,
+        confirmed_at,
+        cancelled_at,
+        used_at,
+        None if messenger_id is None else MessengerIdentity(messenger_id, name, username),
+        phone,
+        reported_at,
+        prompt,
     )
 
 
-def phone_request_values(request: PhoneRequest) -> tuple[Any, ...]:
-    """Return the values of `user_sql.ASK_FOR_PHONE`."""
-    return (
-        *request.key,
-        request.session_id,
-        request.messenger_id,
-        request.bot_id,
-        request.encrypted_token,
-        request.asked_at,
-        request.expires_at,
-    )
+def consumed_from(row: Row) -> ConsumedSession:
+    """Return what a row of `CONSUME_SESSION` or `REREAD_SESSION` holds."""
+    project_id, messenger_id, name, username, confirmed_at, secret, next_secret, next_at, *rest = row
+    secrets = EncryptedWebhookSecrets(secret, next_secret, next_at)
+    return ConsumedSession(project_id, MessengerIdentity(messenger_id, name, username), confirmed_at, secrets, *rest)
 
 
 def phone_request_from(row: Row) -> PhoneRequest:
-    """Return the request of a row of `user_sql.READ_PHONE_REQUEST` and its kin."""
-    return PhoneRequest(SessionKey(row[0], row[1]), *row[2:])
+    """Return the request of a row of `READ_PHONE_REQUEST` and its kin."""
+    day, token_hash, *rest = row
+    return PhoneRequest(SessionKey(day, token_hash), *rest)
 
 
 def delivery_from(row: Row, leased_until: int) -> Delivery:
-    """Return the delivery of a row of `delivery_sql.CLAIM_DELIVERY` and its kin."""
+    """Return the delivery of a row of `CLAIM_DELIVERY` and its kin."""
     event_id, event_type, project_id, encrypted_body, created_at, attempts, schedule_start, *rest = row
     event = Event(event_id, event_type, project_id, encrypted_body, created_at)
     developer_id, webhook_url, *secrets, failing_since = rest
@@ -266,32 +155,92 @@ def delivery_from(row: Row, leased_until: int) -> Delivery:
     return Delivery(event, developer_id, webhook_url, encrypted, attempts + 1, stage, leased_until, fails)
 
 
-def finish_values(delivery: Delivery, attempt: Attempt, state: DeliveryState, due_at: int) -> tuple[Any, ...]:
-    """Return the values of `delivery_sql.FINISH_ATTEMPT`."""
+def with_attempts(record: DeliveryRecord, latest_first: Iterable[Row]) -> DeliveryRecord:
+    """Return a delivery with the attempts of rows of `READ_ATTEMPTS`."""
+    return replace(record, attempts=tuple(Attempt(*row) for row in latest_first)[::-1])
+
+
+# ---- values of statements, from models
+
+
+def _fields(names: str) -> Callable[[Any], Values]:
+    """Return a function that returns these fields of a model."""
+    return attrgetter(*names.split())
+
+
+entry_values = _fields("id developer_id created_at action actor via via_id address subject details")
+"""The values of `ADD_AUDIT_ENTRY`."""
+identity_values = _fields("messenger_id messenger_name messenger_username")
+"""The values of an identity in `CONFIRM_SESSION`."""
+event_values = _fields("id type encrypted_body created_at project_id")
+"""The values of `RECORD_EVENT`, but for the id of its session."""
+_developer_rest = _fields("plan created_at is_owner messenger_id messenger_name")
+_token_rest = _fields("created_at expires_at")
+_invitation_rest = _fields("email plan is_owner developer_id invited_by created_at expires_at inviter_id sign_in")
+_console_session_rest = _fields("developer_id created_at last_seen_at access_token_id address user_agent messenger_id")
+_project_rest = _fields("secret_key_preview encrypted_webhook_secret webhook_url created_at " + " ".join(PROJECT_FLAGS))
+_change_flags = _fields(" ".join(PROJECT_FLAGS))
+_new_session = _fields("id created_at expires_at code_challenge bot_id context match_code match_choices project_id")
+_phone_request = _fields("session_id messenger_id bot_id encrypted_token asked_at expires_at")
+_attempt = _fields("number started_at duration status error encrypted_answer")
+
+
+def developer_values(developer: Developer) -> Values:
+    """Return the values of `CREATE_DEVELOPER`."""
+    return (developer.id, developer.email, developer.email.lower(), *_developer_rest(developer))
+
+
+def token_values(token: AccessToken, token_hash: bytes) -> Values:
+    """Return the values of `CREATE_ACCESS_TOKEN`, but for the limit."""
+    named = (token.id, token.developer_id, token.name, token.preview)
+    return (*named, token_hash, *_token_rest(token), scopes_text(token.scopes), token.parent_id, token.sign_in)
+
+
+def invitation_values(invitation: Invitation, code_hash: bytes) -> Values:
+    """Return the values of `CREATE_INVITATION`."""
+    return (invitation.id, code_hash, *_invitation_rest(invitation))
+
+
+def console_session_values(session: ConsoleSession, token_hash: bytes) -> Values:
+    """Return the values of `CREATE_CONSOLE_SESSION`."""
+    rights = (scopes_text(session.scopes), session.expires_at, session.sign_in)
+    return (session.id, token_hash, *_console_session_rest(session), *rights)
+
+
+def project_values(project: Project, secret_key_hash: bytes) -> Values:
+    """Return the values of `CREATE_PROJECT`, but for the limit."""
+    named = (project.id, project.developer_id, project.name)
+    return (*named, secret_key_hash, *_project_rest(project), " ".join(project.allowed_origins))
+
+
+def change_values(changes: ProjectChanges) -> Values:
+    """Return the first values of `UPDATE_PROJECT`."""
+    origins = None if changes.allowed_origins is None else " ".join(changes.allowed_origins)
+    return (changes.name, changes.webhook_url, *_change_flags(changes), origins)
+
+
+def new_session_values(session: NewSession, *, public: bool) -> Values:
+    """Return the values of `CREATE_SESSION`."""
+    return (*session.key, *_new_session(session), public)
+
+
+def phone_request_values(request: PhoneRequest) -> Values:
+    """Return the values of `ASK_FOR_PHONE`."""
+    return (*request.key, *_phone_request(request))
+
+
+def finish_values(delivery: Delivery, attempt: Attempt, state: DeliveryState, due_at: int) -> Values:
+    """Return the values of `FINISH_ATTEMPT`."""
     finished_at = None if state == "due" else attempt.started_at + attempt.duration
     return (state, due_at, finished_at, delivery.event.id, delivery.leased_until)
 
 
-def attempt_values(event_id: str, attempt: Attempt) -> tuple[Any, ...]:
-    """Return the values of `delivery_sql.ADD_ATTEMPT`."""
-    return (
-        event_id,
-        attempt.number,
-        attempt.started_at,
-        attempt.duration,
-        attempt.status,
-        attempt.error,
-        attempt.encrypted_answer,
-    )
+def attempt_values(event_id: str, attempt: Attempt) -> Values:
+    """Return the values of `ADD_ATTEMPT`."""
+    return (event_id, *_attempt(attempt))
 
 
-def recorded_values(event: Event, attempt: Attempt, state: DeliveryState) -> tuple[Any, ...]:
-    """Return the values of `delivery_sql.RECORD_DELIVERY`."""
+def recorded_values(event: Event, attempt: Attempt, state: DeliveryState) -> Values:
+    """Return the values of `RECORD_DELIVERY`."""
     finished_at = attempt.started_at + attempt.duration
     return (event.id, event.type, event.encrypted_body, event.created_at, state, finished_at, event.project_id)
-
-
-def delivery_record_from(row: Row, attempts: Iterable[Row]) -> DeliveryRecord:
-    """Return the record of a row of `READ_DELIVERY` or its kin, with rows of `READ_ATTEMPTS`, latest first."""
-    values = (*row, tuple(Attempt(*each) for each in attempts)[::-1])
-    return DeliveryRecord(*values)

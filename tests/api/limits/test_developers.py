@@ -110,7 +110,7 @@ async def test_a_call_across_many_projects_counts_more(api: Api) -> None:
           webhook_url, is_active, public_access, collect_phone, created_at)
         SELECT 'proj_000000000000000000' || value, $1, 'Shop', CAST(value AS BLOB), 'sk_', x'00', '', 1, 1, 0, value
         FROM numbers"""
-    api.storage._writer._connection.execute(insert, (developer.id,))
+    api.storage.database.writer._connection.execute(insert, (developer.id,))
     limit(api, calls=Rate(100, MINUTE))
     left = 100
     own = f"project_id={project['id']}"
@@ -152,7 +152,7 @@ async def test_others_have_their_turn_while_a_long_list_is_written(api: Api) -> 
         SELECT 'proj_000000000000000000' || value, developer_id, name, CAST(value AS BLOB), 'sk_', x'00', '', 1, 1, 0,
           value, allowed_origins
         FROM numbers, (SELECT * FROM projects LIMIT 1)"""
-    api.storage._writer._connection.execute(copy)
+    api.storage.database.writer._connection.execute(copy)
     read: list[int] = []
 
     def note(_cursor: object, statement: str, values: Any) -> bool:
@@ -160,7 +160,7 @@ async def test_others_have_their_turn_while_a_long_list_is_written(api: Api) -> 
             read.append(len(values))
         return True
 
-    for connection in (api.storage._reader, getattr(api.storage, "_lookup", api.storage._reader)):
+    for connection in (api.storage.database.reader, api.storage.database.lookup):
         connection.exec_trace = note
     turns = 0
 

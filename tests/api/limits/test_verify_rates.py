@@ -179,7 +179,7 @@ async def test_a_store_that_is_away_counts_against_nobody(edge: Edge, monkeypatc
         raise StoreUnavailable
 
     with monkeypatch.context() as patched:
-        patched.setattr(edge.api.storage, "poll_session", away)
+        patched.setattr(edge.api.storage.sessions, "poll_session", away)
         for number in range(250):
             assert (await edge.verify(f"{session_token[:-4]}{number:03}A")).status_code == 503
     assert (await edge.verify(session_token)).status_code == 200

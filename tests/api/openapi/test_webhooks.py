@@ -36,11 +36,11 @@ async def sent(api: Api, event: EventType, username: str = "ada", phone: str = "
 
 
 async def collect_phones(api: Api, project_id: str) -> None:
-    project = await api.storage.read_project(project_id)
+    project = await api.storage.projects.read_project(project_id)
     assert project is not None
-    await api.storage.update_plan(project.developer_id, "business")
+    await api.storage.plans.update_plan(project.developer_id, "business")
     collect = ProjectChanges(collect_phone=True)
-    assert await api.storage.update_project(project.developer_id, project_id, collect, api.clock.now)
+    assert await api.storage.projects.update_project(project.developer_id, project_id, collect, api.clock.now)
 
 
 def body_schema(document: Any, event: str) -> Any:

@@ -158,7 +158,7 @@ class Phone:
     async def session(self, session_token: str) -> Session:
         key = session_key(session_token)
         assert key is not None
-        session = await self.storage.read_session(key)
+        session = await self.storage.sessions.read_session(key)
         assert session is not None
         return session
 
@@ -220,7 +220,7 @@ def clock() -> HandClock:
 @pytest.fixture
 async def storage(tmp_path: Path, clock: HandClock) -> AsyncIterator[SqliteStorage]:
     store = SqliteStorage.open(tmp_path / "taproof.db", clock())
-    await store.create_developer(Developer("dev_1", "dev@example.org", "free", clock()))
+    await store.developers.create_developer(Developer("dev_1", "dev@example.org", "free", clock()))
     await add_project(store, clock(), "Acme & Söhne <shop>")
     yield store
     await store.close()
@@ -240,7 +240,7 @@ async def add_project(store: SqliteStorage, now: int, name: str, project_id: str
         created_at=now,
         **settings,
     )
-    await store.create_project(project, hashlib.sha256(project_id.encode()).digest())
+    await store.projects.create_project(project, hashlib.sha256(project_id.encode()).digest())
 
 
 @pytest.fixture
@@ -280,7 +280,7 @@ def intake(
     bot: Bot, signin: WholeSignIn, signer: ButtonSigner, storage: SqliteStorage, clock: HandClock
 ) -> UpdateIntake:
     acts = user_control_acts(UserControl(storage, signin, clock), signin)
-    return UpdateIntake(bot, Conversation(signin, signer, clock, acts).on_update, storage, clock)
+    return UpdateIntake(bot, Conversation(signin, signer, clock, acts).on_update, storage.bots, clock)
 
 
 @pytest.fixture
@@ -293,7 +293,7 @@ async def asking(
     phone: Phone, intake: UpdateIntake, api: ScriptedApi, encryptor: Encryptor, storage: SqliteStorage, clock: HandClock
 ) -> Asking:
     """A user of projects that collect phone numbers."""
-    await storage.create_developer(Developer("dev_pro", "pro@example.org", "pro", clock()))
+    await storage.developers.create_developer(Developer("dev_pro", "pro@example.org", "pro", clock()))
     more: dict[str, Any] = {"developer_id": "dev_pro", "collect_phone": True}
     await add_project(storage, clock(), "Acme & Söhne <shop>", REQUIRED, phone_required=True, **more)
     await add_project(storage, clock(), "Acme & Söhne <shop>", OPTIONAL, phone_required=False, **more)

@@ -191,7 +191,7 @@ async def own(
     assert bot_set == "set"
     await add_project(storage, clock(), "Matching", MATCHING, match_code=True)
     acts = user_control_acts(UserControl(storage, signin, clock), signin)
-    return UpdateIntake(bot, Conversation(signin, signer, clock, acts).on_update, storage, clock, bot_id=OWN_BOT)
+    return UpdateIntake(bot, Conversation(signin, signer, clock, acts).on_update, storage.bots, clock, bot_id=OWN_BOT)
 
 
 async def test_1000_forged_updates_change_nothing(

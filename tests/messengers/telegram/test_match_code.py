@@ -92,7 +92,7 @@ class Service:
     async def session(self, session_token: str) -> Session:
         key = session_key(session_token)
         assert key is not None
-        found = await self.storage.read_session(key)
+        found = await self.storage.sessions.read_session(key)
         assert found is not None
         return found
 
@@ -115,7 +115,7 @@ class Service:
 async def service(request: pytest.FixtureRequest) -> AsyncIterator[Service]:
     with DRIVERS[request.param](quick=True) as open_store:
         stores = [await open_store(), await open_store()]
-        await stores[0].create_developer(Developer("dev_1", "dev@example.org", "free", NOW))
+        await stores[0].developers.create_developer(Developer("dev_1", "dev@example.org", "free", NOW))
         await add_project(stores[0], NOW, "Shop", match_code=True)  # type: ignore[arg-type]
         yield Service(stores)
         for store in stores:
@@ -144,7 +144,7 @@ async def test_of_10_000_blind_confirms_a_third_pass_and_none_gets_a_second_atte
         passed += sum(await asyncio.gather(*(confirm_blindly() for _ in range(200))))
     print(f"{passed} of {BLIND} blind confirms passed")  # noqa: T201 — the figure that is asked for.
     assert 0.31 <= passed / BLIND <= MOST
-    (counts,) = await service.storage.read_daily_counts([PROJECT_ID], 0)
+    (counts,) = await service.storage.counts.read_daily_counts([PROJECT_ID], 0)
     assert (counts.confirmed, counts.cancelled) == (passed, BLIND - passed)
 
 

@@ -160,7 +160,7 @@ async def test_project_that_stops_asking_shows_its_prompt_again(
 ) -> None:
     """A plan that ended meanwhile: "Continue without" leads back to Confirm, and no number is taken."""
     session_token = await asking.begin(OPTIONAL)
-    storage._writer._connection.execute("UPDATE developers SET plan = 'free'")
+    storage.database.writer._connection.execute("UPDATE developers SET plan = 'free'")
     await asking.intake.handle(asking.phone.tap(f"w:{session_token}"))
     assert f"c:{session_token}" in str(api.of("editMessageText")[-1]["reply_markup"])
     await asking.intake.handle(asking.phone.message("+4915123456789"))
@@ -209,7 +209,7 @@ async def test_of_1000_foreign_or_typed_contacts_none_is_accepted(asking: Asking
     other_bot = UpdateIntake(
         bot,
         Conversation(asking.phone.signin, asking.phone.signer, clock).on_update,
-        asking.phone.storage,
+        asking.phone.storage.bots,
         clock,
         bot_id=OTHER_BOT,
     )

@@ -2,7 +2,6 @@
 
 import itertools
 import logging
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ from taproof.messengers.telegram.bot_api import Bot
 from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
-from taproof.storage.sqlite.store import SqliteStorage
 
 EN = LANGUAGES["en"]
 
@@ -31,14 +29,16 @@ class Killed(BaseException):
 class Dying:
     """A store, or a Bot API, that the process does not live to see used for the `last`th time."""
 
-    def __init__(self, storage: SqliteStorage, last: int, *, after: bool) -> None:
-        self._storage = storage
-        self._calls = itertools.count(1)
+    def __init__(self, target: Any, last: int, *, after: bool, calls: "itertools.count[int] | None" = None) -> None:
+        self._target = target
+        self._calls = calls or itertools.count(1)
         self._last = last
         self._after = after
 
     def __getattr__(self, name: str) -> Any:
-        method: Callable[..., Awaitable[Any]] = getattr(self._storage, name)
+        method: Any = getattr(self._target, name)
+        if not callable(method):  # It is a part of a store.
+            return Dying(method, self._last, after=self._after, calls=self._calls)
 
         async def call(*arguments: Any, **named: Any) -> Any:
             number = next(self._calls)
@@ -74,21 +74,21 @@ async def test_killed_between_any_two_steps_one_effect(
         dying: Any = Dying(asking.phone.storage, last, after=after)
         mortal = WholeSignIn(dying, encryptor, lambda: "https://t.me/b", clock, system_entropy)
         try:
-            await UpdateIntake(bot, Conversation(mortal, asking.phone.signer, clock).on_update, dying, clock).handle(
-                update
-            )
+            await UpdateIntake(
+                bot, Conversation(mortal, asking.phone.signer, clock).on_update, dying.bots, clock
+            ).handle(update)
         except Killed:
             deaths += 1
         else:
             break
         again = UpdateIntake(
-            bot, Conversation(signin, asking.phone.signer, clock).on_update, asking.phone.storage, clock
+            bot, Conversation(signin, asking.phone.signer, clock).on_update, asking.phone.storage.bots, clock
         )
         clock.now += MINUTE  # The claim of the process that was killed is over.
         assert await again.handle(update) == "done"
         session = await asking.phone.session(session_token)
-        [(events,)] = asking.phone.storage._read("SELECT COUNT(*) FROM webhook_events", ())
-        counts = (await asking.phone.storage.read_daily_counts([project_id], 0))[0]
+        [(events,)] = asking.phone.storage.database.rows("SELECT COUNT(*) FROM webhook_events", ())
+        counts = (await asking.phone.storage.counts.read_daily_counts([project_id], 0))[0]
         if step == "confirm":
             assert session.status == "pending"
             assert asking.texts()[-1] == EN.phone.keyboard.format(project=ACME)
@@ -129,15 +129,15 @@ async def test_plan_that_ends_while_the_contact_is_handled(asking: Asking, monke
     """Between the look at what the plan allows and the confirmation: the user is signed in, and no number is kept."""
     session_token = await asking.begin()
     storage = asking.phone.storage
-    confirm = storage.confirm_session
+    confirm = storage.sessions.confirm_session
 
     async def downgraded(*arguments: Any) -> bool:
-        project = await storage.read_project(REQUIRED)
+        project = await storage.projects.read_project(REQUIRED)
         assert project is not None
-        await storage.update_plan(project.developer_id, "free")
+        await storage.plans.update_plan(project.developer_id, "free")
         return await confirm(*arguments)
 
-    monkeypatch.setattr(storage, "confirm_session", downgraded)
+    monkeypatch.setattr(storage.sessions, "confirm_session", downgraded)
     assert await asking.intake.handle(asking.contact()) == "done"
     assert (await asking.phone.session(session_token)).status == "confirmed"
     assert await asking.number(session_token) is None
@@ -169,9 +169,11 @@ async def test_no_number_reaches_a_log(
             for name, forge in FORGERIES.items():
                 if name != "this user's, sent by another":
                     await asking.intake.handle(forge(asking, user))
-            for method, instead in (("confirm_session", unavailable), ("find_phone_request", fails)):
+            storage = asking.phone.storage
+            broken = ((storage.sessions, "confirm_session", unavailable), (storage.users, "find_phone_request", fails))
+            for part, method, instead in broken:
                 with monkeypatch.context() as away:
-                    away.setattr(asking.phone.storage, method, instead)
+                    away.setattr(part, method, instead)
                     await asking.intake.handle(asking.contact(user, user))
             with monkeypatch.context() as away:
                 away.setattr("taproof.service.sessions.decide.e164_number", refuses)

@@ -109,7 +109,7 @@ async def test_crash_before_the_end_loses_nothing(
 ) -> None:
     """An update that was claimed by a process that died comes again and is handled, without waiting."""
     update = phone.message("/help")
-    await phone.storage.claim_update(bot.id, update["update_id"], 1_795_214_643_127, 0)
+    await phone.storage.bots.claim_update(bot.id, update["update_id"], 1_795_214_643_127, 0)
     api.updates = [update]
     async with running(bot, intake):
         await until(lambda: not api.updates)
@@ -143,7 +143,7 @@ async def test_stop_does_not_wait_for_what_cannot_be_done(
     async def unavailable(*_: object) -> None:
         raise StoreUnavailable
 
-    monkeypatch.setattr(phone.storage, "claim_update", unavailable)
+    monkeypatch.setattr(phone.storage.bots, "claim_update", unavailable)
     monkeypatch.setattr(polling, "LONGEST_DELAY", 30)
     api.updates = [phone.message("/help")]
     async with asyncio.timeout(5), running(bot, intake):

@@ -86,7 +86,7 @@ async def hooked(farm: Farm, clock: HandClock) -> Hooked:
 
     def intake(token: str) -> UpdateIntake:
         bot = farm.connect(token)
-        return UpdateIntake(bot, react, farm.storage, clock, bot.id)
+        return UpdateIntake(bot, react, farm.storage.bots, clock, bot.id)
 
     async def receive(bot: Bot, reconnection: Reconnection) -> None:
         await keep_webhook(bot, f"{BASE}/{bot.id}", secrets, reconnection)
@@ -216,7 +216,7 @@ async def test_updates_of_a_bot_that_is_gone_are_not_acknowledged(
 
     found = await hooked.farm.bots.read_bot(bot.id)
     assert found is not None
-    assert await hooked.farm.storage.mark_bot_broken(project, found.encrypted_token, 1)
+    assert await hooked.farm.storage.bots.mark_bot_broken(project, found.encrypted_token, 1)
     assert await post() == 503
     await give_bot(hooked.farm.storage, "dev_1", project, None)
     assert await post() == 503

@@ -89,12 +89,12 @@ class Farm:
     async def session(self, session_token: str) -> Session:
         key = session_key(session_token)
         assert key is not None
-        session = await self.storage.read_session(key)
+        session = await self.storage.sessions.read_session(key)
         assert session is not None
         return session
 
     async def broken_at(self, bot: ServedBot) -> int | None:
-        found = await self.storage.read_project_bot(bot.id)
+        found = await self.storage.bots.read_project_bot(bot.id)
         return None if found is None else found.broken_at
 
     @contextlib.asynccontextmanager
@@ -127,7 +127,7 @@ async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
             return Bot(own_api, token)
 
         async def receive(bot: Bot, reconnection: Reconnection) -> None:
-            intake = UpdateIntake(bot, react, storage, clock, bot.id)
+            intake = UpdateIntake(bot, react, storage.bots, clock, bot.id)
             await LongPolling(bot, intake, clock(), reconnection, pace=project_bots.PACE_SECONDS).run()
 
         shown: list[tuple[int, int]] = []
@@ -190,7 +190,9 @@ async def test_the_services_project_bot_shows_no_sign_in_of_an_project_bot(farm:
     token = await farm.start_session(await farm.add_project(farm.server.add()))
     service_bot = farm.server.bots[7_000_000_001]
     bot = Bot(BotApiClient(farm.server.base), service_bot.token)
-    intake = UpdateIntake(bot, Conversation(farm.signin, farm.signer, farm.clock).on_update, farm.storage, farm.clock)
+    intake = UpdateIntake(
+        bot, Conversation(farm.signin, farm.signer, farm.clock).on_update, farm.storage.bots, farm.clock
+    )
     assert await intake.handle(farm.server.message(f"/start {token}")) == "done"
     for choice in ("c", "x", "r"):
         assert await intake.handle(farm.tap(service_bot, f"{choice}:{token}")) == "done"
@@ -260,7 +262,7 @@ async def test_a_broken_bot_that_another_project_gets_goes_with_it(farm: Farm) -
         encrypted = farm.encryptor.encrypt(new, bot_token_associated_data(project), system_entropy)
         loss = BotLoss(loser, service_entry("dev_1", "bot.removed", 1, system_entropy, subject=loser, details={}))
         change = BotChange(ProjectBot(project, bot.id, bot.username, encrypted), None, loss)
-        assert await farm.storage.update_project("dev_1", project, ProjectChanges(), 1, bot=change) is not None
+        assert await farm.storage.projects.update_project("dev_1", project, ProjectChanges(), 1, bot=change) is not None
         await until(lambda: farm.shown[-1] == (1, 0))
         token = await farm.start_session(project)
         bot.give(farm.server.message(f"/start {token}"), farm.tap(bot, f"c:{token}"))
@@ -304,7 +306,7 @@ async def test_a_revoked_token_breaks_its_project_alone(farm: Farm) -> None:
         ("error", project, bot.username)
     ]
     assert not any(token.partition(":")[2] in str(logs) for token in tokens)
-    entries = await farm.storage.list_audit_entries("dev_1", None, 50)
+    entries = await farm.storage.audit.list_audit_entries("dev_1", None, 50)
     assert [(each.action, each.subject, each.actor) for each in entries] == [("bot.broken", project, "Taproof")]
     assert not any(token.partition(":")[2] in str(entries) for token in tokens)
 

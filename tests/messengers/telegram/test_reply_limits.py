@@ -103,7 +103,7 @@ async def test_the_count_is_of_the_user_over_all_bots(
 ) -> None:
     """Projects' own bots share one count: it is the person who gets tired."""
     react = Conversation(phone.signin, phone.signer, clock).on_update
-    intakes = [UpdateIntake(bot, react, phone.storage, clock, bot_id=number) for number in range(2)]
+    intakes = [UpdateIntake(bot, react, phone.storage.bots, clock, bot_id=number) for number in range(2)]
     for number in range(REPLIES.number * 2):
         await intakes[number % 2].handle(phone.message("hello"))
     assert len(api.of("sendMessage")) == REPLIES.number

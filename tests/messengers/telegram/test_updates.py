@@ -40,7 +40,7 @@ class Counting:
 
 
 def intake_with(handler: Counting, bot: Bot, storage: SqliteStorage, clock: HandClock) -> UpdateIntake:
-    return UpdateIntake(bot, handler, storage, clock)
+    return UpdateIntake(bot, handler, storage.bots, clock)
 
 
 async def test_second_delivery_has_no_effect(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
@@ -60,7 +60,7 @@ async def test_second_delivery_to_another_process(
     """What was done is known to every process, since it is written in the store."""
     update = phone.message("/help")
     for _ in range(2):
-        other = UpdateIntake(bot, Conversation(phone.signin, phone.signer, clock).on_update, storage, clock)
+        other = UpdateIntake(bot, Conversation(phone.signin, phone.signer, clock).on_update, storage.bots, clock)
         assert await other.handle(update) == "done"
     assert len(api.of("sendMessage")) == 1
 
@@ -70,7 +70,7 @@ async def test_update_in_hand_elsewhere_comes_again(
 ) -> None:
     """Another process's claim is respected for its lease, and taken over when that process is gone."""
     update = phone.message("/help")
-    await storage.claim_update(BOT_ID, update["update_id"], clock(), clock() - 30 * SECOND)
+    await storage.bots.claim_update(BOT_ID, update["update_id"], clock(), clock() - 30 * SECOND)
     clock.now += 29 * SECOND
     assert await intake.handle(update) == "retry"
     assert api.calls == []
@@ -84,7 +84,7 @@ async def test_what_the_poller_before_left_behind_is_taken_over_at_once(
 ) -> None:
     """After a crash the next poller need not wait for the claims of the one before to lapse."""
     update = phone.message("/help")
-    await storage.claim_update(BOT_ID, update["update_id"], clock(), clock())
+    await storage.bots.claim_update(BOT_ID, update["update_id"], clock(), clock())
     clock.now += SECOND
     assert await intake.handle(update, sole_since=clock()) == "done"
     assert len(api.of("sendMessage")) == 1
@@ -97,7 +97,7 @@ async def test_two_pollers_for_a_moment(
     update = phone.message("/help")
     since = clock()
     clock.now += SECOND
-    await storage.claim_update(BOT_ID, update["update_id"], clock(), clock())
+    await storage.bots.claim_update(BOT_ID, update["update_id"], clock(), clock())
     clock.now += SECOND
     assert await intake.handle(update, sole_since=since) == "retry"
     assert api.calls == []
@@ -168,15 +168,15 @@ async def test_trouble_with_the_bot_api_loses_nothing(
     assert len(api.of("sendMessage")) == 2
 
 
-@pytest.mark.parametrize("method", ["claim_update", "open_session"])
+@pytest.mark.parametrize(("part", "method"), [("bots", "claim_update"), ("sessions", "open_session")])
 async def test_store_that_is_away_loses_nothing(
-    method: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
+    part: str, method: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the store cannot be reached, updates come again."""
     session_token = await phone.create_session()
     update = phone.message(f"/start {session_token}")
     with monkeypatch.context() as away:
-        away.setattr(phone.storage, method, unavailable)
+        away.setattr(getattr(phone.storage, part), method, unavailable)
         assert await intake.handle(update, sole_since=START) == "retry"
         assert api.calls == []
     assert await intake.handle(update, sole_since=START) == "done"
@@ -193,11 +193,11 @@ async def test_store_that_goes_away_at_the_end_repeats_no_answer(
     """An update that was answered but not written down as finished is only finished when it comes again."""
     update = phone.message("/help")
     with monkeypatch.context() as away:
-        away.setattr(phone.storage, "finish_update", unavailable)
+        away.setattr(phone.storage.bots, "finish_update", unavailable)
         assert await intake.handle(update) == "retry"
     assert await intake.handle(update) == "done"
     assert len(api.of("sendMessage")) == 1
-    assert await phone.storage.claim_update(BOT_ID, update["update_id"], 0, 2**60) == "done"
+    assert await phone.storage.bots.claim_update(BOT_ID, update["update_id"], 0, 2**60) == "done"
 
 
 async def test_poison_update_is_given_up(
@@ -234,7 +234,7 @@ async def test_bug_of_the_store_does_not_stop_the_bot(
     async def broken(*_: Any) -> None:
         raise RuntimeError("secret")
 
-    monkeypatch.setattr(phone.storage, "claim_update", broken)
+    monkeypatch.setattr(phone.storage.bots, "claim_update", broken)
     with capture_logs() as logs:
         assert await intake.handle(phone.message("hello")) == "retry"
     assert "secret" not in str(logs)

@@ -58,7 +58,7 @@ def buttons_of(message: dict[str, Any]) -> list[dict[str, str]]:
 
 
 async def reported_count(phone: Phone) -> int:
-    return sum(row.reported for row in await phone.storage.read_daily_counts([PROJECT_ID, OTHER_ID], 0))
+    return sum(row.reported for row in await phone.storage.counts.read_daily_counts([PROJECT_ID, OTHER_ID], 0))
 
 
 # ---- "This wasn't me" on a prompt
@@ -73,7 +73,7 @@ async def test_report_on_a_prompt_cancels_blocks_and_counts(
     session = await phone.session(session_token)
     assert (session.status, session.identity) == ("cancelled", None)
     assert session.reported_at is not None
-    assert await phone.storage.is_blocked("11", PROJECT_ID)
+    assert await phone.storage.users.is_blocked("11", PROJECT_ID)
     assert await reported_count(phone) == 1
     [edit] = api.of("editMessageText")
     assert edit["text"] == CONTROL.reported.format(project=ACME, unblock=CONTROL.unblock_button)
@@ -138,7 +138,7 @@ async def test_report_of_an_expired_prompt_blocks_without_a_count(
     session_token = await opened(phone, intake)
     clock.now += 60 * MINUTE
     await intake.handle(phone.tap(f"r:{session_token}"))
-    assert await phone.storage.is_blocked("11", PROJECT_ID)
+    assert await phone.storage.users.is_blocked("11", PROJECT_ID)
     assert await reported_count(phone) == 0
 
 
@@ -198,12 +198,12 @@ async def test_report_of_a_sign_in_that_was_used_says_so(
 ) -> None:
     """Who may be signed in is not hidden; the list then marks the sign-in and has no button for it."""
     session_token = await confirmed(phone, intake)
-    assert await phone.storage.consume_session((await phone.session(session_token)).key, clock()) is not None
+    assert await phone.storage.sessions.consume_session((await phone.session(session_token)).key, clock()) is not None
     await intake.handle(phone.tap(report_of(session_token)))
     shown = api.of("editMessageText")[-1]
     assert shown["text"] == CONTROL.reported_used.format(project=ACME, unblock=CONTROL.unblock_button)
     assert buttons_of(shown) == [UNBLOCK]
-    assert await phone.storage.is_blocked("11", PROJECT_ID)
+    assert await phone.storage.users.is_blocked("11", PROJECT_ID)
     await intake.handle(phone.message("/sessions"))
     assert api.of("sendMessage")[-1]["text"].endswith(f"1. {ACME}\n{WHEN}\n{CONTROL.already_reported}")
     assert buttons_of(api.of("sendMessage")[-1]) == []
@@ -216,7 +216,7 @@ async def test_other_peoples_sign_ins_cannot_be_reported(phone: Phone, intake: U
         edits = len(api.of("editMessageText"))
         await intake.handle(phone.tap(data, 22))
         assert await reported_count(phone) == 0
-        assert not await phone.storage.is_blocked("22", PROJECT_ID)
+        assert not await phone.storage.users.is_blocked("22", PROJECT_ID)
         assert "Acme" not in str(api.of("answerCallbackQuery")[-1]) + str(api.of("editMessageText")[edits:])
     assert (await phone.session(waiting)).status == "pending"
     assert (await phone.session(past)).status == "confirmed"
@@ -227,7 +227,7 @@ async def test_own_waiting_session_is_no_past_sign_in(phone: Phone, intake: Upda
     session_token = await opened(phone, intake)
     await intake.handle(phone.tap(report_of(session_token)))
     assert (await phone.session(session_token)).status == "pending"
-    assert not await phone.storage.is_blocked("11", PROJECT_ID)
+    assert not await phone.storage.users.is_blocked("11", PROJECT_ID)
 
 
 # ---- /block and /unblock
@@ -244,7 +244,7 @@ async def test_block_and_unblock(phone: Phone, intake: UpdateIntake, api: Script
     await intake.handle(phone.tap(f"b:{PROJECT_ID}"))
     assert api.of("editMessageText")[-1]["text"] == CONTROL.blocked.format(project=ACME)
     assert buttons_of(api.of("editMessageText")[-1]) == [UNBLOCK]
-    assert await phone.storage.is_blocked("11", PROJECT_ID)
+    assert await phone.storage.users.is_blocked("11", PROJECT_ID)
     await intake.handle(phone.message("/block"))
     nothing = CONTROL.nothing_to_block.format(not_me=CONTROL.not_me_button)
     assert api.of("sendMessage")[-1]["text"] == nothing
@@ -252,7 +252,7 @@ async def test_block_and_unblock(phone: Phone, intake: UpdateIntake, api: Script
     assert api.of("sendMessage")[-1]["text"] == CONTROL.unblock
     assert [button["callback_data"] for button in buttons_of(api.of("sendMessage")[-1])] == [f"u:{PROJECT_ID}"]
     await intake.handle(phone.tap(f"u:{PROJECT_ID}"))
-    assert not await phone.storage.is_blocked("11", PROJECT_ID)
+    assert not await phone.storage.users.is_blocked("11", PROJECT_ID)
     await intake.handle(phone.message("/unblock"))
     assert api.of("sendMessage")[-1]["text"] == CONTROL.nothing_to_unblock
 
@@ -266,19 +266,19 @@ async def test_block_of_nobody(phone: Phone, intake: UpdateIntake, api: Scripted
 async def test_blocks_are_each_users_own(phone: Phone, intake: UpdateIntake) -> None:
     """A user's taps change their own blocks only."""
     await intake.handle(phone.tap(f"b:{PROJECT_ID}", 11))
-    assert not await phone.storage.is_blocked("22", PROJECT_ID)
+    assert not await phone.storage.users.is_blocked("22", PROJECT_ID)
     await intake.handle(phone.tap(f"u:{PROJECT_ID}", 22))
-    assert await phone.storage.is_blocked("11", PROJECT_ID)
+    assert await phone.storage.users.is_blocked("11", PROJECT_ID)
 
 
 async def test_project_that_is_gone(phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock) -> None:
     """A button of a deleted project says that there is nothing to change any more."""
-    await phone.storage.delete_project("dev_1", PROJECT_ID)
+    await phone.storage.projects.delete_project("dev_1", PROJECT_ID)
     for act in "bu":
         await intake.handle(phone.tap(f"{act}:{PROJECT_ID}"))
         assert api.of("editMessageText")[-1]["text"] == CONTROL.gone
         assert "reply_markup" not in api.of("editMessageText")[-1]
-    assert not await phone.storage.is_blocked("11", PROJECT_ID)
+    assert not await phone.storage.users.is_blocked("11", PROJECT_ID)
 
 
 # ---- what may not be
@@ -314,7 +314,7 @@ async def test_malformed_data_is_answered_and_changes_nothing(
     assert [answer["text"] for answer in api.of("answerCallbackQuery")] == [EN.unknown]
     assert api.of("editMessageText") == []
     assert (await phone.session(session_token)).status == "pending"
-    assert not await phone.storage.is_blocked("11", PROJECT_ID)
+    assert not await phone.storage.users.is_blocked("11", PROJECT_ID)
 
 
 @pytest.mark.parametrize("chat", [{"id": -1001, "type": "supergroup", "title": "G"}, {"id": 33, "type": "private"}])
@@ -331,7 +331,7 @@ async def test_nothing_of_this_is_done_outside_the_own_private_chat(
     for data in (f"r:{waiting}", report_of(past), f"b:{PROJECT_ID}"):
         await intake.handle(phone.tap(data, message=prompt))
     assert await reported_count(phone) == 0
-    assert not await phone.storage.is_blocked("11", PROJECT_ID)
+    assert not await phone.storage.users.is_blocked("11", PROJECT_ID)
 
 
 async def test_forwarded_command_shows_nothing(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:

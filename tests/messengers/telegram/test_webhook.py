@@ -143,7 +143,7 @@ async def test_redelivery_after_a_failure_is_taken_at_once(
     api.fail("sendMessage", Fault(502, raw="<html>"))
     assert (await Exchange(body).to(endpoint))[0] == 503
     with monkeypatch.context() as away:
-        away.setattr(phone.storage, "read_session", unavailable)
+        away.setattr(phone.storage.sessions, "read_session", unavailable)
         assert (await Exchange(body).to(endpoint))[0] == 503
     assert (await Exchange(body).to(endpoint))[0] == 200
     assert len(api.of("sendMessage")) == 2

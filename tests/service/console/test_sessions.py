@@ -64,8 +64,8 @@ async def test_a_cookie_opens_the_account_and_is_stored_nowhere(node: "Node", se
     assert (entry.action, entry.via, entry.address) == ("console.signed_in", "console", "203.0.113.7")
     assert entry.via_id == entry.subject == signed_in.session.id
     assert cookie not in repr([signed_in, entry])
-    assert await node.storage.read_console_session(key_hash(cookie), node.clock.now, 0) is not None
-    assert await node.storage.read_console_session(cookie.encode(), node.clock.now, 0) is None
+    assert await node.storage.credentials.read_console_session(key_hash(cookie), node.clock.now, 0) is not None
+    assert await node.storage.credentials.read_console_session(cookie.encode(), node.clock.now, 0) is None
 
 
 @pytest.mark.parametrize("cookie", [None, "", "con_", "con_" + "0" * 49, "\ud800", "x" * 100_000])
@@ -125,10 +125,10 @@ async def test_a_session_that_is_too_old_is_not_seen_any_more(node: "Node", sess
     """So the purge erases it twelve hours later, as an idle one, though its browser goes on asking."""
     cookie, signed_in = await opened(sessions, await node.developer())
     seen = node.clock.now + LIFETIME - MINUTE
-    await node.storage.touch_console_session(signed_in.session.id, seen)
+    await node.storage.credentials.touch_console_session(signed_in.session.id, seen)
     node.clock.now += LIFETIME + HOUR
     assert await sessions.authenticate(cookie) is None
-    kept = await node.storage.read_console_session(key_hash(cookie), node.clock.now, 0)
+    kept = await node.storage.credentials.read_console_session(key_hash(cookie), node.clock.now, 0)
     assert kept is not None
     assert kept[0].last_seen_at == seen
 
@@ -153,7 +153,7 @@ async def test_a_store_that_cannot_be_written_still_shows_pages(
         raise StoreUnavailable
 
     cookie, _ = await opened(sessions, await node.developer())
-    monkeypatch.setattr(node.storage, "touch_console_session", touch_console_session)
+    monkeypatch.setattr(node.storage.credentials, "touch_console_session", touch_console_session)
     node.clock.now += MINUTE
     assert await sessions.authenticate(cookie) is not None
 

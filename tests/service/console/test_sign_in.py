@@ -54,7 +54,7 @@ async def confirm(node: "Node", started: StartedSignIn, identity: MessengerIdent
 
 
 async def console_project(node: "Node") -> str:
-    mark = await node.storage.read_mark(CONSOLE.mark)
+    mark = await node.storage.metadata.read_mark(CONSOLE.mark)
     assert mark is not None
     return mark.decode()
 
@@ -98,9 +98,9 @@ async def test_each_purpose_is_asked_for_and_opens_alone(
             with pytest.raises(SignInNotFound):
                 await ask
     assert (await sign_in.finish(started.encrypted, purpose)).identity == ADA
-    marks = [await node.storage.read_mark(each.mark) for each in (CONSOLE, TERMINAL, INVITATION)]
+    marks = [await node.storage.metadata.read_mark(each.mark) for each in (CONSOLE, TERMINAL, INVITATION)]
     assert len(set(marks)) == 3
-    assert len(await node.storage.list_projects("dev_console")) == 3
+    assert len(await node.storage.projects.list_projects("dev_console")) == 3
 
 
 async def test_of_many_who_finish_one_gets_the_identity(node: "Node", other_node: "Node") -> None:
@@ -206,10 +206,10 @@ async def test_the_project_is_made_once(node: "Node", other_node: "Node") -> Non
     project_id = await console_project(node)
     for each in started:
         await confirm(other_node, each)
-    project = await node.storage.read_project(project_id)
+    project = await node.storage.projects.read_project(project_id)
     assert project is not None
     assert (project.sessions_count, project.confirmed_count) == (len(nodes), len(nodes))
-    assert [each.id for each in await node.storage.list_projects("dev_console")] == [project_id]
+    assert [each.id for each in await node.storage.projects.list_projects("dev_console")] == [project_id]
     again = sign_in_of(node)
     await again.start(CONSOLE)
     assert await console_project(other_node) == project_id
@@ -248,7 +248,7 @@ async def test_nobody_else_starts_or_reads_sessions_in_it(node: "Node", sign_in:
         await node.signin.create_session(project_id, public=True)
     with pytest.raises(PublicAccessDisabled):
         await node.signin.verify_session(project_id, token_of(started), public=True)
-    project = await node.storage.read_project(project_id)
+    project = await node.storage.projects.read_project(project_id)
     assert project is not None
     assert (project.is_active, project.public_access, project.webhook_url) == (True, False, "")
     _, secrets = await node.project()

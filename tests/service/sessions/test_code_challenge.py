@@ -111,7 +111,7 @@ async def test_readers_at_the_same_instant_get_one_and_the_same_proof(node: "Nod
         )
         assert len({answer.proof for answer in answers}) == 1
         assert answers[0].proof is not None
-    assert (await node.storage.read_daily_counts([project.id], 0))[0].used == 20
+    assert (await node.storage.counts.read_daily_counts([project.id], 0))[0].used == 20
 
 
 async def test_without_a_challenge_the_single_read_rule_stands(node: "Node") -> None:
@@ -176,7 +176,7 @@ async def test_a_challenge_that_is_none_starts_nothing(node: "Node", challenge: 
     project, _ = await node.project()
     with pytest.raises(InvalidRequest, match="code_challenge"):
         await node.signin.create_session(project.id, public=True, code_challenge=challenge)
-    assert await node.storage.read_daily_counts([project.id], 0) == []
+    assert await node.storage.counts.read_daily_counts([project.id], 0) == []
 
 
 async def test_only_the_holder_gets_a_place_to_wait(node: "Node") -> None:
@@ -202,13 +202,13 @@ async def test_who_asks_with_a_wrong_verifier_takes_no_place_meanwhile(
     verifier = new_verifier()
     async with open_callers(node) as callers:
         token = await start(node, project, verifier, confirmed=False)
-        poll_session, looked_up = node.storage.poll_session, asyncio.Event()
+        poll_session, looked_up = node.storage.sessions.poll_session, asyncio.Event()
 
         async def slowly(key: SessionKey) -> PolledSession | None:
             await looked_up.wait()
             return await poll_session(key)
 
-        monkeypatch.setattr(node.storage, "poll_session", slowly)
+        monkeypatch.setattr(node.storage.sessions, "poll_session", slowly)
         thieves = [await start_waiting(callers, project, token, new_verifier()) for _ in range(3 * SESSION_LIMIT)]
         monkeypatch.undo()
         holders = [await start_waiting(callers, project, token, verifier) for _ in range(SESSION_LIMIT)]

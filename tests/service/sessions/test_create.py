@@ -21,7 +21,7 @@ BROWSER = "Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0.0.0"
 async def prompt_of(node: "Node", session_token: str) -> PromptDetails:
     key = session_key(session_token)
     assert key is not None
-    session = await node.storage.read_session(key)
+    session = await node.storage.sessions.read_session(key)
     assert session is not None
     assert session.prompt is not None
     return session.prompt
@@ -63,7 +63,7 @@ async def test_other_origins_start_nothing(node: "Node", origin: str) -> None:
     await node.projects.update_project(acting(developer), project.id, changes)
     with pytest.raises(OriginNotAllowed):
         await node.signin.create_session(project.id, public=True, requester=Requester(origin))
-    assert await node.storage.read_daily_counts([project.id], 0) == []
+    assert await node.storage.counts.read_daily_counts([project.id], 0) == []
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ async def test_where_a_request_came_from_is_kept_for_the_prompt(node: "Node") ->
     assert context.user_agent.startswith(BROWSER)
     assert len(context.user_agent) <= 300
     assert "\0" not in context.user_agent
-    dump = "\n".join(repr(row) for row in node.storage._reader.execute("SELECT * FROM sessions"))
+    dump = "\n".join(repr(row) for row in node.storage.database.reader.execute("SELECT * FROM sessions"))
     assert "203.0.113" not in dump
     seen = await node.signin.open_session(created.session_token, "1001")
     assert seen.context == context
@@ -165,9 +165,9 @@ async def with_project_bot(node: "Node", broken_at: int | None = None) -> str:
     """Return a project with a bot of its own, set as the driver would."""
     project, _ = await node.project()
     assert isinstance(node.storage, SqliteStorage)
-    await node.storage._write(
+    await node.storage.database.change(
         "UPDATE projects SET bot_id = $1, bot_username = $2, bot_broken_at = $3 WHERE id = $4 RETURNING id",
-        (4242, "shop_bot", broken_at, project.id),
+        *(4242, "shop_bot", broken_at, project.id),
     )
     return project.id
 
@@ -178,7 +178,7 @@ async def test_a_broken_bot_starts_nothing(node: "Node") -> None:
     for public in (True, False):
         with pytest.raises(BotBroken):
             await node.signin.create_session(project_id, public=public)
-    assert await node.storage.read_daily_counts([project_id], 0) == []
+    assert await node.storage.counts.read_daily_counts([project_id], 0) == []
 
 
 async def test_a_session_belongs_to_the_bot_of_its_link(node: "Node") -> None:

@@ -61,7 +61,7 @@ async def test_opening_again_asks_again(node: "Node") -> None:
     node.clock.now += 1_000
     seen = await node.signin.open_session(token, "1001")
     assert (seen.outcome, seen.project_name, seen.created_at) == ("opened", "Shop", created)
-    assert (await node.storage.read_daily_counts([project.id], 0))[0].opened == 1
+    assert (await node.storage.counts.read_daily_counts([project.id], 0))[0].opened == 1
 
 
 async def test_a_tap_without_opening_decides_nothing(node: "Node") -> None:

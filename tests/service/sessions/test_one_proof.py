@@ -43,5 +43,5 @@ async def test_32_readers_of_each_of_500_sessions_get_one_proof_each(
         claims = jwt.decode(winners[0].proof, secrets.webhook_secret, algorithms=["HS256"], options=options)  # type: ignore[arg-type]
         assert (claims["session_token"], claims["messenger_id"]) == (token, f"{number}")
         assert answers.count(Verification("used")) == READERS - 1
-    counts = (await node.storage.read_daily_counts([project.id], 0))[0]
+    counts = (await node.storage.counts.read_daily_counts([project.id], 0))[0]
     assert (counts.confirmed, counts.used, counts.unique_users) == (SESSIONS, SESSIONS, SESSIONS)

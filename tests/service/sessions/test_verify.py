@@ -42,7 +42,7 @@ async def test_a_new_session_has_a_link_and_ten_minutes(node: "Node") -> None:
     assert created.deeplink == f"https://t.me/Sign_In_Bot?start={created.session_token}"
     assert created.expires_at == node.clock.now + 600_000
     assert len(created.session_token) <= 64
-    stored = node.storage._reader.execute("SELECT * FROM sessions").fetchall()
+    stored = node.storage.database.reader.execute("SELECT * FROM sessions").fetchall()
     assert created.session_token not in repr(stored)
 
 
@@ -52,7 +52,7 @@ async def test_nothing_is_created_while_the_messenger_is_unknown(node: "Node") -
     node.link.base = None
     with pytest.raises(MessengerUnavailable):
         await node.signin.create_session(project.id, public=True)
-    assert await node.storage.read_daily_counts([project.id], 0) == []
+    assert await node.storage.counts.read_daily_counts([project.id], 0) == []
 
 
 async def test_a_paused_project_starts_nothing_but_goes_on_with_what_it_has(node: "Node") -> None:
@@ -163,14 +163,14 @@ async def test_secrets_regenerated_between_read_and_consume_sign_with_the_new_on
     developer = await node.developer()
     project, old = await node.project(developer)
     token = await node.confirmed(project)
-    consume = node.storage.consume_session
+    consume = node.storage.sessions.consume_session
     new = []
 
     async def interrupted(*arguments: object) -> object:
         new.append(await other_node.projects.regenerate_secrets(acting(developer), project.id))
         return await consume(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(node.storage, "consume_session", interrupted)
+    monkeypatch.setattr(node.storage.sessions, "consume_session", interrupted)
     answer = await node.signin.verify_session(project.id, token, public=True)
     assert claims_of(answer.proof, new[0].webhook_secret)["session_token"] == token
     with pytest.raises(jwt.InvalidSignatureError):
@@ -181,7 +181,7 @@ async def test_a_broken_seal_does_not_use_up_the_session(node: "Node") -> None:
     """A proof that cannot be signed leaves the session confirmed: mended, it is read as if nothing had been."""
     project, _ = await node.project()
     token = await node.confirmed(project)
-    writer = node.storage._writer._connection
+    writer = node.storage.database.writer._connection
     writer.execute("UPDATE projects SET encrypted_webhook_secret = x'00'")
     for _ in range(2):
         with pytest.raises(DecryptionFailed):
@@ -197,14 +197,14 @@ async def test_a_project_deleted_between_read_and_consume_gives_no_proof(
     developer = await node.developer()
     project, _ = await node.project(developer)
     token = await node.confirmed(project)
-    read_webhook_secrets = node.storage.read_webhook_secrets
+    read_webhook_secrets = node.storage.projects.read_webhook_secrets
 
     async def interrupted(project_id: str) -> object:
         found = await read_webhook_secrets(project_id)
         await other_node.projects.delete_project(acting(developer), project_id)
         return found
 
-    monkeypatch.setattr(node.storage, "read_webhook_secrets", interrupted)
+    monkeypatch.setattr(node.storage.projects, "read_webhook_secrets", interrupted)
     answer = await node.signin.verify_session(project.id, token, public=True)
     assert (answer.identity, answer.proof) == (None, None)
     monkeypatch.undo()
@@ -225,7 +225,7 @@ async def test_a_client_that_hangs_up_leaves_the_store_whole(node: "Node") -> No
         later = await node.signin.verify_session(project.id, token, public=True)
         key = session_key(token)
         assert key is not None
-        session = await node.storage.read_session(key)
+        session = await node.storage.sessions.read_session(key)
         assert session is not None
         assert session.status == "used"
         if isinstance(first, Verification):

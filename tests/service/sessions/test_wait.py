@@ -95,14 +95,14 @@ async def test_every_session_is_looked_at_within_a_second(
     assert wait.LOOK_EVERY + wait._GATHER < 1
     lose_every_signal(node, monkeypatch)
     looks = 0
-    poll_session = node.storage.poll_session
+    poll_session = node.storage.sessions.poll_session
 
     async def counting(key: SessionKey) -> PolledSession | None:
         nonlocal looks
         looks += 1
         return await poll_session(key)
 
-    monkeypatch.setattr(node.storage, "poll_session", counting)
+    monkeypatch.setattr(node.storage.sessions, "poll_session", counting)
     monkeypatch.setattr(wait, "LOOK_EVERY", 0.01)
     async with running(node):
         project, _ = await node.project()
@@ -123,7 +123,7 @@ async def test_very_many_are_looked_at_in_small_chunks(
     for token in tokens:
         await callers.start(project, token)
     at_once, most, seen = 0, 0, set()
-    poll_session = node.storage.poll_session
+    poll_session = node.storage.sessions.poll_session
 
     async def slow(key: SessionKey) -> PolledSession | None:
         nonlocal at_once, most
@@ -134,7 +134,7 @@ async def test_very_many_are_looked_at_in_small_chunks(
         seen.add(key)
         return await poll_session(key)
 
-    monkeypatch.setattr(node.storage, "poll_session", slow)
+    monkeypatch.setattr(node.storage.sessions, "poll_session", slow)
     async with running(node):
         await until(lambda: len(seen) == len(tokens))
     assert most == 7
@@ -199,14 +199,14 @@ async def test_a_decision_during_the_first_look(node: Node, callers: Callers, mo
     """A decision between the first look and the waiting is not missed: the place is taken before the look."""
     project, _ = await node.project()
     token = await node.opened(project)
-    poll_session = node.storage.poll_session
+    poll_session = node.storage.sessions.poll_session
 
     async def poll_then_confirm(key: SessionKey) -> PolledSession | None:
         polled = await poll_session(key)
         await node.signin.confirm_session(token, IDENTITY)
         return polled
 
-    monkeypatch.setattr(node.storage, "poll_session", poll_then_confirm)
+    monkeypatch.setattr(node.storage.sessions, "poll_session", poll_then_confirm)
     assert await callers.end_of(await callers.start(project, token)) == "over"
 
 
@@ -242,6 +242,6 @@ async def test_the_store_is_away_at_the_first_look(
 
     project, _ = await node.project()
     token = await node.pending(project)
-    monkeypatch.setattr(node.storage, "poll_session", away)
+    monkeypatch.setattr(node.storage.sessions, "poll_session", away)
     with pytest.raises(StoreUnavailable):
         await callers.end_of(await callers.start(project, token))

@@ -127,7 +127,7 @@ async def test_bugs_and_an_absent_store_are_survived(
     """Neither a bug in the store's watching nor failing looks end the part: later decisions are answered."""
     monkeypatch.setattr(wait, "_AFTER_A_BUG", 0.001)
     monkeypatch.setattr(wait, "LOOK_EVERY", 0.001)
-    watch_decisions, poll_session = node.storage.watch_decisions, node.storage.poll_session
+    watch_decisions, poll_session = node.storage.sessions.watch_decisions, node.storage.sessions.poll_session
     watched: list[Exception] = [RuntimeError("watch"), StoreUnavailable()]
     polled: list[Exception] = [RuntimeError("poll"), StoreUnavailable()]
 
@@ -144,8 +144,8 @@ async def test_bugs_and_an_absent_store_are_survived(
     project, _ = await node.project()
     token = await node.opened(project)
     call = await callers.start(project, token)
-    monkeypatch.setattr(node.storage, "watch_decisions", failing_watch)
-    monkeypatch.setattr(node.storage, "poll_session", failing_poll)
+    monkeypatch.setattr(node.storage.sessions, "watch_decisions", failing_watch)
+    monkeypatch.setattr(node.storage.sessions, "poll_session", failing_poll)
     async with running(node):
         await until(lambda: not watched and not polled)
         assert not call.done()
@@ -163,7 +163,7 @@ async def test_the_store_rests_while_nobody_waits(
         asked.append(needed)
         await never()
 
-    monkeypatch.setattr(node.storage, "watch_decisions", watch_decisions)
+    monkeypatch.setattr(node.storage.sessions, "watch_decisions", watch_decisions)
     async with running(node):
         await until(lambda: bool(asked))
         project, _ = await node.project()

@@ -22,14 +22,14 @@ LATER = DAY
 
 
 async def seen(storage: Storage, project: Project, event_id: str) -> DeliveryRecord:
-    record = await storage.read_delivery(project.developer_id, event_id)
+    record = await storage.deliveries.read_delivery(project.developer_id, event_id)
     assert record is not None
     return record
 
 
 async def endpoint(storage: Storage, project: Project) -> tuple[object, ...]:
     """Return what is known of a project's endpoint, and its URL."""
-    found = await storage.read_project(project.id)
+    found = await storage.projects.read_project(project.id)
     assert found is not None
     off = (found.webhook_off_at, found.webhook_off_reason, found.webhook_off_url)
     return (found.webhook_url, found.webhook_failing_since, *off)
@@ -47,11 +47,11 @@ async def test_finish_attempt_ends_an_event_for_good(storage: Storage, seed: "Se
     project = await seed.project(webhook_url=URL)
     delivery = await seed.claimed(project)
     attempt = seed.attempt(1, 204, seed.now + 5)
-    assert await storage.finish_attempt(delivery, attempt, state, seed.now + 17)
-    assert not await storage.finish_attempt(delivery, attempt, "delivered", seed.now + 17)
-    assert await storage.claim_deliveries(seed.now + LATER, seed.now + LATER + LEASE, 10) == []
+    assert await storage.deliveries.finish_attempt(delivery, attempt, state, seed.now + 17)
+    assert not await storage.deliveries.finish_attempt(delivery, attempt, "delivered", seed.now + 17)
+    assert await storage.deliveries.claim_deliveries(seed.now + LATER, seed.now + LATER + LEASE, 10) == []
     event = delivery.event
-    (session,) = await storage.list_sessions([project.id], None, None, 2, seed.now)
+    (session,) = await storage.sessions.list_sessions([project.id], None, None, 2, seed.now)
     assert await seen(storage, project, event.id) == DeliveryRecord(
         event_id=event.id,
         project_id=project.id,
@@ -76,12 +76,12 @@ async def test_finish_attempt_lets_an_event_be_due_again(storage: Storage, other
     for number, attempt in enumerate(attempts):
         assert (delivery.attempt, delivery.stage) == (number + 1, number)
         state: DeliveryState = "delivered" if attempt.status == 200 else "due"
-        assert await other_node.finish_attempt(delivery, attempt, state, at + 60_000)
+        assert await other_node.deliveries.finish_attempt(delivery, attempt, state, at + 60_000)
         assert (await seen(storage, project, delivery.event.id)).attempts == tuple(attempts[: number + 1])
         at += 60_000
-        assert await storage.claim_deliveries(at - 1, at + LEASE, 10) == []
+        assert await storage.deliveries.claim_deliveries(at - 1, at + LEASE, 10) == []
         if state == "due":
-            (delivery,) = await storage.claim_deliveries(at, at + LEASE, 10)
+            (delivery,) = await storage.deliveries.claim_deliveries(at, at + LEASE, 10)
     assert (await seen(storage, project, delivery.event.id)).state == "delivered"
 
 
@@ -89,9 +89,9 @@ async def test_finish_attempt_needs_the_lease(storage: Storage, other_node: Stor
     """A worker that was too slow cannot write down an outcome over the one who took the event over."""
     project = await seed.project(webhook_url=URL)
     slow = await seed.claimed(project)
-    (quick,) = await other_node.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 10)
+    (quick,) = await other_node.deliveries.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 10)
     assert not await seed.attempted(slow, "failed", seed.now + LEASE)
-    assert await other_node.finish_attempt(quick, seed.attempt(), "delivered", seed.now + LEASE)
+    assert await other_node.deliveries.finish_attempt(quick, seed.attempt(), "delivered", seed.now + LEASE)
     assert not await seed.attempted(slow, "due", seed.now + LEASE)
     record = await seen(storage, project, slow.event.id)
     assert (record.state, record.interrupted, len(record.attempts)) == ("delivered", 1, 1)
@@ -102,9 +102,9 @@ async def test_finish_attempt_needs_the_lease_also_after_a_resend(storage: Stora
     """An event was sent again when its lease had lapsed: the outcome of before is not that of now."""
     project = await seed.project(webhook_url=URL)
     slow = await seed.claimed(project)
-    assert await storage.resend_delivery(project.developer_id, slow.event.id, seed.now + LEASE)
+    assert await storage.deliveries.resend_delivery(project.developer_id, slow.event.id, seed.now + LEASE)
     assert not await seed.attempted(slow, "failed", seed.now + LEASE)
-    (again,) = await storage.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 10)
+    (again,) = await storage.deliveries.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 10)
     assert not await seed.attempted(slow, "failed", seed.now + LEASE)
     assert await seed.attempted(again, "delivered", seed.now + LEASE)
     assert (await seen(storage, project, slow.event.id)).interrupted == 1
@@ -117,17 +117,17 @@ async def test_finish_attempt_of_a_removed_webhook_changes_nothing(storage: Stor
         delivery = await seed.claimed(project)
         if way == "emptied":
             changes = ProjectChanges(webhook_url="")
-            await storage.update_project(project.developer_id, project.id, changes, seed.now)
+            await storage.projects.update_project(project.developer_id, project.id, changes, seed.now)
         else:
-            await storage.delete_project(project.developer_id, project.id)
-            while await storage.purge_deleted_projects(10):
+            await storage.projects.delete_project(project.developer_id, project.id)
+            while await storage.projects.purge_deleted_projects(10):
                 pass
         assert not await seed.attempted(delivery, "failed")
         if way == "emptied":
             record = await seen(storage, project, delivery.event.id)
             assert (record.state, record.leased_until, record.attempts) == ("ended", 0, ())
             assert await endpoint(storage, project) == ("", *WORKS[1:])
-    assert await storage.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 10) == []
+    assert await storage.deliveries.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 10) == []
 
 
 async def test_finish_attempt_takes_many_at_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
@@ -136,10 +136,10 @@ async def test_finish_attempt_takes_many_at_once(storage: Storage, other_node: S
     projects = [await seed.project(ada, webhook_url=URL) for _ in range(4)]
     for number in range(100):
         await seed.due_event(projects[number % 4])
-    held = await storage.claim_deliveries(seed.now, seed.now + LEASE, 100)
+    held = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 100)
     states: list[DeliveryState] = ["delivered", "failed", "due"]
     finishing = [
-        store.finish_attempt(each, seed.attempt(), states[number % 3], seed.now + LEASE)
+        store.deliveries.finish_attempt(each, seed.attempt(), states[number % 3], seed.now + LEASE)
         for number, each in enumerate(held)
         for store in (storage, other_node, storage)
     ]
@@ -148,7 +148,7 @@ async def test_finish_attempt_takes_many_at_once(storage: Storage, other_node: S
     for number, each in enumerate(held):
         record = await seen(storage, projects[0], each.event.id)
         assert (record.state, record.attempts) == (states[number % 3], (seed.attempt(),))
-    assert len(await storage.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 100)) == 33
+    assert len(await storage.deliveries.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 100)) == 33
 
 
 async def test_finish_attempt_keeps_the_latest_attempts(
@@ -159,10 +159,12 @@ async def test_finish_attempt_keeps_the_latest_attempts(
     busy, calm = await seed.due_event(project), await seed.due_event(project)
     last = ATTEMPTS_SHOWN + 3
     for number in range(1, last + 1):
-        held = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)
+        held = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10)
         attempts = [(each, seed.attempt(each.attempt)) for each in held]
         finishing = (
-            storage.finish_attempt(each, attempt, "due", seed.now + (LATER if each.event == calm and number > 4 else 0))
+            storage.deliveries.finish_attempt(
+                each, attempt, "due", seed.now + (LATER if each.event == calm and number > 4 else 0)
+            )
             for each, attempt in attempts
         )
         assert all(await asyncio.gather(*finishing))
@@ -184,7 +186,7 @@ async def test_finish_attempt_without_the_lease_erases_nothing(
     assert await seed.attempted(delivery, "due")
     assert not await seed.attempted(replace(delivery, attempt=2), "due")
     assert [each.number for each in (await seen(storage, project, delivery.event.id)).attempts] == [1]
-    (again,) = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)
+    (again,) = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10)
     assert await seed.attempted(again, "due")
     monkeypatch.undo()
     assert [each.number for each in (await seen(storage, project, delivery.event.id)).attempts] == [2]
@@ -207,7 +209,9 @@ async def test_finish_attempt_tells_since_when_the_endpoint_fails(storage: Stora
     assert await seed.attempted(await seed.claimed(project), "failed", seed.now + 20)
     assert await endpoint(storage, project) == (URL, seed.now + 20, None, None, None)
     assert await endpoint(storage, other) == WORKS
-    assert [each.webhook_failing_since for each in await storage.list_projects(project.developer_id)] == [seed.now + 20]
+    assert [each.webhook_failing_since for each in await storage.projects.list_projects(project.developer_id)] == [
+        seed.now + 20
+    ]
 
 
 async def test_claim_deliveries_tells_whether_the_endpoint_fails(
@@ -218,14 +222,14 @@ async def test_claim_deliveries_tells_whether_the_endpoint_fails(
     states: tuple[DeliveryState, ...] = ("failed", "delivered", "failed")
     for state, before in zip(states, (False, True, False), strict=True):
         await seed.due_event(project)
-        (delivery,) = await other_node.claim_deliveries(seed.now, seed.now + LEASE, 10)
+        (delivery,) = await other_node.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10)
         assert delivery.endpoint_fails == before
-        assert await storage.finish_attempt(delivery, seed.attempt(1, None), state, seed.now)
+        assert await storage.deliveries.finish_attempt(delivery, seed.attempt(1, None), state, seed.now)
     for test_state, after in (("failed", True), ("delivered", False)):
         test = seed.event(project, "webhook.test")
-        assert await storage.record_delivery(test, seed.attempt(1, None), cast("DeliveryState", test_state))
+        assert await storage.deliveries.record_delivery(test, seed.attempt(1, None), cast("DeliveryState", test_state))
         await seed.due_event(project)
-        (delivery,) = await other_node.claim_deliveries(seed.now, seed.now + LEASE, 10)
+        (delivery,) = await other_node.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10)
         assert delivery.endpoint_fails == after
 
 
@@ -244,9 +248,11 @@ async def test_update_project_with_a_webhook_forgets_its_failing(storage: Storag
     """Whoever sets the URL, be it the same, has seen to it: the five days begin anew. Other changes forget nothing."""
     project = await seed.project(webhook_url=URL)
     assert await seed.attempted(await seed.claimed(project), "failed")
-    await storage.update_project(project.developer_id, project.id, ProjectChanges(name="New"), seed.now)
+    await storage.projects.update_project(project.developer_id, project.id, ProjectChanges(name="New"), seed.now)
     assert await endpoint(storage, project) == (URL, seed.now, None, None, None)
-    changed = await storage.update_project(project.developer_id, project.id, ProjectChanges(webhook_url=url), seed.now)
+    changed = await storage.projects.update_project(
+        project.developer_id, project.id, ProjectChanges(webhook_url=url), seed.now
+    )
     assert changed is not None
     assert changed.webhook_failing_since is None
     assert await endpoint(storage, project) == (url, *WORKS[1:])
@@ -261,15 +267,15 @@ async def test_turn_off_webhook_ends_what_is_due_and_says_why(storage: Storage, 
     kept = await seed.due_event(other)
     assert await seed.attempted(await seed.claimed(project, seed.now - 9), "failed", seed.now - 9)
     waiting, in_hand = await seed.due_event(project), await seed.claimed(project, seed.now - 1)
-    assert await storage.turn_off_webhook(project.id, URL, "gone", seed.now + 7, None)
+    assert await storage.deliveries.turn_off_webhook(project.id, URL, "gone", seed.now + 7, None)
     assert await endpoint(storage, project) == ("", seed.now - 9, seed.now + 7, "gone", URL)
     for event in (waiting, in_hand.event):
         record = await seen(storage, project, event.id)
         assert (record.state, record.finished_at, record.leased_until) == ("ended", seed.now + 7, 0)
     assert not await seed.attempted(in_hand, "delivered")
     session = await seed.opened(project)
-    assert await storage.cancel_session(session.key, "1001", seed.now, seed.event(project))
-    due = await storage.claim_deliveries(seed.now + LATER, seed.now + LATER + LEASE, 10)
+    assert await storage.sessions.cancel_session(session.key, "1001", seed.now, seed.event(project))
+    due = await storage.deliveries.claim_deliveries(seed.now + LATER, seed.now + LATER + LEASE, 10)
     assert [delivery.event for delivery in due] == [kept]
     assert await endpoint(storage, other) == WORKS
 
@@ -278,13 +284,13 @@ async def test_turn_off_webhook_leaves_another_url_alone(storage: Storage, seed:
     """The developer was quicker: neither a new URL nor an emptied one is touched, nor a deleted project."""
     project = await seed.project(webhook_url="https://example.org/")
     event = await seed.due_event(project)
-    assert not await storage.turn_off_webhook(project.id, URL, "gone", seed.now, None)
-    assert not await storage.turn_off_webhook("proj_unknown", URL, "gone", seed.now, None)
+    assert not await storage.deliveries.turn_off_webhook(project.id, URL, "gone", seed.now, None)
+    assert not await storage.deliveries.turn_off_webhook("proj_unknown", URL, "gone", seed.now, None)
     assert await endpoint(storage, project) == ("https://example.org/", *WORKS[1:])
-    assert [each.event for each in await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)] == [event]
-    await storage.update_project(project.developer_id, project.id, ProjectChanges(webhook_url=""), seed.now)
+    assert [each.event for each in await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10)] == [event]
+    await storage.projects.update_project(project.developer_id, project.id, ProjectChanges(webhook_url=""), seed.now)
     for url in ("https://example.org/", ""):
-        assert not await storage.turn_off_webhook(project.id, url, "gone", seed.now, None)
+        assert not await storage.deliveries.turn_off_webhook(project.id, url, "gone", seed.now, None)
     assert await endpoint(storage, project) == ("", *WORKS[1:])
 
 
@@ -292,28 +298,28 @@ async def test_turn_off_webhook_only_if_it_has_failed_for_so_long(storage: Stora
     """To the millisecond; an endpoint that works, or has worked since, is left alone."""
     project = await seed.project(webhook_url=URL)
     since = seed.now - 5 * DAY
-    assert not await storage.turn_off_webhook(project.id, URL, "failing", seed.now, since)
+    assert not await storage.deliveries.turn_off_webhook(project.id, URL, "failing", seed.now, since)
     assert await seed.attempted(await seed.claimed(project), "failed", since)
     waiting = await seed.due_event(project)
-    assert not await storage.turn_off_webhook(project.id, URL, "failing", seed.now, since - 1)
+    assert not await storage.deliveries.turn_off_webhook(project.id, URL, "failing", seed.now, since - 1)
     assert (await seen(storage, project, waiting.id)).state == "due"
-    assert await storage.turn_off_webhook(project.id, URL, "failing", seed.now, since)
+    assert await storage.deliveries.turn_off_webhook(project.id, URL, "failing", seed.now, since)
     assert await endpoint(storage, project) == ("", since, seed.now, "failing", URL)
-    assert not await storage.turn_off_webhook(project.id, URL, "failing", seed.now, since)
+    assert not await storage.deliveries.turn_off_webhook(project.id, URL, "failing", seed.now, since)
 
 
 async def test_turn_off_webhook_is_over_when_a_url_is_set(storage: Storage, seed: "Seed") -> None:
     """From then on nothing tells that it was off, and events are recorded; the ended ones stay ended."""
     project = await seed.project(webhook_url=URL)
     ended = await seed.due_event(project)
-    assert await storage.turn_off_webhook(project.id, URL, "gone", seed.now, None)
-    await storage.update_project(project.developer_id, project.id, ProjectChanges(name="New"), seed.now)
+    assert await storage.deliveries.turn_off_webhook(project.id, URL, "gone", seed.now, None)
+    await storage.projects.update_project(project.developer_id, project.id, ProjectChanges(name="New"), seed.now)
     assert await endpoint(storage, project) == ("", None, seed.now, "gone", URL)
-    await storage.update_project(project.developer_id, project.id, ProjectChanges(webhook_url=URL), seed.now)
+    await storage.projects.update_project(project.developer_id, project.id, ProjectChanges(webhook_url=URL), seed.now)
     assert await endpoint(storage, project) == WORKS
     delivery = await seed.claimed(project)
     assert delivery.event.id != ended.id
-    assert await storage.claim_deliveries(seed.now + LEASE - 1, seed.now + LATER, 10) == []
+    assert await storage.deliveries.claim_deliveries(seed.now + LEASE - 1, seed.now + LATER, 10) == []
 
 
 async def test_turn_off_webhook_loses_against_a_success_or_ends_it(
@@ -325,11 +331,11 @@ async def test_turn_off_webhook_loses_against_a_success_or_ends_it(
         assert await seed.attempted(await seed.claimed(project), "failed", seed.now - 5 * DAY)
         for _ in range(3):
             await seed.due_event(project)
-        first, *rest = await storage.claim_deliveries(seed.now, seed.now + LEASE, 3)
+        first, *rest = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 3)
         off, *delivered = await asyncio.gather(
-            other_node.turn_off_webhook(project.id, URL, "failing", seed.now, seed.now - 5 * DAY),
-            storage.finish_attempt(first, seed.attempt(1, 200), "delivered", seed.now),
-            *(other_node.finish_attempt(each, seed.attempt(1, 200), "delivered", seed.now) for each in rest),
+            other_node.deliveries.turn_off_webhook(project.id, URL, "failing", seed.now, seed.now - 5 * DAY),
+            storage.deliveries.finish_attempt(first, seed.attempt(1, 200), "delivered", seed.now),
+            *(other_node.deliveries.finish_attempt(each, seed.attempt(1, 200), "delivered", seed.now) for each in rest),
         )
         assert delivered == [not off] * 3
         expected = ("", seed.now - 5 * DAY, seed.now, "failing", URL) if off else WORKS
@@ -344,10 +350,10 @@ async def test_finish_attempt_on_both_sides_of_the_same_instant(
     for turn in range(6):
         for number in range(24):
             await seed.due_event(projects[number % 3])
-        held = await storage.claim_deliveries(seed.now, seed.now + LEASE, 100)
+        held = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 100)
         states: list[DeliveryState] = ["delivered" if (number + turn) % 2 else "failed" for number in range(24)]
         finishing = [
-            (storage, other_node)[number // 3 % 2].finish_attempt(each, seed.attempt(), state, seed.now)
+            (storage, other_node)[number // 3 % 2].deliveries.finish_attempt(each, seed.attempt(), state, seed.now)
             for number, (each, state) in enumerate(zip(held, states, strict=True))
         ]
         assert all(await asyncio.gather(*finishing[:: 1 if turn % 2 else -1]))

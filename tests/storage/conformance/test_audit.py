@@ -11,14 +11,14 @@ import asyncpg
 import pytest
 from tests.databases import NOW
 from tests.giving_bots import give_bot
+from tests.storage.conformance.test_protocol import PARTS
 
 from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation, Plan
 from taproof.core.errors import InvalidAccessToken, SignedOut
 from taproof.core.model import PageCursor, ProjectBot, ProjectChanges
-from taproof.storage.erasure_protocol import OpenedDay
 from taproof.storage.export.format import TABLES
 from taproof.storage.postgres.store import PostgresStorage
-from taproof.storage.protocol import Storage
+from taproof.storage.protocol import OpenedDay, Storage
 from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ Call = Callable[[AuditEntry], Awaitable[object]]
 async def run(storage: Storage, statement: str) -> list[tuple[Any, ...]]:
     """Run a statement of no method's on the store's own connection."""
     if isinstance(storage, PostgresStorage):
-        return [tuple(row) for row in await storage._pool.fetch(statement)]
+        return [tuple(row) for row in await storage.pool.fetch(statement)]
     assert isinstance(storage, SqliteStorage)
-    return await storage._write(statement, ())
+    return await storage.database.change(statement)
 
 
 async def all_rows(storage: Storage) -> dict[str, list[tuple[Any, ...]]]:
@@ -52,18 +52,20 @@ async def test_list_audit_entries_is_newest_first_and_the_developers_own(storage
     entries.append(seed.entry("dev_1", "console.signed_out_everywhere", NOW + 9))
     of_bob = seed.entry("dev_2")
     for number, entry in enumerate([*entries[::2], of_bob, *entries[1::2]]):
-        assert await storage.create_developer(Developer(f"d{number}", f"{number}@x", "free", NOW), entry=entry)
-    assert await storage.list_audit_entries("dev_1", None, 99) == entries[::-1]
-    assert await storage.list_audit_entries("dev_2", None, 99) == [of_bob]
-    assert await storage.list_audit_entries("dev_3", None, 99) == []
+        assert await storage.developers.create_developer(
+            Developer(f"d{number}", f"{number}@x", "free", NOW), entry=entry
+        )
+    assert await storage.audit.list_audit_entries("dev_1", None, 99) == entries[::-1]
+    assert await storage.audit.list_audit_entries("dev_2", None, 99) == [of_bob]
+    assert await storage.audit.list_audit_entries("dev_3", None, 99) == []
     paged: list[AuditEntry] = []
     before = None
-    while page := await storage.list_audit_entries("dev_1", before, 2):
+    while page := await storage.audit.list_audit_entries("dev_1", before, 2):
         assert len(page) <= 2
         paged += page
         before = PageCursor(page[-1].created_at, page[-1].id)
     assert paged == entries[::-1]
-    assert await storage.list_audit_entries("dev_1", PageCursor(NOW, "\0"), 9) == []
+    assert await storage.audit.list_audit_entries("dev_1", PageCursor(NOW, "\0"), 9) == []
 
 
 @pytest.mark.parametrize(
@@ -85,22 +87,22 @@ async def test_an_entry_is_never_changed_nor_erased(
 ) -> None:
     """The store itself refuses it, whatever statement a later release, or an operator's slip, may send."""
     entry = seed.entry("dev_log")
-    assert await storage.create_developer(Developer("dev_1", "ada@example.com", "free", NOW), entry=entry)
+    assert await storage.developers.create_developer(Developer("dev_1", "ada@example.com", "free", NOW), entry=entry)
     if isinstance(statement, dict):
         statement = statement["postgres" if isinstance(storage, PostgresStorage) else "sqlite"]
     with pytest.raises(Exception, match="append-only"):
         await run(storage, statement)
-    assert await storage.list_audit_entries("dev_log", None, 9) == [entry]
+    assert await storage.audit.list_audit_entries("dev_log", None, 9) == [entry]
 
 
 async def test_add_audit_entry_keeps_every_field(storage: Storage, seed: "Seed") -> None:
     """Without any change; once, whoever tries to write it again."""
     entry = seed.entry("dev_log", "webhook_secret.revealed")
-    await storage.add_audit_entry(entry)
-    assert await storage.list_audit_entries("dev_log", None, 9) == [entry]
+    await storage.audit.add_audit_entry(entry)
+    assert await storage.audit.list_audit_entries("dev_log", None, 9) == [entry]
     with pytest.raises(REFUSED):
-        await storage.add_audit_entry(replace(entry, actor="nobody"))
-    assert await storage.list_audit_entries("dev_log", None, 9) == [entry]
+        await storage.audit.add_audit_entry(replace(entry, actor="nobody"))
+    assert await storage.audit.list_audit_entries("dev_log", None, 9) == [entry]
 
 
 # ---- entries and changes
@@ -118,8 +120,8 @@ async def create_developer(storage: Storage, seed: "Seed") -> Scene:
     new = Developer("dev_new", "bob@example.com", "free", NOW)
     taken = replace(new, email="ADA@example.com")
     return Scene(
-        lambda entry: storage.create_developer(new, entry=entry),
-        [lambda entry: storage.create_developer(taken, entry=entry)],
+        lambda entry: storage.developers.create_developer(new, entry=entry),
+        [lambda entry: storage.developers.create_developer(taken, entry=entry)],
     )
 
 
@@ -127,8 +129,8 @@ async def create_access_token(storage: Storage, seed: "Seed") -> Scene:
     token, token_hash = await seed.access_token(await seed.developer())
     new = AccessToken("tok_new", token.developer_id, "CI", "tap_b…y", NOW)
     return Scene(
-        lambda entry: storage.create_access_token(new, b"n" * 32, entry=entry),
-        [lambda entry: storage.create_access_token(new, token_hash, entry=entry)],
+        lambda entry: storage.credentials.create_access_token(new, b"n" * 32, entry=entry),
+        [lambda entry: storage.credentials.create_access_token(new, token_hash, entry=entry)],
     )
 
 
@@ -136,10 +138,12 @@ async def delete_access_token(storage: Storage, seed: "Seed") -> Scene:
     bob = await seed.developer()
     token, _ = await seed.access_token(await seed.developer())
     return Scene(
-        lambda entry: storage.delete_access_token(token.developer_id, token.id, describe=lambda _: [entry]),
+        lambda entry: storage.credentials.delete_access_token(token.developer_id, token.id, describe=lambda _: [entry]),
         [
-            lambda entry: storage.delete_access_token(bob.id, token.id, describe=lambda _: [entry]),
-            lambda entry: storage.delete_access_token(token.developer_id, "tok_\0", describe=lambda _: [entry]),
+            lambda entry: storage.credentials.delete_access_token(bob.id, token.id, describe=lambda _: [entry]),
+            lambda entry: storage.credentials.delete_access_token(
+                token.developer_id, "tok_\0", describe=lambda _: [entry]
+            ),
         ],
     )
 
@@ -148,24 +152,24 @@ async def create_invitation(storage: Storage, seed: "Seed") -> Scene:
     _, code_hash = await seed.invitation("ada@example.com")
     new = Invitation("inv_new", "bob@example.com", "free", False, None, "Ada", NOW, NOW + 1)  # noqa: FBT003
     return Scene(
-        lambda entry: storage.create_invitation(new, b"n" * 32, entry=entry),
-        [lambda entry: storage.create_invitation(new, code_hash, entry=entry)],
+        lambda entry: storage.developers.create_invitation(new, b"n" * 32, entry=entry),
+        [lambda entry: storage.developers.create_invitation(new, code_hash, entry=entry)],
     )
 
 
 async def delete_invitation(storage: Storage, seed: "Seed") -> Scene:
     invitation, _ = await seed.invitation("ada@example.com")
     return Scene(
-        lambda entry: storage.delete_invitation(invitation.id, entry=entry),
+        lambda entry: storage.developers.delete_invitation(invitation.id, entry=entry),
         [
-            lambda entry: storage.delete_invitation("inv_unknown", entry=entry),
-            lambda entry: storage.delete_invitation("inv_\0", entry=entry),
+            lambda entry: storage.developers.delete_invitation("inv_unknown", entry=entry),
+            lambda entry: storage.developers.delete_invitation("inv_\0", entry=entry),
         ],
     )
 
 
 async def accept_invitation(storage: Storage, seed: "Seed") -> Scene:
-    assert await storage.create_developer(
+    assert await storage.developers.create_developer(
         Developer("dev_1", "ada@example.com", "free", NOW, messenger_id="1001", messenger_name="Ada")
     )
     bob = await seed.developer()
@@ -174,7 +178,7 @@ async def accept_invitation(storage: Storage, seed: "Seed") -> Scene:
     cleo = Developer("dev_new", "c@x", "free", NOW, messenger_id="1002")
 
     def accept(code_hash: bytes, developer: Developer, at: int = NOW) -> Call:
-        return lambda entry: storage.accept_invitation(code_hash, developer, at, entry=entry)
+        return lambda entry: storage.developers.accept_invitation(code_hash, developer, at, entry=entry)
 
     return Scene(
         accept(new[1], cleo),
@@ -194,15 +198,15 @@ async def bind(storage: Storage, seed: "Seed") -> Scene:
     await seed.console_session(ada)
     _, code_hash = await seed.invitation(developer=ada)
     bound = replace(ada, messenger_id="1001", messenger_name="Ada")
-    return Scene(lambda entry: storage.accept_invitation(code_hash, bound, NOW, entry=entry), [])
+    return Scene(lambda entry: storage.developers.accept_invitation(code_hash, bound, NOW, entry=entry), [])
 
 
 async def create_console_session(storage: Storage, seed: "Seed") -> Scene:
     session, cookie_hash = await seed.console_session(await seed.developer())
     new = ConsoleSession("cses_new", session.developer_id, NOW, NOW, None, "", "")
     return Scene(
-        lambda entry: storage.create_console_session(new, b"n" * 32, entry=entry),
-        [lambda entry: storage.create_console_session(new, cookie_hash, entry=entry)],
+        lambda entry: storage.credentials.create_console_session(new, b"n" * 32, entry=entry),
+        [lambda entry: storage.credentials.create_console_session(new, cookie_hash, entry=entry)],
     )
 
 
@@ -210,10 +214,10 @@ async def delete_console_session(storage: Storage, seed: "Seed") -> Scene:
     bob = await seed.developer()
     session, _ = await seed.console_session(await seed.developer())
     return Scene(
-        lambda entry: storage.delete_console_session(session.developer_id, session.id, entry=entry),
+        lambda entry: storage.credentials.delete_console_session(session.developer_id, session.id, entry=entry),
         [
-            lambda entry: storage.delete_console_session(bob.id, session.id, entry=entry),
-            lambda entry: storage.delete_console_session(session.developer_id, "cses_\0", entry=entry),
+            lambda entry: storage.credentials.delete_console_session(bob.id, session.id, entry=entry),
+            lambda entry: storage.credentials.delete_console_session(session.developer_id, "cses_\0", entry=entry),
         ],
     )
 
@@ -223,8 +227,8 @@ async def delete_console_sessions(storage: Storage, seed: "Seed") -> Scene:
     await seed.console_session(ada)
     await seed.console_session(ada)
     return Scene(
-        lambda entry: storage.delete_console_sessions(ada.id, entry=entry),
-        [lambda entry: storage.delete_console_sessions(bob.id, entry=entry)],
+        lambda entry: storage.credentials.delete_console_sessions(ada.id, entry=entry),
+        [lambda entry: storage.credentials.delete_console_sessions(bob.id, entry=entry)],
     )
 
 
@@ -232,8 +236,8 @@ async def create_project(storage: Storage, seed: "Seed") -> Scene:
     project = await seed.project()
     new = replace(project, id="proj_new")
     return Scene(
-        lambda entry: storage.create_project(new, b"n" * 32, entry=entry),
-        [lambda entry: storage.create_project(new, seed.key_hash(project), entry=entry)],
+        lambda entry: storage.projects.create_project(new, b"n" * 32, entry=entry),
+        [lambda entry: storage.projects.create_project(new, seed.key_hash(project), entry=entry)],
     )
 
 
@@ -243,7 +247,7 @@ async def update_project(storage: Storage, seed: "Seed") -> Scene:
     bob = await seed.developer()
 
     def update(developer_id: str, project_id: str, changes: ProjectChanges) -> Call:
-        return lambda entry: storage.update_project(developer_id, project_id, changes, NOW, entry=entry)
+        return lambda entry: storage.projects.update_project(developer_id, project_id, changes, NOW, entry=entry)
 
     changes = ProjectChanges(webhook_url="", is_active=False)
     return Scene(
@@ -261,7 +265,7 @@ async def replace_project_secrets(storage: Storage, seed: "Seed") -> Scene:
 
     def regenerate(developer_id: str, project_id: str) -> Call:
         values = (b"n" * 32, "sk_n…n", b"encrypted")
-        return lambda entry: storage.replace_project_secrets(developer_id, project_id, *values, entry=entry)
+        return lambda entry: storage.projects.replace_project_secrets(developer_id, project_id, *values, entry=entry)
 
     return Scene(
         regenerate(project.developer_id, project.id),
@@ -272,10 +276,12 @@ async def replace_project_secrets(storage: Storage, seed: "Seed") -> Scene:
 async def rotate_webhook_secret(storage: Storage, seed: "Seed") -> Scene:
     project, bob = await seed.project(), await seed.developer()
     rotating = await seed.project()
-    assert await storage.rotate_webhook_secret(rotating.developer_id, rotating.id, b"next", NOW, NOW + 9)
+    assert await storage.projects.rotate_webhook_secret(rotating.developer_id, rotating.id, b"next", NOW, NOW + 9)
 
     def rotate(developer_id: str, project_id: str) -> Call:
-        return lambda entry: storage.rotate_webhook_secret(developer_id, project_id, b"n", NOW, NOW + 9, entry=entry)
+        return lambda entry: storage.projects.rotate_webhook_secret(
+            developer_id, project_id, b"n", NOW, NOW + 9, entry=entry
+        )
 
     return Scene(
         rotate(project.developer_id, project.id),
@@ -286,10 +292,10 @@ async def rotate_webhook_secret(storage: Storage, seed: "Seed") -> Scene:
 async def promote_webhook_secret(storage: Storage, seed: "Seed") -> Scene:
     project, bob = await seed.project(), await seed.developer()
     settled = await seed.project()
-    assert await storage.rotate_webhook_secret(project.developer_id, project.id, b"next", NOW, NOW + 9)
+    assert await storage.projects.rotate_webhook_secret(project.developer_id, project.id, b"next", NOW, NOW + 9)
 
     def promote(developer_id: str, project_id: str) -> Call:
-        return lambda entry: storage.promote_webhook_secret(developer_id, project_id, NOW, entry=entry)
+        return lambda entry: storage.projects.promote_webhook_secret(developer_id, project_id, NOW, entry=entry)
 
     return Scene(
         promote(project.developer_id, project.id),
@@ -300,10 +306,10 @@ async def promote_webhook_secret(storage: Storage, seed: "Seed") -> Scene:
 async def delete_project(storage: Storage, seed: "Seed") -> Scene:
     project, bob = await seed.project(), await seed.developer()
     return Scene(
-        lambda entry: storage.delete_project(project.developer_id, project.id, entry=entry),
+        lambda entry: storage.projects.delete_project(project.developer_id, project.id, entry=entry),
         [
-            lambda entry: storage.delete_project(bob.id, project.id, entry=entry),
-            lambda entry: storage.delete_project(project.developer_id, "proj_\0", entry=entry),
+            lambda entry: storage.projects.delete_project(bob.id, project.id, entry=entry),
+            lambda entry: storage.projects.delete_project(project.developer_id, "proj_\0", entry=entry),
         ],
     )
 
@@ -313,7 +319,9 @@ async def turn_off_webhook(storage: Storage, seed: "Seed") -> Scene:
     await seed.due_event(project)
 
     def turn_off(url: str, failing_before: int | None) -> Call:
-        return lambda entry: storage.turn_off_webhook(project.id, url, "gone", NOW, failing_before, entry=entry)
+        return lambda entry: storage.deliveries.turn_off_webhook(
+            project.id, url, "gone", NOW, failing_before, entry=entry
+        )
 
     return Scene(turn_off(URL, None), [turn_off(f"{URL}other", None), turn_off(URL, NOW)])
 
@@ -325,7 +333,7 @@ async def resend_delivery(storage: Storage, seed: "Seed") -> Scene:
     held = await seed.claimed(project)
 
     def resend(developer_id: str, event_id: str, at: int = NOW + 1) -> Call:
-        return lambda entry: storage.resend_delivery(developer_id, event_id, at, entry=entry)
+        return lambda entry: storage.deliveries.resend_delivery(developer_id, event_id, at, entry=entry)
 
     return Scene(
         resend(project.developer_id, done.event.id),
@@ -360,7 +368,7 @@ async def mark_bot_broken(storage: Storage, seed: "Seed") -> Scene:
     await give_bot(storage, project.developer_id, project.id, ProjectBot(project.id, 7_000, "Shop_Bot", b"encrypted"))
 
     def mark(project_id: str, encrypted: bytes) -> Call:
-        return lambda entry: storage.mark_bot_broken(project_id, encrypted, NOW, entry=entry)
+        return lambda entry: storage.bots.mark_bot_broken(project_id, encrypted, NOW, entry=entry)
 
     return Scene(mark(project.id, b"encrypted"), [mark(project.id, b"another"), mark("proj_\0", b"encrypted")])
 
@@ -369,7 +377,7 @@ async def update_plan(storage: Storage, seed: "Seed") -> Scene:
     ada = await seed.developer(plan="pro")
 
     def update(developer_id: str, plan: Plan) -> Call:
-        return lambda entry: storage.update_plan(developer_id, plan, entry=entry)
+        return lambda entry: storage.plans.update_plan(developer_id, plan, entry=entry)
 
     return Scene(update(ada.id, "free"), [update(ada.id, "pro"), update("dev_\0", "free")])
 
@@ -379,7 +387,7 @@ async def erase_user(storage: Storage, seed: "Seed") -> Scene:
     await seed.confirmed(project)
 
     def erase(messenger_id: str, developer_id: str) -> Call:
-        return lambda entry: storage.erase_user(messenger_id, developer_id, "gone", 9, entry=entry)
+        return lambda entry: storage.erasure.erase_user(messenger_id, developer_id, "gone", 9, entry=entry)
 
     return Scene(erase("1001", project.developer_id), [erase("2002", project.developer_id), erase("1001", bob.id)])
 
@@ -390,7 +398,7 @@ async def erase_opened(storage: Storage, seed: "Seed") -> Scene:
     of = OpenedDay(project.id, new.key.day)
 
     def erase(messenger_id: str, of: OpenedDay) -> Call:
-        return lambda entry: storage.erase_opened(messenger_id, of, None, 9, entry=entry)
+        return lambda entry: storage.erasure.erase_opened(messenger_id, of, None, 9, entry=entry)
 
     return Scene(erase("1001", of), [erase("2002", of), erase("1001", of._replace(day=new.key.day - 1))])
 
@@ -427,7 +435,7 @@ SCENES: Final = {
 
 def test_each_method_that_takes_an_entry_has_a_scene() -> None:
     """One that is added later is held to the same rules."""
-    methods = inspect.getmembers(Storage, inspect.isfunction)
+    methods = [each for part in PARTS.values() for each in inspect.getmembers(part, inspect.isfunction)]
     taking = {name for name, each in methods if {"entry", "describe"} & inspect.signature(each).parameters.keys()}
     assert taking - {"add_audit_entry", "end_sign_in"} == SCENES.keys() - {"bind", "set_bot"}
 
@@ -443,7 +451,7 @@ async def test_an_entry_is_written_with_its_change(storage: Storage, seed: "Seed
         assert await all_rows(storage) == before
     entry = seed.entry("dev_log")
     await scene.change(entry)
-    assert await storage.list_audit_entries("dev_log", None, 9) == [entry]
+    assert await storage.audit.list_audit_entries("dev_log", None, 9) == [entry]
     after = await all_rows(storage)
     assert {table for table in after if after[table] != before[table]} > {"audit_entries"}
 
@@ -452,7 +460,7 @@ async def test_an_entry_is_written_with_its_change(storage: Storage, seed: "Seed
 async def test_a_change_whose_entry_cannot_be_written_is_undone(storage: Storage, seed: "Seed", name: str) -> None:
     """Nothing is done that the log does not tell of."""
     entry = seed.entry("dev_log")
-    assert await storage.create_developer(Developer("dev_before", "before@x", "free", NOW), entry=entry)
+    assert await storage.developers.create_developer(Developer("dev_before", "before@x", "free", NOW), entry=entry)
     scene = await SCENES[name](storage, seed)
     before = await all_rows(storage)
     with pytest.raises(REFUSED):
@@ -468,7 +476,7 @@ async def test_a_change_by_a_credential_that_has_ended_is_undone(storage: Storag
     ada, bob = await seed.developer(), await seed.developer()
     token, _ = await seed.access_token(ada)
     expired = replace(token, id="tok_expired", expires_at=NOW)
-    await storage.create_access_token(expired, b"e" * 32)
+    await storage.credentials.create_access_token(expired, b"e" * 32)
     bobs_token, _ = await seed.access_token(bob)
     bobs_session, _ = await seed.console_session(bob)
     scene = await SCENES[name](storage, seed)
@@ -483,4 +491,4 @@ async def test_a_change_by_a_credential_that_has_ended_is_undone(storage: Storag
             await scene.change(replace(entry, via="console", via_id=gone))
         assert await all_rows(storage) == before
     await scene.change(replace(entry, via_id=token.id))
-    assert await storage.list_audit_entries(ada.id, None, 9) == [replace(entry, via_id=token.id)]
+    assert await storage.audit.list_audit_entries(ada.id, None, 9) == [replace(entry, via_id=token.id)]

@@ -23,21 +23,21 @@ async def test_purge_audit_entries_erases_what_is_older(storage: Storage, seed: 
     of_bob = [seed.entry("dev_2", at=EDGE - 1), seed.entry("dev_2", at=EDGE + 1)]
     of_cleo = seed.entry("dev_3", at=EDGE + 2)
     for entry in (*old, *kept, *of_bob, of_cleo):
-        await storage.add_audit_entry(entry)
-    assert await storage.read_audit_purge("dev_1") is None
-    assert await storage.purge_audit_entries(EDGE, NOW, 4) == 4
-    assert await storage.read_audit_purge("dev_1") == AuditPurge(EDGE, 4, NOW)
+        await storage.audit.add_audit_entry(entry)
+    assert await storage.audit.read_audit_purge("dev_1") is None
+    assert await storage.audit.purge_audit_entries(EDGE, NOW, 4) == 4
+    assert await storage.audit.read_audit_purge("dev_1") == AuditPurge(EDGE, 4, NOW)
     # The others are about to be erased: a log does not end in the middle of a day.
-    assert await storage.list_audit_entries("dev_1", None, 99) == kept[::-1]
-    assert await storage.purge_audit_entries(EDGE, NOW + 1, 4) == 4
-    assert await storage.purge_audit_entries(EDGE, NOW + 2, 4) == 2
-    assert await storage.purge_audit_entries(EDGE, NOW + 3, 4) == 0
-    assert await storage.read_audit_purge("dev_1") == AuditPurge(EDGE, 9, NOW + 2)
-    assert await storage.read_audit_purge("dev_2") == AuditPurge(EDGE, 1, NOW + 2)
-    assert await storage.read_audit_purge("dev_3") is None
-    assert await storage.list_audit_entries("dev_1", None, 99) == kept[::-1]
-    assert await storage.list_audit_entries("dev_2", None, 99) == of_bob[1:]
-    assert await storage.list_audit_entries("dev_3", None, 99) == [of_cleo]
+    assert await storage.audit.list_audit_entries("dev_1", None, 99) == kept[::-1]
+    assert await storage.audit.purge_audit_entries(EDGE, NOW + 1, 4) == 4
+    assert await storage.audit.purge_audit_entries(EDGE, NOW + 2, 4) == 2
+    assert await storage.audit.purge_audit_entries(EDGE, NOW + 3, 4) == 0
+    assert await storage.audit.read_audit_purge("dev_1") == AuditPurge(EDGE, 9, NOW + 2)
+    assert await storage.audit.read_audit_purge("dev_2") == AuditPurge(EDGE, 1, NOW + 2)
+    assert await storage.audit.read_audit_purge("dev_3") is None
+    assert await storage.audit.list_audit_entries("dev_1", None, 99) == kept[::-1]
+    assert await storage.audit.list_audit_entries("dev_2", None, 99) == of_bob[1:]
+    assert await storage.audit.list_audit_entries("dev_3", None, 99) == [of_cleo]
     assert sorted(await run(storage, "SELECT id FROM audit_entries")) == sorted(
         (entry.id,) for entry in (*kept, of_bob[1], of_cleo)
     )
@@ -46,19 +46,19 @@ async def test_purge_audit_entries_erases_what_is_older(storage: Storage, seed: 
 async def test_read_audit_purge_tells_what_is_gone(storage: Storage, seed: "Seed") -> None:
     """None before anything was erased; then up to when, how many in all, and when the last step was."""
     for entry in (seed.entry("dev_1", at=EDGE - 2), seed.entry("dev_1", at=EDGE - 1), seed.entry("dev_2", at=EDGE)):
-        await storage.add_audit_entry(entry)
-    assert await storage.read_audit_purge("dev_1") is None
-    assert await storage.purge_audit_entries(EDGE, NOW, 10) == 2
-    assert await storage.read_audit_purge("dev_1") == AuditPurge(EDGE, 2, NOW)
-    assert [await storage.read_audit_purge(each) for each in ("dev_2", "dev_nobody")] == [None, None]
+        await storage.audit.add_audit_entry(entry)
+    assert await storage.audit.read_audit_purge("dev_1") is None
+    assert await storage.audit.purge_audit_entries(EDGE, NOW, 10) == 2
+    assert await storage.audit.read_audit_purge("dev_1") == AuditPurge(EDGE, 2, NOW)
+    assert [await storage.audit.read_audit_purge(each) for each in ("dev_2", "dev_nobody")] == [None, None]
 
 
 async def test_the_note_of_an_erasure_does_not_grow(storage: Storage, seed: "Seed") -> None:
     """A hundred days of erasing leave one row, which adds up and only ever goes further."""
     for day in range(100):
-        await storage.add_audit_entry(seed.entry("dev_1", at=EDGE + day * DAY))
-        assert await storage.purge_audit_entries(EDGE + (day + 1) * DAY, NOW + day, 10) == 1
-    assert await storage.purge_audit_entries(EDGE, NOW, 10) == 0
+        await storage.audit.add_audit_entry(seed.entry("dev_1", at=EDGE + day * DAY))
+        assert await storage.audit.purge_audit_entries(EDGE + (day + 1) * DAY, NOW + day, 10) == 1
+    assert await storage.audit.purge_audit_entries(EDGE, NOW, 10) == 0
     assert await run(storage, "SELECT * FROM audit_purges") == [("dev_1", EDGE + 100 * DAY, 100, NOW + 99)]
     assert await run(storage, "SELECT id FROM audit_entries") == []
 
@@ -68,10 +68,10 @@ async def test_nothing_is_erased_that_is_not_written_down(storage: Storage, seed
     """The database refuses to erase what no note covers, of this developer and of that time."""
     covered, later, of_bob = (seed.entry("dev_1", at=EDGE - 1), seed.entry("dev_1", at=EDGE + 1), seed.entry("dev_2"))
     for entry in (covered, later, of_bob):
-        await storage.add_audit_entry(entry)
-    assert await storage.purge_audit_entries(before, NOW, 10) == 1
+        await storage.audit.add_audit_entry(entry)
+    assert await storage.audit.purge_audit_entries(before, NOW, 10) == 1
     for entry in (later, of_bob):
         with pytest.raises(Exception, match="append-only"):
             await run(storage, f"DELETE FROM audit_entries WHERE id = '{entry.id}'")  # noqa: S608
-    assert await storage.list_audit_entries("dev_1", None, 9) == [later]
-    assert await storage.list_audit_entries("dev_2", None, 9) == [of_bob]
+    assert await storage.audit.list_audit_entries("dev_1", None, 9) == [later]
+    assert await storage.audit.list_audit_entries("dev_2", None, 9) == [of_bob]

@@ -27,7 +27,7 @@ async def give(storage: Storage, project: Project, bot: ProjectBot | None) -> st
 
 
 async def actions(storage: Storage, project: Project) -> list[str]:
-    return [each.action for each in await storage.list_audit_entries(project.developer_id, None, 50)]
+    return [each.action for each in await storage.audit.list_audit_entries(project.developer_id, None, 50)]
 
 
 async def test_update_project_gives_every_reader_the_bot(storage: Storage, other_node: Storage, seed: "Seed") -> None:
@@ -35,16 +35,16 @@ async def test_update_project_gives_every_reader_the_bot(storage: Storage, other
     project, other = await seed.project(), await seed.project()
     bot = bot_of(project, LARGEST_ID)
     assert await give(storage, project, bot) == "set"
-    assert await other_node.list_project_bots() == [bot]
-    assert await other_node.read_project_bot(LARGEST_ID) == bot
-    assert await other_node.read_project_bot(LARGEST_ID - 1) is None
-    read = await other_node.read_project(project.id)
+    assert await other_node.bots.list_project_bots() == [bot]
+    assert await other_node.bots.read_project_bot(LARGEST_ID) == bot
+    assert await other_node.bots.read_project_bot(LARGEST_ID - 1) is None
+    read = await other_node.projects.read_project(project.id)
     assert read is not None
     assert (read.bot_id, read.bot_username, read.bot_broken_at) == (LARGEST_ID, "Shop_Bot", None)
-    of_sign_in = await other_node.read_sign_in_project(project.id)
+    of_sign_in = await other_node.projects.read_sign_in_project(project.id)
     assert of_sign_in is not None
     assert (of_sign_in.bot_id, of_sign_in.bot_username, of_sign_in.bot_broken_at) == (LARGEST_ID, "Shop_Bot", None)
-    unchanged = await other_node.read_project(other.id)
+    unchanged = await other_node.projects.read_project(other.id)
     assert unchanged is not None
     assert (unchanged.bot_id, unchanged.bot_username) == (None, None)
 
@@ -52,9 +52,9 @@ async def test_update_project_gives_every_reader_the_bot(storage: Storage, other
 async def test_list_project_bots_leaves_out_projects_without_one(storage: Storage, seed: "Seed") -> None:
     """Nobody has to run what is not there."""
     project, _ = await seed.project(), await seed.project()
-    assert await storage.list_project_bots() == []
+    assert await storage.bots.list_project_bots() == []
     await give(storage, project, bot_of(project))
-    assert await storage.list_project_bots() == [bot_of(project)]
+    assert await storage.bots.list_project_bots() == [bot_of(project)]
 
 
 async def test_read_project_bot_by_its_id(storage: Storage, seed: "Seed") -> None:
@@ -62,9 +62,9 @@ async def test_read_project_bot_by_its_id(storage: Storage, seed: "Seed") -> Non
     project, other = await seed.project(), await seed.project()
     await give(storage, project, bot_of(project))
     await give(storage, other, bot_of(other, 7_000_000_002, "Other_Bot"))
-    assert await storage.read_project_bot(7_000_000_002) == bot_of(other, 7_000_000_002, "Other_Bot")
+    assert await storage.bots.read_project_bot(7_000_000_002) == bot_of(other, 7_000_000_002, "Other_Bot")
     await give(storage, other, None)
-    assert await storage.read_project_bot(7_000_000_002) is None
+    assert await storage.bots.read_project_bot(7_000_000_002) is None
 
 
 async def test_update_project_replaces_the_bot_whole(storage: Storage, seed: "Seed") -> None:
@@ -72,14 +72,14 @@ async def test_update_project_replaces_the_bot_whole(storage: Storage, seed: "Se
     project, other = await seed.project(), await seed.project()
     first, second = bot_of(project), bot_of(project, 7_000_000_002, "Other_Bot")
     await give(storage, project, first)
-    assert await storage.mark_bot_broken(project.id, first.encrypted_token, seed.now)
+    assert await storage.bots.mark_bot_broken(project.id, first.encrypted_token, seed.now)
     assert await give(storage, project, first) == "set"
-    assert await storage.list_project_bots() == [first]
+    assert await storage.bots.list_project_bots() == [first]
     assert await give(storage, project, second) == "set"
-    assert await storage.list_project_bots() == [second]
+    assert await storage.bots.list_project_bots() == [second]
     moved = bot_of(other)
     assert await give(storage, other, moved) == "set"
-    assert await storage.list_project_bots() == [moved, second]
+    assert await storage.bots.list_project_bots() == [moved, second]
 
 
 async def test_update_project_takes_the_bot_away(storage: Storage, seed: "Seed") -> None:
@@ -89,9 +89,9 @@ async def test_update_project_takes_the_bot_away(storage: Storage, seed: "Seed")
     for _ in range(2):
         entry = seed.entry(project.developer_id, "bot.removed")
         assert await give_bot(storage, project.developer_id, project.id, None, entry=entry) == "set"
-    assert await storage.list_project_bots() == []
-    assert await storage.read_project_bot(7_000_000_001) is None
-    read = await storage.read_project(project.id)
+    assert await storage.bots.list_project_bots() == []
+    assert await storage.bots.read_project_bot(7_000_000_001) is None
+    read = await storage.projects.read_project(project.id)
     assert read is not None
     assert (read.bot_id, read.bot_username, read.bot_broken_at) == (None, None, None)
     assert await actions(storage, project) == ["bot.removed"]
@@ -105,8 +105,8 @@ async def test_update_project_is_for_the_owner(storage: Storage, seed: "Seed") -
     for bot in (bot_of(project, 7_000_000_002), None):
         assert await give_bot(storage, stranger.id, project.id, bot, entry=entry) == "not_found"
         assert await give_bot(storage, stranger.id, "proj_\0", bot, entry=entry) == "not_found"
-    assert await storage.list_project_bots() == [bot_of(project)]
-    assert await storage.list_audit_entries(stranger.id, None, 10) == []
+    assert await storage.bots.list_project_bots() == [bot_of(project)]
+    assert await storage.audit.list_audit_entries(stranger.id, None, 10) == []
 
 
 async def test_update_project_serves_one_project(storage: Storage, other_node: Storage, seed: "Seed") -> None:
@@ -131,7 +131,7 @@ async def test_update_project_serves_one_project(storage: Storage, other_node: S
     assert outcomes.count("taken") == 7
     winner = outcomes.index("set")
     kept = [bot for number, bot in enumerate(old) if number != winner]
-    assert await storage.list_project_bots() == [bot_of(projects[winner]), *kept]
+    assert await storage.bots.list_project_bots() == [bot_of(projects[winner]), *kept]
     for number, project in enumerate(projects):
         assert await actions(storage, project) == (["bot.set"] if number == winner else [])
 
@@ -140,8 +140,8 @@ async def test_update_project_frees_the_bot_of_a_deleted_project(storage: Storag
     """With its project a bot is gone at once, and may serve another one."""
     project, other = await seed.project(), await seed.project()
     await give(storage, project, bot_of(project))
-    await storage.delete_project(project.developer_id, project.id)
-    assert await storage.list_project_bots() == []
+    await storage.projects.delete_project(project.developer_id, project.id)
+    assert await storage.bots.list_project_bots() == []
     assert await give(storage, other, bot_of(other)) == "set"
 
 
@@ -154,9 +154,11 @@ async def test_update_project_changes_the_fields_and_the_bot_or_neither(
     async def update(changes: ProjectChanges, bot: ProjectBot | None, developer_id: str) -> Project | None:
         entry = seed.entry(developer_id, "project.updated")
         change = BotChange(bot, seed.entry(developer_id, "bot.set" if bot else "bot.removed"))
-        return await storage.update_project(developer_id, project.id, changes, seed.now, entry=entry, bot=change)
+        return await storage.projects.update_project(
+            developer_id, project.id, changes, seed.now, entry=entry, bot=change
+        )
 
-    before = await storage.read_project(project.id)
+    before = await storage.projects.read_project(project.id)
     await give(storage, other, bot_of(other))
     with pytest.raises(BotTaken):
         await update(ProjectChanges(name="New"), bot_of(project), project.developer_id)
@@ -164,13 +166,13 @@ async def test_update_project_changes_the_fields_and_the_bot_or_neither(
     assert await update(ProjectChanges(collect_phone=True), free, project.developer_id) is None
     stranger = await seed.developer()
     assert await update(ProjectChanges(name="New"), free, stranger.id) is None
-    assert await storage.read_project(project.id) == before
-    assert await storage.list_project_bots() == [bot_of(other)]
+    assert await storage.projects.read_project(project.id) == before
+    assert await storage.bots.list_project_bots() == [bot_of(other)]
     assert await actions(storage, project) == []
     changed = await update(ProjectChanges(name="New"), free, project.developer_id)
     assert changed is not None
     assert (changed.name, changed.bot_id) == ("New", free.bot_id)
-    assert changed == await other_node.read_project(project.id)
+    assert changed == await other_node.projects.read_project(project.id)
     assert await actions(storage, project) == ["bot.set", "project.updated"]
     gone = await update(ProjectChanges(), None, project.developer_id)
     assert gone is not None
@@ -186,7 +188,7 @@ async def test_create_project_comes_with_the_bot_or_not_at_all(
     projects = [dataclasses.replace(model, id=f"proj_{number:022x}", name="Shop") for number in range(0xA00, 0xA06)]
     outcomes = await asyncio.gather(
         *(
-            (storage, other_node)[number % 2].create_project(
+            (storage, other_node)[number % 2].projects.create_project(
                 project,
                 number.to_bytes(32),
                 entry=seed.entry(project.developer_id, "project.created"),
@@ -198,8 +200,8 @@ async def test_create_project_comes_with_the_bot_or_not_at_all(
     )
     assert sorted(str(type(each)) for each in outcomes) == sorted([str(bool)] + [str(BotTaken)] * 5)
     winner = projects[outcomes.index(True)]
-    assert {each.id for each in await storage.list_projects(model.developer_id)} == {model.id, winner.id}
-    assert await storage.list_project_bots() == [bot_of(winner)]
+    assert {each.id for each in await storage.projects.list_projects(model.developer_id)} == {model.id, winner.id}
+    assert await storage.bots.list_project_bots() == [bot_of(winner)]
     assert sorted(await actions(storage, winner)) == ["bot.set", "project.created"]
 
 
@@ -210,7 +212,7 @@ async def test_mark_bot_broken_is_told_once(storage: Storage, other_node: Storag
     await give(storage, project, bot)
     told = await asyncio.gather(
         *(
-            (storage, other_node)[number % 2].mark_bot_broken(
+            (storage, other_node)[number % 2].bots.mark_bot_broken(
                 project.id, bot.encrypted_token, seed.now + number, entry=seed.entry(project.developer_id, "bot.broken")
             )
             for number in range(6)
@@ -219,12 +221,14 @@ async def test_mark_bot_broken_is_told_once(storage: Storage, other_node: Storag
     assert told.count(True) == 1
     since = seed.now + told.index(True)
     assert await actions(storage, project) == ["bot.broken"]
-    (listed,) = await storage.list_project_bots()
+    (listed,) = await storage.bots.list_project_bots()
     assert listed.broken_at == since
-    of_sign_in = await storage.read_sign_in_project(project.id)
+    of_sign_in = await storage.projects.read_sign_in_project(project.id)
     assert of_sign_in is not None
     assert of_sign_in.bot_broken_at == since
-    updated = await storage.update_project(project.developer_id, project.id, ProjectChanges(name="New"), seed.now)
+    updated = await storage.projects.update_project(
+        project.developer_id, project.id, ProjectChanges(name="New"), seed.now
+    )
     assert updated is not None
     assert updated.bot_broken_at == since
 
@@ -236,11 +240,11 @@ async def test_mark_bot_broken_leaves_a_newer_token_alone(storage: Storage, seed
     await give(storage, project, old)
     await give(storage, project, new)
     entry = seed.entry(project.developer_id, "bot.broken")
-    assert not await storage.mark_bot_broken(project.id, old.encrypted_token, seed.now, entry=entry)
-    assert await storage.list_project_bots() == [new]
+    assert not await storage.bots.mark_bot_broken(project.id, old.encrypted_token, seed.now, entry=entry)
+    assert await storage.bots.list_project_bots() == [new]
     await give(storage, project, None)
-    assert not await storage.mark_bot_broken(project.id, new.encrypted_token, seed.now, entry=entry)
-    assert not await storage.mark_bot_broken("proj_\0", new.encrypted_token, seed.now, entry=entry)
+    assert not await storage.bots.mark_bot_broken(project.id, new.encrypted_token, seed.now, entry=entry)
+    assert not await storage.bots.mark_bot_broken("proj_\0", new.encrypted_token, seed.now, entry=entry)
     assert await actions(storage, project) == []
 
 
@@ -250,8 +254,8 @@ async def test_rename_bot_changes_what_links_begin_with(storage: Storage, seed: 
     bot, neighbour = bot_of(project), bot_of(other, 7_000_000_002, "Neighbour_Bot")
     await give(storage, project, bot)
     await give(storage, other, neighbour)
-    assert not await storage.rename_bot(bot.bot_id, "Shop_Bot")
-    assert await storage.rename_bot(bot.bot_id, "Store_Bot")
-    assert not await storage.rename_bot(7_000_000_003, "Store_Bot")
+    assert not await storage.bots.rename_bot(bot.bot_id, "Shop_Bot")
+    assert await storage.bots.rename_bot(bot.bot_id, "Store_Bot")
+    assert not await storage.bots.rename_bot(7_000_000_003, "Store_Bot")
     renamed = ProjectBot(project.id, bot.bot_id, "Store_Bot", bot.encrypted_token)
-    assert await storage.list_project_bots() == [renamed, neighbour]
+    assert await storage.bots.list_project_bots() == [renamed, neighbour]

@@ -11,8 +11,7 @@ from tests.databases import NOW
 
 from taproof.core.accounts import AccessToken, ConsoleSession, Developer
 from taproof.core.clock import HOUR
-from taproof.storage.account_protocol import CONSOLE_SESSIONS_KEPT
-from taproof.storage.protocol import Storage
+from taproof.storage.protocol import CONSOLE_SESSIONS_KEPT, Storage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
@@ -24,31 +23,33 @@ OWNER = Developer("dev_owner", "Ada@Example.com", "pro", NOW, is_owner=True, mes
 
 async def test_create_developer_keeps_every_field(storage: Storage, seed: "Seed") -> None:
     """Wherever a developer is read: by address, account, access token and console session, and in the list."""
-    assert await storage.create_developer(OWNER)
+    assert await storage.developers.create_developer(OWNER)
     token, token_hash = await seed.access_token(OWNER)
     session, cookie_hash = await seed.console_session(OWNER)
-    assert await storage.read_developer("ada@example.com") == OWNER
-    assert await storage.list_developers() == [OWNER]
-    assert await storage.read_access_token(token_hash) == (token, OWNER)
-    assert await storage.read_console_session(cookie_hash, NOW, IDLE_SINCE) == (session, OWNER)
+    assert await storage.developers.read_developer("ada@example.com") == OWNER
+    assert await storage.developers.list_developers() == [OWNER]
+    assert await storage.credentials.read_access_token(token_hash) == (token, OWNER)
+    assert await storage.credentials.read_console_session(cookie_hash, NOW, IDLE_SINCE) == (session, OWNER)
 
 
 async def test_create_developer_refuses_a_taken_messenger_account(storage: Storage) -> None:
     """An account signs in to one developer; any number of developers have none."""
-    assert await storage.create_developer(OWNER)
+    assert await storage.developers.create_developer(OWNER)
     with pytest.raises(Exception, match=r"(?i)unique|constraint"):
-        await storage.create_developer(replace(OWNER, id="dev_2", email="bob@example.com"))
+        await storage.developers.create_developer(replace(OWNER, id="dev_2", email="bob@example.com"))
     for number in range(2):
-        assert await storage.create_developer(Developer(f"dev_{number}", f"{number}@example.com", "free", NOW))
+        assert await storage.developers.create_developer(
+            Developer(f"dev_{number}", f"{number}@example.com", "free", NOW)
+        )
 
 
 async def test_read_developer_by_messenger_id_compares_exactly(storage: Storage, seed: "Seed") -> None:
     """A developer without an account is nobody's."""
-    assert await storage.create_developer(OWNER)
+    assert await storage.developers.create_developer(OWNER)
     await seed.developer()
-    assert await storage.read_developer_by_messenger_id("1001") == OWNER
+    assert await storage.developers.read_developer_by_messenger_id("1001") == OWNER
     for unknown in ("100", "10011", "", "1001 ", "1001\0", "None"):
-        assert await storage.read_developer_by_messenger_id(unknown) is None
+        assert await storage.developers.read_developer_by_messenger_id(unknown) is None
 
 
 async def test_create_console_session_keeps_every_field(storage: Storage, seed: "Seed") -> None:
@@ -57,9 +58,9 @@ async def test_create_console_session_keeps_every_field(storage: Storage, seed: 
     token, _ = await seed.access_token(ada)
     for given in (None, token):
         session, cookie_hash = await seed.console_session(ada, NOW + 2, NOW + 1, given)
-        assert await storage.read_console_session(cookie_hash, NOW + 3, IDLE_SINCE) == (session, ada)
+        assert await storage.credentials.read_console_session(cookie_hash, NOW + 3, IDLE_SINCE) == (session, ada)
         with pytest.raises(Exception, match=r"(?i)unique|constraint"):
-            await storage.create_console_session(replace(session, id="cses_other"), cookie_hash)
+            await storage.credentials.create_console_session(replace(session, id="cses_other"), cookie_hash)
 
 
 async def test_read_console_session_ends_when_it_was_not_seen(storage: Storage, seed: "Seed") -> None:
@@ -67,17 +68,17 @@ async def test_read_console_session_ends_when_it_was_not_seen(storage: Storage, 
     ada, bob = await seed.developer(), await seed.developer()
     of_ada, ada_hash = await seed.console_session(ada)
     of_bob, bob_hash = await seed.console_session(bob)
-    assert await storage.read_console_session(ada_hash, NOW, NOW - 1) == (of_ada, ada)
-    assert await storage.read_console_session(bob_hash, NOW, NOW - 1) == (of_bob, bob)
-    assert await storage.read_console_session(ada_hash, NOW, NOW) is None
-    assert await storage.read_console_session(b"?" * 32, NOW, 0) is None
+    assert await storage.credentials.read_console_session(ada_hash, NOW, NOW - 1) == (of_ada, ada)
+    assert await storage.credentials.read_console_session(bob_hash, NOW, NOW - 1) == (of_bob, bob)
+    assert await storage.credentials.read_console_session(ada_hash, NOW, NOW) is None
+    assert await storage.credentials.read_console_session(b"?" * 32, NOW, 0) is None
 
 
 async def with_token(storage: Storage, seed: "Seed", expires_at: int | None) -> tuple[AccessToken, Developer, bytes]:
     """Return an access token, its developer, and the hash of a console session that was signed in to with it."""
     ada = await seed.developer()
     token = AccessToken(seed.name("tok"), ada.id, "laptop", "tap_a…z", NOW, expires_at=expires_at)
-    await storage.create_access_token(token, token.id.encode())
+    await storage.credentials.create_access_token(token, token.id.encode())
     return token, ada, (await seed.console_session(ada, token=token))[1]
 
 
@@ -92,11 +93,11 @@ async def test_read_console_session_ends_with_its_access_token(
 
     async def living(now: int) -> list[bool]:
         hashes = (revoked_hash, expiring_hash, by_messenger)
-        return [await other_node.read_console_session(each, now, IDLE_SINCE) is not None for each in hashes]
+        return [await other_node.credentials.read_console_session(each, now, IDLE_SINCE) is not None for each in hashes]
 
     assert await living(NOW + 4) == [True, True, True]
     assert await living(NOW + 5) == [True, False, True]
-    assert await storage.delete_access_token(ada.id, token.id)
+    assert await storage.credentials.delete_access_token(ada.id, token.id)
     assert await living(NOW + 4) == [False, True, True]
 
 
@@ -105,7 +106,7 @@ async def test_read_console_session_needs_a_token_of_its_own_developer(storage: 
     ada, bob = await seed.developer(), await seed.developer()
     token, _ = await seed.access_token(bob)
     _, cookie_hash = await seed.console_session(ada, token=token)
-    assert await storage.read_console_session(cookie_hash, NOW, IDLE_SINCE) is None
+    assert await storage.credentials.read_console_session(cookie_hash, NOW, IDLE_SINCE) is None
 
 
 async def test_touch_console_session_never_goes_back(storage: Storage, seed: "Seed") -> None:
@@ -114,19 +115,19 @@ async def test_touch_console_session_never_goes_back(storage: Storage, seed: "Se
     session, cookie_hash = await seed.console_session(ada)
     other, other_hash = await seed.console_session(ada)
     for now, kept in ((NOW + 50, NOW + 50), (NOW + 40, NOW + 50), (NOW + 60, NOW + 60)):
-        await storage.touch_console_session(session.id, now)
+        await storage.credentials.touch_console_session(session.id, now)
         expected = (replace(session, last_seen_at=kept), ada)
-        assert await storage.read_console_session(cookie_hash, now, IDLE_SINCE) == expected
-    assert await storage.read_console_session(other_hash, NOW, IDLE_SINCE) == (other, ada)
-    assert await storage.delete_console_session(ada.id, session.id)
-    await storage.touch_console_session(session.id, NOW + 70)
-    assert await storage.read_console_session(cookie_hash, NOW + 70, IDLE_SINCE) is None
+        assert await storage.credentials.read_console_session(cookie_hash, now, IDLE_SINCE) == expected
+    assert await storage.credentials.read_console_session(other_hash, NOW, IDLE_SINCE) == (other, ada)
+    assert await storage.credentials.delete_console_session(ada.id, session.id)
+    await storage.credentials.touch_console_session(session.id, NOW + 70)
+    assert await storage.credentials.read_console_session(cookie_hash, NOW + 70, IDLE_SINCE) is None
 
 
 async def test_list_console_sessions_is_newest_first_and_the_developers_own(storage: Storage, seed: "Seed") -> None:
     """Equal times are told apart by id; exactly those that would be read are listed."""
     token, ada, _ = await with_token(storage, seed, NOW + 5)
-    by_token = await storage.list_console_sessions(ada.id, NOW, IDLE_SINCE)
+    by_token = await storage.credentials.list_console_sessions(ada.id, NOW, IDLE_SINCE)
     assert [each.access_token_id for each in by_token] == [token.id]
     first, _ = await seed.console_session(ada)
     second, _ = await seed.console_session(ada)
@@ -134,11 +135,11 @@ async def test_list_console_sessions_is_newest_first_and_the_developers_own(stor
     idle, _ = await seed.console_session(ada, seen_at=IDLE_SINCE, created_at=IDLE_SINCE)
     of_bob, _ = await seed.console_session(bob := await seed.developer())
     living = [late, second, first]
-    assert await storage.list_console_sessions(ada.id, NOW + 5, IDLE_SINCE) == living
-    assert await storage.list_console_sessions(ada.id, NOW + 4, IDLE_SINCE) == [*living, *by_token]
-    assert await storage.list_console_sessions(ada.id, NOW + 5, IDLE_SINCE - 1) == [*living, idle]
-    assert await storage.list_console_sessions(bob.id, NOW, IDLE_SINCE) == [of_bob]
-    assert await storage.list_console_sessions("dev_unknown", NOW, IDLE_SINCE) == []
+    assert await storage.credentials.list_console_sessions(ada.id, NOW + 5, IDLE_SINCE) == living
+    assert await storage.credentials.list_console_sessions(ada.id, NOW + 4, IDLE_SINCE) == [*living, *by_token]
+    assert await storage.credentials.list_console_sessions(ada.id, NOW + 5, IDLE_SINCE - 1) == [*living, idle]
+    assert await storage.credentials.list_console_sessions(bob.id, NOW, IDLE_SINCE) == [of_bob]
+    assert await storage.credentials.list_console_sessions("dev_unknown", NOW, IDLE_SINCE) == []
 
 
 async def test_delete_console_session_is_for_its_developer(storage: Storage, other_node: Storage, seed: "Seed") -> None:
@@ -146,12 +147,12 @@ async def test_delete_console_session_is_for_its_developer(storage: Storage, oth
     ada, bob = await seed.developer(), await seed.developer()
     session, cookie_hash = await seed.console_session(ada)
     other, _ = await seed.console_session(ada)
-    assert not await storage.delete_console_session(bob.id, session.id)
-    assert await other_node.read_console_session(cookie_hash, NOW, IDLE_SINCE) is not None
-    assert await storage.delete_console_session(ada.id, session.id)
-    assert await other_node.read_console_session(cookie_hash, NOW, IDLE_SINCE) is None
-    assert not await other_node.delete_console_session(ada.id, session.id)
-    assert await storage.list_console_sessions(ada.id, NOW, IDLE_SINCE) == [other]
+    assert not await storage.credentials.delete_console_session(bob.id, session.id)
+    assert await other_node.credentials.read_console_session(cookie_hash, NOW, IDLE_SINCE) is not None
+    assert await storage.credentials.delete_console_session(ada.id, session.id)
+    assert await other_node.credentials.read_console_session(cookie_hash, NOW, IDLE_SINCE) is None
+    assert not await other_node.credentials.delete_console_session(ada.id, session.id)
+    assert await storage.credentials.list_console_sessions(ada.id, NOW, IDLE_SINCE) == [other]
 
 
 async def test_delete_console_sessions_signs_out_everywhere(
@@ -161,10 +162,10 @@ async def test_delete_console_sessions_signs_out_everywhere(
     ada, bob = await seed.developer(), await seed.developer()
     hashes = [(await seed.console_session(ada))[1] for _ in range(3)]
     of_bob, _ = await seed.console_session(bob)
-    assert await storage.delete_console_sessions(ada.id) == 3
-    assert [await other_node.read_console_session(each, NOW, IDLE_SINCE) for each in hashes] == [None] * 3
-    assert await storage.delete_console_sessions(ada.id) == 0
-    assert await storage.list_console_sessions(bob.id, NOW, IDLE_SINCE) == [of_bob]
+    assert await storage.credentials.delete_console_sessions(ada.id) == 3
+    assert [await other_node.credentials.read_console_session(each, NOW, IDLE_SINCE) for each in hashes] == [None] * 3
+    assert await storage.credentials.delete_console_sessions(ada.id) == 0
+    assert await storage.credentials.list_console_sessions(bob.id, NOW, IDLE_SINCE) == [of_bob]
 
 
 async def test_create_console_session_ends_the_one_seen_longest_ago(
@@ -174,13 +175,13 @@ async def test_create_console_session_ends_the_one_seen_longest_ago(
     ada, bob = await seed.developer(), await seed.developer()
     of_bob, _ = await seed.console_session(bob, seen_at=NOW - 1)
     made = [(await seed.console_session(ada, seen_at=NOW + number))[0] for number in range(CONSOLE_SESSIONS_KEPT)]
-    assert len(await storage.list_console_sessions(ada.id, NOW, 0)) == CONSOLE_SESSIONS_KEPT
-    await storage.touch_console_session(made[0].id, NOW + 99)
+    assert len(await storage.credentials.list_console_sessions(ada.id, NOW, 0)) == CONSOLE_SESSIONS_KEPT
+    await storage.credentials.touch_console_session(made[0].id, NOW + 99)
     # The clock of the node that made it may be behind.
     newest, _ = await seed.console_session(ada, seen_at=NOW - 5)
-    left = {each.id for each in await other_node.list_console_sessions(ada.id, NOW, 0)}
+    left = {each.id for each in await other_node.credentials.list_console_sessions(ada.id, NOW, 0)}
     assert left == {newest.id, *(each.id for each in made)} - {made[1].id}
-    assert await storage.list_console_sessions(bob.id, NOW, 0) == [of_bob]
+    assert await storage.credentials.list_console_sessions(bob.id, NOW, 0) == [of_bob]
 
 
 async def test_create_console_session_on_two_nodes_keeps_the_limit(
@@ -192,8 +193,8 @@ async def test_create_console_session_on_two_nodes_keeps_the_limit(
         await seed.console_session(ada)
     new = [ConsoleSession(seed.name("cses"), ada.id, NOW, NOW, None, "", "") for _ in range(8)]
     nodes = itertools.cycle((storage, other_node))
-    await asyncio.gather(*(next(nodes).create_console_session(each, each.id.encode()) for each in new))
-    assert len(await storage.list_console_sessions(ada.id, NOW, 0)) == CONSOLE_SESSIONS_KEPT
+    await asyncio.gather(*(next(nodes).credentials.create_console_session(each, each.id.encode()) for each in new))
+    assert len(await storage.credentials.list_console_sessions(ada.id, NOW, 0)) == CONSOLE_SESSIONS_KEPT
 
 
 async def test_purge_console_access_erases_what_nobody_can_use(storage: Storage, seed: "Seed") -> None:
@@ -204,13 +205,13 @@ async def test_purge_console_access_erases_what_nobody_can_use(storage: Storage,
     kept, kept_hash = await seed.invitation("a@example.com", expires_at=NOW + 1)
     _, outdated_hash = await seed.invitation("b@example.com", expires_at=NOW)
     _, first_hash = await seed.invitation(expires_at=NOW)
-    assert await storage.purge_console_access(NOW, IDLE_SINCE, 10) == 3
-    assert await storage.purge_console_access(NOW, IDLE_SINCE, 10) == 0
-    assert await storage.read_console_session(idle_hash, NOW, 0) is None
-    assert await storage.read_invitation(outdated_hash, 0) is None
-    assert await storage.read_invitation(first_hash, 0) is None
-    assert await storage.list_console_sessions(ada.id, NOW, 0) == [kept_session]
-    assert await storage.read_invitation(kept_hash, 0) == kept
+    assert await storage.credentials.purge_console_access(NOW, IDLE_SINCE, 10) == 3
+    assert await storage.credentials.purge_console_access(NOW, IDLE_SINCE, 10) == 0
+    assert await storage.credentials.read_console_session(idle_hash, NOW, 0) is None
+    assert await storage.developers.read_invitation(outdated_hash, 0) is None
+    assert await storage.developers.read_invitation(first_hash, 0) is None
+    assert await storage.credentials.list_console_sessions(ada.id, NOW, 0) == [kept_session]
+    assert await storage.developers.read_invitation(kept_hash, 0) == kept
 
 
 @pytest.mark.parametrize(
@@ -229,4 +230,4 @@ async def test_purge_console_access_takes_bounded_steps(
         await seed.console_session(ada, seen_at=IDLE_SINCE)
     for number in range(left(1, 5)):
         await seed.invitation(f"a{number}@example.com", expires_at=NOW)
-    assert [await storage.purge_console_access(NOW, IDLE_SINCE, 2) for _ in range(4)] == [3, 2, 1, 0]
+    assert [await storage.credentials.purge_console_access(NOW, IDLE_SINCE, 2) for _ in range(4)] == [3, 2, 1, 0]

@@ -22,11 +22,11 @@ async def test_read_daily_counts_follows_each_step(storage: Storage, seed: "Seed
     used = await seed.session(project, at=just_before_midnight)
     after_midnight = just_before_midnight + MINUTE
     for session in (opened, cancelled, used):
-        await storage.open_session(session.key, "1001", after_midnight)
-    await storage.cancel_session(cancelled.key, "1001", after_midnight, seed.event(project))
-    await storage.confirm_session(used.key, seed.identity("1001"), after_midnight, seed.event(project))
-    await storage.consume_session(used.key, after_midnight)
-    await storage.expire_sessions(after_midnight + 10 * MINUTE, 10)
+        await storage.sessions.open_session(session.key, "1001", after_midnight)
+    await storage.sessions.cancel_session(cancelled.key, "1001", after_midnight, seed.event(project))
+    await storage.sessions.confirm_session(used.key, seed.identity("1001"), after_midnight, seed.event(project))
+    await storage.sessions.consume_session(used.key, after_midnight)
+    await storage.sessions.expire_sessions(after_midnight + 10 * MINUTE, 10)
     expected = DailyCounts(
         project.id,
         day,
@@ -39,7 +39,7 @@ async def test_read_daily_counts_follows_each_step(storage: Storage, seed: "Seed
         unique_users=1,
         latest_users=1,
     )
-    assert await storage.read_daily_counts([project.id], day) == [expected]
+    assert await storage.counts.read_daily_counts([project.id], day) == [expected]
 
 
 async def test_read_daily_counts_keeps_to_the_window_and_the_projects(storage: Storage, seed: "Seed") -> None:
@@ -49,12 +49,12 @@ async def test_read_daily_counts_keeps_to_the_window_and_the_projects(storage: S
     for project in (one, two, foreign):
         for days_ago in (0, 6, 7):
             await seed.session(project, at=seed.now - days_ago * DAY)
-    found = await storage.read_daily_counts([one.id, two.id], today - 6)
+    found = await storage.counts.read_daily_counts([one.id, two.id], today - 6)
     blank = DailyCounts("", 0, requested=1)
     assert sorted(found, key=lambda row: (row.project_id, row.day)) == [
         replace(blank, project_id=project.id, day=day) for project in (one, two) for day in (today - 6, today)
     ]
-    assert await storage.read_daily_counts([], 0) == []
+    assert await storage.counts.read_daily_counts([], 0) == []
 
 
 async def test_read_daily_users_counts_people_and_not_sign_ins(storage: Storage, seed: "Seed") -> None:
@@ -71,21 +71,21 @@ async def test_read_daily_users_counts_people_and_not_sign_ins(storage: Storage,
         (shop, "3", 1),
     ):
         await seed.confirmed(project, user, at=seed.now - days_ago * DAY)
-    assert await storage.read_daily_users(ada.id, 0) == [
+    assert await storage.counts.read_daily_users(ada.id, 0) == [
         DailyUsers(today - 2, unique_users=2, latest_users=1),
         DailyUsers(today - 1, unique_users=1, latest_users=1),
         DailyUsers(today, unique_users=1, latest_users=1),
     ]
-    assert [row.day for row in await storage.read_daily_users(ada.id, today - 1)] == [today - 1, today]
+    assert [row.day for row in await storage.counts.read_daily_users(ada.id, today - 1)] == [today - 1, today]
 
 
 async def test_read_daily_users_keeps_developers_apart(storage: Storage, seed: "Seed") -> None:
     """The same person in another developer's project is none of this developer's."""
     mine, foreign = await seed.project(), await seed.project()
     await seed.confirmed(foreign, "1")
-    assert await storage.read_daily_users(mine.developer_id, 0) == []
+    assert await storage.counts.read_daily_users(mine.developer_id, 0) == []
     await seed.confirmed(mine, "1")
-    assert [row.unique_users for row in await storage.read_daily_users(mine.developer_id, 0)] == [1]
+    assert [row.unique_users for row in await storage.counts.read_daily_users(mine.developer_id, 0)] == [1]
 
 
 async def test_read_daily_totals_adds_up_a_developers_projects(storage: Storage, seed: "Seed") -> None:
@@ -97,9 +97,9 @@ async def test_read_daily_totals_adds_up_a_developers_projects(storage: Storage,
         await seed.session(project, (today - 1) * DAY)
         await seed.opened(project)
     await seed.session(first, (today - 8) * DAY)
-    found = await storage.read_daily_totals(ada.id, today - 7)
+    found = await storage.counts.read_daily_totals(ada.id, today - 7)
     assert [(row.project_id, row.day, row.requested, row.opened) for row in found] == [
         ("", today - 1, 2, 0),
         ("", today, 2, 2),
     ]
-    assert await storage.read_daily_totals("dev_nobody", 0) == []
+    assert await storage.counts.read_daily_totals("dev_nobody", 0) == []

@@ -53,13 +53,13 @@ class Watch:
 
 async def cancel(seed: "Seed", project: Project, store: Storage | None = None) -> SessionKey:
     session = await seed.opened(project)
-    assert await (store or seed.storage).cancel_session(session.key, "1001", seed.now, seed.event(project))
+    assert await (store or seed.storage).sessions.cancel_session(session.key, "1001", seed.now, seed.event(project))
     return session.key
 
 
 async def confirm(seed: "Seed", project: Project, store: Storage) -> SessionKey:
     session = await seed.opened(project)
-    assert await store.confirm_session(session.key, seed.identity("1001"), seed.now, seed.event(project))
+    assert await store.sessions.confirm_session(session.key, seed.identity("1001"), seed.now, seed.event(project))
     return session.key
 
 
@@ -80,7 +80,7 @@ async def test_watch_decisions_tells_what_another_process_decides(
 ) -> None:
     """The tap goes to one process, the client waits at another: it is woken within a second."""
     project = await seed.project()
-    async with watching(other_node.watch_decisions, seed, project) as watch:
+    async with watching(other_node.sessions.watch_decisions, seed, project) as watch:
         assert await watch.hears(await confirm(seed, project, storage))
         assert await watch.hears(await cancel(seed, project, storage))
 
@@ -88,7 +88,7 @@ async def test_watch_decisions_tells_what_another_process_decides(
 async def test_watch_decisions_tells_what_its_own_process_decides(storage: Storage, seed: "Seed") -> None:
     """Nobody has to tell the waiting client by another way."""
     project = await seed.project()
-    async with watching(storage.watch_decisions, seed, project) as watch:
+    async with watching(storage.sessions.watch_decisions, seed, project) as watch:
         assert await watch.hears(await confirm(seed, project, storage))
         assert await watch.hears(await cancel(seed, project, storage))
 
@@ -97,8 +97,8 @@ async def test_watch_decisions_tells_every_watcher(storage: Storage, other_node:
     """A hundred decisions at once, through both of two processes: both hear of each."""
     project = await seed.project()
     async with (
-        watching(storage.watch_decisions, seed, project) as one,
-        watching(other_node.watch_decisions, seed, project) as two,
+        watching(storage.sessions.watch_decisions, seed, project) as one,
+        watching(other_node.sessions.watch_decisions, seed, project) as two,
     ):
         keys = await asyncio.gather(
             *(decide(seed, project, store) for decide in (confirm, cancel) for store in (storage, other_node) * 25)
@@ -111,15 +111,17 @@ async def test_watch_decisions_tells_of_decisions_only(storage: Storage, other_n
     """Creating, opening, reading, using and expiring wake nobody, nor does a tap that decides nothing."""
     project = await seed.project()
     used, late = await seed.confirmed(project), await seed.session(project, at=seed.now - 3_600_000)
-    async with watching(other_node.watch_decisions, seed, project) as watch:
+    async with watching(other_node.sessions.watch_decisions, seed, project) as watch:
         created, opened = await seed.session(project), await seed.opened(project)
-        await storage.poll_session(opened.key)
-        assert await storage.consume_session(used.key, seed.now) is not None
-        assert await storage.expire_sessions(seed.now, 10) == 1
+        await storage.sessions.poll_session(opened.key)
+        assert await storage.sessions.consume_session(used.key, seed.now) is not None
+        assert await storage.sessions.expire_sessions(seed.now, 10) == 1
         for foreign in ("1002", ""):
-            assert not await storage.confirm_session(opened.key, seed.identity(foreign), seed.now, seed.event(project))
-            assert not await storage.cancel_session(opened.key, foreign, seed.now, seed.event(project))
-        assert not await storage.cancel_session(opened.key, "1001", opened.expires_at, seed.event(project))
+            assert not await storage.sessions.confirm_session(
+                opened.key, seed.identity(foreign), seed.now, seed.event(project)
+            )
+            assert not await storage.sessions.cancel_session(opened.key, foreign, seed.now, seed.event(project))
+        assert not await storage.sessions.cancel_session(opened.key, "1001", opened.expires_at, seed.event(project))
         # What is decided last is heard last: with it all that could have been told before has been.
         assert await watch.hears(await confirm(seed, project, storage))
         undecided: tuple[NewSession, ...] = (created, opened, late)
@@ -129,7 +131,7 @@ async def test_watch_decisions_tells_of_decisions_only(storage: Storage, other_n
 async def test_watch_decisions_may_rest_while_nobody_waits(storage: Storage, other_node: Storage, seed: "Seed") -> None:
     """From the moment on that somebody waits again, decisions are told again."""
     project = await seed.project()
-    async with watching(other_node.watch_decisions, seed, project) as watch:
+    async with watching(other_node.sessions.watch_decisions, seed, project) as watch:
         for _ in range(3):
             watch.needed.clear()
             await asyncio.sleep(0.05)
@@ -145,7 +147,7 @@ async def test_watch_decisions_rests_from_the_start_if_nobody_waits(
 ) -> None:
     """A process starts watching before its first client comes."""
     project = await seed.project()
-    watch = Watch(other_node.watch_decisions, seed)
+    watch = Watch(other_node.sessions.watch_decisions, seed)
     watch.needed.clear()
     await asyncio.sleep(0.05)
     watch.needed.set()
@@ -161,11 +163,11 @@ async def test_watch_decisions_goes_on_until_it_is_cancelled(
 ) -> None:
     """A store that is away ends no watch; cancelling does at once, also while it rests."""
     project = await seed.project()
-    async with watching(other_node.watch_decisions, seed, project) as watch:
+    async with watching(other_node.sessions.watch_decisions, seed, project) as watch:
         await other_node.close()
         await asyncio.sleep(0.1)
         assert not watch.task.done()
-    resting = Watch(storage.watch_decisions, seed)
+    resting = Watch(storage.sessions.watch_decisions, seed)
     resting.needed.clear()
     await asyncio.sleep(0.05)
     resting.task.cancel()

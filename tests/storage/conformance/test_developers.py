@@ -11,8 +11,7 @@ from tests.databases import OpenStore
 
 from taproof.core.accounts import AccessToken, Developer
 from taproof.core.errors import StoreUnavailable
-from taproof.storage.account_protocol import EXPIRED_TOKENS_KEPT
-from taproof.storage.protocol import Storage
+from taproof.storage.protocol import EXPIRED_TOKENS_KEPT, Storage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
@@ -30,52 +29,56 @@ async def test_ping_answers_while_the_store_is_open(open_store: OpenStore) -> No
 async def test_close_finishes_what_was_asked_before(open_store: OpenStore) -> None:
     """Writes under way are finished first; whoever comes later is told that the store is away."""
     store = await open_store()
-    writes = [asyncio.create_task(store.claim_mark(f"mark {number}", b"x")) for number in range(600)]
+    writes = [asyncio.create_task(store.metadata.claim_mark(f"mark {number}", b"x")) for number in range(600)]
     await asyncio.sleep(0)
     await store.close()
     assert await asyncio.gather(*writes) == [b"x"] * 600
     with pytest.raises(StoreUnavailable):
-        await store.claim_mark("late", b"x")
+        await store.metadata.claim_mark("late", b"x")
     with pytest.raises(StoreUnavailable):
-        await store.read_mark("mark 0")
+        await store.metadata.read_mark("mark 0")
     again = await open_store()
-    assert [await again.read_mark(f"mark {number}") for number in range(600)] == [b"x"] * 600
+    assert [await again.metadata.read_mark(f"mark {number}") for number in range(600)] == [b"x"] * 600
     await again.close()
 
 
 async def test_read_mark_gives_none_for_an_unknown_name(storage: Storage) -> None:
     """Names are told apart exactly."""
-    await storage.claim_mark("mode", b"real")
-    assert await storage.read_mark("mode") == b"real"
-    assert await storage.read_mark("Mode") is None
+    await storage.metadata.claim_mark("mode", b"real")
+    assert await storage.metadata.read_mark("mode") == b"real"
+    assert await storage.metadata.read_mark("Mode") is None
 
 
 async def test_claim_mark_keeps_the_first_value(storage: Storage, other_node: Storage) -> None:
     """Of two nodes that start at once, both work with what the first one kept."""
     kept = await asyncio.gather(
-        *(store.claim_mark("key", f"{number}".encode()) for number in range(8) for store in (storage, other_node))
+        *(
+            store.metadata.claim_mark("key", f"{number}".encode())
+            for number in range(8)
+            for store in (storage, other_node)
+        )
     )
     assert len(set(kept)) == 1
-    assert await other_node.read_mark("key") == kept[0]
+    assert await other_node.metadata.read_mark("key") == kept[0]
 
 
 async def test_create_developer_refuses_a_taken_address(storage: Storage, seed: "Seed") -> None:
     """Two spellings of one address are one account, also when both come at once."""
     results = await asyncio.gather(
         *(
-            storage.create_developer(Developer(seed.name("dev"), email, "free", seed.now))
+            storage.developers.create_developer(Developer(seed.name("dev"), email, "free", seed.now))
             for email in ("ada@example.com", "Ada@Example.com", "ADA@EXAMPLE.COM")
         )
     )
     assert sorted(results) == [False, False, True]
-    assert len(await storage.list_developers()) == 1
+    assert len(await storage.developers.list_developers()) == 1
 
 
 async def test_read_developer_compares_without_case(storage: Storage, seed: "Seed") -> None:
     """The address is given back as it was typed at first."""
     ada = await seed.developer("Ada@Example.com", plan="pro")
-    assert await storage.read_developer("aDA@exaMPLE.com") == ada
-    assert await storage.read_developer("ada@example.org") is None
+    assert await storage.developers.read_developer("aDA@exaMPLE.com") == ada
+    assert await storage.developers.read_developer("ada@example.org") is None
 
 
 async def test_list_developers_is_oldest_first(storage: Storage, seed: "Seed") -> None:
@@ -83,17 +86,17 @@ async def test_list_developers_is_oldest_first(storage: Storage, seed: "Seed") -
     late = await seed.developer(created_at=seed.now + 1)
     first = await seed.developer(created_at=seed.now)
     second = await seed.developer(created_at=seed.now)
-    assert await storage.list_developers() == [first, second, late]
+    assert await storage.developers.list_developers() == [first, second, late]
 
 
 async def test_create_access_token_keeps_all_of_it(storage: Storage, seed: "Seed") -> None:
     """An expiry survives; two tokens cannot share a hash."""
     ada = await seed.developer()
     token = AccessToken("tok_1", ada.id, "CI 🤖", "tap_aaaa…zzzz", seed.now, expires_at=seed.now + 5)
-    await storage.create_access_token(token, b"h" * 32)
-    assert await storage.read_access_token(b"h" * 32) == (token, ada)
+    await storage.credentials.create_access_token(token, b"h" * 32)
+    assert await storage.credentials.read_access_token(b"h" * 32) == (token, ada)
     with pytest.raises(Exception, match=r"(?i)unique|constraint"):
-        await storage.create_access_token(replace(token, id="tok_2"), b"h" * 32)
+        await storage.credentials.create_access_token(replace(token, id="tok_2"), b"h" * 32)
 
 
 async def test_create_access_token_stops_at_the_limit(storage: Storage, other_node: Storage, seed: "Seed") -> None:
@@ -106,18 +109,21 @@ async def test_create_access_token_stops_at_the_limit(storage: Storage, other_no
 
     expired, expiring = token(expires_at=seed.now), token(expires_at=seed.now + 1)
     for each in (expired, expiring):
-        assert await storage.create_access_token(each, each.id.encode())
+        assert await storage.credentials.create_access_token(each, each.id.encode())
     nodes = itertools.cycle((storage, other_node))
     made = await asyncio.gather(
-        *(next(nodes).create_access_token(each, each.id.encode(), limit=4) for each in (token() for _ in range(8)))
+        *(
+            next(nodes).credentials.create_access_token(each, each.id.encode(), limit=4)
+            for each in (token() for _ in range(8))
+        )
     )
     assert sorted(made) == [False] * 5 + [True] * 3
-    assert len(await storage.list_access_tokens(ada.id)) == 5
+    assert len(await storage.credentials.list_access_tokens(ada.id)) == 5
     late, later = token(seed.now + 1), token(seed.now + 1)
-    assert await storage.create_access_token(late, late.id.encode(), limit=4)
-    assert not await other_node.create_access_token(later, later.id.encode(), limit=4)
-    assert await storage.read_access_token(later.id.encode()) is None
-    assert await storage.create_access_token(later, later.id.encode())
+    assert await storage.credentials.create_access_token(late, late.id.encode(), limit=4)
+    assert not await other_node.credentials.create_access_token(later, later.id.encode(), limit=4)
+    assert await storage.credentials.read_access_token(later.id.encode()) is None
+    assert await storage.credentials.create_access_token(later, later.id.encode())
 
 
 async def test_create_access_token_erases_what_has_long_expired(storage: Storage, seed: "Seed") -> None:
@@ -126,35 +132,38 @@ async def test_create_access_token_erases_what_has_long_expired(storage: Storage
 
     async def add(developer: Developer, expires_at: int | None) -> str:
         token = AccessToken(seed.name("tok"), developer.id, "CI", "tap_a…z", seed.now, expires_at=expires_at)
-        assert await storage.create_access_token(token, token.id.encode())
+        assert await storage.credentials.create_access_token(token, token.id.encode())
         return token.id
 
     of_bob = await add(bob, seed.now - EXPIRED_TOKENS_KEPT)
     valid = [await add(ada, None), await add(ada, seed.now + 1)]
     expired = [await add(ada, seed.now - number) for number in range(EXPIRED_TOKENS_KEPT + 2)]
     valid.append(await add(ada, None))
-    assert {each.id for each in await storage.list_access_tokens(ada.id)} == {*valid, *expired[:EXPIRED_TOKENS_KEPT]}
-    assert [each.id for each in await storage.list_access_tokens(bob.id)] == [of_bob]
+    assert {each.id for each in await storage.credentials.list_access_tokens(ada.id)} == {
+        *valid,
+        *expired[:EXPIRED_TOKENS_KEPT],
+    }
+    assert [each.id for each in await storage.credentials.list_access_tokens(bob.id)] == [of_bob]
 
 
 async def test_read_access_token_finds_by_hash_only(storage: Storage, seed: "Seed") -> None:
     """The right developer comes with it, also an expired one; unknown hashes find nothing."""
     ada, bob = await seed.developer(), await seed.developer()
     of_ada, of_bob = await seed.access_token(ada), await seed.access_token(bob)
-    assert await storage.read_access_token(of_ada[1]) == (of_ada[0], ada)
-    assert await storage.read_access_token(of_bob[1]) == (of_bob[0], bob)
-    assert await storage.read_access_token(hashlib.sha256(b"?").digest()) is None
+    assert await storage.credentials.read_access_token(of_ada[1]) == (of_ada[0], ada)
+    assert await storage.credentials.read_access_token(of_bob[1]) == (of_bob[0], bob)
+    assert await storage.credentials.read_access_token(hashlib.sha256(b"?").digest()) is None
 
 
 async def test_touch_access_token_never_goes_back(storage: Storage, seed: "Seed") -> None:
     """Two nodes may report out of order: the latest use is what is kept."""
     token, token_hash = await seed.access_token(await seed.developer())
     for now, kept in ((50, 50), (40, 50), (60, 60)):
-        await storage.touch_access_token(token.id, now)
-        found = await storage.read_access_token(token_hash)
+        await storage.credentials.touch_access_token(token.id, now)
+        found = await storage.credentials.read_access_token(token_hash)
         assert found is not None
         assert found[0].last_used_at == kept
-    await storage.touch_access_token("tok_unknown", 70)
+    await storage.credentials.touch_access_token("tok_unknown", 70)
 
 
 async def test_list_access_tokens_is_newest_first_and_the_developers_own(storage: Storage, seed: "Seed") -> None:
@@ -163,17 +172,17 @@ async def test_list_access_tokens_is_newest_first_and_the_developers_own(storage
     old, _ = await seed.access_token(ada, seed.now)
     new, _ = await seed.access_token(ada, seed.now + 1)
     of_bob, _ = await seed.access_token(bob)
-    assert await storage.list_access_tokens(ada.id) == [new, old]
-    assert await storage.list_access_tokens(bob.id) == [of_bob]
-    assert await storage.list_access_tokens("dev_unknown") == []
+    assert await storage.credentials.list_access_tokens(ada.id) == [new, old]
+    assert await storage.credentials.list_access_tokens(bob.id) == [of_bob]
+    assert await storage.credentials.list_access_tokens("dev_unknown") == []
 
 
 async def test_delete_access_token_is_for_its_owner(storage: Storage, seed: "Seed") -> None:
     """Once revoked it is gone for every node; another developer cannot revoke it, nor the owner twice."""
     ada, bob = await seed.developer(), await seed.developer()
     token, token_hash = await seed.access_token(ada)
-    assert not await storage.delete_access_token(bob.id, token.id)
-    assert await storage.read_access_token(token_hash) is not None
-    assert await storage.delete_access_token(ada.id, token.id)
-    assert await storage.read_access_token(token_hash) is None
-    assert not await storage.delete_access_token(ada.id, token.id)
+    assert not await storage.credentials.delete_access_token(bob.id, token.id)
+    assert await storage.credentials.read_access_token(token_hash) is not None
+    assert await storage.credentials.delete_access_token(ada.id, token.id)
+    assert await storage.credentials.read_access_token(token_hash) is None
+    assert not await storage.credentials.delete_access_token(ada.id, token.id)

@@ -9,9 +9,8 @@ import pytest
 
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.model import EncryptedWebhookSecrets, NewSession, PhoneRequest, Project
-from taproof.storage.encrypted_value_protocol import EncryptedKind, EncryptedRow, Replacement, RowKey
 from taproof.storage.postgres.store import PostgresStorage
-from taproof.storage.protocol import Storage
+from taproof.storage.protocol import EncryptedKind, EncryptedRow, Replacement, RowKey, Storage
 from taproof.storage.queries.encrypted_values import ENCRYPTED_COLUMNS
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -25,10 +24,9 @@ URL = "https://example.com/"
 async def execute(storage: Storage, statement: str, *values: Any) -> list[tuple[Any, ...]]:
     """Run a statement of the test's own that both databases understand."""
     if isinstance(storage, PostgresStorage):
-        return [tuple(row) for row in await storage._pool.fetch(statement, *values)]
+        return [tuple(row) for row in await storage.pool.fetch(statement, *values)]
     assert isinstance(storage, SqliteStorage)
-    found: list[tuple[Any, ...]] = await storage._write(statement, values)
-    return found
+    return await storage.database.change(statement, *values)
 
 
 async def walk(storage: Storage, kind: EncryptedKind, limit: int = 2) -> list[EncryptedRow]:
@@ -36,7 +34,7 @@ async def walk(storage: Storage, kind: EncryptedKind, limit: int = 2) -> list[En
     found: list[EncryptedRow] = []
     after: RowKey | None = None
     for pages in itertools.count(1):
-        page = await storage.list_encrypted_values(kind, after, limit)
+        page = await storage.encrypted_values.list_encrypted_values(kind, after, limit)
         assert len(page.rows) <= limit
         assert pages < 100
         found += page.rows
@@ -50,9 +48,9 @@ async def phone_of(storage: Storage, seed: "Seed", project: Project, at: int) ->
     """Return a session whose user gave a phone number, and was asked for it before."""
     session = await seed.opened(project, at=at)
     asked = PhoneRequest(session.key, session.id, "1001", 0, b"token of " + session.id.encode(), at, at + MINUTE)
-    await storage.ask_for_phone(asked)
+    await storage.users.ask_for_phone(asked)
     phone = b"phone of " + session.id.encode()
-    assert await storage.confirm_session(session.key, seed.identity("1001"), at, seed.event(project), phone)
+    assert await storage.sessions.confirm_session(session.key, seed.identity("1001"), at, seed.event(project), phone)
     return session
 
 
@@ -62,7 +60,9 @@ async def filled(storage: Storage, seed: "Seed") -> dict[EncryptedKind, dict[str
         [await seed.project(webhook_url=URL, collect_phone=True) for _ in range(5)], key=lambda each: each.id
     )
     for each in projects[1::2]:
-        assert await storage.rotate_webhook_secret(each.developer_id, each.id, b"next " + each.id.encode(), 1, 2)
+        assert await storage.projects.rotate_webhook_secret(
+            each.developer_id, each.id, b"next " + each.id.encode(), 1, 2
+        )
         await execute(
             storage,
             "UPDATE projects SET encrypted_bot_token = $1 WHERE id = $2 RETURNING id",
@@ -72,7 +72,7 @@ async def filled(storage: Storage, seed: "Seed") -> dict[EncryptedKind, dict[str
     for _ in range(3):
         delivery = await seed.claimed(projects[0])
         assert await seed.attempted(delivery, "due", due_at=seed.now)
-        (again,) = await storage.claim_deliveries(seed.now, seed.now + MINUTE, 1)
+        (again,) = await storage.deliveries.claim_deliveries(seed.now, seed.now + MINUTE, 1)
         assert await seed.attempted(again, "failed")
     days = [seed.now - 2 * DAY, seed.now - 2 * DAY, seed.now, seed.now, seed.now + DAY]
     quiet = await seed.project(collect_phone=True)  # Without a webhook, so that its sessions add no event.
@@ -81,7 +81,7 @@ async def filled(storage: Storage, seed: "Seed") -> dict[EncryptedKind, dict[str
         await seed.session(projects[0], at)
     marks = {f"mark {number}": b"value %d" % number for number in range(3)}
     for name, value in marks.items():
-        await storage.claim_mark(name, value)
+        await storage.metadata.claim_mark(name, value)
     events = await execute(storage, "UPDATE webhook_events SET attempts = attempts RETURNING id, encrypted_body")
     assert len(events) == 3
     return {
@@ -103,20 +103,20 @@ def by_name(kind: EncryptedKind, rows: list[EncryptedRow]) -> dict[str, bytes]:
     return named
 
 
-async def test_list_encrypted_walks_through_every_value_once(storage: Storage, seed: "Seed") -> None:
+async def test_list_encrypted_values_walks_through_every_value_once(storage: Storage, seed: "Seed") -> None:
     """Of each kind all, with the name that it is bound to, in pages of any size; rows that have none end no walk."""
     expected = await filled(storage, seed)
     for kind, limit in itertools.product(KINDS, (1, 2, 3, 500)):
         assert by_name(kind, await walk(storage, kind, limit)) == expected[kind], kind
 
 
-async def test_list_encrypted_on_an_empty_store(storage: Storage) -> None:
+async def test_list_encrypted_values_on_an_empty_store(storage: Storage) -> None:
     """There is one page, and nothing on it."""
     for kind in KINDS:
-        assert await storage.list_encrypted_values(kind, None, 10) == ([], None)
+        assert await storage.encrypted_values.list_encrypted_values(kind, None, 10) == ([], None)
 
 
-async def test_list_encrypted_knows_every_encrypted_column(storage: Storage) -> None:
+async def test_list_encrypted_values_knows_every_encrypted_column(storage: Storage) -> None:
     """A column that was forgotten would be lost with the key that it is encrypted under."""
     if isinstance(storage, PostgresStorage):
         found = await execute(
@@ -139,7 +139,7 @@ async def test_list_encrypted_knows_every_encrypted_column(storage: Storage) -> 
     assert {(each.table, each.column) for each in ENCRYPTED_COLUMNS.values()} == {*found, ("marks", "value")}
 
 
-async def test_replace_encrypted_replaces_each_value_in_its_place(
+async def test_replace_encrypted_values_replaces_each_value_in_its_place(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
     """Whatever the kind: all of a batch, each in its own row, on every node, and not again."""
@@ -147,50 +147,52 @@ async def test_replace_encrypted_replaces_each_value_in_its_place(
     for kind in KINDS:
         rows = await walk(storage, kind)
         batch = [Replacement(row.key, row.encrypted, b"new " + row.encrypted) for row in rows]
-        assert await storage.replace_encrypted_values(kind, batch) == len(rows)
+        assert await storage.encrypted_values.replace_encrypted_values(kind, batch) == len(rows)
         assert await walk(other_node, kind) == [row._replace(encrypted=b"new " + row.encrypted) for row in rows]
-        assert await other_node.replace_encrypted_values(kind, batch) == 0
-        assert await storage.replace_encrypted_values(kind, []) == 0
+        assert await other_node.encrypted_values.replace_encrypted_values(kind, batch) == 0
+        assert await storage.encrypted_values.replace_encrypted_values(kind, []) == 0
 
 
-async def test_replace_encrypted_changes_nothing_else(storage: Storage, seed: "Seed") -> None:
+async def test_replace_encrypted_values_changes_nothing_else(storage: Storage, seed: "Seed") -> None:
     """The project is the same but for the value; above all its proofs can still be made again (`secrets_version`)."""
     project = await seed.project(webhook_url=URL)
     challenged = dataclasses.replace(seed.new_session(project), code_challenge=b"c" * 32)
-    assert await storage.create_session(challenged, public=True)
-    assert await storage.open_session(challenged.key, "1001", seed.now)
-    assert await storage.confirm_session(challenged.key, seed.identity("1001"), seed.now, seed.event(project))
-    consumed = await storage.consume_session(challenged.key, seed.now)
+    assert await storage.sessions.create_session(challenged, public=True)
+    assert await storage.sessions.open_session(challenged.key, "1001", seed.now)
+    assert await storage.sessions.confirm_session(challenged.key, seed.identity("1001"), seed.now, seed.event(project))
+    consumed = await storage.sessions.consume_session(challenged.key, seed.now)
     assert consumed is not None
-    before = await storage.read_project(project.id)
+    before = await storage.projects.read_project(project.id)
     replacement = Replacement((project.id,), project.encrypted_webhook_secret, b"new")
-    assert await storage.replace_encrypted_values("webhook_secret", [replacement]) == 1
-    after = await storage.read_project(project.id)
+    assert await storage.encrypted_values.replace_encrypted_values("webhook_secret", [replacement]) == 1
+    after = await storage.projects.read_project(project.id)
     assert before is not None
     assert after == dataclasses.replace(before, encrypted_webhook_secret=b"new")
-    reread = await storage.reread_session(challenged.key, seed.now - 1)
+    reread = await storage.sessions.reread_session(challenged.key, seed.now - 1)
     assert reread == dataclasses.replace(consumed, webhook_secrets=EncryptedWebhookSecrets(b"new"))
 
 
-async def test_replace_encrypted_gives_way_to_every_other_change(
+async def test_replace_encrypted_values_gives_way_to_every_other_change(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
     """What was rotated, promoted, regenerated or deleted since it was read stays as it is; its neighbours are done."""
     rotated, promoted, regenerated, deleted, same = projects = [await seed.project() for _ in range(5)]
     for each in (promoted, regenerated, deleted):
-        assert await storage.rotate_webhook_secret(each.developer_id, each.id, b"next", seed.now, seed.now + DAY)
+        assert await storage.projects.rotate_webhook_secret(
+            each.developer_id, each.id, b"next", seed.now, seed.now + DAY
+        )
     current = [Replacement((each.id,), each.encrypted_webhook_secret, b"resealed") for each in projects]
     following = [Replacement((each.id,), b"next", b"resealed") for each in projects]
     owner = (rotated.developer_id, rotated.id)
-    assert await other_node.rotate_webhook_secret(*owner, b"fresh", seed.now, seed.now + DAY)
-    assert await other_node.promote_webhook_secret(promoted.developer_id, promoted.id, seed.now)
+    assert await other_node.projects.rotate_webhook_secret(*owner, b"fresh", seed.now, seed.now + DAY)
+    assert await other_node.projects.promote_webhook_secret(promoted.developer_id, promoted.id, seed.now)
     owner = (regenerated.developer_id, regenerated.id)
-    assert await other_node.replace_project_secrets(*owner, b"k" * 32, "sk_n", b"regenerated")
-    assert await other_node.delete_project(deleted.developer_id, deleted.id)
+    assert await other_node.projects.replace_project_secrets(*owner, b"k" * 32, "sk_n", b"regenerated")
+    assert await other_node.projects.delete_project(deleted.developer_id, deleted.id)
     # The current secret of the first and the last is still the one that was read; the next one is of none of them.
-    assert await storage.replace_encrypted_values("webhook_secret", current) == 2
-    assert await storage.replace_encrypted_values("next_webhook_secret", following) == 0
-    found = [await other_node.read_webhook_secrets(each.id) for each in projects]
+    assert await storage.encrypted_values.replace_encrypted_values("webhook_secret", current) == 2
+    assert await storage.encrypted_values.replace_encrypted_values("next_webhook_secret", following) == 0
+    found = [await other_node.projects.read_webhook_secrets(each.id) for each in projects]
     assert found == [
         EncryptedWebhookSecrets(b"resealed", b"fresh", seed.now + DAY),
         EncryptedWebhookSecrets(b"next"),
@@ -202,19 +204,23 @@ async def test_replace_encrypted_gives_way_to_every_other_change(
 
 
 @pytest.mark.parametrize("rounds", [12])
-async def test_replace_encrypted_against_a_promotion_and_itself(
+async def test_replace_encrypted_values_against_a_promotion_and_itself(
     storage: Storage, other_node: Storage, seed: "Seed", rounds: int
 ) -> None:
     """At the same instant on two nodes: one of two replacements wins, and a promoted secret is never overwritten."""
     for _ in range(rounds):
         project = await seed.project()
         owner = (project.developer_id, project.id)
-        assert await storage.rotate_webhook_secret(*owner, b"next", seed.now, seed.now + DAY)
+        assert await storage.projects.rotate_webhook_secret(*owner, b"next", seed.now, seed.now + DAY)
         old = project.encrypted_webhook_secret
         first, second, _ = await asyncio.gather(
-            storage.replace_encrypted_values("webhook_secret", [Replacement((project.id,), old, b"first")]),
-            other_node.replace_encrypted_values("webhook_secret", [Replacement((project.id,), old, b"second")]),
-            other_node.promote_webhook_secret(*owner, seed.now),
+            storage.encrypted_values.replace_encrypted_values(
+                "webhook_secret", [Replacement((project.id,), old, b"first")]
+            ),
+            other_node.encrypted_values.replace_encrypted_values(
+                "webhook_secret", [Replacement((project.id,), old, b"second")]
+            ),
+            other_node.projects.promote_webhook_secret(*owner, seed.now),
         )
         assert first + second <= 1
-        assert await storage.read_webhook_secrets(project.id) == EncryptedWebhookSecrets(b"next")
+        assert await storage.projects.read_webhook_secrets(project.id) == EncryptedWebhookSecrets(b"next")

@@ -8,8 +8,7 @@ import pytest
 from taproof.core.clock import SECOND
 from taproof.core.deliveries import Event, PassedOver
 from taproof.core.model import Project, ProjectChanges
-from taproof.storage.delivery_protocol import ENDED_AT_ONCE
-from taproof.storage.protocol import Storage
+from taproof.storage.protocol import ENDED_AT_ONCE, Storage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
@@ -26,12 +25,12 @@ async def with_many_due(seed: "Seed", count: int = ENDED_AT_ONCE + REST) -> tupl
 
 
 async def set_url(storage: Storage, project: Project, url: str, now: int) -> Project | None:
-    return await storage.update_project(project.developer_id, project.id, ProjectChanges(webhook_url=url), now)
+    return await storage.projects.update_project(project.developer_id, project.id, ProjectChanges(webhook_url=url), now)
 
 
 async def ended(storage: Storage, project: Project) -> list[int | None]:
     """Return when each delivery ended that has."""
-    found = await storage.list_deliveries(project.id, None, "ended", None, 10_000)
+    found = await storage.deliveries.list_deliveries(project.id, None, "ended", None, 10_000)
     return [each.finished_at for each in found]
 
 
@@ -40,8 +39,8 @@ async def test_update_project_ends_the_due_deliveries_that_end_at_once(storage: 
     project, _ = await with_many_due(seed, ENDED_AT_ONCE)
     await set_url(storage, project, "", seed.now + 7)
     assert await ended(storage, project) == [seed.now + 7] * ENDED_AT_ONCE
-    assert await storage.end_deliveries(100) == 0
-    assert await storage.end_deliveries(100) == 0
+    assert await storage.deliveries.end_deliveries(100) == 0
+    assert await storage.deliveries.end_deliveries(100) == 0
 
 
 @pytest.mark.parametrize("way", ["emptied", "turned off"])
@@ -51,27 +50,27 @@ async def test_end_deliveries_goes_on_with_what_was_left(
     """In steps, on any node: until then nobody gets the others, and the outcome of one in hand is not written down."""
     project, events = await with_many_due(seed)
     kept, _ = await with_many_due(seed, 1)
-    in_hand = await storage.claim_deliveries(seed.now, seed.now + LEASE, len(events), PassedOver([kept.id]))
-    assert await storage.end_deliveries(100) == 0
+    in_hand = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, len(events), PassedOver([kept.id]))
+    assert await storage.deliveries.end_deliveries(100) == 0
     if way == "emptied":
         await set_url(storage, project, "", seed.now + 7)
     else:
-        assert await storage.turn_off_webhook(project.id, URL, "gone", seed.now + 7, None)
+        assert await storage.deliveries.turn_off_webhook(project.id, URL, "gone", seed.now + 7, None)
     assert len(await ended(storage, project)) == ENDED_AT_ONCE
-    after = await storage.read_project(project.id)
-    finishing = (storage.finish_attempt(each, seed.attempt(), "delivered", seed.now) for each in in_hand)
+    after = await storage.projects.read_project(project.id)
+    finishing = (storage.deliveries.finish_attempt(each, seed.attempt(), "delivered", seed.now) for each in in_hand)
     assert not any(await asyncio.gather(*finishing))
-    await storage.release_deliveries(in_hand, seed.now)
-    assert await storage.read_project(project.id) == after
-    claimed = await other_node.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 1_000)
+    await storage.deliveries.release_deliveries(in_hand, seed.now)
+    assert await storage.projects.read_project(project.id) == after
+    claimed = await other_node.deliveries.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 1_000)
     assert {each.event.project_id for each in claimed} == {kept.id}
-    assert [await other_node.end_deliveries(limit) for limit in (20, 20)] == [20, REST - 20]
-    assert [await store.end_deliveries(20) for store in (other_node, storage)] == [0, 0]
+    assert [await other_node.deliveries.end_deliveries(limit) for limit in (20, 20)] == [20, REST - 20]
+    assert [await store.deliveries.end_deliveries(20) for store in (other_node, storage)] == [0, 0]
     assert await ended(storage, project) == [seed.now + 7] * len(events)
     assert await ended(storage, kept) == []
-    records = await storage.list_deliveries(project.id, None, None, None, 10_000)
+    records = await storage.deliveries.list_deliveries(project.id, None, None, None, 10_000)
     assert {(each.state, each.leased_until, each.attempts) for each in records} == {("ended", 0, ())}
-    assert await storage.read_oldest_due(seed.now + LEASE) is None
+    assert await storage.deliveries.read_oldest_due(seed.now + LEASE) is None
 
 
 async def test_update_project_sets_a_webhook_when_all_of_the_old_ones_has_ended(
@@ -82,18 +81,20 @@ async def test_update_project_sets_a_webhook_when_all_of_the_old_ones_has_ended(
     await set_url(storage, project, "", seed.now)
     changes = ProjectChanges(webhook_url="https://example.org/")
     other = await seed.developer()
-    assert await storage.update_project(other.id, project.id, changes, seed.now) is None
+    assert await storage.projects.update_project(other.id, project.id, changes, seed.now) is None
     assert len(await ended(storage, project)) == ENDED_AT_ONCE
     # The same URL at two nodes at once, while housekeeping goes on too.
-    ending = asyncio.create_task(other_node.end_deliveries(100))
+    ending = asyncio.create_task(other_node.deliveries.end_deliveries(100))
     setting = (set_url(store, project, "https://example.org/", seed.now) for store in (storage, other_node))
     changed = await asyncio.gather(*setting)
     await ending
     assert [each.webhook_url for each in changed if each] == ["https://example.org/"] * 2
     assert len(await ended(storage, project)) == len(events)
-    assert await storage.end_deliveries(100) == 0
+    assert await storage.deliveries.end_deliveries(100) == 0
     new = await seed.due_event(project)
-    assert [each.event for each in await storage.claim_deliveries(seed.now, seed.now + LEASE, 1_000)] == [new]
+    assert [each.event for each in await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 1_000)] == [
+        new
+    ]
 
 
 async def test_update_project_and_end_deliveries_at_the_same_instant_lose_nothing(
@@ -105,17 +106,17 @@ async def test_update_project_and_end_deliveries_at_the_same_instant_lose_nothin
         project, events = await with_many_due(seed)
         await asyncio.gather(
             set_url(stores[turn % 2], project, "", seed.now),
-            *(store.end_deliveries(7) for store in stores),
+            *(store.deliveries.end_deliveries(7) for store in stores),
             set_url(storage, project, "https://example.org/", seed.now + 1),
             set_url(other_node, project, "", seed.now + 1),
         )
-        ending = [each.end_deliveries(7) for each in stores]
+        ending = [each.deliveries.end_deliveries(7) for each in stores]
         await asyncio.gather(set_url(other_node, project, URL, seed.now + 2), *ending)
         new = await seed.due_event(project)
-        while await storage.end_deliveries(100):
+        while await storage.deliveries.end_deliveries(100):
             pass
         assert len(await ended(storage, project)) == len(events)
-        (delivery,) = await storage.claim_deliveries(seed.now, seed.now + LEASE, 1_000)
+        (delivery,) = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 1_000)
         assert delivery.event == new
         assert await seed.attempted(delivery, "delivered")
 
@@ -124,13 +125,13 @@ async def test_resend_delivery_after_an_ending_makes_it_due(storage: Storage, se
     """One of those that were left: not while there is no webhook; afterwards as any other that has ended."""
     project, _ = await with_many_due(seed)
     await set_url(storage, project, "", seed.now)
-    (left, *_) = await storage.list_deliveries(project.id, None, "due", None, 1)
-    assert not await storage.resend_delivery(project.developer_id, left.event_id, seed.now)
+    (left, *_) = await storage.deliveries.list_deliveries(project.id, None, "due", None, 1)
+    assert not await storage.deliveries.resend_delivery(project.developer_id, left.event_id, seed.now)
     await set_url(storage, project, URL, seed.now)
-    assert await storage.claim_deliveries(seed.now, seed.now + LEASE, 10) == []
-    assert await storage.resend_delivery(project.developer_id, left.event_id, seed.now)
-    assert await storage.end_deliveries(100) == 0
-    (delivery,) = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)
+    assert await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10) == []
+    assert await storage.deliveries.resend_delivery(project.developer_id, left.event_id, seed.now)
+    assert await storage.deliveries.end_deliveries(100) == 0
+    (delivery,) = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10)
     assert delivery.event.id == left.event_id
 
 
@@ -138,9 +139,9 @@ async def test_end_deliveries_of_a_deleted_project_leaves_nothing(storage: Stora
     """It was deleted before all had ended: erasing and ending do not get in each other's way, and both come to rest."""
     project, _ = await with_many_due(seed)
     await set_url(storage, project, "", seed.now)
-    assert await storage.delete_project(project.developer_id, project.id)
-    assert await storage.purge_deleted_projects(10) > 0
-    while sum(await asyncio.gather(storage.end_deliveries(10), storage.purge_deleted_projects(10))):
+    assert await storage.projects.delete_project(project.developer_id, project.id)
+    assert await storage.projects.purge_deleted_projects(10) > 0
+    while sum(await asyncio.gather(storage.deliveries.end_deliveries(10), storage.projects.purge_deleted_projects(10))):
         pass
-    assert (await storage.end_deliveries(10), await storage.purge_deleted_projects(10)) == (0, 0)
-    assert await storage.read_oldest_due(seed.now + LEASE) is None
+    assert (await storage.deliveries.end_deliveries(10), await storage.projects.purge_deleted_projects(10)) == (0, 0)
+    assert await storage.deliveries.read_oldest_due(seed.now + LEASE) is None

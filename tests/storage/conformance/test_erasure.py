@@ -9,8 +9,7 @@ from tests.databases import NOW
 
 from taproof.core.clock import DAY, MINUTE, day_number
 from taproof.core.model import DailyUsers, NewSession, PhoneRequest
-from taproof.storage.erasure_protocol import OpenedDay, OpenedPlace
-from taproof.storage.protocol import Storage
+from taproof.storage.protocol import OpenedDay, OpenedPlace, Storage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
@@ -24,7 +23,7 @@ async def erase_all(storage: Storage, user: str, developer_id: str | None = None
     """Erase as the service does; return how much. Each call has a name of its own to put in place."""
     erased = 0
     for _ in range(2):
-        while count := await storage.erase_user(user, developer_id, f"gone_{next(_NUMBERS)}", limit):
+        while count := await storage.erasure.erase_user(user, developer_id, f"gone_{next(_NUMBERS)}", limit):
             erased += count
         erased += await walk(storage, user, developer_id, limit)
     return erased
@@ -32,21 +31,23 @@ async def erase_all(storage: Storage, user: str, developer_id: str | None = None
 
 async def walk(storage: Storage, user: str, developer_id: str | None, limit: int) -> int:
     erased, day = 0, None
-    while days := await storage.list_opened_days(developer_id, day, limit):
+    while days := await storage.erasure.list_opened_days(developer_id, day, limit):
         for day in days:
             after, ended = None, False
             while not ended:
-                count, after = await storage.erase_opened(user, day, after, limit)
+                count, after = await storage.erasure.erase_opened(user, day, after, limit)
                 erased, ended = erased + count, after is None
     return erased
 
 
 async def kept(storage: Storage, sessions: Sequence[NewSession]) -> list[bool]:
-    return [await storage.read_session(session.key) is not None for session in sessions]
+    return [await storage.sessions.read_session(session.key) is not None for session in sessions]
 
 
 async def request_phone(storage: Storage, session: NewSession, user: str) -> None:
-    await storage.ask_for_phone(PhoneRequest(session.key, session.id, user, 0, b"encrypted", NOW, session.expires_at))
+    await storage.users.ask_for_phone(
+        PhoneRequest(session.key, session.id, user, 0, b"encrypted", NOW, session.expires_at)
+    )
 
 
 async def test_erase_user_takes_sign_ins_with_all_that_hangs_on_them(storage: Storage, seed: "Seed") -> None:
@@ -55,17 +56,17 @@ async def test_erase_user_takes_sign_ins_with_all_that_hangs_on_them(storage: St
     shop, game, others = await seed.project(ada, webhook_url=URL), await seed.project(ada), await seed.project(bob)
     mine = [await seed.confirmed(project) for project in (shop, shop, game)]
     stranger, elsewhere = await seed.confirmed(shop, "2002"), await seed.confirmed(others)
-    (delivery,) = await storage.claim_deliveries(NOW, NOW + MINUTE, 1)
+    (delivery,) = await storage.deliveries.claim_deliveries(NOW, NOW + MINUTE, 1)
     await seed.attempted(delivery, "delivered")
-    before = await storage.read_daily_counts([shop.id, game.id], 0)
+    before = await storage.counts.read_daily_counts([shop.id, game.id], 0)
     erased = await erase_all(storage, "1001", ada.id)
     assert erased == 3 + 2  # Three sessions, and the person in two projects.
     assert await kept(storage, mine) == [False] * 3
     assert await kept(storage, [stranger, elsewhere]) == [True, True]
-    due = await storage.list_deliveries(shop.id, None, None, None, 9)
+    due = await storage.deliveries.list_deliveries(shop.id, None, None, None, 9)
     assert [record.session_id for record in due] == [stranger.id]
-    assert await storage.read_delivery(ada.id, delivery.event.id) is None
-    assert await storage.read_daily_counts([shop.id, game.id], 0) == before
+    assert await storage.deliveries.read_delivery(ada.id, delivery.event.id) is None
+    assert await storage.counts.read_daily_counts([shop.id, game.id], 0) == before
     assert await erase_all(storage, "1001", ada.id) == 0
     assert await erase_all(storage, "1001") == 2
     assert await kept(storage, [stranger, elsewhere]) == [True, False]
@@ -78,13 +79,15 @@ async def test_erase_user_keeps_distinct_users_exact(storage: Storage, seed: "Se
     for day, project in itertools.product(range(4), (shop, game)):
         await seed.confirmed(project, at=NOW - day * DAY)
     await seed.confirmed(shop, "2002", at=NOW - DAY)
-    before = await storage.read_daily_users(ada.id, 0)
+    before = await storage.counts.read_daily_users(ada.id, 0)
     assert await erase_all(storage, "1001") == 8 + 8
-    assert await storage.read_daily_users(ada.id, 0) == before
-    assert await storage.delete_project(ada.id, shop.id)
-    while await storage.purge_deleted_projects(2):
+    assert await storage.counts.read_daily_users(ada.id, 0) == before
+    assert await storage.projects.delete_project(ada.id, shop.id)
+    while await storage.projects.purge_deleted_projects(2):
         pass
-    counts = {day: (unique, latest) for day, unique, latest in map(_figures, await storage.read_daily_users(ada.id, 0))}
+    counts = {
+        day: (unique, latest) for day, unique, latest in map(_figures, await storage.counts.read_daily_users(ada.id, 0))
+    }
     assert counts == {TODAY: (1, 1), TODAY - 1: (1, 0), TODAY - 2: (1, 0), TODAY - 3: (1, 0)}
 
 
@@ -98,7 +101,7 @@ async def test_erase_user_counts_somebody_who_comes_again_as_new(storage: Storag
     await seed.confirmed(shop)
     await erase_all(storage, "1001")
     await seed.confirmed(shop)
-    (users,) = await storage.read_daily_users(shop.developer_id, 0)
+    (users,) = await storage.counts.read_daily_users(shop.developer_id, 0)
     assert (users.unique_users, users.latest_users) == (2, 2)
 
 
@@ -106,16 +109,16 @@ async def test_erase_user_of_all_projects_ends_blocks_and_requests(storage: Stor
     """A developer's erasure leaves the blocks, which are the user's own; nobody else's go with either."""
     shop, game = await seed.project(), await seed.project()
     for user, project in itertools.product(("1001", "2002"), (shop, game)):
-        assert await storage.block_project(user, project.id, NOW)
+        assert await storage.users.block_project(user, project.id, NOW)
     opened, others = await seed.opened(shop), await seed.opened(shop, "2002")
     await request_phone(storage, opened, "1001")
     await request_phone(storage, others, "2002")
     await erase_all(storage, "1001", shop.developer_id)
-    assert len(await storage.list_blocks("1001", 9)) == 2
-    assert await storage.read_phone_request(opened.key) is None
+    assert len(await storage.users.list_blocks("1001", 9)) == 2
+    assert await storage.users.read_phone_request(opened.key) is None
     await erase_all(storage, "1001", limit=1)
-    assert (await storage.list_blocks("1001", 9), len(await storage.list_blocks("2002", 9))) == ([], 2)
-    assert await storage.find_phone_request("2002", 0) is not None
+    assert (await storage.users.list_blocks("1001", 9), len(await storage.users.list_blocks("2002", 9))) == ([], 2)
+    assert await storage.users.find_phone_request("2002", 0) is not None
 
 
 async def test_erase_user_adds_an_entry_when_something_went(storage: Storage, seed: "Seed") -> None:
@@ -124,10 +127,10 @@ async def test_erase_user_adds_an_entry_when_something_went(storage: Storage, se
     developer_id = shop.developer_id
     await seed.confirmed(shop)
     entry = seed.entry(developer_id, "user.erased")
-    assert not await storage.erase_user("9", developer_id, "gone_1", 9, entry=seed.entry(developer_id))
-    assert not await storage.erase_user("\0", "\0", "gone_1", 9, entry=seed.entry(developer_id))
-    assert await storage.erase_user("1001", developer_id, "gone_1", 9, entry=entry)
-    assert await storage.list_audit_entries(developer_id, None, 9) == [entry]
+    assert not await storage.erasure.erase_user("9", developer_id, "gone_1", 9, entry=seed.entry(developer_id))
+    assert not await storage.erasure.erase_user("\0", "\0", "gone_1", 9, entry=seed.entry(developer_id))
+    assert await storage.erasure.erase_user("1001", developer_id, "gone_1", 9, entry=entry)
+    assert await storage.audit.list_audit_entries(developer_id, None, 9) == [entry]
 
 
 async def test_erase_opened_takes_what_was_never_confirmed(storage: Storage, seed: "Seed") -> None:
@@ -138,18 +141,20 @@ async def test_erase_opened_takes_what_was_never_confirmed(storage: Storage, see
     others: list[NewSession] = []
     for user, found in (("1001", mine), ("2002", others)):
         cancelled = await seed.opened(shop, user)
-        assert await storage.cancel_session(cancelled.key, user, NOW, seed.event(shop, "auth.cancelled"))
+        assert await storage.sessions.cancel_session(cancelled.key, user, NOW, seed.event(shop, "auth.cancelled"))
         found += [cancelled, await seed.opened(shop, user, NOW - DAY), await seed.opened(shop, user, NOW - 40 * MINUTE)]
-    await storage.expire_sessions(NOW, 9)
+    await storage.sessions.expire_sessions(NOW, 9)
     for user, found in (("1001", mine), ("2002", others)):
         found.append(await seed.opened(shop, user))
     others.append(await seed.session(shop))
-    before = await storage.read_daily_counts([shop.id], 0)
+    before = await storage.counts.read_daily_counts([shop.id], 0)
     assert await erase_all(storage, "1001", ada.id, limit=2) == 4
     assert await kept(storage, mine) == [False] * 4
     assert await kept(storage, others) == [True] * 5
-    assert [each.session_id for each in await storage.list_deliveries(shop.id, None, None, None, 9)] == [others[0].id]
-    assert await storage.read_daily_counts([shop.id], 0) == before
+    assert [each.session_id for each in await storage.deliveries.list_deliveries(shop.id, None, None, None, 9)] == [
+        others[0].id
+    ]
+    assert await storage.counts.read_daily_counts([shop.id], 0) == before
 
 
 async def test_erase_opened_looks_at_a_bounded_number(storage: Storage, seed: "Seed") -> None:
@@ -159,13 +164,13 @@ async def test_erase_opened_looks_at_a_bounded_number(storage: Storage, seed: "S
     of = OpenedDay(shop.id, TODAY)
     newest = sessions[::-1]
     entry = seed.entry(shop.developer_id, "user.erased")
-    erased, after = await storage.erase_opened("9", of, None, 2, entry=entry)
+    erased, after = await storage.erasure.erase_opened("9", of, None, 2, entry=entry)
     assert (erased, after) == (0, OpenedPlace("pending", newest[1].created_at, newest[1].id))
-    erased, after = await storage.erase_opened("1001", of, after, 2, entry=entry)
+    erased, after = await storage.erasure.erase_opened("1001", of, after, 2, entry=entry)
     assert (erased, after) == (2, OpenedPlace("pending", newest[3].created_at, newest[3].id))
-    assert await storage.erase_opened("1001", of, after, 2, entry=None) == (1, None)
+    assert await storage.erasure.erase_opened("1001", of, after, 2, entry=None) == (1, None)
     assert await kept(storage, newest) == [True, True, False, False, False]
-    assert await storage.list_audit_entries(shop.developer_id, None, 9) == [entry]
+    assert await storage.audit.list_audit_entries(shop.developer_id, None, 9) == [entry]
 
 
 async def test_list_opened_days_leaves_out_where_nothing_can_be(storage: Storage, seed: "Seed") -> None:
@@ -176,14 +181,14 @@ async def test_list_opened_days_leaves_out_where_nothing_can_be(storage: Storage
     await seed.session(shop, NOW - 2 * DAY)
     for project, day in ((shop, 1), (shop, 3), (game, 0), (others, 1), (game, 50)):
         await seed.opened(project, at=NOW - day * DAY)
-    while await storage.purge_sessions(TODAY - 20, 100):
+    while await storage.sessions.purge_sessions(TODAY - 20, 100):
         pass
     mine = [OpenedDay(shop.id, TODAY - 3), OpenedDay(shop.id, TODAY - 1), OpenedDay(game.id, TODAY)]
-    assert await storage.list_opened_days(ada.id, None, 9) == mine
-    assert await storage.list_opened_days(ada.id, mine[0], 1) == [mine[1]]
-    assert await storage.list_opened_days(ada.id, mine[2], 9) == []
-    assert await storage.list_opened_days(None, None, 9) == [*mine, OpenedDay(others.id, TODAY - 1)]
-    assert await storage.list_opened_days("dev_\0", None, 9) == []
+    assert await storage.erasure.list_opened_days(ada.id, None, 9) == mine
+    assert await storage.erasure.list_opened_days(ada.id, mine[0], 1) == [mine[1]]
+    assert await storage.erasure.list_opened_days(ada.id, mine[2], 9) == []
+    assert await storage.erasure.list_opened_days(None, None, 9) == [*mine, OpenedDay(others.id, TODAY - 1)]
+    assert await storage.erasure.list_opened_days("dev_\0", None, 9) == []
 
 
 async def test_erase_user_and_a_confirmation_at_the_same_instant(
@@ -198,16 +203,16 @@ async def test_erase_user_and_a_confirmation_at_the_same_instant(
             await asyncio.sleep(0)
             now = NOW + turn
             event = seed.event(shop, at=now)
-            return await other_node.confirm_session(session.key, seed.identity("1001"), now, event)
+            return await other_node.sessions.confirm_session(session.key, seed.identity("1001"), now, event)
 
         results = await asyncio.gather(erase_all(storage, "1001"), *map(confirm, opened))
-        left = [session for session in opened if await storage.read_session(session.key) is not None]
-        found = [await storage.find_deliveries(shop.id, NOW + turn, session.id) for session in opened]
+        left = [session for session in opened if await storage.sessions.read_session(session.key) is not None]
+        found = [await storage.deliveries.find_deliveries(shop.id, NOW + turn, session.id) for session in opened]
         assert [len(each) for each in found] == [int(session in left) for session in opened]
         assert not [each for each, was in zip(opened, results[1:], strict=True) if each in left and not was]
         # Who is left is known as a person still: erasing finds each session, and the person once.
         assert await erase_all(storage, "1001") == len(left) + bool(left)
-    counts = await storage.read_project(shop.id)
+    counts = await storage.projects.read_project(shop.id)
     assert counts is not None
     assert counts.sessions_count == 60
 

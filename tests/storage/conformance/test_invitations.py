@@ -32,17 +32,17 @@ async def test_create_invitation_keeps_every_field(storage: Storage, seed: "Seed
         await seed.invitation("Bob+ü@Example.com", is_owner=True),
         await seed.invitation(developer=ada),
     ):
-        assert await storage.read_invitation(code_hash, seed.now) == invitation
+        assert await storage.developers.read_invitation(code_hash, seed.now) == invitation
         with pytest.raises(Exception, match=r"(?i)unique|constraint"):
-            await storage.create_invitation(replace(invitation, id="inv_other"), code_hash)
+            await storage.developers.create_invitation(replace(invitation, id="inv_other"), code_hash)
 
 
 async def test_read_invitation_ends_with_its_time(storage: Storage, seed: "Seed") -> None:
     """To the millisecond; an unknown code finds nothing."""
     invitation, code_hash = await seed.invitation("bob@example.com", expires_at=seed.now + 5)
-    assert await storage.read_invitation(code_hash, seed.now + 4) == invitation
-    assert await storage.read_invitation(code_hash, seed.now + 5) is None
-    assert await storage.read_invitation(b"?" * 32, seed.now) is None
+    assert await storage.developers.read_invitation(code_hash, seed.now + 4) == invitation
+    assert await storage.developers.read_invitation(code_hash, seed.now + 5) is None
+    assert await storage.developers.read_invitation(b"?" * 32, seed.now) is None
 
 
 async def test_list_invitations_is_newest_first(storage: Storage, seed: "Seed") -> None:
@@ -53,21 +53,21 @@ async def test_list_invitations_is_newest_first(storage: Storage, seed: "Seed") 
     late, _ = await seed.invitation("b@example.com", created_at=seed.now + 1)
     outdated, _ = await seed.invitation("c@example.com", created_at=seed.now + 2, expires_at=seed.now + 5)
     await seed.invitation(created_at=seed.now + 3)
-    assert await storage.list_invitations(seed.now + 4) == [outdated, late, second, first]
-    assert await storage.list_invitations(seed.now + 5) == [late, second, first]
+    assert await storage.developers.list_invitations(seed.now + 4) == [outdated, late, second, first]
+    assert await storage.developers.list_invitations(seed.now + 5) == [late, second, first]
 
 
 async def test_delete_invitation_revokes_it(storage: Storage, other_node: Storage, seed: "Seed") -> None:
     """Nobody can take it up any more, through any node; twice it is revoked once."""
     kept, kept_hash = await seed.invitation("a@example.com")
     invitation, code_hash = await seed.invitation("b@example.com")
-    assert await storage.delete_invitation(invitation.id)
-    assert not await other_node.delete_invitation(invitation.id)
-    assert await other_node.read_invitation(code_hash, seed.now) is None
+    assert await storage.developers.delete_invitation(invitation.id)
+    assert not await other_node.developers.delete_invitation(invitation.id)
+    assert await other_node.developers.read_invitation(code_hash, seed.now) is None
     bob = newcomer(seed, "b@example.com", "7")
-    assert await other_node.accept_invitation(code_hash, bob, seed.now) == "gone"
-    assert await storage.list_developers() == []
-    assert await storage.read_invitation(kept_hash, seed.now) == kept
+    assert await other_node.developers.accept_invitation(code_hash, bob, seed.now) == "gone"
+    assert await storage.developers.list_developers() == []
+    assert await storage.developers.read_invitation(kept_hash, seed.now) == kept
 
 
 # ---- no older link beside a newer one
@@ -79,23 +79,25 @@ async def test_create_invitation_replaces_those_for_the_same_developer(storage: 
     others = [await seed.invitation(developer=bob), await seed.invitation("eve@example.com"), await seed.invitation()]
     _, old_hash = await seed.invitation(developer=ada)
     new, new_hash = await seed.invitation(developer=ada)
-    assert await storage.read_invitation(old_hash, seed.now) is None
+    assert await storage.developers.read_invitation(old_hash, seed.now) is None
     bound = replace(ada, messenger_id="1001")
-    assert await storage.accept_invitation(old_hash, bound, seed.now) == "gone"
-    assert await storage.read_invitation(new_hash, seed.now) == new
+    assert await storage.developers.accept_invitation(old_hash, bound, seed.now) == "gone"
+    assert await storage.developers.read_invitation(new_hash, seed.now) == new
     for invitation, code_hash in others:
-        assert await storage.read_invitation(code_hash, seed.now) == invitation
+        assert await storage.developers.read_invitation(code_hash, seed.now) == invitation
 
 
 async def test_create_invitation_replaces_those_for_the_same_address(storage: Storage, seed: "Seed") -> None:
     """Compared without case; of links for a first developer each start of an installation prints another."""
     _, old_hash = await seed.invitation("Bob@Example.com", is_owner=True)
     new, _ = await seed.invitation("bOB@example.com")
-    assert await storage.read_invitation(old_hash, seed.now) is None
-    assert await storage.list_invitations(seed.now) == [new]
+    assert await storage.developers.read_invitation(old_hash, seed.now) is None
+    assert await storage.developers.list_invitations(seed.now) == [new]
     firsts = [await seed.invitation() for _ in range(2)]
-    assert [await storage.read_invitation(each, seed.now) for _, each in firsts] == [each for each, _ in firsts]
-    assert await storage.list_invitations(seed.now) == [new]
+    assert [await storage.developers.read_invitation(each, seed.now) for _, each in firsts] == [
+        each for each, _ in firsts
+    ]
+    assert await storage.developers.list_invitations(seed.now) == [new]
 
 
 async def test_create_invitation_at_once_leaves_one(storage: Storage, other_node: Storage, seed: "Seed") -> None:
@@ -107,8 +109,8 @@ async def test_create_invitation_at_once_leaves_one(storage: Storage, other_node
             for _ in range(6)
         ]
         nodes = itertools.cycle((storage, other_node))
-        await asyncio.gather(*(next(nodes).create_invitation(each, each.id.encode()) for each in made))
-        left = [await storage.read_invitation(each.id.encode(), seed.now) for each in made]
+        await asyncio.gather(*(next(nodes).developers.create_invitation(each, each.id.encode()) for each in made))
+        left = [await storage.developers.read_invitation(each.id.encode(), seed.now) for each in made]
         assert len([each for each in left if each is not None]) == 1
 
 
@@ -123,17 +125,19 @@ async def test_create_invitation_beside_one_that_is_taken_up(
         bound = replace(ada, messenger_id=f"{turn}")
         async with asyncio.timeout(10):
             outcome, _ = await asyncio.gather(
-                storage.accept_invitation(code_hash, bound, seed.now),
-                other_node.create_invitation(new, new.id.encode()),
+                storage.developers.accept_invitation(code_hash, bound, seed.now),
+                other_node.developers.create_invitation(new, new.id.encode()),
             )
         assert outcome in {"accepted", "gone"}
-        assert await storage.read_invitation(code_hash, seed.now) is None
+        assert await storage.developers.read_invitation(code_hash, seed.now) is None
 
 
 async def imported(storage: Storage, *invitations: Invitation) -> None:
     """Store invitations beside each other, as an import may bring them."""
     for each in invitations:
-        await storage.create_invitation(replace(each, email=f"{each.id}@x", developer_id=None), each.id.encode())
+        await storage.developers.create_invitation(
+            replace(each, email=f"{each.id}@x", developer_id=None), each.id.encode()
+        )
         developer = "NULL" if each.developer_id is None else f"'{each.developer_id}'"
         await run(
             storage,
@@ -158,15 +162,15 @@ async def test_accept_invitation_ends_all_others_for_the_same(storage: Storage, 
     _, first_hash = await seed.invitation()
 
     async def left(*invitations: Invitation) -> list[Invitation | None]:
-        return [await storage.read_invitation(each.id.encode(), seed.now) for each in invitations]
+        return [await storage.developers.read_invitation(each.id.encode(), seed.now) for each in invitations]
 
     bound = replace(bob, messenger_id="1001")
-    assert await storage.accept_invitation(to_bind[1].id.encode(), bound, seed.now) == "accepted"
+    assert await storage.developers.accept_invitation(to_bind[1].id.encode(), bound, seed.now) == "accepted"
     assert await left(*to_bind) == [None] * 3
     assert await left(*new, *kept) == [*new, *kept]
-    assert await storage.read_invitation(first_hash, seed.now) is None
+    assert await storage.developers.read_invitation(first_hash, seed.now) is None
     ada = newcomer(seed, "ada@example.com", "1002")
-    assert await storage.accept_invitation(new[0].id.encode(), ada, seed.now) == "accepted"
+    assert await storage.developers.accept_invitation(new[0].id.encode(), ada, seed.now) == "accepted"
     assert await left(*new) == [None] * 2
     assert await left(*kept) == kept
 
@@ -178,43 +182,46 @@ async def test_accept_invitation_makes_the_first_developer(storage: Storage, see
     """With every field, found by address and messenger account; the code works once."""
     _, code_hash = await seed.invitation(is_owner=True)
     ada = newcomer(seed, "Ada@Example.com", "1001", is_owner=True)
-    assert await storage.accept_invitation(code_hash, ada, seed.now) == "accepted"
-    assert await storage.list_developers() == [ada]
-    assert await storage.read_developer("ADA@example.com") == ada
-    assert await storage.read_developer_by_messenger_id("1001") == ada
-    assert await storage.read_invitation(code_hash, seed.now) is None
+    assert await storage.developers.accept_invitation(code_hash, ada, seed.now) == "accepted"
+    assert await storage.developers.list_developers() == [ada]
+    assert await storage.developers.read_developer("ADA@example.com") == ada
+    assert await storage.developers.read_developer_by_messenger_id("1001") == ada
+    assert await storage.developers.read_invitation(code_hash, seed.now) is None
     bob = newcomer(seed, "bob@example.com", "1002")
-    assert await storage.accept_invitation(code_hash, bob, seed.now) == "gone"
-    assert await storage.list_developers() == [ada]
+    assert await storage.developers.accept_invitation(code_hash, bob, seed.now) == "gone"
+    assert await storage.developers.list_developers() == [ada]
 
 
 async def test_accept_invitation_after_its_time_is_too_late(storage: Storage, seed: "Seed") -> None:
     """To the millisecond, whether or not anybody has erased it; an unknown code is the same."""
     _, code_hash = await seed.invitation("ada@example.com", expires_at=seed.now + 5)
     ada = newcomer(seed, "ada@example.com", "1001")
-    assert await storage.accept_invitation(code_hash, ada, seed.now + 5) == "gone"
-    assert await storage.accept_invitation(b"?" * 32, ada, seed.now) == "gone"
-    assert await storage.list_developers() == []
-    assert await storage.accept_invitation(code_hash, ada, seed.now + 4) == "accepted"
+    assert await storage.developers.accept_invitation(code_hash, ada, seed.now + 5) == "gone"
+    assert await storage.developers.accept_invitation(b"?" * 32, ada, seed.now) == "gone"
+    assert await storage.developers.list_developers() == []
+    assert await storage.developers.accept_invitation(code_hash, ada, seed.now + 4) == "accepted"
 
 
 async def test_accept_invitation_that_cannot_be_taken_up_leaves_all_as_it_was(storage: Storage, seed: "Seed") -> None:
     """A taken address or account, or one for the first developer who comes second: it can be tried again otherwise."""
     bob = replace(await seed.developer("Bob@Example.com"), messenger_id="1001")
-    assert await storage.accept_invitation((await seed.invitation(developer=bob))[1], bob, seed.now) == "accepted"
-    before = await storage.list_developers()
+    assert (
+        await storage.developers.accept_invitation((await seed.invitation(developer=bob))[1], bob, seed.now)
+        == "accepted"
+    )
+    before = await storage.developers.list_developers()
     first, first_hash = await seed.invitation()
     other, other_hash = await seed.invitation("ada@example.com")
 
     async def accept(code_hash: bytes, email: str, messenger_id: str) -> InvitationOutcome:
-        return await storage.accept_invitation(code_hash, newcomer(seed, email, messenger_id), seed.now)
+        return await storage.developers.accept_invitation(code_hash, newcomer(seed, email, messenger_id), seed.now)
 
     assert await accept(first_hash, "ada@example.com", "1002") == "not_first"
     assert await accept(other_hash, "bOB@example.com", "1002") == "email_taken"
     assert await accept(other_hash, "ada@example.com", "1001") == "identity_taken"
-    assert await storage.list_developers() == before
-    assert await storage.read_invitation(first_hash, seed.now) == first
-    assert await storage.read_invitation(other_hash, seed.now) == other
+    assert await storage.developers.list_developers() == before
+    assert await storage.developers.read_invitation(first_hash, seed.now) == first
+    assert await storage.developers.read_invitation(other_hash, seed.now) == other
     assert await accept(other_hash, "ada@example.com", "1002") == "accepted"
 
 
@@ -226,16 +233,16 @@ async def test_accept_invitation_binds_an_account_to_a_developer(storage: Storag
         sessions = [await seed.console_session(each) for each in (ada, ada, bob)]
         _, code_hash = await seed.invitation(developer=ada)
         bound = replace(ada, messenger_id=messenger_id, messenger_name=messenger_name)
-        assert await storage.accept_invitation(code_hash, bound, seed.now) == "accepted"
-        assert await storage.read_developer("ada@example.com") == bound
-        assert await storage.read_developer_by_messenger_id(messenger_id) == bound
-        assert await storage.read_invitation(code_hash, seed.now) is None
+        assert await storage.developers.accept_invitation(code_hash, bound, seed.now) == "accepted"
+        assert await storage.developers.read_developer("ada@example.com") == bound
+        assert await storage.developers.read_developer_by_messenger_id(messenger_id) == bound
+        assert await storage.developers.read_invitation(code_hash, seed.now) is None
         sessions.append(await seed.console_session(ada))  # Whose sign-in had begun before, and ends only now.
-        seen = [await storage.read_console_session(each, seed.now, IDLE_SINCE) for _, each in sessions]
+        seen = [await storage.credentials.read_console_session(each, seed.now, IDLE_SINCE) for _, each in sessions]
         assert seen == [None, None, (sessions[2][0], bob), None]
-        assert await storage.list_console_sessions(ada.id, seed.now, IDLE_SINCE) == []
+        assert await storage.credentials.list_console_sessions(ada.id, seed.now, IDLE_SINCE) == []
         ada = bound
-    assert await storage.read_developer_by_messenger_id("1001") is None
+    assert await storage.developers.read_developer_by_messenger_id("1001") is None
 
 
 async def test_accept_invitation_with_the_account_that_is_bound_signs_nobody_out(
@@ -246,25 +253,28 @@ async def test_accept_invitation_with_the_account_that_is_bound_signs_nobody_out
     for name in ("Ada", "Ada Lovelace"):
         _, code_hash = await seed.invitation(developer=ada)
         bound = replace(ada, messenger_id="1001", messenger_name=name)
-        assert await storage.accept_invitation(code_hash, bound, seed.now) == "accepted"
+        assert await storage.developers.accept_invitation(code_hash, bound, seed.now) == "accepted"
         session, cookie_hash = await seed.console_session(bound)
     _, code_hash = await seed.invitation(developer=ada)
-    assert await storage.accept_invitation(code_hash, bound, seed.now) == "accepted"
-    assert await storage.read_console_session(cookie_hash, seed.now, IDLE_SINCE) == (session, bound)
+    assert await storage.developers.accept_invitation(code_hash, bound, seed.now) == "accepted"
+    assert await storage.credentials.read_console_session(cookie_hash, seed.now, IDLE_SINCE) == (session, bound)
 
 
 async def test_accept_invitation_does_not_take_anothers_account(storage: Storage, seed: "Seed") -> None:
     """Binding an account that signs in somebody else is refused, and signs nobody out."""
     ada, bob = await seed.developer(), await seed.developer()
     owner = replace(ada, messenger_id="1001")
-    assert await storage.accept_invitation((await seed.invitation(developer=ada))[1], owner, seed.now) == "accepted"
+    assert (
+        await storage.developers.accept_invitation((await seed.invitation(developer=ada))[1], owner, seed.now)
+        == "accepted"
+    )
     session, cookie_hash = await seed.console_session(bob)
     invitation, code_hash = await seed.invitation(developer=bob)
     taken = replace(bob, messenger_id="1001")
-    assert await storage.accept_invitation(code_hash, taken, seed.now) == "identity_taken"
-    assert await storage.read_developer_by_messenger_id("1001") == owner
-    assert await storage.read_console_session(cookie_hash, seed.now, IDLE_SINCE) == (session, bob)
-    assert await storage.read_invitation(code_hash, seed.now) == invitation
+    assert await storage.developers.accept_invitation(code_hash, taken, seed.now) == "identity_taken"
+    assert await storage.developers.read_developer_by_messenger_id("1001") == owner
+    assert await storage.credentials.read_console_session(cookie_hash, seed.now, IDLE_SINCE) == (session, bob)
+    assert await storage.developers.read_invitation(code_hash, seed.now) == invitation
 
 
 # ---- at the same instant, on two nodes
@@ -276,7 +286,7 @@ async def race(
     """Take up invitations at once on two nodes, each with an entry for the audit log of `dev_log`."""
     return await asyncio.gather(
         *(
-            node.accept_invitation(code_hash, developer, seed.now, entry=seed.entry("dev_log"))
+            node.developers.accept_invitation(code_hash, developer, seed.now, entry=seed.entry("dev_log"))
             for node, (code_hash, developer) in zip(itertools.cycle(nodes), attempts, strict=False)
         )
     )
@@ -292,10 +302,10 @@ async def test_accept_invitation_is_for_one_of_all_who_have_the_code(
         outcomes = await race((storage, other_node), seed, [(code_hash, each) for each in people])
         assert sorted(outcomes) == ["accepted", *["gone"] * 5]
         winner = people[outcomes.index("accepted")]
-        assert [await storage.read_developer(each.email) for each in people if each != winner] == [None] * 5
-        assert await storage.read_developer(winner.email) == winner
-        assert await storage.read_invitation(code_hash, seed.now) is None
-        assert len(await storage.list_audit_entries("dev_log", None, 99)) == turn + 1
+        assert [await storage.developers.read_developer(each.email) for each in people if each != winner] == [None] * 5
+        assert await storage.developers.read_developer(winner.email) == winner
+        assert await storage.developers.read_invitation(code_hash, seed.now) is None
+        assert len(await storage.audit.list_audit_entries("dev_log", None, 99)) == turn + 1
 
 
 async def test_accept_invitation_has_one_first_developer(storage: Storage, other_node: Storage, seed: "Seed") -> None:
@@ -306,9 +316,9 @@ async def test_accept_invitation_has_one_first_developer(storage: Storage, other
         attempts.append((code_hash, newcomer(seed, f"p{number}@example.com", f"{number}", is_owner=True)))
     outcomes = await race((storage, other_node), seed, attempts)
     assert sorted(outcomes) == ["accepted", *["gone"] * 7]
-    assert await storage.list_developers() == [attempts[outcomes.index("accepted")][1]]
-    assert [await storage.read_invitation(code_hash, seed.now) for code_hash, _ in attempts] == [None] * 8
-    assert len(await storage.list_audit_entries("dev_log", None, 99)) == 1
+    assert await storage.developers.list_developers() == [attempts[outcomes.index("accepted")][1]]
+    assert [await storage.developers.read_invitation(code_hash, seed.now) for code_hash, _ in attempts] == [None] * 8
+    assert len(await storage.audit.list_audit_entries("dev_log", None, 99)) == 1
 
 
 async def test_accept_invitation_gives_an_account_to_one_developer(
@@ -325,10 +335,10 @@ async def test_accept_invitation_gives_an_account_to_one_developer(
         outcomes = await race((storage, other_node), seed, order)
         assert sorted(outcomes) == ["accepted", *["identity_taken"] * 5]
         winner = order[outcomes.index("accepted")][1]
-        assert await storage.read_developer_by_messenger_id(f"{turn}") == winner
+        assert await storage.developers.read_developer_by_messenger_id(f"{turn}") == winner
         others = [each.id for _, each in order if each.id not in {winner.id, ada.id}]
-        assert not {each.id for each in await storage.list_developers()}.intersection(others)
-        assert len(await storage.list_audit_entries("dev_log", None, 99)) == turn + 1
+        assert not {each.id for each in await storage.developers.list_developers()}.intersection(others)
+        assert len(await storage.audit.list_audit_entries("dev_log", None, 99)) == turn + 1
 
 
 async def test_accept_invitation_gives_an_address_to_one_developer(
@@ -340,9 +350,9 @@ async def test_accept_invitation_gives_an_address_to_one_developer(
         _, code_hash = await seed.invitation(email)
         attempts = [(code_hash, newcomer(seed, email, f"{turn} {number}")) for number in range(4)]
         added, outcomes = await asyncio.gather(
-            storage.create_developer(newcomer(seed, email.upper(), f"{turn} cli")),
+            storage.developers.create_developer(newcomer(seed, email.upper(), f"{turn} cli")),
             race((other_node, storage), seed, attempts),
         )
         assert [added, *(outcome == "accepted" for outcome in outcomes)].count(True) == 1
         assert set(outcomes) <= {"accepted", "email_taken", "gone"}
-        assert len(await storage.list_developers()) == turn + 1
+        assert len(await storage.developers.list_developers()) == turn + 1

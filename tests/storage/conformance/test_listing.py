@@ -18,9 +18,9 @@ async def in_every_state(storage: Storage, seed: "Seed", created_at: int) -> dic
     project = await seed.project()
     made: dict[str, Status] = {(await seed.session(project, created_at)).id: "pending"}
     cancelled = await seed.opened(project, at=created_at)
-    await storage.cancel_session(cancelled.key, "1001", created_at, seed.event(project))
+    await storage.sessions.cancel_session(cancelled.key, "1001", created_at, seed.event(project))
     used = await seed.confirmed(project, at=created_at)
-    await storage.consume_session(used.key, created_at)
+    await storage.sessions.consume_session(used.key, created_at)
     confirmed = await seed.confirmed(project, at=created_at)
     return made | {cancelled.id: "cancelled", used.id: "used", confirmed.id: "confirmed"}
 
@@ -28,17 +28,17 @@ async def in_every_state(storage: Storage, seed: "Seed", created_at: int) -> dic
 async def test_list_sessions_shows_what_a_reader_sees(storage: Storage, seed: "Seed") -> None:
     """Pending until the edge, expired from it on, written down or not; each status filter agrees with no filter."""
     made = await in_every_state(storage, seed, seed.now)
-    projects = [(await storage.list_developers())[0].id]
-    projects = [project.id for project in await storage.list_projects(projects[0])]
+    projects = [(await storage.developers.list_developers())[0].id]
+    projects = [project.id for project in await storage.projects.list_projects(projects[0])]
     for written, now in ((False, seed.now + EDGE - 1), (False, seed.now + EDGE), (True, seed.now + EDGE)):
         if written:
-            assert await storage.expire_sessions(now, 10) == 1
+            assert await storage.sessions.expire_sessions(now, 10) == 1
         late = now >= seed.now + EDGE
         expected = {name: "expired" if late and status == "pending" else status for name, status in made.items()}
-        everything = await storage.list_sessions(projects, None, None, 100, now)
+        everything = await storage.sessions.list_sessions(projects, None, None, 100, now)
         assert {session.id: session.status for session in everything} == expected
         for status in STATUSES:
-            of_status = await storage.list_sessions(projects, status, None, 100, now)
+            of_status = await storage.sessions.list_sessions(projects, status, None, 100, now)
             assert of_status == [session for session in everything if session.status == status]
 
 
@@ -47,9 +47,11 @@ async def test_list_sessions_shows_whole_sessions(storage: Storage, seed: "Seed"
     project = await seed.project()
     for session in (await seed.session(project), await seed.opened(project), await seed.confirmed(project)):
         (listed,) = [
-            each for each in await storage.list_sessions([project.id], None, None, 9, seed.now) if each.id == session.id
+            each
+            for each in await storage.sessions.list_sessions([project.id], None, None, 9, seed.now)
+            if each.id == session.id
         ]
-        assert listed == await storage.read_session(session.key)
+        assert listed == await storage.sessions.read_session(session.key)
 
 
 async def test_list_sessions_keeps_to_the_projects_asked_for(storage: Storage, seed: "Seed") -> None:
@@ -57,8 +59,10 @@ async def test_list_sessions_keeps_to_the_projects_asked_for(storage: Storage, s
     mine, foreign = await seed.project(), await seed.project()
     of_mine = await seed.session(mine)
     await seed.session(foreign)
-    assert await storage.list_sessions([], None, None, 10, seed.now) == []
-    assert [each.id for each in await storage.list_sessions([mine.id], None, None, 10, seed.now)] == [of_mine.id]
+    assert await storage.sessions.list_sessions([], None, None, 10, seed.now) == []
+    assert [each.id for each in await storage.sessions.list_sessions([mine.id], None, None, 10, seed.now)] == [
+        of_mine.id
+    ]
 
 
 async def test_list_sessions_is_not_disturbed_by_new_ones(storage: Storage, seed: "Seed") -> None:
@@ -67,7 +71,7 @@ async def test_list_sessions_is_not_disturbed_by_new_ones(storage: Storage, seed
     made = [await seed.session(project) for _ in range(9)]
     found: list[Session] = []
     before: PageCursor | None = None
-    while page := await storage.list_sessions([project.id], None, before, 2, seed.now):
+    while page := await storage.sessions.list_sessions([project.id], None, before, 2, seed.now):
         found += page
         before = PageCursor(page[-1].created_at, page[-1].id)
         await seed.session(project, at=seed.now + 1)

@@ -30,11 +30,11 @@ async def in_state(seed: "Seed", project: Project, status: Status, at: int, user
     else:
         session = await seed.opened(project, user, at)
     if status == "used":
-        assert await storage.consume_session(session.key, at) is not None
+        assert await storage.sessions.consume_session(session.key, at) is not None
     if status == "cancelled":
-        assert await storage.cancel_session(session.key, user, at, seed.event(project, "auth.cancelled", at))
+        assert await storage.sessions.cancel_session(session.key, user, at, seed.event(project, "auth.cancelled", at))
     if status == "expired":
-        assert await storage.expire_sessions(at + EDGE, 1) == 1
+        assert await storage.sessions.expire_sessions(at + EDGE, 1) == 1
     return session
 
 
@@ -108,7 +108,7 @@ def test_filters_together_leave_what_each_of_them_leaves(
             )
             found: list[Session] = []
             before = None if until is None else PageCursor(seed.now - until * MINUTE, "")
-            while page := await storage.list_sessions(
+            while page := await storage.sessions.list_sessions(
                 [project.id for project in projects],
                 status,
                 before,
@@ -134,12 +134,12 @@ async def test_a_messenger_id_finds_what_that_account_confirmed(storage: Storage
         for owner in (project, foreign):
             await in_state(seed, owner, status, seed.now - EDGE, "1001")
     await seed.confirmed(project, "10010")
-    found = await storage.list_sessions([project.id], None, None, 100, seed.now, messenger_id="1001")
+    found = await storage.sessions.list_sessions([project.id], None, None, 100, seed.now, messenger_id="1001")
     assert sorted(each.status for each in found) == ["confirmed", "used"]
     assert {each.identity and each.identity.messenger_id for each in found} == {"1001"}
     assert {each.project_id for each in found} == {project.id}
     for nobody in ("", "100", "9" * 30, "1001\0", "1001 "):
-        assert await storage.list_sessions([project.id], None, None, 9, seed.now, messenger_id=nobody) == []
+        assert await storage.sessions.list_sessions([project.id], None, None, 9, seed.now, messenger_id=nobody) == []
 
 
 async def test_times_that_nothing_lies_between_leave_nothing(storage: Storage, seed: "Seed") -> None:
@@ -153,9 +153,11 @@ async def test_times_that_nothing_lies_between_leave_nothing(storage: Storage, s
         (PageCursor(seed.now, ""), 0),
         (PageCursor(seed.now - 30 * DAY, ""), seed.now),
     ):
-        assert await storage.list_sessions([project.id], None, before, 9, seed.now, since=since) == []
+        assert await storage.sessions.list_sessions([project.id], None, before, 9, seed.now, since=since) == []
     far = PageCursor(253_402_300_799_999, "")
-    assert len(await storage.list_sessions([project.id], None, far, 9, seed.now, since=-62_135_596_800_000)) == 1
+    assert (
+        len(await storage.sessions.list_sessions([project.id], None, far, 9, seed.now, since=-62_135_596_800_000)) == 1
+    )
 
 
 async def test_sessions_of_a_node_whose_clock_is_ahead_are_listed(storage: Storage, seed: "Seed") -> None:
@@ -165,7 +167,9 @@ async def test_sessions_of_a_node_whose_clock_is_ahead_are_listed(storage: Stora
     session = await seed.confirmed(project, at=ahead)
     for since, before in ((0, None), (ahead, None), (0, PageCursor(ahead + 1, ""))):
         for user in (None, "1001"):
-            found = await storage.list_sessions([project.id], None, before, 9, seed.now, since=since, messenger_id=user)
+            found = await storage.sessions.list_sessions(
+                [project.id], None, before, 9, seed.now, since=since, messenger_id=user
+            )
             assert [each.id for each in found] == [session.id]
 
 
@@ -179,9 +183,9 @@ async def test_find_session_returns_it_in_every_state(storage: Storage, seed: "S
     made = [await in_state(seed, project, status, seed.now) for project in projects for _ in range(2)]
     ids = [project.id for project in projects]
     for session in made:
-        found = await storage.find_session(ids, seed.now, session.id, seed.now)
-        assert found == await storage.read_session(session.key)
-        late = await storage.find_session(ids, seed.now, session.id, seed.now + EDGE)
+        found = await storage.sessions.find_session(ids, seed.now, session.id, seed.now)
+        assert found == await storage.sessions.read_session(session.key)
+        late = await storage.sessions.find_session(ids, seed.now, session.id, seed.now + EDGE)
         assert late is not None
         assert late.status == ("expired" if status == "pending" else status)
 
@@ -190,14 +194,14 @@ async def test_find_session_keeps_to_what_is_asked_for(storage: Storage, seed: "
     """Another project, another instant, another id, none: nothing is found, and nothing fails."""
     project, foreign = await seed.project(), await seed.project()
     session = await seed.session(project)
-    assert await storage.find_session([], seed.now, session.id, seed.now) is None
-    assert await storage.find_session([foreign.id], seed.now, session.id, seed.now) is None
+    assert await storage.sessions.find_session([], seed.now, session.id, seed.now) is None
+    assert await storage.sessions.find_session([foreign.id], seed.now, session.id, seed.now) is None
     for created_at in (seed.now - 1, seed.now + 1, 0, 62**7 - 1):
-        assert await storage.find_session([project.id], created_at, session.id, seed.now) is None
+        assert await storage.sessions.find_session([project.id], created_at, session.id, seed.now) is None
     for session_id in ("", session.id[:-1], f"{session.id}\0", f"{session.id} "):
-        assert await storage.find_session([project.id], seed.now, session_id, seed.now) is None
-    await storage.delete_project(project.developer_id, project.id)
-    assert await storage.find_session([project.id, foreign.id], seed.now, session.id, seed.now) is None
+        assert await storage.sessions.find_session([project.id], seed.now, session_id, seed.now) is None
+    await storage.projects.delete_project(project.developer_id, project.id)
+    assert await storage.sessions.find_session([project.id, foreign.id], seed.now, session.id, seed.now) is None
 
 
 # ---- the deliveries of a session
@@ -207,9 +211,9 @@ async def decided(seed: "Seed", project: Project, event_type: EventType, at: int
     """Decide a new session at `at`; return its id and that of the event."""
     session, event = await seed.opened(project, at=at - 5), seed.event(project, event_type, at)
     if event_type == "auth.confirmed":
-        assert await seed.storage.confirm_session(session.key, seed.identity("1001"), at, event)
+        assert await seed.storage.sessions.confirm_session(session.key, seed.identity("1001"), at, event)
     else:
-        assert await seed.storage.cancel_session(session.key, "1001", at, event)
+        assert await seed.storage.sessions.cancel_session(session.key, "1001", at, event)
     return session.id, event.id
 
 
@@ -222,15 +226,17 @@ async def test_an_event_names_its_session(storage: Storage, seed: "Seed") -> Non
     )
     expected = {event_id: session_id for session_id, event_id in sessions}
     listed = [
-        record for project in projects for record in await storage.list_deliveries(project.id, None, None, None, 100)
+        record
+        for project in projects
+        for record in await storage.deliveries.list_deliveries(project.id, None, None, None, 100)
     ]
     assert {record.event_id: record.session_id for record in listed} == expected
     for number, (session_id, event_id) in enumerate(sessions):
         project = projects[number % 2]
-        record = await storage.read_delivery(project.developer_id, event_id)
+        record = await storage.deliveries.read_delivery(project.developer_id, event_id)
         assert record is not None
         assert record.session_id == session_id
-        assert await storage.find_deliveries(project.id, seed.now, session_id) == [record]
+        assert await storage.deliveries.find_deliveries(project.id, seed.now, session_id) == [record]
 
 
 async def test_find_deliveries_shows_them_in_every_state(storage: Storage, seed: "Seed") -> None:
@@ -239,21 +245,21 @@ async def test_find_deliveries_shows_them_in_every_state(storage: Storage, seed:
     session_id, event_id = await decided(seed, project, "auth.cancelled", seed.now)
 
     async def check(state: str, attempts: int) -> None:
-        (record,) = await storage.find_deliveries(project.id, seed.now, session_id)
-        assert record == await storage.read_delivery(project.developer_id, event_id)
+        (record,) = await storage.deliveries.find_deliveries(project.id, seed.now, session_id)
+        assert record == await storage.deliveries.read_delivery(project.developer_id, event_id)
         assert (record.state, len(record.attempts)) == (state, attempts)
 
     await check("due", 0)
-    (delivery,) = await storage.claim_deliveries(seed.now, seed.now + MINUTE, 10)
+    (delivery,) = await storage.deliveries.claim_deliveries(seed.now, seed.now + MINUTE, 10)
     await check("due", 0)
     assert await seed.attempted(delivery, "failed")
     await check("failed", 1)
-    assert await storage.resend_delivery(project.developer_id, event_id, seed.now + 9)
-    (delivery,) = await storage.claim_deliveries(seed.now + 9, seed.now + MINUTE, 10)
+    assert await storage.deliveries.resend_delivery(project.developer_id, event_id, seed.now + 9)
+    (delivery,) = await storage.deliveries.claim_deliveries(seed.now + 9, seed.now + MINUTE, 10)
     assert await seed.attempted(delivery, "delivered", seed.now + 9)
     await check("delivered", 2)
-    assert await storage.resend_delivery(project.developer_id, event_id, seed.now + 10)
-    assert await storage.turn_off_webhook(project.id, URL, "gone", seed.now + 11, None)
+    assert await storage.deliveries.resend_delivery(project.developer_id, event_id, seed.now + 10)
+    assert await storage.deliveries.turn_off_webhook(project.id, URL, "gone", seed.now + 11, None)
     await check("ended", 2)
 
 
@@ -263,11 +269,11 @@ async def test_find_deliveries_keeps_to_the_session(storage: Storage, seed: "See
     session_id, _ = await decided(seed, project, "auth.confirmed", seed.now)
     await decided(seed, project, "auth.confirmed", seed.now)
     test = seed.event(project, "webhook.test")
-    assert await storage.record_delivery(test, seed.attempt(), "failed")
-    record = await storage.read_delivery(project.developer_id, test.id)
+    assert await storage.deliveries.record_delivery(test, seed.attempt(), "failed")
+    record = await storage.deliveries.read_delivery(project.developer_id, test.id)
     assert record is not None
     assert record.session_id is None
-    assert len(await storage.find_deliveries(project.id, seed.now, session_id)) == 1
+    assert len(await storage.deliveries.find_deliveries(project.id, seed.now, session_id)) == 1
     for project_id, at, asked in (
         (project.id, seed.now - 1, session_id),
         (project.id, seed.now, f"{session_id} "),
@@ -275,9 +281,9 @@ async def test_find_deliveries_keeps_to_the_session(storage: Storage, seed: "See
         (other.id, seed.now, session_id),
         (f"{project.id}\0", seed.now, session_id),
     ):
-        assert await storage.find_deliveries(project_id, at, asked) == []
+        assert await storage.deliveries.find_deliveries(project_id, at, asked) == []
     silent = await seed.project()
     unheard, _ = await decided(seed, silent, "auth.confirmed", seed.now)
-    assert await storage.find_deliveries(silent.id, seed.now, unheard) == []
-    await storage.delete_project(project.developer_id, project.id)
-    assert await storage.find_deliveries(project.id, seed.now, session_id) == []
+    assert await storage.deliveries.find_deliveries(silent.id, seed.now, unheard) == []
+    await storage.projects.delete_project(project.developer_id, project.id)
+    assert await storage.deliveries.find_deliveries(project.id, seed.now, session_id) == []

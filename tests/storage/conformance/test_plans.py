@@ -20,14 +20,14 @@ TODAY = day_number(NOW)
 async def test_update_plan_changes_one_developer(storage: Storage, seed: "Seed") -> None:
     """Once: who is on the plan already, or is nobody, is told so, and the audit log has no word of it."""
     ada, bob = await seed.developer(plan="pro"), await seed.developer(plan="pro")
-    assert await storage.update_plan(ada.id, "business", entry=seed.entry(ada.id))
-    assert not await storage.update_plan(ada.id, "business", entry=seed.entry(ada.id))
-    assert not await storage.update_plan("dev_nobody", "pro", entry=seed.entry("dev_nobody"))
-    assert not await storage.update_plan("dev_\0", "pro")
-    assert await storage.read_developer(ada.email) == replace(ada, plan="business")
-    assert await storage.read_developer(bob.email) == bob
-    assert len(await storage.list_audit_entries(ada.id, None, 9)) == 1
-    assert not await storage.list_audit_entries("dev_nobody", None, 9)
+    assert await storage.plans.update_plan(ada.id, "business", entry=seed.entry(ada.id))
+    assert not await storage.plans.update_plan(ada.id, "business", entry=seed.entry(ada.id))
+    assert not await storage.plans.update_plan("dev_nobody", "pro", entry=seed.entry("dev_nobody"))
+    assert not await storage.plans.update_plan("dev_\0", "pro")
+    assert await storage.developers.read_developer(ada.email) == replace(ada, plan="business")
+    assert await storage.developers.read_developer(bob.email) == bob
+    assert len(await storage.audit.list_audit_entries(ada.id, None, 9)) == 1
+    assert not await storage.audit.list_audit_entries("dev_nobody", None, 9)
 
 
 async def test_update_plan_stops_collecting_on_free(storage: Storage, seed: "Seed") -> None:
@@ -36,12 +36,12 @@ async def test_update_plan_stops_collecting_on_free(storage: Storage, seed: "See
     first, second, others = await seed.project(ada), await seed.project(ada), await seed.project(bob)
     collect = ProjectChanges(collect_phone=True)
     for project in (first, second, others):
-        assert await storage.update_project(project.developer_id, project.id, collect, NOW)
-    assert await storage.update_plan(ada.id, "pro")
-    assert [project.collect_phone for project in await storage.list_projects(ada.id)] == [True, True]
-    assert await storage.update_plan(ada.id, "free")
-    assert [project.collect_phone for project in await storage.list_projects(ada.id)] == [False, False]
-    assert [project.collect_phone for project in await storage.list_projects(bob.id)] == [True]
+        assert await storage.projects.update_project(project.developer_id, project.id, collect, NOW)
+    assert await storage.plans.update_plan(ada.id, "pro")
+    assert [project.collect_phone for project in await storage.projects.list_projects(ada.id)] == [True, True]
+    assert await storage.plans.update_plan(ada.id, "free")
+    assert [project.collect_phone for project in await storage.projects.list_projects(ada.id)] == [False, False]
+    assert [project.collect_phone for project in await storage.projects.list_projects(bob.id)] == [True]
 
 
 async def test_update_project_collects_on_paid_plans_only(storage: Storage, seed: "Seed") -> None:
@@ -49,21 +49,21 @@ async def test_update_project_collects_on_paid_plans_only(storage: Storage, seed
     ada = await seed.developer()
     project = await seed.project(ada)
     changes = ProjectChanges(name="Other", collect_phone=True)
-    assert await storage.update_project(ada.id, project.id, changes, NOW, entry=seed.entry(ada.id)) is None
-    assert await storage.read_project(project.id) == project
-    assert not await storage.list_audit_entries(ada.id, None, 9)
+    assert await storage.projects.update_project(ada.id, project.id, changes, NOW, entry=seed.entry(ada.id)) is None
+    assert await storage.projects.read_project(project.id) == project
+    assert not await storage.audit.list_audit_entries(ada.id, None, 9)
     allowed = ProjectChanges(name="Other", collect_phone=False)
-    assert await storage.update_project(ada.id, project.id, allowed, NOW) == replace(project, name="Other")
+    assert await storage.projects.update_project(ada.id, project.id, allowed, NOW) == replace(project, name="Other")
 
 
 async def test_create_project_collects_on_paid_plans_only(storage: Storage, seed: "Seed") -> None:
     """And it is not made otherwise."""
     ada = await seed.developer()
     project = replace(await seed.project(ada), id="proj_other", collect_phone=True)
-    assert not await storage.create_project(project, b"k" * 32)
-    assert await storage.read_project("proj_other") is None
-    assert await storage.update_plan(ada.id, "pro")
-    assert await storage.create_project(project, b"k" * 32)
+    assert not await storage.projects.create_project(project, b"k" * 32)
+    assert await storage.projects.read_project("proj_other") is None
+    assert await storage.plans.update_plan(ada.id, "pro")
+    assert await storage.projects.create_project(project, b"k" * 32)
 
 
 async def test_update_plan_wins_over_whoever_sets_collecting_at_the_same_instant(
@@ -77,13 +77,13 @@ async def test_update_plan_wins_over_whoever_sets_collecting_at_the_same_instant
     for turn in range(12):
         made = [replace(projects[0], id=seed.name("proj"), collect_phone=True) for _ in range(2)]
         nodes = itertools.cycle((storage, other_node) if turn % 2 else (other_node, storage))
-        calls: list[Any] = [next(nodes).update_project(ada.id, each.id, collect, NOW) for each in projects]
-        calls += [next(nodes).create_project(each, seed.key_hash(each)) for each in made]
-        calls.insert(turn % len(calls), next(nodes).update_plan(ada.id, "free"))
+        calls: list[Any] = [next(nodes).projects.update_project(ada.id, each.id, collect, NOW) for each in projects]
+        calls += [next(nodes).projects.create_project(each, seed.key_hash(each)) for each in made]
+        calls.insert(turn % len(calls), next(nodes).plans.update_plan(ada.id, "free"))
         results = await asyncio.gather(*calls)
         outcomes |= {bool(result) for result in results}
-        assert not [project for project in await storage.list_projects(ada.id) if project.collect_phone]
-        assert await storage.update_plan(ada.id, "pro")
+        assert not [project for project in await storage.projects.list_projects(ada.id) if project.collect_phone]
+        assert await storage.plans.update_plan(ada.id, "pro")
     assert outcomes == {True, False}
 
 
@@ -97,11 +97,11 @@ async def test_read_used_counts_a_user_once_a_day(storage: Storage, seed: "Seed"
     await seed.confirmed(second, "1002")
     await seed.opened(second, "1003")
     await seed.confirmed(others, "1004")
-    assert await storage.read_used(ada.id, TODAY - 1) == (2, 3)
-    assert await storage.read_used(ada.id, TODAY) == (2, 2)
-    assert await storage.read_used(ada.id, TODAY + 1) == (2, 0)
-    assert await storage.read_used("dev_nobody", 0) == (0, 0)
-    assert await storage.read_used("dev_\0", 0) == (0, 0)
+    assert await storage.plans.read_used(ada.id, TODAY - 1) == (2, 3)
+    assert await storage.plans.read_used(ada.id, TODAY) == (2, 2)
+    assert await storage.plans.read_used(ada.id, TODAY + 1) == (2, 0)
+    assert await storage.plans.read_used("dev_nobody", 0) == (0, 0)
+    assert await storage.plans.read_used("dev_\0", 0) == (0, 0)
 
 
 async def test_read_used_counts_a_user_once_for_all_nodes(storage: Storage, other_node: Storage, seed: "Seed") -> None:
@@ -113,9 +113,11 @@ async def test_read_used_counts_a_user_once_for_all_nodes(storage: Storage, othe
         project = projects[turn % 2]
         session = await seed.opened(project, user)
         node = (storage, other_node)[turn // 2 % 2]
-        calls.append(node.confirm_session(session.key, seed.identity(user), session.created_at, seed.event(project)))
+        calls.append(
+            node.sessions.confirm_session(session.key, seed.identity(user), session.created_at, seed.event(project))
+        )
     assert all(await asyncio.gather(*calls))
-    assert await storage.read_used(ada.id, TODAY) == (2, 2)
+    assert await storage.plans.read_used(ada.id, TODAY) == (2, 2)
 
 
 async def test_delete_project_leaves_what_it_used(storage: Storage, seed: "Seed") -> None:
@@ -127,13 +129,13 @@ async def test_delete_project_leaves_what_it_used(storage: Storage, seed: "Seed"
         await seed.confirmed(first, user)
     for user in ("1003", "1004"):
         await seed.confirmed(second, user)
-    assert not await storage.delete_project("dev_other", first.id)
+    assert not await storage.projects.delete_project("dev_other", first.id)
     for project, left in ((first, 1), (second, 0)):
-        assert await storage.delete_project(ada.id, project.id)
-        while await storage.purge_deleted_projects(1):
-            assert await storage.read_used(ada.id, TODAY - 1) == (left, 5)
-            assert await storage.read_used(ada.id, TODAY) == (left, 4)
-    assert await storage.read_used(ada.id, TODAY - 1) == (0, 5)
+        assert await storage.projects.delete_project(ada.id, project.id)
+        while await storage.projects.purge_deleted_projects(1):
+            assert await storage.plans.read_used(ada.id, TODAY - 1) == (left, 5)
+            assert await storage.plans.read_used(ada.id, TODAY) == (left, 4)
+    assert await storage.plans.read_used(ada.id, TODAY - 1) == (0, 5)
 
 
 async def test_delete_project_of_two_at_once_counts_both(storage: Storage, other_node: Storage, seed: "Seed") -> None:
@@ -143,10 +145,10 @@ async def test_delete_project_of_two_at_once_counts_both(storage: Storage, other
     for (at, project), day in itertools.product(enumerate(projects), range(3)):
         await seed.confirmed(project, str(at), at=NOW - day * DAY)
     nodes = itertools.cycle((storage, other_node))
-    assert all(await asyncio.gather(*(next(nodes).delete_project(ada.id, project.id) for project in projects)))
-    while any(await asyncio.gather(*(node.purge_deleted_projects(1) for node in (storage, other_node)))):
+    assert all(await asyncio.gather(*(next(nodes).projects.delete_project(ada.id, project.id) for project in projects)))
+    while any(await asyncio.gather(*(node.projects.purge_deleted_projects(1) for node in (storage, other_node)))):
         pass
-    assert await storage.read_used(ada.id, TODAY - 2) == (0, 18)
+    assert await storage.plans.read_used(ada.id, TODAY - 2) == (0, 18)
 
 
 async def test_purge_removed_usage_is_bounded(storage: Storage, seed: "Seed") -> None:
@@ -155,8 +157,8 @@ async def test_purge_removed_usage_is_bounded(storage: Storage, seed: "Seed") ->
     project = await seed.project(ada)
     for day in range(5):
         await seed.confirmed(project, at=NOW - day * DAY)
-    assert await storage.delete_project(ada.id, project.id)
-    while await storage.purge_deleted_projects(100):
+    assert await storage.projects.delete_project(ada.id, project.id)
+    while await storage.projects.purge_deleted_projects(100):
         pass
-    assert [await storage.purge_removed_usage(TODAY - 1, 2) for _ in range(3)] == [2, 1, 0]
-    assert await storage.read_used(ada.id, 0) == (0, 2)
+    assert [await storage.plans.purge_removed_usage(TODAY - 1, 2) for _ in range(3)] == [2, 1, 0]
+    assert await storage.plans.read_used(ada.id, 0) == (0, 2)

@@ -31,11 +31,11 @@ async def test_create_project_keeps_every_field(storage: Storage, seed: "Seed") 
         match_code=True,
         allowed_origins=("https://shop.example", "http://[::1]:3000"),
     )
-    await storage.create_project(project, b"k" * 32)
-    assert await storage.read_project("proj_other") == project
+    await storage.projects.create_project(project, b"k" * 32)
+    assert await storage.projects.read_project("proj_other") == project
     with pytest.raises(Exception, match=r"(?i)unique|constraint"):
-        await storage.create_project(replace(project, id="proj_third"), b"k" * 32)
-    assert await storage.read_project("proj_third") is None
+        await storage.projects.create_project(replace(project, id="proj_third"), b"k" * 32)
+    assert await storage.projects.read_project("proj_third") is None
 
 
 async def test_create_project_stops_at_the_limit(storage: Storage, other_node: Storage, seed: "Seed") -> None:
@@ -45,13 +45,15 @@ async def test_create_project_stops_at_the_limit(storage: Storage, other_node: S
     await seed.project()
     nodes = itertools.cycle((storage, other_node))
     new = [replace(project, id=seed.name("proj")) for _ in range(8)]
-    made = await asyncio.gather(*(next(nodes).create_project(each, seed.key_hash(each), limit=3) for each in new))
+    made = await asyncio.gather(
+        *(next(nodes).projects.create_project(each, seed.key_hash(each), limit=3) for each in new)
+    )
     assert sorted(made) == [False] * 6 + [True] * 2
-    assert len(await storage.list_projects(ada.id)) == 3
+    assert len(await storage.projects.list_projects(ada.id)) == 3
     refused = new[made.index(False)]
-    assert await storage.read_project(refused.id) is None
-    assert await storage.delete_project(ada.id, project.id)
-    assert await storage.create_project(refused, seed.key_hash(refused), limit=3)
+    assert await storage.projects.read_project(refused.id) is None
+    assert await storage.projects.delete_project(ada.id, project.id)
+    assert await storage.projects.create_project(refused, seed.key_hash(refused), limit=3)
 
 
 async def test_read_project_counts_its_sessions(storage: Storage, seed: "Seed") -> None:
@@ -61,24 +63,28 @@ async def test_read_project_counts_its_sessions(storage: Storage, seed: "Seed") 
     await seed.session(project)
     await seed.confirmed(project, at=seed.now + DAY)
     await seed.confirmed(other)
-    assert await storage.read_project(project.id) == replace(project, sessions_count=2, confirmed_count=1)
-    assert await storage.read_project("proj_unknown") is None
+    assert await storage.projects.read_project(project.id) == replace(project, sessions_count=2, confirmed_count=1)
+    assert await storage.projects.read_project("proj_unknown") is None
 
 
 async def test_read_project_by_secret_key_leaves_counts_at_zero(storage: Storage, seed: "Seed") -> None:
     """Only the exact hash finds it."""
     project = await seed.project()
     await seed.session(project)
-    assert await storage.read_project_by_secret_key(seed.key_hash(project)) == project
-    assert await storage.read_project_by_secret_key(b"?" * 32) is None
+    assert await storage.projects.read_project_by_secret_key(seed.key_hash(project)) == project
+    assert await storage.projects.read_project_by_secret_key(b"?" * 32) is None
 
 
 async def test_read_webhook_secrets_as_they_are_stored(storage: Storage, seed: "Seed") -> None:
     """The encrypted bytes of this very project, or None; also for many calls at once."""
     project, other, rotated = await seed.project(), await seed.project(), await seed.project()
-    assert await storage.delete_project(other.developer_id, other.id)
-    assert await storage.rotate_webhook_secret(rotated.developer_id, rotated.id, b"next", seed.now, seed.now + 9)
-    found = await asyncio.gather(*(storage.read_webhook_secrets(each.id) for each in (project, other, rotated) * 2))
+    assert await storage.projects.delete_project(other.developer_id, other.id)
+    assert await storage.projects.rotate_webhook_secret(
+        rotated.developer_id, rotated.id, b"next", seed.now, seed.now + 9
+    )
+    found = await asyncio.gather(
+        *(storage.projects.read_webhook_secrets(each.id) for each in (project, other, rotated) * 2)
+    )
     expected = [
         EncryptedWebhookSecrets(project.encrypted_webhook_secret),
         None,
@@ -94,8 +100,8 @@ async def test_list_projects_is_oldest_first_and_the_developers_own(storage: Sto
     first, second = await seed.project(ada), await seed.project(ada)
     of_bob = await seed.project(bob)
     await seed.session(second)
-    assert await storage.list_projects(ada.id) == [first, replace(second, sessions_count=1), late]
-    assert await storage.list_projects(bob.id) == [of_bob]
+    assert await storage.projects.list_projects(ada.id) == [first, replace(second, sessions_count=1), late]
+    assert await storage.projects.list_projects(bob.id) == [of_bob]
 
 
 @pytest.mark.parametrize(
@@ -123,16 +129,19 @@ async def test_update_project_changes_only_what_is_given(
     await seed.session(project)
     given = {name: value for name in ProjectChanges.__slots__ if (value := getattr(changes, name)) is not None}
     expected = replace(project, sessions_count=1, **given)
-    assert await storage.update_project(ada.id, project.id, changes, seed.now) == expected
-    assert await storage.read_project(project.id) == expected
+    assert await storage.projects.update_project(ada.id, project.id, changes, seed.now) == expected
+    assert await storage.projects.read_project(project.id) == expected
 
 
 async def test_update_project_is_for_its_owner(storage: Storage, seed: "Seed") -> None:
     """Another developer's id finds nothing and changes nothing."""
     project, bob = await seed.project(), await seed.developer()
-    assert await storage.update_project(bob.id, project.id, ProjectChanges(name="Mine"), seed.now) is None
-    assert await storage.update_project(project.developer_id, "proj_?", ProjectChanges(name="X"), seed.now) is None
-    assert await storage.read_project(project.id) == project
+    assert await storage.projects.update_project(bob.id, project.id, ProjectChanges(name="Mine"), seed.now) is None
+    assert (
+        await storage.projects.update_project(project.developer_id, "proj_?", ProjectChanges(name="X"), seed.now)
+        is None
+    )
+    assert await storage.projects.read_project(project.id) == project
 
 
 async def test_update_project_removing_the_webhook_ends_its_due_deliveries(storage: Storage, seed: "Seed") -> None:
@@ -142,9 +151,11 @@ async def test_update_project_removing_the_webhook_ends_its_due_deliveries(stora
     other = await seed.project(ada, webhook_url="https://example.com/")
     await seed.due_event(project)
     kept = await seed.due_event(other)
-    await storage.update_project(ada.id, project.id, ProjectChanges(webhook_url=""), seed.now)
-    await storage.update_project(ada.id, project.id, ProjectChanges(webhook_url="https://example.org/"), seed.now)
-    due = await storage.claim_deliveries(seed.now, seed.now + 1, 10)
+    await storage.projects.update_project(ada.id, project.id, ProjectChanges(webhook_url=""), seed.now)
+    await storage.projects.update_project(
+        ada.id, project.id, ProjectChanges(webhook_url="https://example.org/"), seed.now
+    )
+    due = await storage.deliveries.claim_deliveries(seed.now, seed.now + 1, 10)
     assert [delivery.event for delivery in due] == [kept]
 
 
@@ -154,11 +165,13 @@ async def test_replace_project_secrets_kills_the_old_key_at_once(
     """From the return on, every node knows the new key only; sessions that are consumed get the new secret."""
     project = await seed.project()
     session = await seed.confirmed(project)
-    assert await storage.replace_project_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", b"new seal")
-    assert await other_node.read_project_by_secret_key(seed.key_hash(project)) is None
+    assert await storage.projects.replace_project_secrets(
+        project.developer_id, project.id, b"n" * 32, "sk_n", b"new seal"
+    )
+    assert await other_node.projects.read_project_by_secret_key(seed.key_hash(project)) is None
     expected = replace(project, secret_key_preview="sk_n", encrypted_webhook_secret=b"new seal")
-    assert await other_node.read_project_by_secret_key(b"n" * 32) == expected
-    consumed = await other_node.consume_session(session.key, seed.now)
+    assert await other_node.projects.read_project_by_secret_key(b"n" * 32) == expected
+    consumed = await other_node.sessions.consume_session(session.key, seed.now)
     assert consumed is not None
     assert consumed.webhook_secrets == EncryptedWebhookSecrets(b"new seal")
 
@@ -166,8 +179,8 @@ async def test_replace_project_secrets_kills_the_old_key_at_once(
 async def test_replace_project_secrets_is_for_its_owner(storage: Storage, seed: "Seed") -> None:
     """Another developer can rotate nothing."""
     project, bob = await seed.project(), await seed.developer()
-    assert not await storage.replace_project_secrets(bob.id, project.id, b"n" * 32, "sk_n", b"s")
-    assert await storage.read_project_by_secret_key(seed.key_hash(project)) == project
+    assert not await storage.projects.replace_project_secrets(bob.id, project.id, b"n" * 32, "sk_n", b"s")
+    assert await storage.projects.read_project_by_secret_key(seed.key_hash(project)) == project
 
 
 async def test_delete_project_hides_everything_of_it_at_once(storage: Storage, seed: "Seed") -> None:
@@ -175,39 +188,39 @@ async def test_delete_project_hides_everything_of_it_at_once(storage: Storage, s
     ada = await seed.developer()
     project = await seed.project(ada, webhook_url="https://example.com/")
     pending, opened, confirmed = await seed.session(project), await seed.opened(project), await seed.confirmed(project)
-    assert await storage.delete_project(ada.id, project.id)
-    assert await storage.read_project(project.id) is None
-    assert await storage.read_project_by_secret_key(seed.key_hash(project)) is None
-    assert await storage.list_projects(ada.id) == []
+    assert await storage.projects.delete_project(ada.id, project.id)
+    assert await storage.projects.read_project(project.id) is None
+    assert await storage.projects.read_project_by_secret_key(seed.key_hash(project)) is None
+    assert await storage.projects.list_projects(ada.id) == []
     for session in (pending, opened, confirmed):
-        assert await storage.poll_session(session.key) is None
-        assert await storage.read_session(session.key) is None
+        assert await storage.sessions.poll_session(session.key) is None
+        assert await storage.sessions.read_session(session.key) is None
     identity = seed.identity("1001")
-    assert not await storage.create_session(seed.new_session(project), public=False)
-    assert not await storage.confirm_session(opened.key, identity, seed.now, seed.event(project))
-    assert not await storage.cancel_session(opened.key, "1001", seed.now, seed.event(project))
-    assert await storage.consume_session(confirmed.key, seed.now) is None
-    assert await storage.claim_deliveries(seed.now, seed.now + 1, 10) == []
-    assert await storage.list_sessions([project.id], None, None, 10, seed.now) == []
-    assert not await storage.delete_project(ada.id, project.id)
+    assert not await storage.sessions.create_session(seed.new_session(project), public=False)
+    assert not await storage.sessions.confirm_session(opened.key, identity, seed.now, seed.event(project))
+    assert not await storage.sessions.cancel_session(opened.key, "1001", seed.now, seed.event(project))
+    assert await storage.sessions.consume_session(confirmed.key, seed.now) is None
+    assert await storage.deliveries.claim_deliveries(seed.now, seed.now + 1, 10) == []
+    assert await storage.sessions.list_sessions([project.id], None, None, 10, seed.now) == []
+    assert not await storage.projects.delete_project(ada.id, project.id)
 
 
 async def test_the_purge_takes_a_projects_users_out(storage: Storage, seed: "Seed") -> None:
     """Once all is erased, the developer's distinct users are those of the projects that exist."""
     project = await seed.project()
     await seed.confirmed(project)
-    await storage.delete_project(project.developer_id, project.id)
-    while await storage.purge_deleted_projects(10):
+    await storage.projects.delete_project(project.developer_id, project.id)
+    while await storage.projects.purge_deleted_projects(10):
         pass
-    users = await storage.read_daily_users(project.developer_id, 0)
+    users = await storage.counts.read_daily_users(project.developer_id, 0)
     assert sum(day.latest_users for day in users) == 0
 
 
 async def test_delete_project_is_for_its_owner(storage: Storage, seed: "Seed") -> None:
     """Another developer deletes nothing."""
     project, bob = await seed.project(), await seed.developer()
-    assert not await storage.delete_project(bob.id, project.id)
-    assert await storage.read_project(project.id) == project
+    assert not await storage.projects.delete_project(bob.id, project.id)
+    assert await storage.projects.read_project(project.id) == project
 
 
 async def test_delete_project_beats_a_tap_or_the_tap_beats_it(
@@ -218,13 +231,13 @@ async def test_delete_project_beats_a_tap_or_the_tap_beats_it(
         project = await seed.project(webhook_url="https://example.com/")
         session = await seed.opened(project)
         await asyncio.gather(
-            storage.delete_project(project.developer_id, project.id),
-            other_node.confirm_session(session.key, seed.identity("1001"), seed.now, seed.event(project)),
+            storage.projects.delete_project(project.developer_id, project.id),
+            other_node.sessions.confirm_session(session.key, seed.identity("1001"), seed.now, seed.event(project)),
         )
-        assert await storage.read_session(session.key) is None
-    while await storage.purge_deleted_projects(100):
+        assert await storage.sessions.read_session(session.key) is None
+    while await storage.projects.purge_deleted_projects(100):
         pass
-    assert await storage.claim_deliveries(seed.now, seed.now + 1, 10) == []
+    assert await storage.deliveries.claim_deliveries(seed.now, seed.now + 1, 10) == []
 
 
 async def test_purge_deleted_projects_erases_only_deleted_ones_in_small_steps(
@@ -239,18 +252,20 @@ async def test_purge_deleted_projects_erases_only_deleted_ones_in_small_steps(
         await seed.confirmed(doomed, user=f"{number}", at=seed.now - (number % 3) * DAY)
         if number % 3 == 0:
             statuses[(await seed.confirmed(kept, user=f"{number}")).id] = "confirmed"
-    figures = await storage.read_daily_counts([kept.id], 0)
-    assert await storage.purge_deleted_projects(7) == 0
-    await storage.delete_project(ada.id, doomed.id)
+    figures = await storage.counts.read_daily_counts([kept.id], 0)
+    assert await storage.projects.purge_deleted_projects(7) == 0
+    await storage.projects.delete_project(ada.id, doomed.id)
     steps = []
-    while erased := sum(await asyncio.gather(*(store.purge_deleted_projects(7) for store in (storage, other_node)))):
+    while erased := sum(
+        await asyncio.gather(*(store.projects.purge_deleted_projects(7) for store in (storage, other_node)))
+    ):
         steps.append(erased)
     assert max(steps) <= 2 * (7 + 7 + 2)
-    assert await storage.read_daily_counts([doomed.id], 0) == []
-    assert await storage.read_daily_counts([kept.id], 0) == figures
-    assert {row.unique_users for row in await storage.read_daily_users(ada.id, seed.now // DAY)} == {10}
-    assert sum(row.latest_users for row in await storage.read_daily_users(ada.id, 0)) == 10
-    found = await storage.list_sessions([kept.id, doomed.id], None, None, 100, seed.now)
+    assert await storage.counts.read_daily_counts([doomed.id], 0) == []
+    assert await storage.counts.read_daily_counts([kept.id], 0) == figures
+    assert {row.unique_users for row in await storage.counts.read_daily_users(ada.id, seed.now // DAY)} == {10}
+    assert sum(row.latest_users for row in await storage.counts.read_daily_users(ada.id, 0)) == 10
+    found = await storage.sessions.list_sessions([kept.id, doomed.id], None, None, 100, seed.now)
     assert {session.id: session.status for session in found} == statuses
 
 
@@ -259,23 +274,23 @@ async def test_purge_deleted_projects_goes_on_with_the_next_one(storage: Storage
     projects = [await seed.project() for _ in range(3)]
     for project in projects:
         await seed.session(project)
-        await storage.delete_project(project.developer_id, project.id)
-    await storage.expire_sessions(seed.now + 10 * MINUTE, 2)
+        await storage.projects.delete_project(project.developer_id, project.id)
+    await storage.sessions.expire_sessions(seed.now + 10 * MINUTE, 2)
     rounds = 0
-    while await storage.purge_deleted_projects(500):
+    while await storage.projects.purge_deleted_projects(500):
         rounds += 1
     assert rounds == 6  # For each: once to erase what it left, once to forget it.
-    assert await storage.expire_sessions(seed.now + 10 * MINUTE, 10) == 0
+    assert await storage.sessions.expire_sessions(seed.now + 10 * MINUTE, 10) == 0
 
 
 async def test_count_projects_counts_a_developers_own(storage: Storage, seed: "Seed") -> None:
     """A deleted one counts no more, and nobody has none."""
     ada, bob = await seed.developer(), await seed.developer()
     first, _, _ = await seed.project(ada), await seed.project(ada), await seed.project(bob)
-    assert await storage.count_projects(ada.id) == 2
-    assert await storage.delete_project(ada.id, first.id)
-    assert await storage.count_projects(ada.id) == 1
-    assert [await storage.count_projects(nobody) for nobody in ("dev_nobody", "dev_\0")] == [0, 0]
+    assert await storage.projects.count_projects(ada.id) == 2
+    assert await storage.projects.delete_project(ada.id, first.id)
+    assert await storage.projects.count_projects(ada.id) == 1
+    assert [await storage.projects.count_projects(nobody) for nobody in ("dev_nobody", "dev_\0")] == [0, 0]
 
 
 async def test_name_projects_lists_a_developers_own(storage: Storage, seed: "Seed") -> None:
@@ -283,8 +298,8 @@ async def test_name_projects_lists_a_developers_own(storage: Storage, seed: "See
     ada = await seed.developer()
     late, early = [await seed.project(ada, created_at=seed.now + number) for number in (2, 1)]
     await seed.project()
-    assert await storage.name_projects(ada.id) == [(early.id, early.name), (late.id, late.name)]
-    assert [await storage.name_projects(nobody) for nobody in ("dev_nobody", "dev_\0")] == [[], []]
+    assert await storage.projects.name_projects(ada.id) == [(early.id, early.name), (late.id, late.name)]
+    assert [await storage.projects.name_projects(nobody) for nobody in ("dev_nobody", "dev_\0")] == [[], []]
 
 
 async def test_read_projects_returns_those_asked_for(storage: Storage, seed: "Seed") -> None:
@@ -295,6 +310,6 @@ async def test_read_projects_returns_those_asked_for(storage: Storage, seed: "Se
     foreign = await seed.project()
     await seed.confirmed(late)
     counted = replace(late, sessions_count=1, confirmed_count=1)
-    assert await storage.read_projects(ada.id, [late.id, foreign.id, early.id, "proj_\0"]) == [early, counted]
-    assert await storage.read_projects(ada.id, []) == []
-    assert [await storage.read_projects(nobody, [late.id]) for nobody in ("dev_nobody", "dev_\0")] == [[], []]
+    assert await storage.projects.read_projects(ada.id, [late.id, foreign.id, early.id, "proj_\0"]) == [early, counted]
+    assert await storage.projects.read_projects(ada.id, []) == []
+    assert [await storage.projects.read_projects(nobody, [late.id]) for nobody in ("dev_nobody", "dev_\0")] == [[], []]

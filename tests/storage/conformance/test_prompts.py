@@ -17,18 +17,18 @@ async def test_read_sign_in_project_says_what_a_new_session_needs(storage: Stora
     ada = await seed.developer(plan="pro")
     project = await seed.project(ada)
     expected = (ada.id, "pro", True, True, True, False, "", None, None, None)
-    found = await storage.read_sign_in_project(project.id)
+    found = await storage.projects.read_sign_in_project(project.id)
     assert isinstance(found, SignInProject)
     assert found == expected
     origins = ("https://shop.example", "https://www.shop.example")
     changes = ProjectChanges(
         is_active=False, public_access=False, show_context=False, match_code=True, allowed_origins=origins
     )
-    await storage.update_project(ada.id, project.id, changes, seed.now)
-    changed = await storage.read_sign_in_project(project.id)
+    await storage.projects.update_project(ada.id, project.id, changes, seed.now)
+    changed = await storage.projects.read_sign_in_project(project.id)
     assert changed == (ada.id, "pro", False, False, False, True, " ".join(origins), None, None, None)
-    assert await storage.read_sign_in_project("proj_unknown") is None
-    assert await storage.read_sign_in_project(f"{project.id}\0") is None
+    assert await storage.projects.read_sign_in_project("proj_unknown") is None
+    assert await storage.projects.read_sign_in_project(f"{project.id}\0") is None
 
 
 async def test_read_session_alone_tells_what_the_bot_needs(storage: Storage, seed: "Seed") -> None:
@@ -42,13 +42,15 @@ async def test_read_session_alone_tells_what_the_bot_needs(storage: Storage, see
         match_code="42",
         match_choices="17 42 88",
     )
-    assert await storage.create_session(new, public=True)
-    await storage.update_project(ada.id, project.id, ProjectChanges(collect_phone=True, phone_required=False), seed.now)
-    session = await storage.read_session(new.key)
+    assert await storage.sessions.create_session(new, public=True)
+    await storage.projects.update_project(
+        ada.id, project.id, ProjectChanges(collect_phone=True, phone_required=False), seed.now
+    )
+    session = await storage.sessions.read_session(new.key)
     assert session is not None
     expected = PromptDetails(123456789012, '{"domain":"x"}', "42", "17 42 88", collect_phone=True, phone_required=False)
     assert session.prompt == expected
-    (listed,) = await storage.list_sessions([project.id], None, None, 5, seed.now)
+    (listed,) = await storage.sessions.list_sessions([project.id], None, None, 5, seed.now)
     assert listed.prompt is None
 
 
@@ -57,15 +59,15 @@ async def test_the_context_goes_when_the_session_leaves_pending(storage: Storage
     """It is stored no longer than it can be shown."""
     project = await seed.project()
     new = replace(seed.new_session(project), context="{}")
-    assert await storage.create_session(new, public=True)
-    await storage.open_session(new.key, "1001", seed.now)
+    assert await storage.sessions.create_session(new, public=True)
+    await storage.sessions.open_session(new.key, "1001", seed.now)
     if end == "confirmed":
-        assert await storage.confirm_session(new.key, seed.identity("1001"), seed.now, seed.event(project))
+        assert await storage.sessions.confirm_session(new.key, seed.identity("1001"), seed.now, seed.event(project))
     elif end == "cancelled":
-        assert await storage.cancel_session(new.key, "1001", seed.now, seed.event(project))
+        assert await storage.sessions.cancel_session(new.key, "1001", seed.now, seed.event(project))
     else:
-        assert await storage.expire_sessions(new.expires_at, 10) == 1
-    session = await storage.read_session(new.key)
+        assert await storage.sessions.expire_sessions(new.expires_at, 10) == 1
+    session = await storage.sessions.read_session(new.key)
     assert session is not None
     assert session.prompt is not None
     assert (session.status, session.prompt.context) == (end, None)
@@ -75,10 +77,10 @@ async def test_consume_and_reread_bring_the_phone(storage: Storage, seed: "Seed"
     """The one reader gets the encrypted number with the id that it is bound to, and so does who reads again."""
     project = await seed.project(collect_phone=True)
     new = replace(seed.new_session(project), code_challenge=b"c" * 32)
-    assert await storage.create_session(new, public=True)
-    await storage.open_session(new.key, "1001", seed.now)
-    await storage.confirm_session(new.key, seed.identity("1001"), seed.now, seed.event(project), b"encrypted")
-    consumed = await storage.consume_session(new.key, seed.now)
+    assert await storage.sessions.create_session(new, public=True)
+    await storage.sessions.open_session(new.key, "1001", seed.now)
+    await storage.sessions.confirm_session(new.key, seed.identity("1001"), seed.now, seed.event(project), b"encrypted")
+    consumed = await storage.sessions.consume_session(new.key, seed.now)
     assert consumed is not None
     assert (consumed.session_id, consumed.encrypted_phone) == (new.id, b"encrypted")
-    assert await storage.reread_session(new.key, seed.now - 1) == consumed
+    assert await storage.sessions.reread_session(new.key, seed.now - 1) == consumed

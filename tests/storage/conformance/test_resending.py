@@ -24,7 +24,7 @@ async def all_pages(
 ) -> list[DeliveryRecord]:
     found: list[DeliveryRecord] = []
     before: PageCursor | None = None
-    while page := await storage.list_deliveries(project.id, event_type, state, before, limit):
+    while page := await storage.deliveries.list_deliveries(project.id, event_type, state, before, limit):
         assert len(page) <= limit
         found += page
         before = PageCursor(page[-1].created_at, page[-1].event_id)
@@ -38,7 +38,7 @@ async def with_deliveries(seed: "Seed") -> Project:
         for event_type in TYPES:
             for state in STATES:
                 event = seed.event(project, event_type, seed.now - number // 2)
-                assert await seed.storage.record_delivery(event, seed.attempt(1, 200 + number), state)
+                assert await seed.storage.deliveries.record_delivery(event, seed.attempt(1, 200 + number), state)
     return project
 
 
@@ -51,8 +51,8 @@ async def test_record_delivery_keeps_event_and_attempt(storage: Storage, seed: "
     states: tuple[DeliveryState, ...] = ("delivered", "failed")
     for state in states:
         event, attempt = seed.event(project, "webhook.test"), seed.attempt(1, None)
-        assert await storage.record_delivery(event, attempt, state)
-        assert await storage.read_delivery(project.developer_id, event.id) == DeliveryRecord(
+        assert await storage.deliveries.record_delivery(event, attempt, state)
+        assert await storage.deliveries.read_delivery(project.developer_id, event.id) == DeliveryRecord(
             event_id=event.id,
             project_id=project.id,
             type="webhook.test",
@@ -64,28 +64,28 @@ async def test_record_delivery_keeps_event_and_attempt(storage: Storage, seed: "
             interrupted=0,
             attempts=(attempt,),
         )
-    assert await storage.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 10) == []
-    assert await storage.read_project(project.id) == project
+    assert await storage.deliveries.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 10) == []
+    assert await storage.projects.read_project(project.id) == project
 
 
 async def test_record_delivery_needs_the_project(storage: Storage, seed: "Seed") -> None:
     """One that was deleted meanwhile: nothing is stored, so nothing is left of it."""
     project = await seed.project(webhook_url=URL)
     event = seed.event(project, "webhook.test")
-    await storage.delete_project(project.developer_id, project.id)
-    assert not await storage.record_delivery(event, seed.attempt(), "failed")
+    await storage.projects.delete_project(project.developer_id, project.id)
+    assert not await storage.deliveries.record_delivery(event, seed.attempt(), "failed")
     other = await seed.project()
     same_id = Event(event.id, "webhook.test", other.id, b"encrypted", seed.now)
-    assert await storage.record_delivery(same_id, seed.attempt(), "failed")
+    assert await storage.deliveries.record_delivery(same_id, seed.attempt(), "failed")
 
 
 async def test_record_delivery_counts_as_the_first_attempt(storage: Storage, seed: "Seed") -> None:
     """Sent again, it goes on from there, with the body that it had."""
     project = await seed.project(webhook_url=URL)
     event = seed.event(project, "webhook.test")
-    assert await storage.record_delivery(event, seed.attempt(), "failed")
-    assert await storage.resend_delivery(project.developer_id, event.id, seed.now)
-    (delivery,) = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)
+    assert await storage.deliveries.record_delivery(event, seed.attempt(), "failed")
+    assert await storage.deliveries.resend_delivery(project.developer_id, event.id, seed.now)
+    (delivery,) = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10)
     assert (delivery.event, delivery.attempt, delivery.stage) == (event, 2, 0)
 
 
@@ -96,7 +96,7 @@ async def test_list_deliveries_is_newest_first_and_filtered(storage: Storage, se
     """By type, by state, by both; page by page, also through events of one time; each once, with its attempts."""
     project = await with_deliveries(seed)
     await with_deliveries(seed)
-    everything = await storage.list_deliveries(project.id, None, None, None, 1_000)
+    everything = await storage.deliveries.list_deliveries(project.id, None, None, None, 1_000)
     assert len(everything) == 5 * len(TYPES) * len(STATES)
     assert everything == sorted(everything, key=lambda each: (each.created_at, each.event_id), reverse=True)
     assert {each.project_id for each in everything} == {project.id}
@@ -112,7 +112,7 @@ async def test_list_deliveries_is_newest_first_and_filtered(storage: Storage, se
 async def test_list_deliveries_starts_strictly_after_the_cursor(storage: Storage, seed: "Seed") -> None:
     """Wherever it points: at a delivery, between two, at one of another project, before all or behind all."""
     project = await with_deliveries(seed)
-    everything = await storage.list_deliveries(project.id, None, None, None, 1_000)
+    everything = await storage.deliveries.list_deliveries(project.id, None, None, None, 1_000)
     for cursor in (
         PageCursor(everything[7].created_at, everything[7].event_id),
         PageCursor(seed.now - 1, ""),
@@ -122,7 +122,7 @@ async def test_list_deliveries_starts_strictly_after_the_cursor(storage: Storage
         PageCursor(2**62, "~"),
     ):
         wanted = [each for each in everything if (each.created_at, each.event_id) < cursor]
-        assert await storage.list_deliveries(project.id, None, None, cursor, 1_000) == wanted
+        assert await storage.deliveries.list_deliveries(project.id, None, None, cursor, 1_000) == wanted
 
 
 async def test_list_deliveries_has_all_attempts_in_their_order(storage: Storage, seed: "Seed") -> None:
@@ -132,10 +132,10 @@ async def test_list_deliveries_has_all_attempts_in_their_order(storage: Storage,
     attempts = []
     for number in range(1, 13):
         attempts.append(seed.attempt(number, None if number % 2 else 500, seed.now + number))
-        assert await storage.finish_attempt(tried, attempts[-1], "due", seed.now)
-        (tried,) = await storage.claim_deliveries(seed.now, seed.now + LEASE, 1)
+        assert await storage.deliveries.finish_attempt(tried, attempts[-1], "due", seed.now)
+        (tried,) = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 1)
     untried = await seed.due_event(project, seed.now - 1)
-    found = await storage.list_deliveries(project.id, "auth.cancelled", "due", None, 10)
+    found = await storage.deliveries.list_deliveries(project.id, "auth.cancelled", "due", None, 10)
     assert [(each.event_id, each.attempts) for each in found] == [
         (tried.event.id, tuple(attempts)),
         (untried.id, ()),
@@ -148,19 +148,19 @@ async def test_list_deliveries_has_the_latest_attempts(storage: Storage, seed: "
     project = await seed.project(webhook_url=URL)
     event = await seed.due_event(project)
     for number in range(1, ATTEMPTS_SHOWN + 4):
-        (delivery,) = await storage.claim_deliveries(seed.now, seed.now + LEASE, 1)
-        assert await storage.finish_attempt(delivery, seed.attempt(number, 500), "due", seed.now)
-    (listed,) = await storage.list_deliveries(project.id, None, None, None, 10)
-    assert listed == await storage.read_delivery(project.developer_id, event.id)
+        (delivery,) = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 1)
+        assert await storage.deliveries.finish_attempt(delivery, seed.attempt(number, 500), "due", seed.now)
+    (listed,) = await storage.deliveries.list_deliveries(project.id, None, None, None, 10)
+    assert listed == await storage.deliveries.read_delivery(project.developer_id, event.id)
     assert [each.number for each in listed.attempts] == list(range(4, ATTEMPTS_SHOWN + 4))
 
 
 async def test_list_deliveries_of_no_project_is_empty(storage: Storage, seed: "Seed") -> None:
     """Unknown, without events, or deleted."""
     project, deleted = await seed.project(webhook_url=URL), await with_deliveries(seed)
-    await storage.delete_project(deleted.developer_id, deleted.id)
+    await storage.projects.delete_project(deleted.developer_id, deleted.id)
     for project_id in (project.id, deleted.id, "proj_unknown", "proj_\0", ""):
-        assert await storage.list_deliveries(project_id, None, None, None, 10) == []
+        assert await storage.deliveries.list_deliveries(project_id, None, None, None, 10) == []
 
 
 async def test_list_deliveries_shows_one_moment(storage: Storage, other_node: Storage, seed: "Seed") -> None:
@@ -168,15 +168,15 @@ async def test_list_deliveries_shows_one_moment(storage: Storage, other_node: St
     project = await seed.project(webhook_url=URL)
     for _ in range(30):
         await seed.due_event(project)
-    held = await other_node.claim_deliveries(seed.now, seed.now + LEASE, 100)
+    held = await other_node.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 100)
 
     async def finish() -> None:
         for delivery in held:
-            await other_node.finish_attempt(delivery, seed.attempt(1, 200), "delivered", seed.now)
+            await other_node.deliveries.finish_attempt(delivery, seed.attempt(1, 200), "delivered", seed.now)
 
     finishing = asyncio.create_task(finish())
     while not finishing.done():
-        page = await storage.list_deliveries(project.id, None, None, None, 100)
+        page = await storage.deliveries.list_deliveries(project.id, None, None, None, 100)
         assert {each.event_id for each in page} == {each.event.id for each in held}
         assert len(page) == 30
         assert [len(each.attempts) for each in page] == [int(each.state == "delivered") for each in page]
@@ -188,7 +188,7 @@ async def test_read_delivery_is_for_its_developer(storage: Storage, seed: "Seed"
     """Somebody else's, an unknown one, and one of a deleted project are not there."""
     project, other = await seed.project(webhook_url=URL), await seed.project(webhook_url=URL)
     event = await seed.due_event(project)
-    record = await storage.read_delivery(project.developer_id, event.id)
+    record = await storage.deliveries.read_delivery(project.developer_id, event.id)
     assert record is not None
     assert (record.state, record.due_at, record.finished_at, record.attempts) == ("due", seed.now, None, ())
     for developer_id, event_id in (
@@ -197,9 +197,9 @@ async def test_read_delivery_is_for_its_developer(storage: Storage, seed: "Seed"
         (project.developer_id, f"{event.id}\0"),
         ("", event.id),
     ):
-        assert await storage.read_delivery(developer_id, event_id) is None
-    await storage.delete_project(project.developer_id, project.id)
-    assert await storage.read_delivery(project.developer_id, event.id) is None
+        assert await storage.deliveries.read_delivery(developer_id, event_id) is None
+    await storage.projects.delete_project(project.developer_id, project.id)
+    assert await storage.deliveries.read_delivery(project.developer_id, event.id) is None
 
 
 # ---- sent again
@@ -214,21 +214,21 @@ async def test_resend_delivery_begins_the_schedule_anew(storage: Storage, seed: 
         assert await seed.attempted(delivery, "due", due_at=seed.now + LEASE)
         for url in ("", URL):
             changes = ProjectChanges(webhook_url=url)
-            await storage.update_project(project.developer_id, project.id, changes, seed.now)
+            await storage.projects.update_project(project.developer_id, project.id, changes, seed.now)
     else:
         assert await seed.attempted(delivery, state, due_at=seed.now + LEASE)
     at = seed.now + 5
-    assert await storage.resend_delivery(project.developer_id, delivery.event.id, at)
-    record = await storage.read_delivery(project.developer_id, delivery.event.id)
+    assert await storage.deliveries.resend_delivery(project.developer_id, delivery.event.id, at)
+    record = await storage.deliveries.read_delivery(project.developer_id, delivery.event.id)
     assert record is not None
     assert (record.state, record.due_at, record.finished_at, len(record.attempts)) == ("due", at, None, 1)
-    assert await storage.claim_deliveries(at - 1, at + LEASE, 10) == []
-    (again,) = await storage.claim_deliveries(at, at + LEASE, 10)
+    assert await storage.deliveries.claim_deliveries(at - 1, at + LEASE, 10) == []
+    (again,) = await storage.deliveries.claim_deliveries(at, at + LEASE, 10)
     assert (again.event, again.attempt, again.stage) == (delivery.event, 2, 0)
     assert await seed.attempted(again, "due", at)
-    (third,) = await storage.claim_deliveries(at, at + LEASE, 10)
+    (third,) = await storage.deliveries.claim_deliveries(at, at + LEASE, 10)
     assert (third.attempt, third.stage) == (3, 1)
-    record = await storage.read_delivery(project.developer_id, delivery.event.id)
+    record = await storage.deliveries.read_delivery(project.developer_id, delivery.event.id)
     assert record is not None
     assert record.interrupted == 0
 
@@ -237,10 +237,10 @@ async def test_resend_delivery_leaves_alone_what_is_in_flight(storage: Storage, 
     """A worker is sending it just now: its outcome counts, and it is not sent twice."""
     project = await seed.project(webhook_url=URL)
     delivery = await seed.claimed(project)
-    assert await storage.resend_delivery(project.developer_id, delivery.event.id, seed.now + LEASE - 1)
-    assert await storage.claim_deliveries(seed.now + LEASE - 1, seed.now + 2 * LEASE, 10) == []
+    assert await storage.deliveries.resend_delivery(project.developer_id, delivery.event.id, seed.now + LEASE - 1)
+    assert await storage.deliveries.claim_deliveries(seed.now + LEASE - 1, seed.now + 2 * LEASE, 10) == []
     assert await seed.attempted(delivery, "delivered")
-    record = await storage.read_delivery(project.developer_id, delivery.event.id)
+    record = await storage.deliveries.read_delivery(project.developer_id, delivery.event.id)
     assert record is not None
     assert (record.state, record.interrupted) == ("delivered", 0)
 
@@ -253,8 +253,8 @@ async def test_resend_delivery_is_for_its_developer_and_needs_a_webhook(storage:
         delivery = await seed.claimed(each)
         assert await seed.attempted(delivery, "failed")
         events.append(delivery.event.id)
-    await storage.update_project(silent.developer_id, silent.id, ProjectChanges(webhook_url=""), seed.now)
-    await storage.delete_project(deleted.developer_id, deleted.id)
+    await storage.projects.update_project(silent.developer_id, silent.id, ProjectChanges(webhook_url=""), seed.now)
+    await storage.projects.delete_project(deleted.developer_id, deleted.id)
     for developer_id, event_id in (
         (other.developer_id, events[0]),
         (project.developer_id, "evt_unknown"),
@@ -262,9 +262,9 @@ async def test_resend_delivery_is_for_its_developer_and_needs_a_webhook(storage:
         (silent.developer_id, events[1]),
         (deleted.developer_id, events[2]),
     ):
-        assert not await storage.resend_delivery(developer_id, event_id, seed.now)
-    assert await storage.claim_deliveries(seed.now, seed.now + LEASE, 10) == []
-    record = await storage.read_delivery(silent.developer_id, events[1])
+        assert not await storage.deliveries.resend_delivery(developer_id, event_id, seed.now)
+    assert await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10) == []
+    record = await storage.deliveries.read_delivery(silent.developer_id, events[1])
     assert record is not None
     assert record.state == "failed"
 
@@ -277,12 +277,12 @@ async def test_resend_delivery_against_a_removal_leaves_nothing_due(
         project = await seed.project(webhook_url=URL)
         for _ in range(4):
             await seed.due_event(project)
-        held = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)
+        held = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10)
         assert all([await seed.attempted(each, "failed") for each in held])
         changes = ProjectChanges(webhook_url="")
         await asyncio.gather(
-            *(storage.resend_delivery(project.developer_id, each.event.id, seed.now) for each in held),
-            other_node.update_project(project.developer_id, project.id, changes, seed.now),
+            *(storage.deliveries.resend_delivery(project.developer_id, each.event.id, seed.now) for each in held),
+            other_node.projects.update_project(project.developer_id, project.id, changes, seed.now),
         )
-        states = {each.state for each in await storage.list_deliveries(project.id, None, None, None, 10)}
+        states = {each.state for each in await storage.deliveries.list_deliveries(project.id, None, None, None, 10)}
         assert states <= {"failed", "ended"}

@@ -31,8 +31,8 @@ async def sessions_of_every_kind(seed: "Seed", project: Project, at: int) -> lis
     pending, opened = await seed.session(project, at), await seed.opened(project, at=at)
     confirmed, used = await seed.confirmed(project, at=at), await seed.confirmed(project, at=at)
     cancelled = await seed.opened(project, at=at)
-    assert await seed.storage.consume_session(used.key, at) is not None
-    assert await seed.storage.cancel_session(cancelled.key, "1001", at, seed.event(project))
+    assert await seed.storage.sessions.consume_session(used.key, at) is not None
+    assert await seed.storage.sessions.cancel_session(cancelled.key, "1001", at, seed.event(project))
     return [pending, opened, confirmed, used, cancelled]
 
 
@@ -44,24 +44,26 @@ async def test_prepare_days_makes_room_for_all_of_them(storage: Storage, other_n
     today = seed.now // DAY
     project = await seed.project()
     kept = await seed.confirmed(project)
-    before = await storage.read_session(kept.key)
+    before = await storage.sessions.read_session(kept.key)
     for _ in range(2):
-        await asyncio.gather(*(store.prepare_days(today - 1, today + 3) for store in (storage, other_node) * 3))
+        await asyncio.gather(
+            *(store.sessions.prepare_days(today - 1, today + 3) for store in (storage, other_node) * 3)
+        )
     sessions = [await seed.session(project, at=seed.now + days * DAY) for days in range(-1, 4)]
     for session in sessions:
-        seen = await other_node.poll_session(session.key)
+        seen = await other_node.sessions.poll_session(session.key)
         assert seen is not None
         assert seen.status == "pending"
-    assert await storage.read_session(kept.key) == before
+    assert await storage.sessions.read_session(kept.key) == before
 
 
 async def test_prepare_days_takes_one_day(storage: Storage, seed: "Seed") -> None:
     """Tomorrow alone, and a day of long ago."""
     project = await seed.project()
     for day in (seed.now // DAY + 1, 3):
-        await storage.prepare_days(day, day)
+        await storage.sessions.prepare_days(day, day)
         session = await seed.session(project, at=day * DAY)
-        assert await storage.poll_session(session.key) is not None
+        assert await storage.sessions.poll_session(session.key) is not None
 
 
 # ---- sessions
@@ -73,13 +75,13 @@ async def test_purge_sessions_erases_what_was_created_before_that_day(storage: S
     day = seed.now // DAY
     old = await sessions_of_every_kind(seed, project, day * DAY - 1)
     kept = await sessions_of_every_kind(seed, project, day * DAY)
-    assert sum(await all_steps(storage.purge_sessions, day, 100)) == len(old)
+    assert sum(await all_steps(storage.sessions.purge_sessions, day, 100)) == len(old)
     for session in old:
-        assert await storage.poll_session(session.key) is None
-        assert await storage.read_session(session.key) is None
-        assert not await storage.open_session(session.key, "1001", session.created_at)
-        assert await storage.consume_session(session.key, session.created_at) is None
-    found = await storage.list_sessions([project.id], None, None, 100, seed.now)
+        assert await storage.sessions.poll_session(session.key) is None
+        assert await storage.sessions.read_session(session.key) is None
+        assert not await storage.sessions.open_session(session.key, "1001", session.created_at)
+        assert await storage.sessions.consume_session(session.key, session.created_at) is None
+    found = await storage.sessions.list_sessions([project.id], None, None, 100, seed.now)
     assert {session.id for session in found} == {session.id for session in kept}
 
 
@@ -88,18 +90,18 @@ async def test_purge_sessions_leaves_every_figure(storage: Storage, other_node: 
     project = await seed.project()
     for days in range(5):
         await sessions_of_every_kind(seed, project, seed.now - days * DAY)
-    await storage.expire_sessions(seed.now, 100)
+    await storage.sessions.expire_sessions(seed.now, 100)
 
     async def figures() -> object:
         return (
-            await storage.read_daily_counts([project.id], 0),
-            await storage.read_daily_users(project.developer_id, 0),
-            await storage.read_project(project.id),
+            await storage.counts.read_daily_counts([project.id], 0),
+            await storage.counts.read_daily_users(project.developer_id, 0),
+            await storage.projects.read_project(project.id),
         )
 
     before = await figures()
-    assert await all_steps(other_node.purge_sessions, seed.now // DAY + 1, 3)
-    assert await storage.list_sessions([project.id], None, None, 100, seed.now) == []
+    assert await all_steps(other_node.sessions.purge_sessions, seed.now // DAY + 1, 3)
+    assert await storage.sessions.list_sessions([project.id], None, None, 100, seed.now) == []
     assert await figures() == before
 
 
@@ -109,9 +111,9 @@ async def test_purge_sessions_counts_a_person_who_comes_back_once(storage: Stora
     today = seed.now // DAY
     await seed.confirmed(project, "1", at=seed.now - 5 * DAY)
     await seed.confirmed(project, "2", at=seed.now - 5 * DAY)
-    await all_steps(storage.purge_sessions, today, 100)
+    await all_steps(storage.sessions.purge_sessions, today, 100)
     await seed.confirmed(project, "1")
-    users = await storage.read_daily_users(project.developer_id, 0)
+    users = await storage.counts.read_daily_users(project.developer_id, 0)
     assert [(row.day, row.unique_users, row.latest_users) for row in users] == [(today - 5, 2, 1), (today, 1, 1)]
 
 
@@ -121,16 +123,18 @@ async def test_purge_sessions_goes_in_steps(storage: Storage, other_node: Storag
     today = seed.now // DAY
     for number in range(30):
         await seed.session(project, at=seed.now - (1 + number % 6) * DAY)
-    first = await storage.purge_sessions(today, 4)
+    first = await storage.sessions.purge_sessions(today, 4)
     assert 4 <= first <= 5
-    left = await storage.list_sessions([project.id], None, None, 100, seed.now)
+    left = await storage.sessions.list_sessions([project.id], None, None, 100, seed.now)
     assert len(left) == 30 - first
     erased = first
-    while step := sum(await asyncio.gather(*(store.purge_sessions(today, 4) for store in (storage, other_node)))):
+    while step := sum(
+        await asyncio.gather(*(store.sessions.purge_sessions(today, 4) for store in (storage, other_node)))
+    ):
         assert step <= 10
         erased += step
     assert erased == 30
-    assert await storage.list_sessions([project.id], None, None, 100, seed.now) == []
+    assert await storage.sessions.list_sessions([project.id], None, None, 100, seed.now) == []
 
 
 async def test_purge_sessions_makes_no_poll_wait_or_fail(storage: Storage, other_node: Storage, seed: "Seed") -> None:
@@ -138,7 +142,7 @@ async def test_purge_sessions_makes_no_poll_wait_or_fail(storage: Storage, other
     project = await seed.project()
     today = seed.now // DAY
     old = [await seed.session(project, at=seed.now - (1 + number % 4) * DAY) for number in range(20)]
-    purging = asyncio.create_task(all_steps(other_node.purge_sessions, today, 1))
+    purging = asyncio.create_task(all_steps(other_node.sessions.purge_sessions, today, 1))
     slowest = 0.0
     rounds = 0
     while not purging.done() or rounds < 5:
@@ -146,12 +150,12 @@ async def test_purge_sessions_makes_no_poll_wait_or_fail(storage: Storage, other
         started = asyncio.get_running_loop().time()
         session = await seed.confirmed(project, f"{rounds}")
         for store in (storage, other_node):
-            polled = await store.poll_session(session.key)
+            polled = await store.sessions.poll_session(session.key)
             assert polled is not None
             assert polled.status == "confirmed"
-            gone = await store.poll_session(old[rounds % len(old)].key)
+            gone = await store.sessions.poll_session(old[rounds % len(old)].key)
             assert gone is None or gone.status == "pending"
-        assert await other_node.consume_session(session.key, seed.now) is not None
+        assert await other_node.sessions.consume_session(session.key, seed.now) is not None
         slowest = max(slowest, asyncio.get_running_loop().time() - started)
     assert sum(await purging) == 20
     assert slowest < 2
@@ -161,19 +165,19 @@ async def test_purge_sessions_leaves_events_that_are_due(storage: Storage, seed:
     """A webhook that could not be delivered yet is still delivered when its session is gone."""
     project = await seed.project(webhook_url="https://example.com/")
     event = await seed.due_event(project, seed.now - DAY)
-    assert await all_steps(storage.purge_sessions, seed.now // DAY, 100) == [1]
-    due = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)
+    assert await all_steps(storage.sessions.purge_sessions, seed.now // DAY, 100) == [1]
+    due = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10)
     assert [delivery.event for delivery in due] == [event]
 
 
 async def test_purge_sessions_is_done_at_once_when_there_is_nothing(storage: Storage, seed: "Seed") -> None:
     """An empty store, and one whose sessions are all of today; days that are prepared for stay prepared."""
     today = seed.now // DAY
-    assert await storage.purge_sessions(today, 10) == 0
-    await storage.prepare_days(today, today + 2)
+    assert await storage.sessions.purge_sessions(today, 10) == 0
+    await storage.sessions.prepare_days(today, today + 2)
     session = await seed.session(await seed.project())
-    assert await storage.purge_sessions(today, 10) == 0
-    assert await storage.poll_session(session.key) is not None
+    assert await storage.sessions.purge_sessions(today, 10) == 0
+    assert await storage.sessions.poll_session(session.key) is not None
 
 
 # ---- webhook events
@@ -185,27 +189,27 @@ async def test_purge_events_erases_what_is_finished(storage: Storage, seed: "See
     for number, state in enumerate(FINAL, 1):
         delivery = await seed.claimed(project)
         attempt = replace(seed.attempt(), duration=number)
-        assert await storage.finish_attempt(delivery, attempt, state, seed.now)
+        assert await storage.deliveries.finish_attempt(delivery, attempt, state, seed.now)
     await seed.due_event(ended)
-    await storage.update_project(ended.developer_id, ended.id, ProjectChanges(webhook_url=""), seed.now + 3)
+    await storage.projects.update_project(ended.developer_id, ended.id, ProjectChanges(webhook_url=""), seed.now + 3)
     for until in range(1, 4):
-        assert await storage.purge_events(seed.now + until, 10) == 0
-        assert await storage.purge_events(seed.now + until + 1, 10) == 1
+        assert await storage.deliveries.purge_events(seed.now + until, 10) == 0
+        assert await storage.deliveries.purge_events(seed.now + until + 1, 10) == 1
 
 
 async def test_purge_events_leaves_what_is_due(storage: Storage, seed: "Seed") -> None:
     """However old, whether nobody has tried it yet, a worker has it in hand, or its lease has lapsed."""
     project = await seed.project(webhook_url="https://example.com/")
     events = {(await seed.due_event(project, seed.now - number * DAY)).id for number in range(3)}
-    (in_hand,) = await storage.claim_deliveries(seed.now, seed.now + LEASE, 1)
-    assert await storage.purge_events(seed.now + 1_000 * DAY, 10) == 0
+    (in_hand,) = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 1)
+    assert await storage.deliveries.purge_events(seed.now + 1_000 * DAY, 10) == 0
     assert await seed.attempted(in_hand, "delivered")
-    due = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)
+    due = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10)
     assert {delivery.event.id for delivery in due} == events - {in_hand.event.id}
-    assert await storage.purge_events(seed.now + 1_000 * DAY, 10) == 1
+    assert await storage.deliveries.purge_events(seed.now + 1_000 * DAY, 10) == 1
     assert await seed.attempted(due[0], "due")
-    assert await storage.purge_events(seed.now + 1_000 * DAY, 10) == 0
-    again = await storage.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 10)
+    assert await storage.deliveries.purge_events(seed.now + 1_000 * DAY, 10) == 0
+    again = await storage.deliveries.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 10)
     assert sorted(delivery.attempt for delivery in again) == [1, 2]
 
 
@@ -214,12 +218,12 @@ async def test_purge_events_goes_in_steps(storage: Storage, other_node: Storage,
     project = await seed.project(webhook_url="https://example.com/")
     for _ in range(20):
         await seed.due_event(project)
-    for delivery in await storage.claim_deliveries(seed.now, seed.now + LEASE, 20):
+    for delivery in await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 20):
         await seed.attempted(delivery, "delivered")
     before = seed.now + seed.attempt().duration + 1
-    assert await storage.purge_events(before, 3) == 3
+    assert await storage.deliveries.purge_events(before, 3) == 3
     erased = 3
-    while steps := await asyncio.gather(*(store.purge_events(before, 3) for store in (storage, other_node))):
+    while steps := await asyncio.gather(*(store.deliveries.purge_events(before, 3) for store in (storage, other_node))):
         assert max(steps) <= 3
         erased += sum(steps)
         if sum(steps) == 0:
@@ -234,14 +238,14 @@ async def test_purge_events_takes_the_attempts_along(storage: Storage, seed: "Se
     assert await seed.attempted(kept, "due")
     for number in (1, 2):
         assert await seed.attempted(replace(gone, attempt=number), "failed")
-        assert await storage.resend_delivery(project.developer_id, gone.event.id, seed.now)
-        claimed = await storage.claim_deliveries(seed.now, seed.now + LEASE, 10)
+        assert await storage.deliveries.resend_delivery(project.developer_id, gone.event.id, seed.now)
+        claimed = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10)
         (gone,) = [delivery for delivery in claimed if delivery.event.id == gone.event.id]
     assert await seed.attempted(gone, "failed")
-    assert await storage.purge_events(seed.now + DAY, 10) == 1
-    assert await storage.read_delivery(project.developer_id, gone.event.id) is None
-    assert await storage.record_delivery(gone.event, seed.attempt(1, 200), "delivered")
-    records = [await storage.read_delivery(project.developer_id, each.event.id) for each in (gone, kept)]
+    assert await storage.deliveries.purge_events(seed.now + DAY, 10) == 1
+    assert await storage.deliveries.read_delivery(project.developer_id, gone.event.id) is None
+    assert await storage.deliveries.record_delivery(gone.event, seed.attempt(1, 200), "delivered")
+    records = [await storage.deliveries.read_delivery(project.developer_id, each.event.id) for each in (gone, kept)]
     assert [record.attempts for record in records if record] == [(seed.attempt(1, 200),), (seed.attempt(),)]
 
 
@@ -255,20 +259,22 @@ async def test_purge_deleted_projects_takes_attempts_and_endpoint_along(storage:
             delivery = await seed.claimed(project)
             assert await seed.attempted(delivery, "failed")
             events.append(delivery.event)
-    await storage.delete_project(ada.id, doomed.id)
-    assert await storage.list_deliveries(doomed.id, None, None, None, 10) == []
-    while await storage.purge_deleted_projects(2):
+    await storage.projects.delete_project(ada.id, doomed.id)
+    assert await storage.deliveries.list_deliveries(doomed.id, None, None, None, 10) == []
+    while await storage.projects.purge_deleted_projects(2):
         pass
-    await storage.create_project(doomed, b"k" * 32)
-    assert await storage.read_project(doomed.id) == doomed
-    assert await storage.list_deliveries(doomed.id, None, None, None, 10) == []
+    await storage.projects.create_project(doomed, b"k" * 32)
+    assert await storage.projects.read_project(doomed.id) == doomed
+    assert await storage.deliveries.list_deliveries(doomed.id, None, None, None, 10) == []
     for event in events[:3]:
-        assert await storage.record_delivery(event, seed.attempt(1, 200), "delivered")
-        record = await storage.read_delivery(ada.id, event.id)
+        assert await storage.deliveries.record_delivery(event, seed.attempt(1, 200), "delivered")
+        record = await storage.deliveries.read_delivery(ada.id, event.id)
         assert record is not None
         assert record.attempts == (seed.attempt(1, 200),)
-    assert [len(each.attempts) for each in await storage.list_deliveries(kept.id, None, None, None, 10)] == [1] * 3
-    others = await storage.read_project(kept.id)
+    assert [len(each.attempts) for each in await storage.deliveries.list_deliveries(kept.id, None, None, None, 10)] == [
+        1
+    ] * 3
+    others = await storage.projects.read_project(kept.id)
     assert others is not None
     assert others.webhook_failing_since == seed.now
 
@@ -291,11 +297,11 @@ async def test_purge_user_days_leaves_the_figures_of_later_days(storage: Storage
         (shop, "3", 9),
     ):
         await seed.confirmed(project, user, at=seed.now - days_ago * DAY)
-    users = await storage.read_daily_users(ada.id, 0)
-    counts = await storage.read_daily_counts([shop.id, forum.id], 0)
-    assert sum(await all_steps(storage.purge_user_days, today - 7, 100)) == 4
-    assert await storage.read_daily_users(ada.id, 0) == users
-    assert await storage.read_daily_counts([shop.id, forum.id], 0) == counts
+    users = await storage.counts.read_daily_users(ada.id, 0)
+    counts = await storage.counts.read_daily_counts([shop.id, forum.id], 0)
+    assert sum(await all_steps(storage.counts.purge_user_days, today - 7, 100)) == 4
+    assert await storage.counts.read_daily_users(ada.id, 0) == users
+    assert await storage.counts.read_daily_counts([shop.id, forum.id], 0) == counts
 
 
 async def test_purge_user_days_counts_a_person_who_comes_back(storage: Storage, seed: "Seed") -> None:
@@ -307,16 +313,20 @@ async def test_purge_user_days_counts_a_person_who_comes_back(storage: Storage, 
         await seed.confirmed(shop, user, at=seed.now - 100 * DAY)
     await seed.confirmed(shop, "known", at=seed.now - 100 * DAY)
     await seed.confirmed(shop, "known", at=seed.now - 2 * DAY)
-    await all_steps(storage.purge_user_days, today - 90, 100)
+    await all_steps(storage.counts.purge_user_days, today - 90, 100)
     for _ in range(2):
         for project in (shop, forum):
             await seed.confirmed(project, "forgotten", at=seed.now - DAY)
             await seed.confirmed(project, "known", at=seed.now - DAY)
         await seed.confirmed(shop, "forgotten")
-    kept = [(row.day, row.unique_users, row.latest_users) for row in await storage.read_daily_users(ada.id, today - 90)]
+    kept = [
+        (row.day, row.unique_users, row.latest_users)
+        for row in await storage.counts.read_daily_users(ada.id, today - 90)
+    ]
     assert kept == [(today - 2, 1, 0), (today - 1, 2, 1), (today, 1, 1)]
     of_shop = [
-        (row.day, row.unique_users, row.latest_users) for row in await storage.read_daily_counts([shop.id], today - 90)
+        (row.day, row.unique_users, row.latest_users)
+        for row in await storage.counts.read_daily_counts([shop.id], today - 90)
     ]
     assert of_shop == [(today - 2, 1, 0), (today - 1, 2, 1), (today, 1, 1)]
 
@@ -328,11 +338,11 @@ async def test_purge_user_days_lets_a_project_be_deleted(storage: Storage, seed:
     today = seed.now // DAY
     for project, user, days_ago in ((doomed, "1", 100), (doomed, "1", 0), (kept, "1", 1), (doomed, "2", 0)):
         await seed.confirmed(project, user, at=seed.now - days_ago * DAY)
-    await all_steps(storage.purge_user_days, today - 90, 1)
-    await storage.delete_project(ada.id, doomed.id)
-    while await storage.purge_deleted_projects(10):
+    await all_steps(storage.counts.purge_user_days, today - 90, 1)
+    await storage.projects.delete_project(ada.id, doomed.id)
+    while await storage.projects.purge_deleted_projects(10):
         pass
-    users = await storage.read_daily_users(ada.id, today - 90)
+    users = await storage.counts.read_daily_users(ada.id, today - 90)
     assert [(row.day, row.unique_users, row.latest_users) for row in users if row.unique_users] == [(today - 1, 1, 1)]
     assert sum(row.latest_users for row in users) == 1
 
@@ -347,12 +357,12 @@ async def test_purge_user_days_goes_in_steps(storage: Storage, other_node: Stora
     erased = 0
     for number in range(20):
         one, two, _ = await asyncio.gather(
-            storage.purge_user_days(today - 1, 3),
-            other_node.purge_user_days(today - 1, 3),
+            storage.counts.purge_user_days(today - 1, 3),
+            other_node.counts.purge_user_days(today - 1, 3),
             seed.confirmed(project, f"{number}", at=seed.now + MINUTE),
         )
         assert max(one, two) <= 3
         erased += one + two
     assert erased == 20
-    users = await storage.read_daily_users(project.developer_id, today - 1)
+    users = await storage.counts.read_daily_users(project.developer_id, today - 1)
     assert [(row.day, row.unique_users, row.latest_users) for row in users] == [(today - 1, 20, 0), (today, 20, 20)]

@@ -26,7 +26,7 @@ def sign_in_id(at: int) -> str:
 async def token_of(storage: Storage, seed: "Seed", developer: Developer, sign_in: str | None) -> AccessToken:
     """Store an access token that comes from a sign-in."""
     token = AccessToken(seed.name("tok"), developer.id, "laptop", "tap_aaaa…zzzz", NOW, sign_in=sign_in)
-    assert await storage.create_access_token(token, hashlib.sha256(token.id.encode()).digest())
+    assert await storage.credentials.create_access_token(token, hashlib.sha256(token.id.encode()).digest())
     return token
 
 
@@ -44,7 +44,7 @@ async def invitation_of(storage: Storage, seed: "Seed", inviter: Developer, sign
         inviter_id=inviter.id,
         sign_in=sign_in,
     )
-    await storage.create_invitation(invitation, hashlib.sha256(invitation.id.encode()).digest())
+    await storage.developers.create_invitation(invitation, hashlib.sha256(invitation.id.encode()).digest())
     return invitation
 
 
@@ -54,7 +54,7 @@ async def accept(storage: Storage, seed: "Seed", invitation: Invitation, messeng
         seed.name("dev"), invitation.email, "free", NOW, invitation.is_owner, messenger_id, f"Name {messenger_id}"
     )
     code_hash = hashlib.sha256(invitation.id.encode()).digest()
-    assert await storage.accept_invitation(code_hash, developer, NOW) == "accepted"
+    assert await storage.developers.accept_invitation(code_hash, developer, NOW) == "accepted"
     return developer
 
 
@@ -79,22 +79,22 @@ async def test_end_sign_in_ends_what_came_of_it(storage: Storage, seed: "Seed") 
         seen.append(ended)
         return [seed.entry(ada.id)] if ended.tokens else []
 
-    ended = await storage.end_sign_in(ada.id, reported, describe=describe)
+    ended = await storage.developers.end_sign_in(ada.id, reported, describe=describe)
     assert seen[-1] == ended
     assert ended.console_sessions == 1
     assert {token.id for token in ended.tokens} == {eves.id, *(token.id for token in ended_tokens)}
     assert set(ended.invitations) == {waiting.id, further.id}
     assert ended.developers == (eve.id,)
-    assert {token.id for token in await storage.list_access_tokens(ada.id)} == {token.id for token in kept}
-    assert await storage.list_access_tokens(bob.id) == [bobs]
-    assert await storage.read_console_session(cookie, NOW, NOW - DAY) is None
-    assert await storage.read_console_session(bobs_cookie, NOW, NOW - DAY) is not None
-    assert [invitation.id for invitation in await storage.list_invitations(NOW)] == [other.id]
-    assert await storage.read_developer_by_messenger_id("2002") is None
-    assert len(await storage.list_audit_entries(ada.id, None, 99)) == 1
-    again = await storage.end_sign_in(ada.id, reported, describe=describe)
+    assert {token.id for token in await storage.credentials.list_access_tokens(ada.id)} == {token.id for token in kept}
+    assert await storage.credentials.list_access_tokens(bob.id) == [bobs]
+    assert await storage.credentials.read_console_session(cookie, NOW, NOW - DAY) is None
+    assert await storage.credentials.read_console_session(bobs_cookie, NOW, NOW - DAY) is not None
+    assert [invitation.id for invitation in await storage.developers.list_invitations(NOW)] == [other.id]
+    assert await storage.developers.read_developer_by_messenger_id("2002") is None
+    assert len(await storage.audit.list_audit_entries(ada.id, None, 99)) == 1
+    again = await storage.developers.end_sign_in(ada.id, reported, describe=describe)
     assert (again.console_sessions, again.tokens, again.invitations) == (0, (), ())
-    assert len(await storage.list_audit_entries(ada.id, None, 99)) == 1
+    assert len(await storage.audit.list_audit_entries(ada.id, None, 99)) == 1
     assert session.developer_id == ada.id
 
 
@@ -108,8 +108,8 @@ async def test_end_sign_in_changes_nothing_without_its_entries(storage: Storage,
         raise ArithmeticError
 
     with pytest.raises(ArithmeticError):
-        await storage.end_sign_in(ada.id, sign_in, describe=fails)
-    assert await storage.list_access_tokens(ada.id) == [token]
+        await storage.developers.end_sign_in(ada.id, sign_in, describe=fails)
+    assert await storage.credentials.list_access_tokens(ada.id) == [token]
 
 
 async def test_read_developer_of_sign_in_by_account_or_binding(storage: Storage, seed: "Seed") -> None:
@@ -119,14 +119,14 @@ async def test_read_developer_of_sign_in_by_account_or_binding(storage: Storage,
     source = DeveloperSignIn(binding.key, binding.id)
     invitation, code_hash = await seed.invitation("ada@example.com")
     ada = Developer(seed.name("dev"), "ada@example.com", "pro", NOW, messenger_id="1001", messenger_name="Ada")
-    assert await storage.accept_invitation(code_hash, ada, NOW, sign_in=source) == "accepted"
-    assert await storage.read_developer_of_sign_in("1001", "sess_none") == ada
-    assert await storage.read_developer_of_sign_in("9", binding.id) == ada
-    assert await storage.read_developer_of_sign_in("9", "sess_none") is None
-    assert await storage.read_developer_of_sign_in("\0", "\0") is None
+    assert await storage.developers.accept_invitation(code_hash, ada, NOW, sign_in=source) == "accepted"
+    assert await storage.developers.read_developer_of_sign_in("1001", "sess_none") == ada
+    assert await storage.developers.read_developer_of_sign_in("9", binding.id) == ada
+    assert await storage.developers.read_developer_of_sign_in("9", "sess_none") is None
+    assert await storage.developers.read_developer_of_sign_in("\0", "\0") is None
     assert invitation.email == ada.email
-    await storage.end_sign_in(ada.id, binding.id, describe=lambda _: [])
-    assert await storage.read_developer_of_sign_in("1001", binding.id) is None
+    await storage.developers.end_sign_in(ada.id, binding.id, describe=lambda _: [])
+    assert await storage.developers.read_developer_of_sign_in("1001", binding.id) is None
 
 
 async def test_create_access_token_by_a_sign_in(storage: Storage, seed: "Seed") -> None:
@@ -134,7 +134,7 @@ async def test_create_access_token_by_a_sign_in(storage: Storage, seed: "Seed") 
     project = await seed.project()
     _, code_hash = await seed.invitation("ada@example.com")
     ada = Developer(seed.name("dev"), "ada@example.com", "pro", NOW, messenger_id="1001", messenger_name="Ada")
-    assert await storage.accept_invitation(code_hash, ada, NOW) == "accepted"
+    assert await storage.developers.accept_invitation(code_hash, ada, NOW) == "accepted"
     bob = await seed.developer()
     reported, mine, others, pending = (
         await seed.confirmed(project, "1001"),
@@ -142,20 +142,22 @@ async def test_create_access_token_by_a_sign_in(storage: Storage, seed: "Seed") 
         await seed.confirmed(project, "2002"),
         await seed.session(project),
     )
-    assert await storage.report_session(reported.key, "1001", NOW, seed.event(project))
+    assert await storage.sessions.report_session(reported.key, "1001", NOW, seed.event(project))
 
     async def create(developer: Developer, key: DeveloperSignIn) -> bool:
         token = AccessToken(seed.name("tok"), developer.id, "login", "tap_aaaa…zzzz", NOW, sign_in=key.id)
-        return await storage.create_access_token(token, hashlib.sha256(token.id.encode()).digest(), sign_in=key)
+        return await storage.credentials.create_access_token(
+            token, hashlib.sha256(token.id.encode()).digest(), sign_in=key
+        )
 
     for developer, session in ((ada, reported), (ada, others), (ada, pending), (bob, mine), (bob, pending)):
         with pytest.raises(AccessDenied):
             await create(developer, DeveloperSignIn(session.key, session.id))
     assert await create(ada, DeveloperSignIn(mine.key, mine.id))
-    assert [token.sign_in for token in await storage.list_access_tokens(ada.id)] == [mine.id]
-    assert await storage.list_access_tokens(bob.id) == []
+    assert [token.sign_in for token in await storage.credentials.list_access_tokens(ada.id)] == [mine.id]
+    assert await storage.credentials.list_access_tokens(bob.id) == []
     # Bound to another account, the first one signs the developer in no more.
     _, again = await seed.invitation(developer=ada)
-    assert await storage.accept_invitation(again, replace(ada, messenger_id="3003"), NOW) == "accepted"
+    assert await storage.developers.accept_invitation(again, replace(ada, messenger_id="3003"), NOW) == "accepted"
     with pytest.raises(AccessDenied):
         await create(ada, DeveloperSignIn(mine.key, mine.id))

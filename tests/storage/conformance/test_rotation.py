@@ -13,7 +13,9 @@ HOURS = 3_600_000
 
 
 async def rotate(storage: Storage, project: Project, secret: bytes, now: int, hours: int = 24) -> bool:
-    return await storage.rotate_webhook_secret(project.developer_id, project.id, secret, now, now + hours * HOURS)
+    return await storage.projects.rotate_webhook_secret(
+        project.developer_id, project.id, secret, now, now + hours * HOURS
+    )
 
 
 async def test_rotate_webhook_secret_lets_the_next_one_follow(
@@ -23,16 +25,16 @@ async def test_rotate_webhook_secret_lets_the_next_one_follow(
     project = await seed.project(webhook_url="https://example.com/")
     session = await seed.confirmed(project)
     next_at = seed.now + 24 * HOURS
-    assert await storage.rotate_webhook_secret(project.developer_id, project.id, b"next", seed.now, next_at)
+    assert await storage.projects.rotate_webhook_secret(project.developer_id, project.id, b"next", seed.now, next_at)
     secrets = EncryptedWebhookSecrets(project.encrypted_webhook_secret, b"next", next_at)
-    assert await other_node.read_webhook_secrets(project.id) == secrets
-    read = await other_node.read_project(project.id)
+    assert await other_node.projects.read_webhook_secrets(project.id) == secrets
+    read = await other_node.projects.read_project(project.id)
     assert read is not None
     assert read.webhook_secrets == secrets
-    assert [each.webhook_secrets for each in await other_node.list_projects(project.developer_id)] == [secrets]
-    (delivery,) = await other_node.claim_deliveries(seed.now, seed.now + 1, 10)
+    assert [each.webhook_secrets for each in await other_node.projects.list_projects(project.developer_id)] == [secrets]
+    (delivery,) = await other_node.deliveries.claim_deliveries(seed.now, seed.now + 1, 10)
     assert delivery.webhook_secrets == secrets
-    consumed = await other_node.consume_session(session.key, seed.now)
+    consumed = await other_node.sessions.consume_session(session.key, seed.now)
     assert consumed is not None
     assert consumed.webhook_secrets == secrets
 
@@ -49,9 +51,9 @@ async def test_rotate_webhook_secret_is_one_at_a_time(storage: Storage, other_no
     assert won.count(True) == 1
     end = seed.now + 24 * HOURS
     winner = EncryptedWebhookSecrets(project.encrypted_webhook_secret, b"%d" % won.index(True), end)
-    assert await storage.read_webhook_secrets(project.id) == winner
+    assert await storage.projects.read_webhook_secrets(project.id) == winner
     assert not await rotate(storage, project, b"early", end - 1)
-    assert await storage.read_webhook_secrets(project.id) == winner
+    assert await storage.projects.read_webhook_secrets(project.id) == winner
 
 
 async def test_rotate_webhook_secret_after_an_overlap_keeps_the_secret_in_force(storage: Storage, seed: "Seed") -> None:
@@ -60,7 +62,7 @@ async def test_rotate_webhook_secret_after_an_overlap_keeps_the_secret_in_force(
     assert await rotate(storage, project, b"second", seed.now, hours=1)
     end = seed.now + HOURS
     assert await rotate(storage, project, b"third", end, hours=2)
-    found = await storage.read_webhook_secrets(project.id)
+    found = await storage.projects.read_webhook_secrets(project.id)
     assert found == EncryptedWebhookSecrets(b"second", b"third", end + 2 * HOURS)
     assert found.at(end) == (b"second", b"third")
 
@@ -70,24 +72,27 @@ async def test_promote_webhook_secret_ends_the_overlap(storage: Storage, other_n
     project = await seed.project()
     assert await rotate(storage, project, b"next", seed.now)
     promoted = await asyncio.gather(
-        *(store.promote_webhook_secret(project.developer_id, project.id, seed.now) for store in (storage, other_node))
+        *(
+            store.projects.promote_webhook_secret(project.developer_id, project.id, seed.now)
+            for store in (storage, other_node)
+        )
     )
     assert sorted(promoted) == [False, True]
-    assert await other_node.read_webhook_secrets(project.id) == EncryptedWebhookSecrets(b"next")
+    assert await other_node.projects.read_webhook_secrets(project.id) == EncryptedWebhookSecrets(b"next")
     assert await rotate(other_node, project, b"third", seed.now)
-    found = await storage.read_webhook_secrets(project.id)
+    found = await storage.projects.read_webhook_secrets(project.id)
     assert found == EncryptedWebhookSecrets(b"next", b"third", seed.now + 24 * HOURS)
 
 
 async def test_promote_webhook_secret_needs_a_rotation_under_way(storage: Storage, seed: "Seed") -> None:
     """None was begun, or its overlap is over already: then the secrets are what they were."""
     project = await seed.project()
-    assert not await storage.promote_webhook_secret(project.developer_id, project.id, seed.now)
-    assert await storage.read_webhook_secrets(project.id) == project.webhook_secrets
+    assert not await storage.projects.promote_webhook_secret(project.developer_id, project.id, seed.now)
+    assert await storage.projects.read_webhook_secrets(project.id) == project.webhook_secrets
     assert await rotate(storage, project, b"next", seed.now, hours=1)
     end = seed.now + HOURS
-    assert not await storage.promote_webhook_secret(project.developer_id, project.id, end)
-    found = await storage.read_webhook_secrets(project.id)
+    assert not await storage.projects.promote_webhook_secret(project.developer_id, project.id, end)
+    found = await storage.projects.read_webhook_secrets(project.id)
     assert found is not None
     assert found.at(end) == (b"next", None)
     assert await rotate(storage, project, b"third", end)
@@ -97,8 +102,8 @@ async def test_promote_webhook_secret_and_rotation_are_for_the_owner(storage: St
     """Another developer, an unknown project and a deleted one: nothing happens."""
     project, other, deleted = [await seed.project() for _ in range(3)]
     assert await rotate(storage, project, b"next", seed.now)
-    await storage.delete_project(deleted.developer_id, deleted.id)
-    before = await storage.read_webhook_secrets(project.id)
+    await storage.projects.delete_project(deleted.developer_id, deleted.id)
+    before = await storage.projects.read_webhook_secrets(project.id)
     for developer_id, project_id in (
         (other.developer_id, project.id),
         (project.developer_id, other.id),
@@ -106,19 +111,21 @@ async def test_promote_webhook_secret_and_rotation_are_for_the_owner(storage: St
         (project.developer_id, f"{project.id}\0"),
         (deleted.developer_id, deleted.id),
     ):
-        assert not await storage.rotate_webhook_secret(developer_id, project_id, b"mine", seed.now + 99 * HOURS, 2**60)
-        assert not await storage.promote_webhook_secret(developer_id, project_id, seed.now)
-    assert await storage.read_webhook_secrets(project.id) == before
-    assert await storage.read_webhook_secrets(other.id) == other.webhook_secrets
+        assert not await storage.projects.rotate_webhook_secret(
+            developer_id, project_id, b"mine", seed.now + 99 * HOURS, 2**60
+        )
+        assert not await storage.projects.promote_webhook_secret(developer_id, project_id, seed.now)
+    assert await storage.projects.read_webhook_secrets(project.id) == before
+    assert await storage.projects.read_webhook_secrets(other.id) == other.webhook_secrets
 
 
 async def test_replace_project_secrets_ends_a_rotation(storage: Storage, seed: "Seed") -> None:
     """`regenerate` makes all old secrets dead, also the one that was to follow; then a rotation may begin."""
     project = await seed.project()
     assert await rotate(storage, project, b"next", seed.now)
-    assert await storage.replace_project_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", b"new")
-    assert await storage.read_webhook_secrets(project.id) == EncryptedWebhookSecrets(b"new")
-    assert not await storage.promote_webhook_secret(project.developer_id, project.id, seed.now)
+    assert await storage.projects.replace_project_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", b"new")
+    assert await storage.projects.read_webhook_secrets(project.id) == EncryptedWebhookSecrets(b"new")
+    assert not await storage.projects.promote_webhook_secret(project.developer_id, project.id, seed.now)
     assert await rotate(storage, project, b"after", seed.now)
 
 
@@ -127,9 +134,13 @@ async def test_replace_project_secrets_against_a_rotation(storage: Storage, othe
     for _ in range(5):
         project = await seed.project()
         rotated, _ = await asyncio.gather(
-            other_node.rotate_webhook_secret(project.developer_id, project.id, b"next", seed.now, seed.now + HOURS),
-            storage.replace_project_secrets(project.developer_id, project.id, seed.name("k").encode(), "sk", b"new"),
+            other_node.projects.rotate_webhook_secret(
+                project.developer_id, project.id, b"next", seed.now, seed.now + HOURS
+            ),
+            storage.projects.replace_project_secrets(
+                project.developer_id, project.id, seed.name("k").encode(), "sk", b"new"
+            ),
         )
         assert rotated
-        found = await storage.read_webhook_secrets(project.id)
+        found = await storage.projects.read_webhook_secrets(project.id)
         assert found in {EncryptedWebhookSecrets(b"new"), EncryptedWebhookSecrets(b"new", b"next", seed.now + HOURS)}

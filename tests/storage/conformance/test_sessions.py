@@ -20,7 +20,7 @@ async def test_create_session_stores_it_as_pending(storage: Storage, other_node:
     """Once created, every node sees it, with nobody's name on it."""
     project = await seed.project()
     new = await seed.session(project)
-    assert await other_node.read_session(new.key) == Session(
+    assert await other_node.sessions.read_session(new.key) == Session(
         new.key, new.id, project.id, project.name, "pending", new.created_at, new.created_at + EDGE
     )
 
@@ -49,30 +49,32 @@ async def test_create_session_obeys_the_projects_flags(
     """Paused refuses everybody, public access off refuses public callers; a refusal stores and counts nothing."""
     project = await seed.project(is_active=is_active, public_access=public_access)
     session = seed.new_session(project)
-    assert await storage.create_session(session, public=public) is created
-    assert (await storage.poll_session(session.key) is not None) is created
-    counts = await storage.read_daily_counts([project.id], 0)
+    assert await storage.sessions.create_session(session, public=public) is created
+    assert (await storage.sessions.poll_session(session.key) is not None) is created
+    counts = await storage.counts.read_daily_counts([project.id], 0)
     assert [row.requested for row in counts] == [1] * created
 
 
 async def test_create_session_of_no_project_stores_nothing(storage: Storage, seed: "Seed") -> None:
     """An unknown project cannot fill the store."""
     unknown = replace(seed.new_session(await seed.project()), project_id="proj_unknown")
-    assert not await storage.create_session(unknown, public=False)
-    assert await storage.read_daily_counts(["proj_unknown"], 0) == []
+    assert not await storage.sessions.create_session(unknown, public=False)
+    assert await storage.counts.read_daily_counts(["proj_unknown"], 0) == []
 
 
 async def test_poll_session_says_what_a_poll_needs(storage: Storage, seed: "Seed") -> None:
     """Project, public access as it is now, stored status and expiry; a token of another day finds nothing."""
     project = await seed.project()
     new = await seed.session(project)
-    assert await storage.poll_session(new.key) == PolledSession(project.id, True, "pending", new.expires_at)  # noqa: FBT003 — a tuple.
-    await storage.update_project(project.developer_id, project.id, ProjectChanges(public_access=False), seed.now)
-    polled = await storage.poll_session(new.key)
+    assert await storage.sessions.poll_session(new.key) == PolledSession(project.id, True, "pending", new.expires_at)  # noqa: FBT003 — a tuple.
+    await storage.projects.update_project(
+        project.developer_id, project.id, ProjectChanges(public_access=False), seed.now
+    )
+    polled = await storage.sessions.poll_session(new.key)
     assert polled is not None
     assert not polled.public_access
-    assert await storage.poll_session(SessionKey(new.key.day + 1, new.key.token_hash)) is None
-    assert await storage.poll_session(SessionKey(new.key.day, b"?" * 32)) is None
+    assert await storage.sessions.poll_session(SessionKey(new.key.day + 1, new.key.token_hash)) is None
+    assert await storage.sessions.poll_session(SessionKey(new.key.day, b"?" * 32)) is None
 
 
 async def test_read_session_shows_each_step(storage: Storage, seed: "Seed") -> None:
@@ -80,21 +82,21 @@ async def test_read_session_shows_each_step(storage: Storage, seed: "Seed") -> N
     project = await seed.project()
     new, now = await seed.session(project), seed.now
     expected = Session(new.key, new.id, project.id, project.name, "pending", now, now + EDGE)
-    await storage.open_session(new.key, "1001", now + 1)
+    await storage.sessions.open_session(new.key, "1001", now + 1)
     expected = replace(expected, opened_at=now + 1, opener_id="1001")
-    assert await storage.read_session(new.key) == expected
+    assert await storage.sessions.read_session(new.key) == expected
     identity = MessengerIdentity("1001", "Зоя 👩‍💻 'x\" <b>", "")
-    await storage.confirm_session(new.key, identity, now + 2, seed.event(project))
+    await storage.sessions.confirm_session(new.key, identity, now + 2, seed.event(project))
     expected = replace(expected, status="confirmed", confirmed_at=now + 2, identity=identity)
-    assert await storage.read_session(new.key) == expected
-    await storage.consume_session(new.key, now + 3)
-    assert await storage.read_session(new.key) == replace(expected, status="used", used_at=now + 3)
+    assert await storage.sessions.read_session(new.key) == expected
+    await storage.sessions.consume_session(new.key, now + 3)
+    assert await storage.sessions.read_session(new.key) == replace(expected, status="used", used_at=now + 3)
     cancelled = await seed.opened(project)
-    await storage.cancel_session(cancelled.key, "1001", now + 4, seed.event(project, "auth.cancelled"))
-    seen = await storage.read_session(cancelled.key)
+    await storage.sessions.cancel_session(cancelled.key, "1001", now + 4, seed.event(project, "auth.cancelled"))
+    seen = await storage.sessions.read_session(cancelled.key)
     assert seen is not None
     assert (seen.status, seen.cancelled_at, seen.confirmed_at, seen.identity) == ("cancelled", now + 4, None, None)
-    assert await storage.read_session(SessionKey(0, b"?" * 32)) is None
+    assert await storage.sessions.read_session(SessionKey(0, b"?" * 32)) is None
 
 
 async def test_open_session_has_one_owner(storage: Storage, other_node: Storage, seed: "Seed") -> None:
@@ -102,21 +104,24 @@ async def test_open_session_has_one_owner(storage: Storage, other_node: Storage,
     project = await seed.project()
     new = await seed.session(project)
     won = await asyncio.gather(
-        *((storage, other_node)[number % 2].open_session(new.key, f"{number}", seed.now) for number in range(12))
+        *(
+            (storage, other_node)[number % 2].sessions.open_session(new.key, f"{number}", seed.now)
+            for number in range(12)
+        )
     )
     assert won.count(True) == 1
-    seen = await storage.read_session(new.key)
+    seen = await storage.sessions.read_session(new.key)
     assert seen is not None
     assert seen.opener_id == f"{won.index(True)}"
-    assert (await storage.read_daily_counts([project.id], 0))[0].opened == 1
-    assert not await storage.open_session(new.key, f"{won.index(True)}", seed.now)
+    assert (await storage.counts.read_daily_counts([project.id], 0))[0].opened == 1
+    assert not await storage.sessions.open_session(new.key, f"{won.index(True)}", seed.now)
 
 
 @pytest.mark.parametrize(("late_by", "works"), [(-1, True), (0, False), (1, False)])
 async def test_open_session_ends_at_the_edge(storage: Storage, seed: "Seed", late_by: int, works: bool) -> None:  # noqa: FBT001 — a table's column.
     """An expired link stops working, whether or not anything has written the expiry down."""
     new = await seed.session(await seed.project())
-    assert await storage.open_session(new.key, "1001", new.expires_at + late_by) is works
+    assert await storage.sessions.open_session(new.key, "1001", new.expires_at + late_by) is works
 
 
 @pytest.mark.parametrize(("late_by", "works"), [(-1, True), (0, False), (1, False)])
@@ -125,8 +130,10 @@ async def test_confirm_session_ends_at_the_edge(storage: Storage, seed: "Seed", 
     project = await seed.project(webhook_url="https://example.com/")
     new = await seed.opened(project)
     event = seed.event(project)
-    assert await storage.confirm_session(new.key, seed.identity("1001"), new.expires_at + late_by, event) is works
-    assert len(await storage.claim_deliveries(seed.now + DAY, seed.now + 2 * DAY, 10)) == works
+    assert (
+        await storage.sessions.confirm_session(new.key, seed.identity("1001"), new.expires_at + late_by, event) is works
+    )
+    assert len(await storage.deliveries.claim_deliveries(seed.now + DAY, seed.now + 2 * DAY, 10)) == works
 
 
 async def test_confirm_session_is_for_the_opener(storage: Storage, seed: "Seed") -> None:
@@ -134,9 +141,11 @@ async def test_confirm_session_is_for_the_opener(storage: Storage, seed: "Seed")
     project = await seed.project(webhook_url="https://example.com/")
     unopened, opened = await seed.session(project), await seed.opened(project)
     for session, user in ((unopened, "1001"), (opened, "1002"), (opened, "1001 "), (opened, "")):
-        assert not await storage.confirm_session(session.key, seed.identity(user), seed.now, seed.event(project))
-    assert await storage.read_daily_users(project.developer_id, 0) == []
-    assert await storage.claim_deliveries(seed.now, seed.now + 1, 10) == []
+        assert not await storage.sessions.confirm_session(
+            session.key, seed.identity(user), seed.now, seed.event(project)
+        )
+    assert await storage.counts.read_daily_users(project.developer_id, 0) == []
+    assert await storage.deliveries.claim_deliveries(seed.now, seed.now + 1, 10) == []
 
 
 async def test_confirm_session_records_an_event_only_if_a_webhook_is_set(storage: Storage, seed: "Seed") -> None:
@@ -144,10 +153,10 @@ async def test_confirm_session_records_an_event_only_if_a_webhook_is_set(storage
     silent, loud = await seed.project(), await seed.project(webhook_url="https://example.com/")
     for project in (silent, loud):
         new = await seed.opened(project)
-        assert await storage.confirm_session(new.key, seed.identity("1001"), seed.now, seed.event(project))
+        assert await storage.sessions.confirm_session(new.key, seed.identity("1001"), seed.now, seed.event(project))
     changes = ProjectChanges(webhook_url="https://example.org/")
-    await storage.update_project(silent.developer_id, silent.id, changes, seed.now)
-    due = await storage.claim_deliveries(seed.now, seed.now + 1, 10)
+    await storage.projects.update_project(silent.developer_id, silent.id, changes, seed.now)
+    due = await storage.deliveries.claim_deliveries(seed.now, seed.now + 1, 10)
     assert [(delivery.event.type, delivery.event.project_id) for delivery in due] == [("auth.confirmed", loud.id)]
 
 
@@ -156,16 +165,18 @@ async def test_cancel_session_ends_at_the_edge(storage: Storage, seed: "Seed", l
     """The same edge for Cancel."""
     project = await seed.project()
     new = await seed.opened(project)
-    assert await storage.cancel_session(new.key, "1001", new.expires_at + late_by, seed.event(project)) is works
+    assert (
+        await storage.sessions.cancel_session(new.key, "1001", new.expires_at + late_by, seed.event(project)) is works
+    )
 
 
 async def test_cancel_session_is_for_the_opener(storage: Storage, seed: "Seed") -> None:
     """A stranger cannot end somebody's sign-in."""
     project = await seed.project()
     unopened, opened = await seed.session(project), await seed.opened(project)
-    assert not await storage.cancel_session(unopened.key, "1001", seed.now, seed.event(project))
-    assert not await storage.cancel_session(opened.key, "1002", seed.now, seed.event(project))
-    assert await storage.cancel_session(opened.key, "1001", seed.now, seed.event(project))
+    assert not await storage.sessions.cancel_session(unopened.key, "1001", seed.now, seed.event(project))
+    assert not await storage.sessions.cancel_session(opened.key, "1002", seed.now, seed.event(project))
+    assert await storage.sessions.cancel_session(opened.key, "1001", seed.now, seed.event(project))
 
 
 async def test_cancel_session_and_confirm_at_once_make_one_decision(
@@ -180,19 +191,19 @@ async def test_cancel_session_and_confirm_at_once_make_one_decision(
             decision
             for store in (storage, other_node) * 2
             for decision in (
-                store.confirm_session(new.key, seed.identity("1001"), seed.now, seed.event(project)),
-                store.cancel_session(new.key, "1001", seed.now, seed.event(project, "auth.cancelled")),
+                store.sessions.confirm_session(new.key, seed.identity("1001"), seed.now, seed.event(project)),
+                store.sessions.cancel_session(new.key, "1001", seed.now, seed.event(project, "auth.cancelled")),
             )
         ]
         won = await asyncio.gather(*decisions)
         assert won.count(True) == 1
-        seen = await other_node.read_session(new.key)
+        seen = await other_node.sessions.read_session(new.key)
         assert seen is not None
         assert seen.status == ("cancelled" if won.index(True) % 2 else "confirmed")
         confirmed += seen.status == "confirmed"
-    counts = (await storage.read_daily_counts([project.id], 0))[0]
+    counts = (await storage.counts.read_daily_counts([project.id], 0))[0]
     assert (counts.confirmed, counts.cancelled) == (confirmed, 10 - confirmed)
-    assert len(await storage.claim_deliveries(seed.now, seed.now + 1, 100)) == 10
+    assert len(await storage.deliveries.claim_deliveries(seed.now, seed.now + 1, 100)) == 10
 
 
 async def test_consume_session_gives_the_identity_to_one_caller(
@@ -202,11 +213,11 @@ async def test_consume_session_gives_the_identity_to_one_caller(
     project = await seed.project()
     new = await seed.confirmed(project)
     results = await asyncio.gather(
-        *(store.consume_session(new.key, seed.now) for store in (storage, other_node) for _ in range(8))
+        *(store.sessions.consume_session(new.key, seed.now) for store in (storage, other_node) for _ in range(8))
     )
     expected = ConsumedSession(project.id, seed.identity("1001"), seed.now, project.webhook_secrets, seed.now, new.id)
     assert [result for result in results if result is not None] == [expected]
-    assert (await storage.read_daily_counts([project.id], 0))[0].used == 1
+    assert (await storage.counts.read_daily_counts([project.id], 0))[0].used == 1
 
 
 async def test_consume_session_needs_a_confirmed_one(storage: Storage, seed: "Seed") -> None:
@@ -217,36 +228,36 @@ async def test_consume_session_needs_a_confirmed_one(storage: Storage, seed: "Se
         await seed.opened(project, at=0),
         await seed.confirmed(project),
     )
-    await storage.cancel_session(cancelled.key, "1001", seed.now, seed.event(project))
-    await storage.expire_sessions(seed.now, 10)
-    await storage.consume_session(used.key, seed.now)
+    await storage.sessions.cancel_session(cancelled.key, "1001", seed.now, seed.event(project))
+    await storage.sessions.expire_sessions(seed.now, 10)
+    await storage.sessions.consume_session(used.key, seed.now)
     for session in (await seed.session(project), await seed.opened(project), cancelled, expired, used):
-        before = await storage.read_session(session.key)
-        assert await storage.consume_session(session.key, seed.now + 1) is None
-        assert await storage.read_session(session.key) == before
-    assert await storage.consume_session(SessionKey(0, b"?" * 32), seed.now) is None
+        before = await storage.sessions.read_session(session.key)
+        assert await storage.sessions.consume_session(session.key, seed.now + 1) is None
+        assert await storage.sessions.read_session(session.key) == before
+    assert await storage.sessions.consume_session(SessionKey(0, b"?" * 32), seed.now) is None
 
 
 async def test_consume_session_works_long_after_the_ten_minutes(storage: Storage, seed: "Seed") -> None:
     """Only a pending session expires: a confirmed one waits for its reader."""
     new = await seed.confirmed(await seed.project())
-    assert await storage.expire_sessions(seed.now + 30 * DAY, 10) == 0
-    assert await storage.consume_session(new.key, seed.now + 30 * DAY) is not None
+    assert await storage.sessions.expire_sessions(seed.now + 30 * DAY, 10) == 0
+    assert await storage.sessions.consume_session(new.key, seed.now + 30 * DAY) is not None
 
 
 async def test_expire_sessions_takes_only_pending_ones_from_the_edge_on(storage: Storage, seed: "Seed") -> None:
     """Opened or not; decided ones stay; counted on the day of their creation, once."""
     project = await seed.project()
     pending, opened, decided = await seed.session(project), await seed.opened(project), await seed.confirmed(project)
-    assert await storage.expire_sessions(pending.expires_at - 1, 10) == 0
+    assert await storage.sessions.expire_sessions(pending.expires_at - 1, 10) == 0
     # One that is overdue makes the sweep look in earnest: it alone is taken a millisecond before the others' edge.
     await seed.session(project, at=seed.now - 1)
-    assert await storage.expire_sessions(pending.expires_at - 1, 10) == 1
-    assert await storage.expire_sessions(pending.expires_at, 10) == 2
-    assert await storage.expire_sessions(pending.expires_at, 10) == 0
-    states = [await storage.poll_session(session.key) for session in (pending, opened, decided)]
+    assert await storage.sessions.expire_sessions(pending.expires_at - 1, 10) == 1
+    assert await storage.sessions.expire_sessions(pending.expires_at, 10) == 2
+    assert await storage.sessions.expire_sessions(pending.expires_at, 10) == 0
+    states = [await storage.sessions.poll_session(session.key) for session in (pending, opened, decided)]
     assert [state and state.status for state in states] == ["expired", "expired", "confirmed"]
-    assert (await storage.read_daily_counts([project.id], 0))[0].expired == 3
+    assert (await storage.counts.read_daily_counts([project.id], 0))[0].expired == 3
 
 
 async def test_expire_sessions_goes_in_steps_oldest_first(storage: Storage, other_node: Storage, seed: "Seed") -> None:
@@ -255,18 +266,18 @@ async def test_expire_sessions_goes_in_steps_oldest_first(storage: Storage, othe
     for number in range(30):
         await seed.session(projects[number % 3], at=seed.now - number * 4 * 60 * MINUTE)
     later = seed.now + EDGE
-    assert await storage.expire_sessions(later, 7) == 7
-    oldest_first = await storage.list_sessions([project.id for project in projects], "pending", None, 100, 0)
+    assert await storage.sessions.expire_sessions(later, 7) == 7
+    oldest_first = await storage.sessions.list_sessions([project.id for project in projects], "pending", None, 100, 0)
     assert len(oldest_first) == 23
     assert min(session.created_at for session in oldest_first) == seed.now - 22 * 4 * 60 * MINUTE
     done = 7
-    while step := await asyncio.gather(*(store.expire_sessions(later, 7) for store in (storage, other_node))):
+    while step := await asyncio.gather(*(store.sessions.expire_sessions(later, 7) for store in (storage, other_node))):
         if sum(step) == 0:
             break
         assert max(step) <= 7
         done += sum(step)
     assert done == 30
-    counts = await storage.read_daily_counts([project.id for project in projects], 0)
+    counts = await storage.counts.read_daily_counts([project.id for project in projects], 0)
     assert sum(row.expired for row in counts) == 30
     assert all(row.expired == row.requested for row in counts)
 
@@ -279,16 +290,18 @@ async def test_expire_sessions_and_a_tap_in_the_last_millisecond_make_one_outcom
     for _ in range(10):
         new = await seed.opened(project)
         expired, confirmed = await asyncio.gather(
-            storage.expire_sessions(new.expires_at, 10),
-            other_node.confirm_session(new.key, seed.identity("1"), new.expires_at - 1, seed.event(project)),
+            storage.sessions.expire_sessions(new.expires_at, 10),
+            other_node.sessions.confirm_session(new.key, seed.identity("1"), new.expires_at - 1, seed.event(project)),
         )
         assert not confirmed  # Another account: the sweep must win.
         assert expired == 1
         new = await seed.opened(project)
         expired, confirmed = await asyncio.gather(
-            storage.expire_sessions(new.expires_at, 10),
-            other_node.confirm_session(new.key, seed.identity("1001"), new.expires_at - 1, seed.event(project)),
+            storage.sessions.expire_sessions(new.expires_at, 10),
+            other_node.sessions.confirm_session(
+                new.key, seed.identity("1001"), new.expires_at - 1, seed.event(project)
+            ),
         )
         assert expired + confirmed == 1
-    counts = (await storage.read_daily_counts([project.id], 0))[0]
+    counts = (await storage.counts.read_daily_counts([project.id], 0))[0]
     assert counts.expired + counts.confirmed == counts.requested == 20

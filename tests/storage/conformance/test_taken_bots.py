@@ -21,7 +21,7 @@ async def take(
     """Give a project a bot that the loser has had until now."""
     loss = BotLoss(loser.id, seed.entry(loser.developer_id, "bot.removed"))
     change = BotChange(bot, seed.entry(project.developer_id, "bot.set"), loss)
-    return await storage.update_project(
+    return await storage.projects.update_project(
         project.developer_id, project.id, ProjectChanges(**changes), seed.now, bot=change
     )
 
@@ -31,7 +31,7 @@ async def broken(storage: Storage, seed: "Seed", bot_id: int = 7_000_000_001) ->
     project = await seed.project()
     bot = bot_of(project, bot_id)
     assert await give(storage, project, bot) == "set"
-    assert await storage.mark_bot_broken(project.id, bot.encrypted_token, seed.now)
+    assert await storage.bots.mark_bot_broken(project.id, bot.encrypted_token, seed.now)
     return project, bot
 
 
@@ -44,19 +44,24 @@ async def test_update_project_takes_a_broken_bot_from_its_loser(
     updated = await take(other_node, seed, project, loser, bot_of(project), name="New")
     assert updated is not None
     assert (updated.name, updated.bot_id, updated.bot_broken_at) == ("New", bot.bot_id, None)
-    assert await storage.list_project_bots() == [bot_of(project)]
-    assert await storage.read_project_bot(bot.bot_id) == bot_of(project)
-    lost, of_sign_in = await storage.read_project(loser.id), await storage.read_sign_in_project(loser.id)
+    assert await storage.bots.list_project_bots() == [bot_of(project)]
+    assert await storage.bots.read_project_bot(bot.bot_id) == bot_of(project)
+    lost, of_sign_in = (
+        await storage.projects.read_project(loser.id),
+        await storage.projects.read_sign_in_project(loser.id),
+    )
     for each in (lost, of_sign_in):
         assert each is not None
         assert (each.bot_id, each.bot_username, each.bot_broken_at) == (None, "Shop_Bot", seed.now)
     assert not [
-        row for row in (await storage.list_encrypted_values("bot_token", None, 10)).rows if row.name == loser.id
+        row
+        for row in (await storage.encrypted_values.list_encrypted_values("bot_token", None, 10)).rows
+        if row.name == loser.id
     ]
     assert (await actions(storage, loser), await actions(storage, project)) == (["bot.removed"], ["bot.set"])
-    assert not await storage.mark_bot_broken(loser.id, bot.encrypted_token, seed.now + 1)
+    assert not await storage.bots.mark_bot_broken(loser.id, bot.encrypted_token, seed.now + 1)
     assert await give(storage, loser, None) == "set"
-    lost = await storage.read_project(loser.id)
+    lost = await storage.projects.read_project(loser.id)
     assert lost is not None
     assert (lost.bot_username, lost.bot_broken_at) == (None, None)
 
@@ -69,7 +74,7 @@ async def test_update_project_gives_a_loser_another_bot(storage: Storage, seed: 
     assert await give(storage, loser, bot_of(loser)) == "taken"
     other = bot_of(loser, 7_000_000_002, "Other_Bot")
     assert await give(storage, loser, other) == "set"
-    assert await storage.list_project_bots() == [bot_of(project), other]
+    assert await storage.bots.list_project_bots() == [bot_of(project), other]
 
 
 async def test_create_project_takes_a_broken_bot_from_its_loser(storage: Storage, seed: "Seed") -> None:
@@ -78,9 +83,9 @@ async def test_create_project_takes_a_broken_bot_from_its_loser(storage: Storage
     model = await seed.project()
     project = dataclasses.replace(model, id=f"proj_{0xA00:022x}")
     loss = BotLoss(loser.id, seed.entry(loser.developer_id, "bot.removed"))
-    assert await storage.create_project(project, bytes(32), bot=BotChange(bot_of(project), None, loss))
-    assert await storage.list_project_bots() == [bot_of(project)]
-    lost = await storage.read_project(loser.id)
+    assert await storage.projects.create_project(project, bytes(32), bot=BotChange(bot_of(project), None, loss))
+    assert await storage.bots.list_project_bots() == [bot_of(project)]
+    lost = await storage.projects.read_project(loser.id)
     assert lost is not None
     assert (lost.bot_id, lost.bot_broken_at) == (None, seed.now)
     assert await actions(storage, loser) == ["bot.removed"]
@@ -94,7 +99,7 @@ async def test_update_project_takes_no_bot_that_works(storage: Storage, seed: "S
     await give(storage, third, bot_of(third, 7_000_000_002, "Other_Bot"))
     mended = dataclasses.replace(bot, encrypted_token=b"a new one")
     assert await give(storage, loser, mended) == "set"
-    before = await storage.read_project(project.id)
+    before = await storage.projects.read_project(project.id)
     for name, wanted in (
         ("loser", bot_of(project)),
         ("third", bot_of(project)),
@@ -102,8 +107,8 @@ async def test_update_project_takes_no_bot_that_works(storage: Storage, seed: "S
     ):
         with pytest.raises(BotTaken):
             await take(storage, seed, project, loser if name == "loser" else third, wanted, name="New")
-    assert await storage.list_project_bots() == [mended, bot_of(third, 7_000_000_002, "Other_Bot")]
-    assert await storage.read_project(project.id) == before
+    assert await storage.bots.list_project_bots() == [mended, bot_of(third, 7_000_000_002, "Other_Bot")]
+    assert await storage.projects.read_project(project.id) == before
     assert [await actions(storage, each) for each in (project, loser, third)] == [[], [], []]
 
 
@@ -113,12 +118,12 @@ async def test_update_project_takes_another_bot_of_no_loser(storage: Storage, se
     project, other = await seed.project(), await seed.project()
     second = bot_of(loser, 7_000_000_002, "Other_Bot")
     await give(storage, loser, second)
-    assert await storage.mark_bot_broken(loser.id, second.encrypted_token, seed.now)
+    assert await storage.bots.mark_bot_broken(loser.id, second.encrypted_token, seed.now)
     assert await take(storage, seed, project, loser, bot_of(project)) is not None
     broken_at = dataclasses.replace(second, broken_at=seed.now)
-    assert await storage.list_project_bots() == [bot_of(project), broken_at]
+    assert await storage.bots.list_project_bots() == [bot_of(project), broken_at]
     assert await actions(storage, loser) == []
-    await storage.delete_project(loser.developer_id, loser.id)
+    await storage.projects.delete_project(loser.developer_id, loser.id)
     assert await take(storage, seed, other, loser, bot_of(other, 7_000_000_002)) is not None
     assert await actions(storage, loser) == []
 
@@ -130,7 +135,7 @@ async def test_update_project_takes_the_bot_or_changes_nothing(storage: Storage,
     assert await take(storage, seed, project, loser, bot_of(project), collect_phone=True) is None
     foreign = dataclasses.replace(project, developer_id=stranger.id)
     assert await take(storage, seed, foreign, loser, bot_of(project)) is None
-    assert await storage.list_project_bots() == [dataclasses.replace(bot, broken_at=seed.now)]
+    assert await storage.bots.list_project_bots() == [dataclasses.replace(bot, broken_at=seed.now)]
     assert await actions(storage, loser) == []
 
 
@@ -148,7 +153,7 @@ async def test_update_project_takes_a_broken_bot_once(storage: Storage, other_no
     assert [type(each) for each in outcomes].count(Project) == 1
     assert [type(each) for each in outcomes].count(BotTaken) == 7
     (winner,) = [project for project, each in zip(projects, outcomes, strict=True) if isinstance(each, Project)]
-    assert await storage.list_project_bots() == [bot_of(winner)]
+    assert await storage.bots.list_project_bots() == [bot_of(winner)]
     assert await actions(storage, loser) == ["bot.removed"]
 
 
@@ -170,4 +175,4 @@ async def test_update_project_swaps_broken_bots(storage: Storage, other_node: St
     )
     swapped = [bot_of(other, bot.bot_id) for (_, bot), (other, _) in pairs]
     swapped += [bot_of(one, bot.bot_id) for (one, _), (_, bot) in pairs]
-    assert await storage.list_project_bots() == swapped
+    assert await storage.bots.list_project_bots() == swapped

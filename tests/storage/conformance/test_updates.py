@@ -14,52 +14,52 @@ BOT = 7_000_000_001
 async def test_claim_update_gives_an_update_to_one_handler(storage: Storage, other_node: Storage, seed: "Seed") -> None:
     """An update that is delivered many times at once is handled once; the others are told to wait."""
     claims = await asyncio.gather(
-        *(store.claim_update(BOT, 1, seed.now, seed.now - 60) for store in (storage, other_node) for _ in range(6))
+        *(store.bots.claim_update(BOT, 1, seed.now, seed.now - 60) for store in (storage, other_node) for _ in range(6))
     )
     assert sorted(claims) == ["claimed"] + ["in_progress"] * 11
 
 
 async def test_claim_update_knows_what_was_done(storage: Storage, seed: "Seed") -> None:
     """A finished update is done for ever; the same number of another bot is another update."""
-    await storage.claim_update(BOT, 1, seed.now, seed.now - 60)
-    await storage.finish_update(BOT, 1)
-    assert await storage.claim_update(BOT, 1, seed.now + 1_000, seed.now + 999) == "done"
-    assert await storage.claim_update(BOT + 1, 1, seed.now, seed.now - 60) == "claimed"
-    assert await storage.claim_update(BOT, 2**53, seed.now, seed.now - 60) == "claimed"
+    await storage.bots.claim_update(BOT, 1, seed.now, seed.now - 60)
+    await storage.bots.finish_update(BOT, 1)
+    assert await storage.bots.claim_update(BOT, 1, seed.now + 1_000, seed.now + 999) == "done"
+    assert await storage.bots.claim_update(BOT + 1, 1, seed.now, seed.now - 60) == "claimed"
+    assert await storage.bots.claim_update(BOT, 2**53, seed.now, seed.now - 60) == "claimed"
 
 
 async def test_claim_update_takes_over_from_a_handler_that_died(storage: Storage, seed: "Seed") -> None:
     """A claim that is as old as `stale_before` is free again, and only for one."""
-    await storage.claim_update(BOT, 1, seed.now, seed.now - 60)
-    assert await storage.claim_update(BOT, 1, seed.now + 59, seed.now - 1) == "in_progress"
-    again = await asyncio.gather(*(storage.claim_update(BOT, 1, seed.now + 60, seed.now) for _ in range(5)))
+    await storage.bots.claim_update(BOT, 1, seed.now, seed.now - 60)
+    assert await storage.bots.claim_update(BOT, 1, seed.now + 59, seed.now - 1) == "in_progress"
+    again = await asyncio.gather(*(storage.bots.claim_update(BOT, 1, seed.now + 60, seed.now) for _ in range(5)))
     assert sorted(again) == ["claimed"] + ["in_progress"] * 4
 
 
 async def test_finish_update_of_an_unknown_one_is_harmless(storage: Storage, seed: "Seed") -> None:
     """It was purged meanwhile, or never claimed: nothing is made up."""
-    await storage.finish_update(BOT, 5)
-    assert await storage.claim_update(BOT, 5, seed.now, seed.now - 60) == "claimed"
+    await storage.bots.finish_update(BOT, 5)
+    assert await storage.bots.claim_update(BOT, 5, seed.now, seed.now - 60) == "claimed"
 
 
 async def test_release_update_frees_the_claim_at_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
     """An update whose handling failed can be claimed anew by anyone, once; one that is done stays done."""
-    await storage.claim_update(BOT, 1, seed.now, seed.now - 60)
-    await storage.release_update(BOT, 1)
-    assert await other_node.claim_update(BOT, 1, seed.now, seed.now - 60) == "claimed"
-    assert await storage.claim_update(BOT, 1, seed.now, seed.now - 60) == "in_progress"
-    await storage.finish_update(BOT, 1)
-    await storage.release_update(BOT, 1)
-    await storage.release_update(BOT, 2)
-    assert await storage.claim_update(BOT, 1, seed.now, seed.now - 60) == "done"
-    assert await storage.claim_update(BOT, 2, seed.now, seed.now - 60) == "claimed"
+    await storage.bots.claim_update(BOT, 1, seed.now, seed.now - 60)
+    await storage.bots.release_update(BOT, 1)
+    assert await other_node.bots.claim_update(BOT, 1, seed.now, seed.now - 60) == "claimed"
+    assert await storage.bots.claim_update(BOT, 1, seed.now, seed.now - 60) == "in_progress"
+    await storage.bots.finish_update(BOT, 1)
+    await storage.bots.release_update(BOT, 1)
+    await storage.bots.release_update(BOT, 2)
+    assert await storage.bots.claim_update(BOT, 1, seed.now, seed.now - 60) == "done"
+    assert await storage.bots.claim_update(BOT, 2, seed.now, seed.now - 60) == "claimed"
 
 
 async def test_purge_updates_forgets_old_ones_in_steps(storage: Storage, seed: "Seed") -> None:
     """Never more than the limit, and nothing that was claimed at that time or later."""
     for number in range(10):
-        await storage.claim_update(BOT, number, seed.now + number, seed.now - 60)
-        await storage.finish_update(BOT, number)
-    assert [await storage.purge_updates(seed.now + 7, 3) for _ in range(4)] == [3, 3, 1, 0]
-    claims = [await storage.claim_update(BOT, number, seed.now, seed.now - 60) for number in range(10)]
+        await storage.bots.claim_update(BOT, number, seed.now + number, seed.now - 60)
+        await storage.bots.finish_update(BOT, number)
+    assert [await storage.bots.purge_updates(seed.now + 7, 3) for _ in range(4)] == [3, 3, 1, 0]
+    claims = [await storage.bots.claim_update(BOT, number, seed.now, seed.now - 60) for number in range(10)]
     assert claims == ["claimed"] * 7 + ["done"] * 3

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 async def stored(storage: Storage, session: NewSession) -> Session:
-    found = await storage.read_session(session.key)
+    found = await storage.sessions.read_session(session.key)
     assert found is not None
     return found
 
 
 async def counts(storage: Storage, project: Project) -> tuple[int, int, int, int]:
     """Return confirmed, used, cancelled and reported of all days."""
-    rows = await storage.read_daily_counts([project.id], 0)
+    rows = await storage.counts.read_daily_counts([project.id], 0)
     return (
         sum(row.confirmed for row in rows),
         sum(row.used for row in rows),
@@ -35,7 +35,7 @@ async def counts(storage: Storage, project: Project) -> tuple[int, int, int, int
 
 async def due_types(storage: Storage) -> list[str]:
     """Return the types of the events that are due, without keeping a lease."""
-    return [each.event.type for each in await storage.claim_deliveries(NOW, NOW, 10)]
+    return [each.event.type for each in await storage.deliveries.claim_deliveries(NOW, NOW, 10)]
 
 
 # ---- report_session
@@ -46,22 +46,22 @@ async def test_report_session_cancels_a_pending_one(storage: Storage, seed: "See
     """With its time, its counts, and the event if a webhook is set; what was kept for the prompt is erased."""
     project = await seed.project(webhook_url=webhook_url)
     new = replace(seed.new_session(project), context="{}")
-    assert await storage.create_session(new, public=True)
-    await storage.open_session(new.key, "1001", NOW)
+    assert await storage.sessions.create_session(new, public=True)
+    await storage.sessions.open_session(new.key, "1001", NOW)
     event = seed.event(project, "auth.cancelled")
-    assert await storage.report_session(new.key, "1001", NOW + 1, event) == "cancelled"
+    assert await storage.sessions.report_session(new.key, "1001", NOW + 1, event) == "cancelled"
     session = await stored(storage, new)
     assert (session.status, session.cancelled_at, session.reported_at) == ("cancelled", NOW + 1, NOW + 1)
     assert (session.used_at, session.identity, session.encrypted_phone) == (None, None, None)
     assert session.prompt is not None
     assert session.prompt.context is None
     assert await counts(storage, project) == (0, 0, 1, 1)
-    delivered = await storage.claim_deliveries(NOW, NOW, 10)
+    delivered = await storage.deliveries.claim_deliveries(NOW, NOW, 10)
     assert [each.event for each in delivered] == ([event] if webhook_url else [])
     if webhook_url:
-        assert [each.event_id for each in await storage.find_deliveries(project.id, event.created_at, new.id)] == [
-            event.id
-        ]
+        assert [
+            each.event_id for each in await storage.deliveries.find_deliveries(project.id, event.created_at, new.id)
+        ] == [event.id]
 
 
 async def test_report_session_lets_nobody_have_the_proof_of_a_confirmed_one(storage: Storage, seed: "Seed") -> None:
@@ -72,14 +72,16 @@ async def test_report_session_lets_nobody_have_the_proof_of_a_confirmed_one(stor
     project = await seed.project(webhook_url="https://example.com/")
     new = await seed.confirmed(project)
     await seed.confirmed(project, "2002")
-    assert await storage.report_session(new.key, "1001", NOW + 1, seed.event(project, "auth.cancelled")) == "used"
+    assert (
+        await storage.sessions.report_session(new.key, "1001", NOW + 1, seed.event(project, "auth.cancelled")) == "used"
+    )
     session = await stored(storage, new)
     assert (session.status, session.used_at, session.cancelled_at) == ("used", None, None)
     assert (session.reported_at, session.identity) == (NOW + 1, seed.identity("1001"))
-    assert await storage.consume_session(new.key, NOW + 2) is None
+    assert await storage.sessions.consume_session(new.key, NOW + 2) is None
     assert await counts(storage, project) == (2, 0, 0, 1)
     assert await due_types(storage) == ["auth.confirmed"]
-    (ended,) = await storage.find_deliveries(project.id, NOW, new.id)
+    (ended,) = await storage.deliveries.find_deliveries(project.id, NOW, new.id)
     assert (ended.state, ended.finished_at) == ("ended", NOW + 1)
 
 
@@ -87,13 +89,13 @@ async def test_report_session_ends_the_rereading_of_a_used_one(storage: Storage,
     """Who made it with a code challenge read the answer, and from the report on cannot read it again."""
     project = await seed.project()
     new = replace(seed.new_session(project), code_challenge=b"\x07" * 32)
-    assert await storage.create_session(new, public=True)
-    await storage.open_session(new.key, "1001", NOW)
-    assert await storage.confirm_session(new.key, seed.identity("1001"), NOW, seed.event(project))
-    assert await storage.consume_session(new.key, NOW + 1) is not None
-    assert await storage.reread_session(new.key, NOW) is not None
-    assert await storage.report_session(new.key, "1001", NOW + 2, seed.event(project)) == "used"
-    assert await storage.reread_session(new.key, NOW) is None
+    assert await storage.sessions.create_session(new, public=True)
+    await storage.sessions.open_session(new.key, "1001", NOW)
+    assert await storage.sessions.confirm_session(new.key, seed.identity("1001"), NOW, seed.event(project))
+    assert await storage.sessions.consume_session(new.key, NOW + 1) is not None
+    assert await storage.sessions.reread_session(new.key, NOW) is not None
+    assert await storage.sessions.report_session(new.key, "1001", NOW + 2, seed.event(project)) == "used"
+    assert await storage.sessions.reread_session(new.key, NOW) is None
     session = await stored(storage, new)
     assert (session.used_at, session.reported_at) == (NOW + 1, NOW + 2)
     assert await counts(storage, project) == (1, 1, 0, 1)
@@ -104,11 +106,11 @@ async def test_report_session_leaves_nothing_to_reread(storage: Storage, seed: "
     """One that was reported before anybody read it cannot be read as one that was."""
     project = await seed.project()
     new = replace(seed.new_session(project), code_challenge=b"\x07" * 32 if bound else None)
-    assert await storage.create_session(new, public=True)
-    await storage.open_session(new.key, "1001", NOW)
-    assert await storage.confirm_session(new.key, seed.identity("1001"), NOW, seed.event(project))
-    assert await storage.report_session(new.key, "1001", NOW + 1, seed.event(project)) == "used"
-    assert await storage.reread_session(new.key, 0) is None
+    assert await storage.sessions.create_session(new, public=True)
+    await storage.sessions.open_session(new.key, "1001", NOW)
+    assert await storage.sessions.confirm_session(new.key, seed.identity("1001"), NOW, seed.event(project))
+    assert await storage.sessions.report_session(new.key, "1001", NOW + 1, seed.event(project)) == "used"
+    assert await storage.sessions.reread_session(new.key, 0) is None
 
 
 async def test_report_session_counts_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
@@ -116,15 +118,15 @@ async def test_report_session_counts_once(storage: Storage, other_node: Storage,
     project = await seed.project()
     new = await seed.confirmed(project, at=NOW - DAY)
     reports = [
-        store.report_session(new.key, "1001", NOW + number, seed.event(project))
+        store.sessions.report_session(new.key, "1001", NOW + number, seed.event(project))
         for number in range(4)
         for store in (storage, other_node)
     ]
     answers = await asyncio.gather(*reports)
     assert sorted(answers, key=str) == [None] * 7 + ["used"]
-    (row,) = await storage.read_daily_counts([project.id], 0)
+    (row,) = await storage.counts.read_daily_counts([project.id], 0)
     assert (row.day, row.reported) == (NOW // DAY - 1, 1)
-    assert await storage.report_session(new.key, "1001", NOW + 9, seed.event(project)) is None
+    assert await storage.sessions.report_session(new.key, "1001", NOW + 9, seed.event(project)) is None
     assert (await stored(storage, new)).reported_at in range(NOW, NOW + 4)
 
 
@@ -141,17 +143,17 @@ async def test_report_session_changes_nothing_else(storage: Storage, seed: "Seed
         at = new.expires_at
     elif state == "expired":
         at = new.expires_at
-        assert await storage.expire_sessions(at, 10) == 1
+        assert await storage.sessions.expire_sessions(at, 10) == 1
     elif state == "cancelled":
-        assert await storage.cancel_session(new.key, "1001", NOW, seed.event(project, "auth.cancelled"))
+        assert await storage.sessions.cancel_session(new.key, "1001", NOW, seed.event(project, "auth.cancelled"))
     elif state == "deleted":
-        assert await storage.delete_project(developer.id, project.id)
+        assert await storage.projects.delete_project(developer.id, project.id)
     elif state == "unknown":
         new = seed.new_session(project)
-    before = await storage.read_session(new.key), await counts(storage, project), await due_types(storage)
+    before = await storage.sessions.read_session(new.key), await counts(storage, project), await due_types(storage)
     event = seed.event(project, "auth.cancelled")
-    assert await storage.report_session(new.key, user, at, event) is None
-    after = await storage.read_session(new.key), await counts(storage, project), await due_types(storage)
+    assert await storage.sessions.report_session(new.key, user, at, event) is None
+    after = await storage.sessions.read_session(new.key), await counts(storage, project), await due_types(storage)
     assert after == before
 
 
@@ -163,15 +165,15 @@ async def test_report_session_and_confirm_session_at_once(storage: Storage, othe
     async def race(number: int, new: NewSession) -> None:
         user = f"{number}"
         await asyncio.gather(
-            storage.confirm_session(new.key, seed.identity(user), NOW, seed.event(project)),
-            other_node.report_session(new.key, user, NOW, seed.event(project, "auth.cancelled")),
+            storage.sessions.confirm_session(new.key, seed.identity(user), NOW, seed.event(project)),
+            other_node.sessions.report_session(new.key, user, NOW, seed.event(project, "auth.cancelled")),
         )
 
     await asyncio.gather(*(race(number, new) for number, new in enumerate(news)))
     sessions = [await stored(storage, new) for new in news]
     assert {session.status for session in sessions} <= {"cancelled", "used"}
     assert all(session.reported_at is not None for session in sessions)
-    assert [await storage.consume_session(new.key, NOW) for new in news] == [None] * len(news)
+    assert [await storage.sessions.consume_session(new.key, NOW) for new in news] == [None] * len(news)
     confirmed = sum(session.status == "used" for session in sessions)
     assert await counts(storage, project) == (confirmed, 0, len(news) - confirmed, len(news))
 
@@ -185,23 +187,26 @@ async def test_list_sign_ins_of_all_projects_and_of_one(storage: Storage, seed: 
     one = await seed.confirmed(shop, at=NOW - 3 * DAY)
     two = await seed.confirmed(blog, at=NOW - 2 * DAY)
     three = await seed.confirmed(shop, at=NOW - DAY)
-    assert await storage.consume_session(three.key, NOW) is not None
-    assert await storage.report_session(one.key, "1001", NOW, seed.event(shop)) == "used"
+    assert await storage.sessions.consume_session(three.key, NOW) is not None
+    assert await storage.sessions.report_session(one.key, "1001", NOW, seed.event(shop)) == "used"
     await seed.confirmed(shop, "2002")
     await seed.opened(shop)
-    found = await storage.list_sign_ins("1001", NOW - 30 * DAY, 10, NOW)
+    found = await storage.sessions.list_sign_ins("1001", NOW - 30 * DAY, 10, NOW)
     assert [(each.key, each.project_name, each.status) for each in found] == [
         (three.key, shop.name, "used"),
         (two.key, blog.name, "confirmed"),
         (one.key, shop.name, "used"),
     ]
     assert [each.reported_at for each in found] == [None, None, NOW]
-    of_shop = await storage.list_sign_ins("1001", NOW - 30 * DAY, 10, NOW, project_id=shop.id)
+    of_shop = await storage.sessions.list_sign_ins("1001", NOW - 30 * DAY, 10, NOW, project_id=shop.id)
     assert [each.key for each in of_shop] == [three.key, one.key]
-    assert [each.key for each in await storage.list_sign_ins("1001", NOW - 30 * DAY, 2, NOW)] == [three.key, two.key]
-    assert await storage.list_sign_ins("3003", 0, 10, NOW) == []
-    assert await storage.list_sign_ins("1001\0", 0, 10, NOW) == []
-    assert await storage.list_sign_ins("1001", 0, 10, NOW, project_id=f"{shop.id}\0") == []
+    assert [each.key for each in await storage.sessions.list_sign_ins("1001", NOW - 30 * DAY, 2, NOW)] == [
+        three.key,
+        two.key,
+    ]
+    assert await storage.sessions.list_sign_ins("3003", 0, 10, NOW) == []
+    assert await storage.sessions.list_sign_ins("1001\0", 0, 10, NOW) == []
+    assert await storage.sessions.list_sign_ins("1001", 0, 10, NOW, project_id=f"{shop.id}\0") == []
 
 
 async def test_list_sign_ins_begins_at_its_time(storage: Storage, seed: "Seed") -> None:
@@ -209,7 +214,7 @@ async def test_list_sign_ins_begins_at_its_time(storage: Storage, seed: "Seed") 
     project = await seed.project()
     await seed.confirmed(project, at=NOW - 1)
     first = await seed.confirmed(project, at=NOW)
-    assert [each.key for each in await storage.list_sign_ins("1001", NOW, 10, NOW)] == [first.key]
+    assert [each.key for each in await storage.sessions.list_sign_ins("1001", NOW, 10, NOW)] == [first.key]
 
 
 async def test_list_sign_ins_leaves_out_deleted_projects(storage: Storage, seed: "Seed") -> None:
@@ -218,8 +223,8 @@ async def test_list_sign_ins_leaves_out_deleted_projects(storage: Storage, seed:
     gone, kept = await seed.project(developer), await seed.project(developer)
     await seed.confirmed(gone)
     session = await seed.confirmed(kept)
-    await storage.delete_project(developer.id, gone.id)
-    assert [each.key for each in await storage.list_sign_ins("1001", 0, 10, NOW)] == [session.key]
+    await storage.projects.delete_project(developer.id, gone.id)
+    assert [each.key for each in await storage.sessions.list_sign_ins("1001", 0, 10, NOW)] == [session.key]
 
 
 async def test_list_sign_ins_finds_every_project(storage: Storage, seed: "Seed") -> None:
@@ -228,7 +233,7 @@ async def test_list_sign_ins_finds_every_project(storage: Storage, seed: "Seed")
     for number, project in enumerate(projects):
         for _ in range(1 + number % 3):
             await seed.confirmed(project, at=NOW - number * DAY)
-    found = await storage.list_sign_ins("1001", NOW - 30 * DAY, 100, NOW)
+    found = await storage.sessions.list_sign_ins("1001", NOW - 30 * DAY, 100, NOW)
     assert {each.project_id for each in found} == {project.id for project in projects}
     assert len(found) == 24
 
@@ -239,52 +244,52 @@ async def test_list_sign_ins_finds_every_project(storage: Storage, seed: "Seed")
 async def test_is_blocked_tells_of_one_account_and_project(storage: Storage, seed: "Seed") -> None:
     """Neither another account nor another project."""
     shop, blog = await seed.project(), await seed.project()
-    assert await storage.block_project("1001", shop.id, NOW)
-    assert await storage.is_blocked("1001", shop.id)
-    assert not await storage.is_blocked("2002", shop.id)
-    assert not await storage.is_blocked("1001", blog.id)
+    assert await storage.users.block_project("1001", shop.id, NOW)
+    assert await storage.users.is_blocked("1001", shop.id)
+    assert not await storage.users.is_blocked("2002", shop.id)
+    assert not await storage.users.is_blocked("1001", blog.id)
 
 
 async def test_unblock_project_ends_one_block(storage: Storage, seed: "Seed") -> None:
     """Once, and of nobody else."""
     shop, blog = await seed.project(), await seed.project()
-    assert await storage.block_project("1001", shop.id, NOW)
-    assert await storage.block_project("1001", blog.id, NOW)
-    assert not await storage.unblock_project("2002", shop.id)
-    assert await storage.unblock_project("1001", shop.id)
-    assert not await storage.unblock_project("1001", shop.id)
-    assert not await storage.is_blocked("1001", shop.id)
-    assert await storage.is_blocked("1001", blog.id)
+    assert await storage.users.block_project("1001", shop.id, NOW)
+    assert await storage.users.block_project("1001", blog.id, NOW)
+    assert not await storage.users.unblock_project("2002", shop.id)
+    assert await storage.users.unblock_project("1001", shop.id)
+    assert not await storage.users.unblock_project("1001", shop.id)
+    assert not await storage.users.is_blocked("1001", shop.id)
+    assert await storage.users.is_blocked("1001", blog.id)
 
 
 async def test_list_blocks_has_each_once_the_latest_first(storage: Storage, seed: "Seed") -> None:
     """Per account, at most as many as asked for, or the one project that is asked for."""
     shop, blog = await seed.project(), await seed.project()
-    assert await storage.block_project("1001", shop.id, NOW)
-    assert await storage.block_project("1001", blog.id, NOW + 1)
-    assert not await storage.block_project("1001", shop.id, NOW + 2)
+    assert await storage.users.block_project("1001", shop.id, NOW)
+    assert await storage.users.block_project("1001", blog.id, NOW + 1)
+    assert not await storage.users.block_project("1001", shop.id, NOW + 2)
     named_shop, named_blog = NamedProject(shop.id, shop.name), NamedProject(blog.id, blog.name)
-    assert await storage.list_blocks("1001", 10) == [named_blog, named_shop]
-    assert await storage.list_blocks("1001", 1) == [named_blog]
-    assert await storage.list_blocks("1001", 10, project_id=shop.id) == [named_shop]
-    assert await storage.list_blocks("2002", 10) == []
-    assert await storage.unblock_project("1001", shop.id)
-    assert await storage.list_blocks("1001", 10, project_id=shop.id) == []
+    assert await storage.users.list_blocks("1001", 10) == [named_blog, named_shop]
+    assert await storage.users.list_blocks("1001", 1) == [named_blog]
+    assert await storage.users.list_blocks("1001", 10, project_id=shop.id) == [named_shop]
+    assert await storage.users.list_blocks("2002", 10) == []
+    assert await storage.users.unblock_project("1001", shop.id)
+    assert await storage.users.list_blocks("1001", 10, project_id=shop.id) == []
 
 
 async def test_block_project_takes_projects_only(storage: Storage, seed: "Seed") -> None:
     """No row is kept for an id that is none, whoever sends it."""
     project = await seed.project()
     for project_id in ("proj_0000000000000000999999", f"{project.id}\0", ""):
-        assert not await storage.block_project("1001", project_id, NOW)
-        assert not await storage.is_blocked("1001", project_id)
-    assert await storage.list_blocks("1001", 10) == []
+        assert not await storage.users.block_project("1001", project_id, NOW)
+        assert not await storage.users.is_blocked("1001", project_id)
+    assert await storage.users.list_blocks("1001", 10) == []
 
 
 async def test_block_project_from_two_nodes_at_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
     """One of them has set it."""
     project = await seed.project()
-    both = [store.block_project("1001", project.id, NOW) for store in (storage, other_node)]
+    both = [store.users.block_project("1001", project.id, NOW) for store in (storage, other_node)]
     assert sorted(await asyncio.gather(*both)) == [False, True]
 
 
@@ -292,12 +297,12 @@ async def test_blocks_of_a_deleted_project_go_with_it(storage: Storage, seed: "S
     """It is listed no more at once, and erased with the rest."""
     developer = await seed.developer()
     project = await seed.project(developer)
-    await storage.block_project("1001", project.id, NOW)
-    await storage.delete_project(developer.id, project.id)
-    assert await storage.list_blocks("1001", 10) == []
+    await storage.users.block_project("1001", project.id, NOW)
+    await storage.projects.delete_project(developer.id, project.id)
+    assert await storage.users.list_blocks("1001", 10) == []
     for _ in range(5):
-        await storage.purge_deleted_projects(100)
-    assert not await storage.is_blocked("1001", project.id)
+        await storage.projects.purge_deleted_projects(100)
+    assert not await storage.users.is_blocked("1001", project.id)
 
 
 # ---- phone numbers
@@ -312,32 +317,32 @@ async def test_ask_for_phone_is_safe_to_repeat(storage: Storage, seed: "Seed") -
     """What is there stays, but for the time, which only moves on."""
     new = await seed.opened(await seed.project())
     request = request_of(new, bot_id=123456789012)
-    assert await storage.read_phone_request(new.key) is None
-    await storage.ask_for_phone(request)
-    assert await storage.read_phone_request(new.key) == request
-    await storage.ask_for_phone(replace(request, encrypted_token=b"other", messenger_id="2002", asked_at=NOW + 5))
-    await storage.ask_for_phone(replace(request, asked_at=NOW - 5))
-    assert await storage.read_phone_request(new.key) == replace(request, asked_at=NOW + 5)
+    assert await storage.users.read_phone_request(new.key) is None
+    await storage.users.ask_for_phone(request)
+    assert await storage.users.read_phone_request(new.key) == request
+    await storage.users.ask_for_phone(replace(request, encrypted_token=b"other", messenger_id="2002", asked_at=NOW + 5))
+    await storage.users.ask_for_phone(replace(request, asked_at=NOW - 5))
+    assert await storage.users.read_phone_request(new.key) == replace(request, asked_at=NOW + 5)
 
 
 async def test_read_phone_request_is_of_this_session(storage: Storage, seed: "Seed") -> None:
     """And of no other one of the same user."""
     project = await seed.project()
     asked, other = await seed.opened(project), await seed.opened(project)
-    await storage.ask_for_phone(request_of(asked))
-    assert await storage.read_phone_request(asked.key) == request_of(asked)
-    assert await storage.read_phone_request(other.key) is None
+    await storage.users.ask_for_phone(request_of(asked))
+    assert await storage.users.read_phone_request(asked.key) == request_of(asked)
+    assert await storage.users.read_phone_request(other.key) is None
 
 
 async def test_find_phone_request_is_of_this_user_and_bot(storage: Storage, seed: "Seed") -> None:
     """A contact that another user sends, or to another bot, answers nothing here."""
     new = await seed.opened(await seed.project())
-    await storage.ask_for_phone(request_of(new, bot_id=5))
-    found = await storage.find_phone_request("1001", 5)
+    await storage.users.ask_for_phone(request_of(new, bot_id=5))
+    found = await storage.users.find_phone_request("1001", 5)
     assert found == request_of(new, bot_id=5)
-    assert await storage.find_phone_request("1001", 0) is None
-    assert await storage.find_phone_request("2002", 5) is None
-    assert await storage.find_phone_request("1001\0", 5) is None
+    assert await storage.users.find_phone_request("1001", 0) is None
+    assert await storage.users.find_phone_request("2002", 5) is None
+    assert await storage.users.find_phone_request("1001\0", 5) is None
 
 
 async def test_find_phone_request_is_the_one_that_was_asked_last(
@@ -346,23 +351,23 @@ async def test_find_phone_request_is_the_one_that_was_asked_last(
     """Whatever became of its session, and whatever else waits: a contact that comes again goes nowhere else."""
     project = await seed.project()
     early, late = await seed.opened(project), await seed.opened(project)
-    await storage.ask_for_phone(request_of(early, at=NOW + 5))
+    await storage.users.ask_for_phone(request_of(early, at=NOW + 5))
     # This node's clock is behind.
-    await other_node.ask_for_phone(request_of(late, at=NOW))
+    await other_node.users.ask_for_phone(request_of(late, at=NOW))
 
     async def found() -> NewSession | None:
-        request = await storage.find_phone_request("1001", 0)
+        request = await storage.users.find_phone_request("1001", 0)
         return next((each for each in (early, late) if request and each.key == request.key), None)
 
     assert await found() == late
-    assert await storage.cancel_session(late.key, "1001", NOW, seed.event(project, "auth.cancelled"))
+    assert await storage.sessions.cancel_session(late.key, "1001", NOW, seed.event(project, "auth.cancelled"))
     assert await found() == late
-    assert await storage.purge_phone_requests(NOW, 10) == 0
+    assert await storage.users.purge_phone_requests(NOW, 10) == 0
     for node in (storage, other_node):
-        await node.ask_for_phone(request_of(early, at=NOW + 1))
+        await node.users.ask_for_phone(request_of(early, at=NOW + 1))
         assert await found() == early
-    assert await storage.delete_project(project.developer_id, project.id)
-    while await storage.purge_deleted_projects(100):
+    assert await storage.projects.delete_project(project.developer_id, project.id)
+    while await storage.projects.purge_deleted_projects(100):
         pass
     assert await found() == early
 
@@ -375,14 +380,14 @@ async def test_confirm_session_takes_no_phone_that_may_not_be_collected(
     project = await seed.project(collect_phone=True)
     new = await seed.opened(project)
     if ends == "plan":
-        assert await other_node.update_plan(project.developer_id, "free")
+        assert await other_node.plans.update_plan(project.developer_id, "free")
     else:
         changes = ProjectChanges(collect_phone=False)
-        assert await other_node.update_project(project.developer_id, project.id, changes, NOW)
+        assert await other_node.projects.update_project(project.developer_id, project.id, changes, NOW)
     identity = seed.identity("1001")
-    assert not await storage.confirm_session(new.key, identity, NOW, seed.event(project), b"encrypted")
+    assert not await storage.sessions.confirm_session(new.key, identity, NOW, seed.event(project), b"encrypted")
     assert (await stored(storage, new)).status == "pending"
-    assert await storage.confirm_session(new.key, identity, NOW, seed.event(project))
+    assert await storage.sessions.confirm_session(new.key, identity, NOW, seed.event(project))
     assert (await stored(storage, new)).encrypted_phone is None
 
 
@@ -390,15 +395,19 @@ async def test_confirm_session_keeps_the_phone_that_goes_with_it(storage: Storag
     """Who consumes the session gets it, and the list has it; a second confirmation changes nothing."""
     project = await seed.project(collect_phone=True)
     new = await seed.opened(project)
-    assert await storage.confirm_session(new.key, seed.identity("1001"), NOW, seed.event(project), b"encrypted \0")
-    assert not await storage.confirm_session(new.key, seed.identity("1001"), NOW, seed.event(project), b"second")
-    polled = await storage.poll_session(new.key)
+    assert await storage.sessions.confirm_session(
+        new.key, seed.identity("1001"), NOW, seed.event(project), b"encrypted \0"
+    )
+    assert not await storage.sessions.confirm_session(
+        new.key, seed.identity("1001"), NOW, seed.event(project), b"second"
+    )
+    polled = await storage.sessions.poll_session(new.key)
     assert polled is not None
     assert polled.encrypted_phone == b"encrypted \0"
-    consumed = await storage.consume_session(new.key, NOW)
+    consumed = await storage.sessions.consume_session(new.key, NOW)
     assert consumed is not None
     assert (consumed.encrypted_phone, consumed.session_id) == (b"encrypted \0", new.id)
-    (listed,) = await storage.list_sessions([project.id], None, None, 5, NOW)
+    (listed,) = await storage.sessions.list_sessions([project.id], None, None, 5, NOW)
     assert listed.encrypted_phone == b"encrypted \0"
 
 
@@ -410,11 +419,11 @@ async def test_confirm_session_of_many_at_once_gives_each_its_own_phone(storage:
     async def confirm(number: int, session: NewSession) -> bool:
         phone = None if number % 3 == 0 else f"phone {number}".encode()
         identity = seed.identity(str(2000 + number))
-        return await storage.confirm_session(session.key, identity, NOW, seed.event(project), phone)
+        return await storage.sessions.confirm_session(session.key, identity, NOW, seed.event(project), phone)
 
     assert all(await asyncio.gather(*(confirm(number, session) for number, session in enumerate(made))))
     for number, session in enumerate(made):
-        consumed = await storage.consume_session(session.key, NOW)
+        consumed = await storage.sessions.consume_session(session.key, NOW)
         assert consumed is not None
         assert consumed.identity.messenger_id == str(2000 + number)
         assert consumed.encrypted_phone == (None if number % 3 == 0 else f"phone {number}".encode())
@@ -430,12 +439,12 @@ async def test_report_session_ends_the_due_event_of_a_confirmation(
     project = await seed.project(webhook_url="https://example.com/")
     mine, other = await seed.confirmed(project), await seed.confirmed(project, user="2002")
     if is_read:
-        assert await storage.consume_session(mine.key, NOW)
+        assert await storage.sessions.consume_session(mine.key, NOW)
     event = seed.event(project, "auth.cancelled")
-    assert await storage.report_session(mine.key, "1001", NOW + 1, event) == "used"
-    records = await storage.list_deliveries(project.id, None, None, None, 10)
+    assert await storage.sessions.report_session(mine.key, "1001", NOW + 1, event) == "used"
+    records = await storage.deliveries.list_deliveries(project.id, None, None, None, 10)
     assert {each.session_id: each.state for each in records} == {mine.id: "ended", other.id: "due"}
-    assert len(await storage.claim_deliveries(NOW + 1, NOW + 2, 10)) == 1
+    assert len(await storage.deliveries.claim_deliveries(NOW + 1, NOW + 2, 10)) == 1
 
 
 @pytest.mark.parametrize("state", ["due", "leased", "delivered", "failed"])
@@ -446,22 +455,27 @@ async def test_report_session_keeps_a_confirmation_from_being_sent_again(
     project = await seed.project(webhook_url="https://example.com/")
     mine = await seed.confirmed(project)
     if state != "due":
-        (delivery,) = await storage.claim_deliveries(NOW, NOW + MINUTE, 10)
+        (delivery,) = await storage.deliveries.claim_deliveries(NOW, NOW + MINUTE, 10)
     if state in {"delivered", "failed"}:
         status: DeliveryState = "delivered" if state == "delivered" else "failed"
-        assert await storage.finish_attempt(delivery, seed.attempt(1, 500), status, NOW)
-    (before,) = await storage.list_deliveries(project.id, None, None, None, 10)
-    assert await storage.report_session(mine.key, "1001", NOW + 1, seed.event(project, "auth.cancelled")) == "used"
-    (after,) = await storage.list_deliveries(project.id, None, None, None, 10)
+        assert await storage.deliveries.finish_attempt(delivery, seed.attempt(1, 500), status, NOW)
+    (before,) = await storage.deliveries.list_deliveries(project.id, None, None, None, 10)
+    assert (
+        await storage.sessions.report_session(mine.key, "1001", NOW + 1, seed.event(project, "auth.cancelled"))
+        == "used"
+    )
+    (after,) = await storage.deliveries.list_deliveries(project.id, None, None, None, 10)
     assert after.state == ("delivered" if state == "delivered" else "ended")
     assert after.finished_at == (before.finished_at or NOW + 1)
     assert (after.leased_until, after.interrupted) == (0, int(state == "leased"))
     for node in (storage, other_node):
         entry = seed.entry(project.developer_id, "delivery.resent")
-        assert not await node.resend_delivery(project.developer_id, after.event_id, NOW + 2 * MINUTE, entry=entry)
-        assert await node.claim_deliveries(NOW + DAY, NOW + DAY, 10) == []
-    assert await storage.list_audit_entries(project.developer_id, None, 10) == []
-    assert (await storage.list_encrypted_values("event_body", None, 10)).rows == []
+        assert not await node.deliveries.resend_delivery(
+            project.developer_id, after.event_id, NOW + 2 * MINUTE, entry=entry
+        )
+        assert await node.deliveries.claim_deliveries(NOW + DAY, NOW + DAY, 10) == []
+    assert await storage.audit.list_audit_entries(project.developer_id, None, 10) == []
+    assert (await storage.encrypted_values.list_encrypted_values("event_body", None, 10)).rows == []
 
 
 async def test_report_session_and_resend_delivery_at_once_send_nothing(
@@ -471,12 +485,12 @@ async def test_report_session_and_resend_delivery_at_once_send_nothing(
     project = await seed.project(webhook_url="https://example.com/")
     for number in range(20):
         mine = await seed.confirmed(project, user=str(number))
-        (delivery,) = await storage.claim_deliveries(NOW, NOW + MINUTE, 10)
-        assert await storage.finish_attempt(delivery, seed.attempt(1, 500), "failed", NOW)
-        resend = other_node.resend_delivery(project.developer_id, delivery.event.id, NOW + 1)
-        report = storage.report_session(mine.key, str(number), NOW + 1, seed.event(project, "auth.cancelled"))
+        (delivery,) = await storage.deliveries.claim_deliveries(NOW, NOW + MINUTE, 10)
+        assert await storage.deliveries.finish_attempt(delivery, seed.attempt(1, 500), "failed", NOW)
+        resend = other_node.deliveries.resend_delivery(project.developer_id, delivery.event.id, NOW + 1)
+        report = storage.sessions.report_session(mine.key, str(number), NOW + 1, seed.event(project, "auth.cancelled"))
         await asyncio.gather(*((resend, report) if number % 2 else (report, resend)))
-        assert await storage.claim_deliveries(NOW + DAY, NOW + DAY, 10) == []
+        assert await storage.deliveries.claim_deliveries(NOW + DAY, NOW + DAY, 10) == []
 
 
 async def test_purge_phone_requests_erases_what_is_over(storage: Storage, seed: "Seed") -> None:
@@ -484,10 +498,10 @@ async def test_purge_phone_requests_erases_what_is_over(storage: Storage, seed: 
     project = await seed.project()
     news = [await seed.opened(project, at=NOW - 10 * MINUTE + number) for number in range(4)]
     for new in news:
-        await storage.ask_for_phone(request_of(new))
-    assert await storage.purge_phone_requests(NOW - 1, 10) == 0
-    assert await storage.purge_phone_requests(NOW + 2, 2) == 2
-    assert await storage.purge_phone_requests(NOW + 2, 2) == 1
-    assert await storage.purge_phone_requests(NOW + 2, 2) == 0
-    left = [await storage.read_phone_request(new.key) is not None for new in news]
+        await storage.users.ask_for_phone(request_of(new))
+    assert await storage.users.purge_phone_requests(NOW - 1, 10) == 0
+    assert await storage.users.purge_phone_requests(NOW + 2, 2) == 2
+    assert await storage.users.purge_phone_requests(NOW + 2, 2) == 1
+    assert await storage.users.purge_phone_requests(NOW + 2, 2) == 0
+    left = [await storage.users.read_phone_request(new.key) is not None for new in news]
     assert left == [False, False, False, True]

@@ -268,7 +268,7 @@ async def test_nobody_gets_in_while_a_sqlite_file_is_filled(tmp_path: Path) -> N
     other.close()
     assert not any((await content(place)).values())
     store = SqliteStorage.open(path, 0)
-    assert store._read("PRAGMA journal_mode", ()) == [("wal",)]
+    assert store.database.rows("PRAGMA journal_mode", ()) == [("wal",)]
     await store.close()
 
 

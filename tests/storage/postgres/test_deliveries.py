@@ -15,7 +15,7 @@ from tests.postgres_server import execute
 from taproof.core.clock import DAY, SECOND
 from taproof.core.deliveries import Delivery, DeliveryState, PassedOver
 from taproof.core.model import PageCursor, ProjectChanges
-from taproof.storage.postgres import deliveries, delivery_sql
+from taproof.storage.postgres import deliveries
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.rows import attempt_values, columns, finish_values
@@ -65,13 +65,15 @@ async def test_an_endpoint_that_works_once_in_a_batch_works(postgres: PostgresSt
     for succeeding in (7, 3, 0, 9):
         for number in range(10):
             await seed.due_event(projects[number % 2], NOW - 10 + number)
-        held = await postgres.claim_deliveries(NOW, NOW + LEASE, 100)
+        held = await postgres.deliveries.claim_deliveries(NOW, NOW + LEASE, 100)
         states: list[DeliveryState] = ["delivered" if number == succeeding else "failed" for number in range(10)]
         # The first call leaves at once, alone; the others wait for it, and leave together.
         first = asyncio.create_task(seed.attempted(await seed.claimed(projects[0]), "failed"))
         await asyncio.sleep(0)
         assert all(await asyncio.gather(first, *map(seed.attempted, held, states)))
-        failing = [found.webhook_failing_since for each in projects if (found := await postgres.read_project(each.id))]
+        failing = [
+            found.webhook_failing_since for each in projects if (found := await postgres.projects.read_project(each.id))
+        ]
         assert failing == [None if number == succeeding % 2 else NOW for number in range(2)]
 
 
@@ -80,18 +82,18 @@ async def test_an_attempt_that_fits_no_column_harms_no_neighbour(postgres: Postg
     project = await seed.project(webhook_url=URL)
     for _ in range(3):
         await seed.due_event(project)
-    held = await postgres.claim_deliveries(NOW, NOW + LEASE, 10)
+    held = await postgres.deliveries.claim_deliveries(NOW, NOW + LEASE, 10)
     bad = replace(seed.attempt(), duration=2**70)
     outcomes = await asyncio.gather(
         *(
-            postgres.finish_attempt(each, bad if number == 1 else seed.attempt(), "delivered", NOW)
+            postgres.deliveries.finish_attempt(each, bad if number == 1 else seed.attempt(), "delivered", NOW)
             for number, each in enumerate(held)
         ),
         return_exceptions=True,
     )
     assert outcomes[::2] == [True, True]
     assert isinstance(outcomes[1], asyncpg.DataError | ValueError)
-    (again,) = await postgres.claim_deliveries(NOW + LEASE, NOW + 2 * LEASE, 10)
+    (again,) = await postgres.deliveries.claim_deliveries(NOW + LEASE, NOW + 2 * LEASE, 10)
     assert again.event == held[1].event
 
 
@@ -106,45 +108,51 @@ async def test_nodes_that_touch_the_same_events_never_wait_in_a_circle(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Finishing, giving back, sending again, turning off, changing the URL and erasing: no deadlock is ever found."""
-    for module in ("postgres_projects", "postgres_deliveries"):
-        monkeypatch.setattr(f"taproof.storage.{module}.ENDED_AT_ONCE", 3)
+    for module in ("projects", "deliveries"):
+        monkeypatch.setattr(f"taproof.storage.postgres.{module}.ENDED_AT_ONCE", 3)
     chance = random.Random(4)  # noqa: S311 — an order of calls.
     ada = await seed.developer()
     projects = [await seed.project(ada, webhook_url=URL) for _ in range(4)]
     stores = (postgres, other_node)
     for turn in range(8):
         await asyncio.gather(*(seed.due_event(projects[number % 4]) for number in range(60)))
-        held = await postgres.claim_deliveries(NOW, NOW + LEASE, 100)
+        held = await postgres.deliveries.claim_deliveries(NOW, NOW + LEASE, 100)
         steps: list[Coroutine[Any, Any, object]] = []
         for delivery in chance.sample(held, len(held)):
             state: DeliveryState = chance.choice(("delivered", "failed", "due"))
             due_at = NOW + DAY
-            steps.append(chance.choice(stores).finish_attempt(delivery, seed.attempt(turn + 1), state, due_at))
+            steps.append(
+                chance.choice(stores).deliveries.finish_attempt(delivery, seed.attempt(turn + 1), state, due_at)
+            )
             # The late one of two workers: fenced, and it waits for the locks of the other.
-            steps.append(chance.choice(stores).finish_attempt(delivery, seed.attempt(turn + 1), "due", due_at))
+            steps.append(
+                chance.choice(stores).deliveries.finish_attempt(delivery, seed.attempt(turn + 1), "due", due_at)
+            )
         for store in stores:
-            steps.append(store.release_deliveries(chance.sample(held, 20), NOW + DAY))
-            steps += [store.resend_delivery(ada.id, each.event.id, NOW + DAY) for each in chance.sample(held, 5)]
+            steps.append(store.deliveries.release_deliveries(chance.sample(held, 20), NOW + DAY))
+            steps += [
+                store.deliveries.resend_delivery(ada.id, each.event.id, NOW + DAY) for each in chance.sample(held, 5)
+            ]
             project = chance.choice(projects)
-            steps.append(store.turn_off_webhook(project.id, URL, "failing", NOW, NOW))
+            steps.append(store.deliveries.turn_off_webhook(project.id, URL, "failing", NOW, NOW))
             project = chance.choice(projects)
-            steps.append(store.turn_off_webhook(project.id, URL, "gone", NOW, None))
+            steps.append(store.deliveries.turn_off_webhook(project.id, URL, "gone", NOW, None))
             project = chance.choice(projects)
-            steps.append(store.update_project(ada.id, project.id, ProjectChanges(webhook_url=""), NOW))
+            steps.append(store.projects.update_project(ada.id, project.id, ProjectChanges(webhook_url=""), NOW))
             project = chance.choice(projects)
-            steps.append(store.update_project(ada.id, project.id, ProjectChanges(webhook_url=URL), NOW))
-            steps += [store.end_deliveries(5) for _ in range(3)]
-            steps.append(store.purge_events(NOW + DAY, 20))
-            steps.append(store.claim_deliveries(NOW + DAY, NOW + DAY, 20))
+            steps.append(store.projects.update_project(ada.id, project.id, ProjectChanges(webhook_url=URL), NOW))
+            steps += [store.deliveries.end_deliveries(5) for _ in range(3)]
+            steps.append(store.deliveries.purge_events(NOW + DAY, 20))
+            steps.append(store.deliveries.claim_deliveries(NOW + DAY, NOW + DAY, 20))
         if turn == 6:
-            steps.append(postgres.delete_project(ada.id, projects[3].id))
-            steps += [store.purge_deleted_projects(40) for store in stores]
+            steps.append(postgres.projects.delete_project(ada.id, projects[3].id))
+            steps += [store.projects.purge_deleted_projects(40) for store in stores]
         chance.shuffle(steps)
         await asyncio.gather(*steps)
         if turn == 6:
             projects[3] = projects[2]
         for project in projects:
-            await postgres.update_project(ada.id, project.id, ProjectChanges(webhook_url=URL), NOW)
+            await postgres.projects.update_project(ada.id, project.id, ProjectChanges(webhook_url=URL), NOW)
     assert execute(dsn, DEADLOCKS).strip() == "0"
     orphans = (
         "SELECT COUNT(*) FROM webhook_attempts a WHERE NOT EXISTS (SELECT FROM webhook_events WHERE id = event_id)"
@@ -160,15 +168,15 @@ async def test_an_attempt_that_outlives_its_project_leaves_nothing(
     delivery = await seed.claimed(project)
     async with connection.transaction():
         values = finish_columns((delivery, "failed"), seed=seed)
-        assert len(await connection.fetch(delivery_sql.FINISH_ATTEMPTS, *values)) == 1
-        assert await postgres.delete_project(project.developer_id, project.id)
-        while await postgres.purge_deleted_projects(10):
+        assert len(await connection.fetch(deliveries.FINISH_ATTEMPTS, *values)) == 1
+        assert await postgres.projects.delete_project(project.developer_id, project.id)
+        while await postgres.projects.purge_deleted_projects(10):
             pass
     tables = ("webhook_events", "webhook_attempts", "webhook_endpoints", "deleted_projects")
     counts = [f"SELECT COUNT(*) FROM {table}" for table in tables]  # noqa: S608 — constants.
     assert execute(dsn, *counts).split() == ["1"] * 4
     execute(dsn, "UPDATE deleted_projects SET deleted_at = deleted_at - INTERVAL '61 seconds'")
-    while await postgres.purge_deleted_projects(10):
+    while await postgres.projects.purge_deleted_projects(10):
         pass
     assert execute(dsn, *counts).split() == ["0"] * 4
 
@@ -181,8 +189,8 @@ async def test_an_attempt_written_down_while_its_event_is_erased_goes_too(
     delivery = await seed.claimed(project)
     finishing = connection.transaction()
     await finishing.start()
-    await connection.fetch(delivery_sql.FINISH_ATTEMPTS, *finish_columns((delivery, "failed"), seed=seed))
-    erasing = asyncio.create_task(postgres._pool.fetch("DELETE FROM webhook_events"))
+    await connection.fetch(deliveries.FINISH_ATTEMPTS, *finish_columns((delivery, "failed"), seed=seed))
+    erasing = asyncio.create_task(postgres.pool.fetch("DELETE FROM webhook_events"))
     await asyncio.sleep(0.3)
     assert not erasing.done()
     await finishing.commit()
@@ -221,17 +229,17 @@ async def test_statements_read_the_events_that_they_need(
     held = [replace(delivery, event=replace(delivery.event, id=f"evt_due{number}")) for number in range(1, 257)]
     list_values = (project.id, ["due", "delivered"], ["auth.confirmed"], *PageCursor(NOW, ""), 256)
     for statement, values in (
-        (delivery_sql.FINISH_ATTEMPTS, finish_columns(*((each, "due") for each in held), seed=seed)),
-        (delivery_sql.RELEASE_DELIVERIES, [*columns((each.event.id, NOW + LEASE) for each in held), NOW]),
-        (delivery_sql.LIST_DELIVERIES, list_values),
-        (delivery_sql.CLAIM_DELIVERIES, (NOW + 2 * LEASE, NOW + LEASE, 256, [], [], [])),
-        (delivery_sql.END_DELIVERIES, (NOW, project.id, 256)),
+        (deliveries.FINISH_ATTEMPTS, finish_columns(*((each, "due") for each in held), seed=seed)),
+        (deliveries.RELEASE_DELIVERIES, [*columns((each.event.id, NOW + LEASE) for each in held), NOW]),
+        (deliveries.LIST_DELIVERIES, list_values),
+        (deliveries.CLAIM_DELIVERIES, (NOW + 2 * LEASE, NOW + LEASE, 256, [], [], [])),
+        (deliveries.END_DELIVERIES, (NOW, project.id, 256)),
     ):
         undone = connection.transaction()
         await undone.start()
-        if statement in {delivery_sql.CLAIM_DELIVERIES, delivery_sql.END_DELIVERIES}:
+        if statement in {deliveries.CLAIM_DELIVERIES, deliveries.END_DELIVERIES}:
             await connection.execute(deliveries._NO_SORT)
-        if statement == delivery_sql.END_DELIVERIES:
+        if statement == deliveries.END_DELIVERIES:
             await connection.execute("UPDATE projects SET webhook_url = ''")
         (explained,) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", *values)
         await undone.rollback()
@@ -245,10 +253,12 @@ async def test_text_with_a_nul_finds_no_delivery(postgres: PostgresStorage, seed
     """PostgreSQL refuses such text, SQLite looks for it in vain: a caller cannot tell the difference."""
     project = await seed.project(webhook_url=URL)
     event = await seed.due_event(project)
-    assert await postgres.list_deliveries(f"{project.id}\0", None, None, None, 5) == []
-    assert await postgres.list_deliveries(project.id, None, None, PageCursor(NOW, "\0"), 5) == []
-    assert await postgres.read_delivery(project.developer_id, f"{event.id}\0") is None
-    assert not await postgres.resend_delivery(project.developer_id, f"{event.id}\0", NOW)
-    assert not await postgres.rotate_webhook_secret(project.developer_id, f"{project.id}\0", b"\0", NOW, NOW + 1)
-    assert not await postgres.promote_webhook_secret(project.developer_id, f"{project.id}\0", NOW)
-    assert len(await postgres.claim_deliveries(NOW, NOW + LEASE, 5, PassedOver([f"{project.id}\0"]))) == 1
+    assert await postgres.deliveries.list_deliveries(f"{project.id}\0", None, None, None, 5) == []
+    assert await postgres.deliveries.list_deliveries(project.id, None, None, PageCursor(NOW, "\0"), 5) == []
+    assert await postgres.deliveries.read_delivery(project.developer_id, f"{event.id}\0") is None
+    assert not await postgres.deliveries.resend_delivery(project.developer_id, f"{event.id}\0", NOW)
+    assert not await postgres.projects.rotate_webhook_secret(
+        project.developer_id, f"{project.id}\0", b"\0", NOW, NOW + 1
+    )
+    assert not await postgres.projects.promote_webhook_secret(project.developer_id, f"{project.id}\0", NOW)
+    assert len(await postgres.deliveries.claim_deliveries(NOW, NOW + LEASE, 5, PassedOver([f"{project.id}\0"]))) == 1

@@ -8,7 +8,7 @@ from tests.databases import NOW
 
 from taproof.core.accounts import Developer
 from taproof.core.model import PageCursor
-from taproof.storage.postgres import developer_sql
+from taproof.storage.postgres.transaction import _LOCK_DEVELOPERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,12 +32,12 @@ async def test_whoever_takes_up_an_invitation_holds_up_nobody_else(
     other = await asyncpg.connect(dsn)
     async with asyncio.timeout(10):
         async with other.transaction():
-            await other.execute(developer_sql.HOLD_DEVELOPERS)
-            accepting = asyncio.create_task(postgres.accept_invitation(code_hash, bob, NOW))
-            assert await postgres.accept_invitation(b"?" * 32, bob, NOW) == "gone"
-            assert await postgres.read_access_token(token_hash) is not None
-            assert await postgres.read_console_session(cookie_hash, NOW, 0) is not None
-            assert await postgres.read_developer(ada.email) == ada
+            await other.execute(_LOCK_DEVELOPERS)
+            accepting = asyncio.create_task(postgres.developers.accept_invitation(code_hash, bob, NOW))
+            assert await postgres.developers.accept_invitation(b"?" * 32, bob, NOW) == "gone"
+            assert await postgres.credentials.read_access_token(token_hash) is not None
+            assert await postgres.credentials.read_console_session(cookie_hash, NOW, 0) is not None
+            assert await postgres.developers.read_developer(ada.email) == ada
             # What it judges by is what is there when its turn comes.
             await other.execute("UPDATE developers SET messenger_id = '1001'")
             assert not accepting.done()
@@ -49,11 +49,11 @@ async def test_text_with_a_nul_finds_nobody(postgres: "PostgresStorage", new_see
     """PostgreSQL refuses such text, SQLite looks for it in vain: a caller cannot tell the difference."""
     seed = new_seed(postgres)
     session, _ = await seed.console_session(await seed.developer())
-    assert await postgres.read_developer_by_messenger_id("1\0") is None
-    assert not await postgres.delete_invitation("inv_\0")
-    assert await postgres.list_console_sessions("dev_\0", NOW, 0) == []
-    assert not await postgres.delete_console_session(session.developer_id, f"{session.id}\0")
-    assert await postgres.delete_console_sessions("dev_\0") == 0
-    await postgres.touch_console_session(f"{session.id}\0", NOW)
-    assert await postgres.list_audit_entries("dev_\0", None, 9) == []
-    assert await postgres.list_audit_entries(session.developer_id, PageCursor(NOW, "\0"), 9) == []
+    assert await postgres.developers.read_developer_by_messenger_id("1\0") is None
+    assert not await postgres.developers.delete_invitation("inv_\0")
+    assert await postgres.credentials.list_console_sessions("dev_\0", NOW, 0) == []
+    assert not await postgres.credentials.delete_console_session(session.developer_id, f"{session.id}\0")
+    assert await postgres.credentials.delete_console_sessions("dev_\0") == 0
+    await postgres.credentials.touch_console_session(f"{session.id}\0", NOW)
+    assert await postgres.audit.list_audit_entries("dev_\0", None, 9) == []
+    assert await postgres.audit.list_audit_entries(session.developer_id, PageCursor(NOW, "\0"), 9) == []

@@ -10,11 +10,11 @@ from tests.databases import NOW
 
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.model import PageCursor, Status
-from taproof.storage.postgres import delivery_sql, listing, pool, sql
+from taproof.storage.postgres import deliveries, listing, pool
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
-from taproof.storage.rows import columns
-from taproof.storage.session_walks import page_start, session_walks
+from taproof.storage.queries.listing import session_walks
+from taproof.storage.rows import columns, page_start
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
@@ -82,7 +82,7 @@ async def test_a_page_reads_the_sessions_that_it_shows(
     Pending ones that are overdue, and not swept yet, are none of the pending ones and all of the expired ones.
     """
     project = await seed.project()
-    await postgres.prepare_days(TODAY - 1, TODAY)
+    await postgres.sessions.prepare_days(TODAY - 1, TODAY)
     if statistics == "of a quiet hour":
         await connection.execute(FILL, TODAY, project.id, NOW, 50)
         await connection.execute("ANALYZE")
@@ -100,7 +100,7 @@ async def test_a_page_reads_the_sessions_that_it_shows(
                     walks = session_walks(status, page_start(before), since, NOW + 9 * MINUTE, user)
                     if not walks:
                         continue
-                    statement = sql.LIST_SESSIONS_OF_USER if user else sql.LIST_SESSIONS
+                    statement = listing.LIST_SESSIONS_OF_USER if user else listing.LIST_SESSIONS
                     values = (TODAY - 1, TODAY, 10, *([user] if user else []))
                     async with connection.transaction():
                         await connection.execute(listing._ONE_SNAPSHOT_IN_ORDER)
@@ -117,14 +117,14 @@ async def test_a_session_is_found_by_one_walk_for_each_project_and_status(
 ) -> None:
     """In its day only, and without reading what else was created then."""
     project = await seed.project()
-    await postgres.prepare_days(TODAY - 1, TODAY)
+    await postgres.sessions.prepare_days(TODAY - 1, TODAY)
     await connection.execute(f"ALTER TABLE sessions_{TODAY} SET (autovacuum_enabled = off)")
     await connection.execute(FILL, TODAY, project.id, NOW, STORED)
     values = ([project.id, "proj_2"], ["pending", "used"], TODAY, NOW - 777, "sess_777")
-    (explained,) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {sql.FIND_SESSION}", *values)
+    (explained,) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {listing.FIND_SESSION}", *values)
     assert rows_read(json.loads(explained[0])[0]["Plan"]) == 1
     assert f"sessions_{TODAY - 1}" not in explained[0]
-    assert (await postgres.find_session([project.id], NOW - 777, "sess_777", NOW)) is not None
+    assert (await postgres.sessions.find_session([project.id], NOW - 777, "sess_777", NOW)) is not None
 
 
 @pytest.mark.parametrize("statistics", ["none", "current"])
@@ -146,7 +146,7 @@ async def test_the_deliveries_of_a_session_are_found_among_those_of_its_instant(
     if statistics == "current":
         await connection.execute("ANALYZE")
     values = (project.id, ["due", "delivered"], ["auth.confirmed", "auth.cancelled"], 3_000, "sess_9001")
-    (explained,) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {delivery_sql.FIND_DELIVERIES}", *values)
+    (explained,) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {deliveries.FIND_DELIVERIES}", *values)
     assert 1 <= rows_read(json.loads(explained[0])[0]["Plan"]) <= 3
-    (found,) = await postgres.find_deliveries(project.id, 3_000, "sess_9001")
+    (found,) = await postgres.deliveries.find_deliveries(project.id, 3_000, "sess_9001")
     assert found.event_id == "evt_9001"

@@ -9,7 +9,8 @@ import pytest
 from tests.databases import NOW
 
 from taproof.core.clock import DAY
-from taproof.storage.postgres import pool, sql
+from taproof.storage.postgres import pool, sessions
+from taproof.storage.postgres.partitions import SESSION_TABLES
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 
@@ -41,7 +42,7 @@ def seed(new_seed: "Callable[[Storage], Seed]", postgres: PostgresStorage) -> "S
 
 async def days(connection: asyncpg.Connection) -> dict[int, bool | None]:
     """Return the tables of days; True for one that is half detached, None for one that is detached."""
-    return dict(tuple(row) for row in await connection.fetch(sql.SESSION_TABLES))
+    return dict(tuple(row) for row in await connection.fetch(SESSION_TABLES))
 
 
 async def test_days_are_prepared_once_by_nodes_at_once(
@@ -50,11 +51,11 @@ async def test_days_are_prepared_once_by_nodes_at_once(
     """Both nodes' housekeeping comes at midnight while a session is created; nothing fails, and nothing is lost."""
     project = await seed.project()
     await asyncio.gather(
-        *(store.prepare_days(TODAY, TODAY + 3) for store in (postgres, other_node) for _ in range(3)),
+        *(store.sessions.prepare_days(TODAY, TODAY + 3) for store in (postgres, other_node) for _ in range(3)),
         seed.session(project, at=(TODAY + 2) * DAY),
     )
     assert await days(connection) == dict.fromkeys(range(TODAY, TODAY + 4), False)
-    await postgres.prepare_days(TODAY, TODAY + 3)
+    await postgres.sessions.prepare_days(TODAY, TODAY + 3)
 
 
 async def test_a_statement_walks_down_the_primary_key_of_its_own_days(postgres: PostgresStorage, dsn: str) -> None:
@@ -62,7 +63,7 @@ async def test_a_statement_walks_down_the_primary_key_of_its_own_days(postgres: 
 
     A poll must neither lock ninety partitions nor read all sessions of the day.
     """
-    await postgres.prepare_days(TODAY - 8, TODAY)
+    await postgres.sessions.prepare_days(TODAY - 8, TODAY)
     connection = await asyncpg.connect(dsn, server_settings=pool._SETTINGS, statement_cache_size=0)
     await connection.execute(f"ALTER TABLE sessions_{TODAY} SET (autovacuum_enabled = off)")
     await connection.execute(
@@ -73,10 +74,10 @@ async def test_a_statement_walks_down_the_primary_key_of_its_own_days(postgres: 
     days, hashes = [TODAY] * 64, [bytes([number]) * 32 for number in range(64)]
     texts, times = ["x"] * 64, [NOW] * 64
     for statement, values in (
-        (sql.POLL_SESSIONS, ()),
-        (sql.OPEN_SESSIONS, (texts, times, times)),
-        (sql.CANCEL_SESSIONS, (texts, times, times, texts, texts, hashes, times, texts)),
-        (sql.CONSUME_SESSIONS, (times,)),
+        (sessions.POLL_SESSIONS, ()),
+        (sessions.OPEN_SESSIONS, (texts, times, times)),
+        (sessions.CANCEL_SESSIONS, (texts, times, times, texts, texts, hashes, times, texts)),
+        (sessions.CONSUME_SESSIONS, (times,)),
     ):
         lines = await connection.fetch(f"EXPLAIN {statement}", [TODAY], days, hashes, *values)
         scans = [row[0].strip() for row in lines if "Scan" in row[0] and "sessions" in row[0]]
@@ -95,20 +96,20 @@ async def test_a_day_in_use_is_dropped_later(
     today = await seed.session(project)
     async with connection.transaction():
         await connection.fetch("SELECT * FROM sessions")
-        sweep = asyncio.create_task(postgres.purge_sessions(TODAY - 90, 100))
+        sweep = asyncio.create_task(postgres.sessions.purge_sessions(TODAY - 90, 100))
         await asyncio.sleep(0.1)
-        assert await asyncio.wait_for(postgres.poll_session(today.key), 0.1) is not None
+        assert await asyncio.wait_for(postgres.sessions.poll_session(today.key), 0.1) is not None
         assert await sweep == 0
-    assert await postgres.purge_sessions(TODAY - 90, 100) == 1
+    assert await postgres.sessions.purge_sessions(TODAY - 90, 100) == 1
     assert await days(connection) == {TODAY: False}
-    assert (await postgres.read_daily_counts([project.id], 0))[0].requested == 1
+    assert (await postgres.counts.read_daily_counts([project.id], 0))[0].requested == 1
 
 
 async def test_what_a_kill_left_half_dropped_is_dropped(
     postgres: PostgresStorage, dsn: str, connection: asyncpg.Connection
 ) -> None:
     """Killed between detaching's two steps, or between it and the drop: both are taken up."""
-    await postgres.prepare_days(TODAY - 100, TODAY - 98)
+    await postgres.sessions.prepare_days(TODAY - 100, TODAY - 98)
     await connection.execute(f"ALTER TABLE sessions DETACH PARTITION sessions_{TODAY - 98} CONCURRENTLY")
     victim, reader = await asyncpg.connect(dsn), await asyncpg.connect(dsn)
     async with reader.transaction():
@@ -122,7 +123,7 @@ async def test_what_a_kill_left_half_dropped_is_dropped(
             await work
     await reader.close()
     assert await days(connection) == {TODAY - 100: False, TODAY - 99: True, TODAY - 98: None}
-    assert await postgres.purge_sessions(TODAY - 90, 100) == 3
+    assert await postgres.sessions.purge_sessions(TODAY - 90, 100) == 3
     assert await days(connection) == {}
 
 
@@ -132,39 +133,45 @@ async def test_a_purge_drops_whole_days_until_the_limit(postgres: PostgresStorag
     for day in (TODAY - 93, TODAY - 92, TODAY - 91):
         for _ in range(2):
             await seed.session(project, at=day * DAY)
-    assert [await postgres.purge_sessions(TODAY - 90, 3) for _ in range(3)] == [4, 2, 0]
+    assert [await postgres.sessions.purge_sessions(TODAY - 90, 3) for _ in range(3)] == [4, 2, 0]
 
 
 async def test_one_batch_of_several_days(postgres: PostgresStorage, seed: "Seed") -> None:
     """Around midnight the sessions of two days come together, also those of one person."""
     project = await seed.project(webhook_url="https://example.com/")
     new = [await seed.session(project, at=NOW - number % 3 * DAY) for number in range(30)]
-    assert await asyncio.gather(*(postgres.open_session(each.key, "7", each.created_at) for each in new)) == [True] * 30
+    assert (
+        await asyncio.gather(*(postgres.sessions.open_session(each.key, "7", each.created_at) for each in new))
+        == [True] * 30
+    )
     identity = seed.identity("7")
     confirmed = await asyncio.gather(
-        *(postgres.confirm_session(each.key, identity, each.created_at, seed.event(project)) for each in new)
+        *(postgres.sessions.confirm_session(each.key, identity, each.created_at, seed.event(project)) for each in new)
     )
     assert confirmed == [True] * 30
-    assert len([1 for each in await asyncio.gather(*(postgres.consume_session(n.key, NOW) for n in new)) if each]) == 30
-    counts = await postgres.read_daily_counts([project.id], 0)
+    assert (
+        len([1 for each in await asyncio.gather(*(postgres.sessions.consume_session(n.key, NOW) for n in new)) if each])
+        == 30
+    )
+    counts = await postgres.counts.read_daily_counts([project.id], 0)
     assert [(row.confirmed, row.used, row.unique_users, row.latest_users) for row in counts] == [
         (10, 10, 1, 0),
         (10, 10, 1, 0),
         (10, 10, 1, 1),
     ]
-    users = await postgres.read_daily_users(project.developer_id, 0)
+    users = await postgres.counts.read_daily_users(project.developer_id, 0)
     assert [(row.unique_users, row.latest_users) for row in users] == [(1, 0), (1, 0), (1, 1)]
-    assert len(await postgres.claim_deliveries(NOW, NOW + 1, 100)) == 30
+    assert len(await postgres.deliveries.claim_deliveries(NOW, NOW + 1, 100)) == 30
 
 
 async def test_days_are_made_while_another_is_vacuumed(
     postgres: PostgresStorage, connection: asyncpg.Connection
 ) -> None:
     """A VACUUM of one day, which may take hours, keeps no other day from being made."""
-    await postgres.prepare_days(TODAY, TODAY)
+    await postgres.sessions.prepare_days(TODAY, TODAY)
     async with connection.transaction():
         # What VACUUM and ANALYZE take.
         await connection.execute(f"LOCK TABLE sessions_{TODAY} IN SHARE UPDATE EXCLUSIVE MODE")
         async with asyncio.timeout(5):
-            await postgres.prepare_days(TODAY + 1, TODAY + 2)
+            await postgres.sessions.prepare_days(TODAY + 1, TODAY + 2)
     assert {TODAY, TODAY + 1, TODAY + 2} <= set(await days(connection))

@@ -17,9 +17,9 @@ from taproof.core.errors import StoreUnavailable
 from taproof.core.model import PageCursor, ProjectChanges, SessionKey
 from taproof.storage import migrate
 from taproof.storage.migrate import Migration, MigrationChanged, migrations
-from taproof.storage.postgres import pool, sql
-from taproof.storage.postgres.pool import PostgresTooOld
-from taproof.storage.postgres.store import PostgresStorage, migrate_postgres
+from taproof.storage.postgres import pool, sessions
+from taproof.storage.postgres.pool import PostgresTooOld, migrate_postgres
+from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ async def test_a_newer_schema_is_left_as_it_is(dsn: str) -> None:
     execute(dsn, "INSERT INTO schema_migrations VALUES (9000, 'later', 'checksum', '2030')")
     assert await migrate_postgres(dsn, NOW) == (9000, 9000)
     store = await PostgresStorage.open(dsn, NOW)
-    assert await store.claim_mark("works", b"yes") == b"yes"
+    assert await store.metadata.claim_mark("works", b"yes") == b"yes"
     await store.close()
 
 
@@ -162,7 +162,7 @@ async def test_a_connection_that_was_cut_is_replaced(
     """Whoever was in flight is told that the store is away; the next call works."""
     session = await seed.session(await seed.project())
     for _ in range(3):
-        calls = [asyncio.create_task(postgres.read_session(session.key)) for _ in range(20)]
+        calls = [asyncio.create_task(postgres.sessions.read_session(session.key)) for _ in range(20)]
         execute(dsn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'taproof'")
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
         assert all(isinstance(each, StoreUnavailable) for each in outcomes if isinstance(each, BaseException))
@@ -172,7 +172,7 @@ async def test_a_connection_that_was_cut_is_replaced(
             for _ in range(20):
                 with contextlib.suppress(StoreUnavailable):
                     await store.ping()
-            assert await store.poll_session(session.key) is not None
+            assert await store.sessions.poll_session(session.key) is not None
 
 
 async def test_a_server_that_stops_and_starts(new_seed: "Callable[[Storage], Seed]") -> None:
@@ -186,23 +186,23 @@ async def test_a_server_that_stops_and_starts(new_seed: "Callable[[Storage], See
         await asyncio.to_thread(server.stop, "immediate")
         for call in (
             store.ping(),
-            store.poll_session(session.key),
-            store.read_session(session.key),
-            store.create_session(seed.new_session(project), public=True),
-            store.confirm_session(session.key, seed.identity("1001"), NOW, seed.event(project)),
-            store.consume_session(session.key, NOW),
-            store.list_sessions([project.id], None, None, 5, NOW),
-            store.expire_sessions(NOW, 5),
-            store.purge_sessions(0, 5),
-            store.claim_update(1, 1, NOW, 0),
-            store.hold_lease("lead", "me", NOW, NOW + 1),
-            store.update_project(project.developer_id, project.id, ProjectChanges(name="New"), NOW),
+            store.sessions.poll_session(session.key),
+            store.sessions.read_session(session.key),
+            store.sessions.create_session(seed.new_session(project), public=True),
+            store.sessions.confirm_session(session.key, seed.identity("1001"), NOW, seed.event(project)),
+            store.sessions.consume_session(session.key, NOW),
+            store.sessions.list_sessions([project.id], None, None, 5, NOW),
+            store.sessions.expire_sessions(NOW, 5),
+            store.sessions.purge_sessions(0, 5),
+            store.bots.claim_update(1, 1, NOW, 0),
+            store.leases.hold_lease("lead", "me", NOW, NOW + 1),
+            store.projects.update_project(project.developer_id, project.id, ProjectChanges(name="New"), NOW),
         ):
             with pytest.raises(StoreUnavailable) as caught:
                 await call
             assert caught.value.__cause__ is not None
         await asyncio.to_thread(server.start)
-        assert await store.confirm_session(session.key, seed.identity("1001"), NOW, seed.event(project))
+        assert await store.sessions.confirm_session(session.key, seed.identity("1001"), NOW, seed.event(project))
         await store.close()
     finally:
         server.close()
@@ -218,15 +218,15 @@ async def test_a_standby_is_no_place_to_write(dsn: str, postgres: PostgresStorag
         with contextlib.suppress(StoreUnavailable):
             await postgres.ping()
     with pytest.raises(StoreUnavailable):
-        await postgres.create_session(seed.new_session(project), public=True)
+        await postgres.sessions.create_session(seed.new_session(project), public=True)
     with pytest.raises(StoreUnavailable, match="only be read"):
         await PostgresStorage.open(dsn, NOW)
     execute(dsn, "SET default_transaction_read_only = off", f"ALTER DATABASE {database} RESET ALL")
     # One more may fail: a connection that was opened before the fail-over was over.
     for _ in range(2):
         with contextlib.suppress(StoreUnavailable):
-            await postgres.create_session(seed.new_session(project), public=True)
-    assert await postgres.create_session(seed.new_session(project), public=True)
+            await postgres.sessions.create_session(seed.new_session(project), public=True)
+    assert await postgres.sessions.create_session(seed.new_session(project), public=True)
 
 
 async def test_a_caller_that_goes_away_harms_nobody(postgres: PostgresStorage, seed: "Seed") -> None:
@@ -234,7 +234,9 @@ async def test_a_caller_that_goes_away_harms_nobody(postgres: PostgresStorage, s
     project = await seed.project()
     session = await seed.session(project)
     for turn in range(60):
-        reads = [postgres.read_session(session.key) if number % 4 < 2 else postgres.ping() for number in range(16)]
+        reads = [
+            postgres.sessions.read_session(session.key) if number % 4 < 2 else postgres.ping() for number in range(16)
+        ]
         calls = [asyncio.ensure_future(read) for read in reads]
         for _ in range(turn % 12):
             await asyncio.sleep(0)
@@ -261,28 +263,28 @@ async def test_batches_of_two_nodes_never_wait_in_a_circle(
         openers = [f"{number % 5}" for number in range(len(both))]
         await asyncio.gather(
             *(
-                store.open_session(each.key, opener, each.created_at)
+                store.sessions.open_session(each.key, opener, each.created_at)
                 for (store, each), opener in zip(both, openers, strict=True)
             )
         )
         steps: list[Coroutine[Any, Any, object]] = []
         for number, (store, each) in enumerate(both):
-            seen = await postgres.read_session(each.key)
+            seen = await postgres.sessions.read_session(each.key)
             assert seen is not None
             assert seen.opener_id is not None
             event = seed.event(replace(projects[0], id=each.project_id))
             if (number + turn) % 3:
                 identity = seed.identity(seen.opener_id)
-                steps.append(store.confirm_session(each.key, identity, each.created_at, event))
+                steps.append(store.sessions.confirm_session(each.key, identity, each.created_at, event))
             else:
-                steps.append(store.cancel_session(each.key, seen.opener_id, each.created_at, event))
-        steps += [store.expire_sessions(NOW + DAY, 5) for store in (postgres, other_node)]
+                steps.append(store.sessions.cancel_session(each.key, seen.opener_id, each.created_at, event))
+        steps += [store.sessions.expire_sessions(NOW + DAY, 5) for store in (postgres, other_node)]
         if turn == 4:
-            await postgres.delete_project(ada.id, projects[2].id)
-            steps += [store.purge_deleted_projects(40) for store in (postgres, other_node)]
+            await postgres.projects.delete_project(ada.id, projects[2].id)
+            steps += [store.projects.purge_deleted_projects(40) for store in (postgres, other_node)]
             projects[2] = projects[1]
         await asyncio.gather(*steps)
-        await asyncio.gather(*(store.consume_session(each.key, NOW) for store, each in both))
+        await asyncio.gather(*(store.sessions.consume_session(each.key, NOW) for store, each in both))
     assert execute(dsn, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").strip() == "0"
 
 
@@ -296,14 +298,16 @@ async def test_two_nodes_count_a_person_once(
     opened += [await seed.opened(project, user="7") for _ in range(10)]
     await asyncio.gather(
         *(
-            (postgres, other_node)[number % 2].confirm_session(
+            (postgres, other_node)[number % 2].sessions.confirm_session(
                 each.key, seed.identity("7"), NOW, seed.event(replace(project, id=each.project_id))
             )
             for number, each in enumerate(opened)
         )
     )
-    assert [(row.unique_users, row.latest_users) for row in await postgres.read_daily_users(ada.id, 0)] == [(1, 1)]
-    (counts,) = await postgres.read_daily_counts([project.id], 0)
+    assert [(row.unique_users, row.latest_users) for row in await postgres.counts.read_daily_users(ada.id, 0)] == [
+        (1, 1)
+    ]
+    (counts,) = await postgres.counts.read_daily_counts([project.id], 0)
     assert (counts.confirmed, counts.unique_users, counts.latest_users) == (10, 1, 1)
 
 
@@ -314,12 +318,12 @@ async def test_decisions_are_heard_by_every_node(
     heard: asyncio.Queue[SessionKey] = asyncio.Queue()
     needed = asyncio.Event()
     needed.set()
-    watcher = asyncio.create_task(other_node.watch_decisions(heard.put_nowait, needed))
+    watcher = asyncio.create_task(other_node.sessions.watch_decisions(heard.put_nowait, needed))
     project = await seed.project()
 
     async def decide(count: int) -> set[SessionKey]:
         new = [await seed.opened(project) for _ in range(count)]
-        cancel = (postgres.cancel_session(each.key, "1001", NOW, seed.event(project)) for each in new)
+        cancel = (postgres.sessions.cancel_session(each.key, "1001", NOW, seed.event(project)) for each in new)
         assert all(await asyncio.gather(*cancel))
         return {each.key for each in new}
 
@@ -356,7 +360,7 @@ async def test_a_creation_that_outlives_its_project_leaves_nothing(
 ) -> None:
     """It was under way on another node when the project was deleted and purged: it is erased with the last pass."""
     project = await seed.project(webhook_url="https://example.com/")
-    await postgres.prepare_days(NOW // DAY, NOW // DAY)
+    await postgres.sessions.prepare_days(NOW // DAY, NOW // DAY)
     node = await asyncpg.connect(dsn)
     async with node.transaction():
         values = (
@@ -371,16 +375,16 @@ async def test_a_creation_that_outlives_its_project_leaves_nothing(
             [project.id],
             [1],
         )
-        assert await node.fetch(sql.CREATE_SESSIONS, *values)
-        assert await postgres.delete_project(project.developer_id, project.id)
-        while await postgres.purge_deleted_projects(10):
+        assert await node.fetch(sessions.CREATE_SESSIONS, *values)
+        assert await postgres.projects.delete_project(project.developer_id, project.id)
+        while await postgres.projects.purge_deleted_projects(10):
             pass
     await node.close()
     left = "SELECT COUNT(*) FROM {}"
     tables = ("sessions", "daily_counts", "deleted_projects")
     assert execute(dsn, *(left.format(table) for table in tables)).split() == ["1"] * 3
     execute(dsn, "UPDATE deleted_projects SET deleted_at = deleted_at - INTERVAL '61 seconds'")
-    while await postgres.purge_deleted_projects(10):
+    while await postgres.projects.purge_deleted_projects(10):
         pass
     assert execute(dsn, *(left.format(table) for table in tables)).split() == ["0"] * 3
 
@@ -393,15 +397,15 @@ async def test_text_with_a_nul_finds_nothing(postgres: PostgresStorage, seed: "S
     project = await seed.project()
     nul = f"{project.id}\0"
     changes = ProjectChanges(name="New")
-    assert await postgres.read_project(nul) is None
-    assert await postgres.read_webhook_secrets(nul) is None
-    assert await postgres.read_developer("ada\0@example.com") is None
-    assert await postgres.update_project(project.developer_id, nul, changes, NOW) is None
-    assert not await postgres.replace_project_secrets(project.developer_id, nul, b"h", "p", b"s")
-    assert not await postgres.delete_project(project.developer_id, nul)
-    assert not await postgres.delete_access_token(project.developer_id, nul)
-    assert await postgres.list_sessions([nul, project.id], None, PageCursor(NOW, "\0"), 5, NOW) == []
-    assert await postgres.read_daily_counts([nul], 0) == []
+    assert await postgres.projects.read_project(nul) is None
+    assert await postgres.projects.read_webhook_secrets(nul) is None
+    assert await postgres.developers.read_developer("ada\0@example.com") is None
+    assert await postgres.projects.update_project(project.developer_id, nul, changes, NOW) is None
+    assert not await postgres.projects.replace_project_secrets(project.developer_id, nul, b"h", "p", b"s")
+    assert not await postgres.projects.delete_project(project.developer_id, nul)
+    assert not await postgres.credentials.delete_access_token(project.developer_id, nul)
+    assert await postgres.sessions.list_sessions([nul, project.id], None, PageCursor(NOW, "\0"), 5, NOW) == []
+    assert await postgres.counts.read_daily_counts([nul], 0) == []
 
 
 async def test_a_value_that_fits_no_column_is_a_bug_and_no_outage(postgres: PostgresStorage, seed: "Seed") -> None:
@@ -409,7 +413,7 @@ async def test_a_value_that_fits_no_column_is_a_bug_and_no_outage(postgres: Post
     project = await seed.project()
     good, bad = seed.new_session(project), replace(seed.new_session(project), expires_at=2**70)
     outcomes = await asyncio.gather(
-        *(postgres.create_session(each, public=True) for each in (good, bad)), return_exceptions=True
+        *(postgres.sessions.create_session(each, public=True) for each in (good, bad)), return_exceptions=True
     )
     assert outcomes[0] is True
     assert isinstance(outcomes[1], asyncpg.DataError | ValueError)

@@ -11,7 +11,7 @@ from tests.databases import NOW
 
 from taproof.core.clock import DAY
 from taproof.core.model import PhoneRequest
-from taproof.storage.postgres import pool, sql
+from taproof.storage.postgres import listing, pool, sessions
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.queries import users as user_queries
@@ -82,19 +82,19 @@ async def test_what_a_user_asks_for_is_found_by_keys(
 ) -> None:
     """The projects of an account cost one look per project and day, a report and a contact one session each."""
     projects = [(await seed.project()).id for _ in range(3)]
-    await postgres.prepare_days(TODAY - DAYS, TODAY)
+    await postgres.sessions.prepare_days(TODAY - DAYS, TODAY)
     for day in range(TODAY - DAYS, TODAY + 1):
         await connection.execute(f"ALTER TABLE sessions_{day} SET (autovacuum_enabled = off)")
     await connection.execute(FILL, projects, TODAY - DAYS, TODAY, STORED)
     await connection.execute(COUNT)
     waiting = await seed.opened(await seed.project())
-    await postgres.ask_for_phone(
+    await postgres.users.ask_for_phone(
         PhoneRequest(waiting.key, waiting.id, "1001", 0, b"encrypted", NOW, waiting.expires_at)
     )
     if statistics == "current":
         await connection.execute("ANALYZE")
     values = ("1001", TODAY - DAYS, 500)
-    read, plan = await explain(connection, sql.LIST_PROJECTS_OF_USER, *values)
+    read, plan = await explain(connection, listing.LIST_PROJECTS_OF_USER, *values)
     assert read <= (DAYS + 1) * (len(projects) + 1) * 2
     assert "Seq Scan" not in plan
     shop = await seed.project(webhook_url="https://example.com/")
@@ -105,12 +105,12 @@ async def test_what_a_user_asks_for_is_found_by_keys(
         await connection.execute("ANALYZE webhook_events")
     event = seed.event(shop, "auth.cancelled")
     reported = (NOW, *confirmed.key, "1001", NOW, event.id, event.type, event.encrypted_body, event.created_at)
-    read, plan = await explain(connection, sql.REPORT_SESSION, *reported)
+    read, plan = await explain(connection, sessions.REPORT_SESSION, *reported)
     assert read <= 8
     # By all that leads to it: a backlog has very many of the other columns' values.
     assert re.search(r'"Index Cond": "[^"]*type[^"]*auth.confirmed', plan)
     reported = (NOW, *waiting.key, "1001", NOW, event.id, event.type, event.encrypted_body, event.created_at)
-    read, plan = await explain(connection, sql.REPORT_SESSION, *reported)
+    read, plan = await explain(connection, sessions.REPORT_SESSION, *reported)
     assert read <= 4
     assert f"sessions_{TODAY - 1}" not in plan
     for statement, asked in (
@@ -119,6 +119,6 @@ async def test_what_a_user_asks_for_is_found_by_keys(
     ):
         read, plan = await explain(connection, statement, *asked)
         assert 1 <= read <= 4, plan
-    found = await postgres.list_sign_ins("1001", NOW - DAYS * DAY, 10, NOW)
+    found = await postgres.sessions.list_sign_ins("1001", NOW - DAYS * DAY, 10, NOW)
     assert len(found) == 10
     assert {each.identity.messenger_id for each in found if each.identity} == {"1001"}

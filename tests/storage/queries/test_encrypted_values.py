@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from taproof.core.clock import DAY
-from taproof.storage.encrypted_value_protocol import EncryptedKind
 from taproof.storage.postgres import encrypted_values
 from taproof.storage.postgres.store import PostgresStorage
+from taproof.storage.protocol import EncryptedKind
 from taproof.storage.queries.encrypted_values import ENCRYPTED_COLUMNS, LIST_ENCRYPTED, REPLACE_ENCRYPTED
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -20,7 +20,7 @@ def test_each_step_is_one_look_at_the_primary_key(kind: EncryptedKind, sqlite: S
     """On SQLite a page begins where the one before it ended, and needs no sorting; a value is found by its key."""
     key = ENCRYPTED_COLUMNS[kind].before_all
     for statement, values in ((LIST_ENCRYPTED[kind], (*key, 10)), (REPLACE_ENCRYPTED[kind], (b"new", *key, b"old"))):
-        (plan,) = [row[3] for row in sqlite._reader.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+        (plan,) = [row[3] for row in sqlite.database.reader.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
         assert plan.startswith("SEARCH "), plan
         assert "USING PRIMARY KEY" in plan, plan
 
@@ -28,12 +28,12 @@ def test_each_step_is_one_look_at_the_primary_key(kind: EncryptedKind, sqlite: S
 async def test_a_page_of_phones_looks_at_one_day(postgres: PostgresStorage, dsn: str) -> None:
     """On PostgreSQL one partition is planned for, by its primary key; so is the replacement of a value."""
     today = 20_000
-    await postgres.prepare_days(today - 3, today)
+    await postgres.sessions.prepare_days(today - 3, today)
     for statement, values in (
         (encrypted_values._LIST_PHONES, (today, b"\x80", 10)),
         (REPLACE_ENCRYPTED["phone"], (b"new", today, b"\x80", b"old")),
     ):
-        lines = [row[0] for row in await postgres._pool.fetch(f"EXPLAIN {statement}", *values)]
+        lines = [row[0] for row in await postgres.pool.fetch(f"EXPLAIN {statement}", *values)]
         assert f"sessions_{today}_pkey" in "\n".join(lines)
         assert "Seq Scan" not in "\n".join(lines)
         assert f"sessions_{today - 1}" not in "\n".join(lines)
@@ -47,13 +47,13 @@ async def test_a_day_that_is_dropped_ends_no_walk(postgres: PostgresStorage, dsn
     sessions = [await seed.opened(project, at=at) for at in (old, old, new, new)]
     for each in sessions:
         at, event = each.created_at, seed.event(project)
-        assert await postgres.confirm_session(each.key, seed.identity("1001"), at, event, b"encrypted")
-    page = await postgres.list_encrypted_values("phone", None, 1)
+        assert await postgres.sessions.confirm_session(each.key, seed.identity("1001"), at, event, b"encrypted")
+    page = await postgres.encrypted_values.list_encrypted_values("phone", None, 1)
     assert [row.key[0] for row in page.rows] == [old // DAY]
-    while await postgres.purge_sessions(new // DAY, 1_000):
+    while await postgres.sessions.purge_sessions(new // DAY, 1_000):
         pass
     names = []
     while page.after is not None:
-        page = await postgres.list_encrypted_values("phone", page.after, 1)
+        page = await postgres.encrypted_values.list_encrypted_values("phone", page.after, 1)
         names += [row.name for row in page.rows]
     assert sorted(names) == sorted(each.id for each in sessions[2:])

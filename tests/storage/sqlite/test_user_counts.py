@@ -70,30 +70,30 @@ def test_counts_of_people_equal_a_recount(
         for step in steps:
             project = alive.get(step.project)
             if step.kind == "purge":
-                await storage.purge_deleted_projects(step.number)
+                await storage.projects.purge_deleted_projects(step.number)
             elif step.kind == "forget":
-                while await storage.purge_user_days(step.day, step.number):
+                while await storage.counts.purge_user_days(step.day, step.number):
                     pass
                 kept = max(kept, step.day)
             elif project is None or (step.kind == "confirm" and step.day < kept):
                 # Nobody confirms a session of a day that was forgotten: it lies longer back than one can be pending.
                 continue
             elif step.kind == "delete":
-                assert await storage.delete_project(project.developer_id, project.id)
+                assert await storage.projects.delete_project(project.developer_id, project.id)
                 del alive[step.project]
             else:
                 await seed.confirmed(project, f"{step.number}", at=step.day * DAY)
                 seen[step.project].add((f"{step.number}", step.day))
             # A living project's own figures are exact at every moment, whatever is being erased beside it.
             for number, living in alive.items():
-                rows = await storage.read_daily_counts([living.id], kept)
+                rows = await storage.counts.read_daily_counts([living.id], kept)
                 assert {row.day: (row.unique_users, row.latest_users) for row in rows} == recount(seen[number], kept)
-        while await storage.purge_deleted_projects(2):
+        while await storage.projects.purge_deleted_projects(2):
             pass
         for owner in (ada, bob):
             own = [seen[number] for number, project in alive.items() if project.developer_id == owner.id]
             people: set[tuple[str, int]] = set().union(*own)
-            figures = await storage.read_daily_users(owner.id, kept)
+            figures = await storage.counts.read_daily_users(owner.id, kept)
             # A day may be left with zeros once the last project that it counted is erased.
             some = {row.day: (row.unique_users, row.latest_users) for row in figures if row.unique_users}
             assert some == recount(people, kept)

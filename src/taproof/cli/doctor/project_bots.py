@@ -15,7 +15,7 @@ async def check_project_bots(settings: Settings) -> list[Finding]:
     try:
         storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
         try:
-            bots = await storage.list_project_bots()
+            bots = await storage.bots.list_project_bots()
         finally:
             await storage.close()
     except TaproofError:

@@ -1,7 +1,7 @@
 """What handlers act through: the private chat of one user with one bot, while one update of theirs is handled.
 
 What is not part of the sign-in's own conversation (`handlers.py`) comes in as `Acts`: a command's or a button's handler
-gets a `Chat` or a `ButtonTap` only once it is certain that the user acted themselves, in their own private chat
+gets a `PrivateChat` or a `ButtonTap` only once it is certain that the user acted themselves, in their own private chat
 with the bot, and a `ButtonTap` only for a button that this service made (`signed_buttons.py`).
 """
 
@@ -29,7 +29,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Chat:
+class PrivateChat:
     """A user's private chat with a bot.
 
     `bot_id` is what the services know the bot by: `SERVICE_BOT` for the service's own, the real id for a project's own.
@@ -68,7 +68,7 @@ class Chat:
 
 
 @dataclass(frozen=True, slots=True)
-class ButtonTap(Chat):
+class ButtonTap(PrivateChat):
     """A tap on a button of a message in that chat."""
 
     query_id: str = field(repr=False)
@@ -96,7 +96,7 @@ class ButtonTap(Chat):
         await answer_tap(self.bot, self.query_id, notice, alert=alert)
 
 
-OnCommand = Callable[[Chat, str], Awaitable[None]]
+OnCommand = Callable[[PrivateChat, str], Awaitable[None]]
 """Gets what stands behind the command, "" when nothing does."""
 OnTap = Callable[[ButtonTap, str], Awaitable[None]]
 """Gets what stands behind the colon of the button's data, once it is certain that this service made the button."""

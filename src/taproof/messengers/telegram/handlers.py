@@ -16,7 +16,7 @@ from taproof.core.model import MessengerIdentity
 from taproof.messengers.browsers import name_browser
 from taproof.messengers.reply_limits import ReplyLimits
 from taproof.messengers.telegram.bot_api import Bot
-from taproof.messengers.telegram.chat import Acts, ButtonTap, Chat, Reply, answer_tap, send_to_group
+from taproof.messengers.telegram.chat import Acts, ButtonTap, PrivateChat, Reply, answer_tap, send_to_group
 from taproof.messengers.telegram.prompts import (
     CANCEL,
     CONFIRM,
@@ -103,7 +103,7 @@ class Conversation:
             return
         if not _is_own_chat(message, user):
             return
-        chat = Chat(bot, bot_id, user, hurry, self._signer)
+        chat = PrivateChat(bot, bot_id, user, hurry, self._signer)
         act = self._acts.commands.get(command or "")
         if command == "start" and payload:
             await self._open(chat, texts, payload)
@@ -149,7 +149,7 @@ class Conversation:
         if change.new_chat_member.status == "kicked":
             _log.info("bot_blocked", chat_type=change.chat.type)
 
-    async def _open(self, chat: Chat, texts: Texts, session_token: str) -> None:
+    async def _open(self, chat: PrivateChat, texts: Texts, session_token: str) -> None:
         """Show the prompt of a link that was opened, unless this user has seen too many of them just now."""
         allowance = self._limits.spend_prompt(chat.user.id)
         if allowance != "allowed":
@@ -174,7 +174,7 @@ class Conversation:
             if not shown:
                 self._limits.give_back_prompt(chat.user.id)
 
-    async def _take_word(self, chat: Chat, texts: Texts, message: Message, *, is_command: bool) -> None:
+    async def _take_word(self, chat: PrivateChat, texts: Texts, message: Message, *, is_command: bool) -> None:
         """Take what is no link and no command of ours: the contact that a sign-in waits for, or talk."""
         contact = message.contact
         if contact is None and not self._limits.spend_reply(chat.user.id):
@@ -254,7 +254,7 @@ def _is_worth_an_answer(message: Message) -> bool:
     )
 
 
-def _identity(chat: Chat) -> MessengerIdentity:
+def _identity(chat: PrivateChat) -> MessengerIdentity:
     return MessengerIdentity(chat.user_id, chat.user.full_name, chat.user.username or "")
 
 
@@ -274,7 +274,7 @@ def _parse_command(message: Message) -> tuple[str | None, str | None, str]:
     return (found[1].lower(), found[2], (found[3] or "").strip()) if found else (None, None, "")
 
 
-def _answers_request(chat: Chat, texts: Texts, message: Message, seen: SeenSession) -> bool:
+def _answers_request(chat: PrivateChat, texts: Texts, message: Message, seen: SeenSession) -> bool:
     """Tell whether a contact comes from the button that asks for it for this session, as far as that can be seen.
 
     Telegram's apps for Android and the desktop send it as a reply to the message that brought the button. Those for

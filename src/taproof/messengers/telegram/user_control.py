@@ -12,7 +12,7 @@ import structlog
 
 from taproof.core.identifiers import is_project_id, session_key
 from taproof.core.model import SessionKey
-from taproof.messengers.telegram.chat import Acts, ButtonTap, Chat, Reply
+from taproof.messengers.telegram.chat import Acts, ButtonTap, PrivateChat, Reply
 from taproof.messengers.telegram.prompts import keyboard_gone
 from taproof.messengers.telegram.user_control_replies import (
     BLOCK,
@@ -54,15 +54,15 @@ class _UserControlActs:
         self._control = control
         self._decisions = decisions
 
-    async def show_sessions(self, chat: Chat, _payload: str) -> None:
+    async def show_sessions(self, chat: PrivateChat, _payload: str) -> None:
         sign_ins = await self._control.list_sign_ins(chat.user_id, chat.bot_id)
         await chat.send(sessions_reply(texts_for(chat.user.language_code).control, sign_ins))
 
-    async def offer_block(self, chat: Chat, _payload: str) -> None:
+    async def offer_block(self, chat: PrivateChat, _payload: str) -> None:
         projects = await self._control.list_blockable(chat.user_id, chat.bot_id)
         await chat.send(block_reply(texts_for(chat.user.language_code).control, projects))
 
-    async def offer_unblock(self, chat: Chat, _payload: str) -> None:
+    async def offer_unblock(self, chat: PrivateChat, _payload: str) -> None:
         projects = await self._control.list_blocks(chat.user_id, chat.bot_id)
         await chat.send(unblock_reply(texts_for(chat.user.language_code).control, projects))
 

@@ -40,8 +40,8 @@ from taproof.sandbox.control.request import (
     wait_field,
 )
 from taproof.sandbox.hosts import OwnHosts
-from taproof.sandbox.telegram.bots import Bot, SandboxBots
-from taproof.sandbox.telegram.chats import Message, SandboxChat
+from taproof.sandbox.telegram.bots import SandboxBot, SandboxBots
+from taproof.sandbox.telegram.chats import SandboxChat, SandboxMessage
 from taproof.sandbox.telegram.faults import Faults
 from taproof.sandbox.telegram.html import clean_text
 from taproof.sandbox.telegram.people import PEOPLE_LIMIT, Person
@@ -225,14 +225,14 @@ class ControlApi:
         return self._people[number]
 
 
-def _writable(bot: Bot, person: Person) -> SandboxChat:
+def _writable(bot: SandboxBot, person: Person) -> SandboxChat:
     chat = bot.messenger.chat(person.id)
     if chat.has_blocked:
         raise BotBlocked
     return chat
 
 
-async def _sent(bot: Bot, chat: SandboxChat, send: Callable[[], Message], wait: float) -> Response:
+async def _sent(bot: SandboxBot, chat: SandboxChat, send: Callable[[], SandboxMessage], wait: float) -> Response:
     """Let the person send something; answer when the bot has done something in the chat, or when `wait` is over."""
     before = chat.bot_acts
     message = send()
@@ -241,7 +241,7 @@ async def _sent(bot: Bot, chat: SandboxChat, send: Callable[[], Message], wait: 
     return json_response({"message": message.shown(), "answered": chat.bot_acts != before})
 
 
-def _find_message(chat: SandboxChat, data: str, message_id: int | None) -> Message:
+def _find_message(chat: SandboxChat, data: str, message_id: int | None) -> SandboxMessage:
     """Return the bot's message that a changed app taps on.
 
     That is the one named, else the newest with a button that carries the data, else with any button, else the newest.
@@ -258,7 +258,7 @@ def _find_message(chat: SandboxChat, data: str, message_id: int | None) -> Messa
     return (with_data or with_buttons or messages)[-1]
 
 
-def _buttons(message: Message) -> list[dict[str, Any]]:
+def _buttons(message: SandboxMessage) -> list[dict[str, Any]]:
     return [button for row in message.keyboard for button in row]
 
 
@@ -267,7 +267,7 @@ def _as_typed(label: str) -> str:
     return label.translate(_AS_TYPED)
 
 
-def _find_button(chat: SandboxChat, label: str, message_id: int | None) -> tuple[Message, dict[str, Any]]:
+def _find_button(chat: SandboxChat, label: str, message_id: int | None) -> tuple[SandboxMessage, dict[str, Any]]:
     """Return the button that is meant, and its message: the newest with buttons, unless one is named."""
     messages = [message for message in chat.messages.values() if message.keyboard]
     if message_id is not None:
@@ -286,7 +286,7 @@ def _find_button(chat: SandboxChat, label: str, message_id: int | None) -> tuple
     raise ButtonNotFound(button["text"] for button in buttons)
 
 
-def _conversation(bot: Bot, chat: SandboxChat) -> dict[str, Any]:
+def _conversation(bot: SandboxBot, chat: SandboxChat) -> dict[str, Any]:
     return {
         "bot": bot.username,
         "messages": [message.shown() for message in chat.messages.values()],

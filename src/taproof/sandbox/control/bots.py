@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from taproof.sandbox.control.errors import BotUsernameTaken, InvalidSandboxRequest, TooManyBots
 from taproof.sandbox.control.request import find_bot, json_response, optional_text, read_object
-from taproof.sandbox.telegram.bots import BOT_LIMIT, Bot, SandboxBots, is_bot_username
+from taproof.sandbox.telegram.bots import BOT_LIMIT, SandboxBot, SandboxBots, is_bot_username
 
 BOTS_PATH: Final = "/sandbox/bots"
 _NAME_LIMIT: Final = 64
@@ -52,10 +52,10 @@ class BotsControl:
         self._bots.rename(bot, username, optional_text(fields, "name", _NAME_LIMIT))
         return json_response(self._bots.shown(bot))
 
-    def _bot(self, request: Request) -> Bot:
+    def _bot(self, request: Request) -> SandboxBot:
         return find_bot(self._bots, request.path_params["username"])
 
-    def _username(self, username: object, itself: Bot | None) -> str:
+    def _username(self, username: object, itself: SandboxBot | None) -> str:
         """Return a username that a bot can have and nobody else has."""
         username = username.removeprefix("@") if isinstance(username, str) else ""
         if not is_bot_username(username):
@@ -67,5 +67,5 @@ class BotsControl:
             raise BotUsernameTaken
         return username
 
-    def _with_token(self, bot: Bot) -> Response:
+    def _with_token(self, bot: SandboxBot) -> Response:
         return json_response(self._bots.shown(bot) | {"token": bot.token})

@@ -11,9 +11,9 @@ from starlette.responses import JSONResponse
 
 from taproof.sandbox.control.errors import BotNotFound, DeeplinkInvalid, InvalidSandboxRequest, SandboxBodyTooLarge
 from taproof.sandbox.hosts import OwnHosts
-from taproof.sandbox.telegram.bots import PHONE_PATH, Bot, SandboxBots
+from taproof.sandbox.telegram.bots import PHONE_PATH, SandboxBot, SandboxBots
 from taproof.sandbox.telegram.html import clean_text
-from taproof.sandbox.telegram.people import Contact, People, Person
+from taproof.sandbox.telegram.people import People, Person, SandboxContact
 from taproof.sandbox.telegram.reply_markup import CALLBACK_DATA_LIMIT
 from taproof.sandbox.telegram.request import read_json
 
@@ -108,7 +108,7 @@ def person_fields() -> tuple[str, ...]:
     return _PERSON_FIELDS
 
 
-def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tuple[Bot, str]:
+def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tuple[SandboxBot, str]:
     """Return the bot and the start parameter of a deeplink in any of its forms.
 
     They are `<base>/sandbox/phone?start=…` for the first bot and `<base>/sandbox/phone/<bot>?start=…` for any,
@@ -144,7 +144,7 @@ def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tupl
     return bot, payloads[0]
 
 
-def read_bot(fields: dict[str, Any], bots: SandboxBots) -> Bot:
+def read_bot(fields: dict[str, Any], bots: SandboxBots) -> SandboxBot:
     """Return the bot that the field `bot` names; without it, the first.
 
     Raises:
@@ -154,7 +154,7 @@ def read_bot(fields: dict[str, Any], bots: SandboxBots) -> Bot:
     return bots.first if username is None else find_bot(bots, username)
 
 
-def find_bot(bots: SandboxBots, username: str) -> Bot:
+def find_bot(bots: SandboxBots, username: str) -> SandboxBot:
     """Return a bot by its name, with or without the `@`.
 
     Raises:
@@ -178,7 +178,7 @@ def read_data(fields: dict[str, Any]) -> str | None:
     return data
 
 
-def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[Contact, Person | None]:
+def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[SandboxContact, Person | None]:
     """Return the contact that a person shares, and whose message they forward, if it is a forward that says so.
 
     With `hide_sender` a forward says nothing of it, as apps let everybody do. `contact` is "own", the id of a pretend
@@ -191,10 +191,10 @@ def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[
     said = None if hides else forwarded_from
     contact = fields.get("contact")
     if contact == "own":
-        return Contact.of(sender), said
+        return SandboxContact.of(sender), said
     if isinstance(contact, int):
         person = _person_field(fields, "contact", people)
-        return Contact.of(person or sender), said
+        return SandboxContact.of(person or sender), said
     if not isinstance(contact, dict):
         raise InvalidSandboxRequest(
             'contact must be "own", the id of a pretend user, or an object with phone_number and first_name.'
@@ -202,7 +202,7 @@ def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[
     for name in contact:
         if name not in _CONTACT_FIELDS:
             raise InvalidSandboxRequest(f"A contact has these fields: {', '.join(_CONTACT_FIELDS)}.")
-    shared = Contact(
+    shared = SandboxContact(
         phone_number=_matching("phone_number", text_field(contact, "phone_number", 20), _PHONE, "12025550101") or "",
         first_name=text_field(contact, "first_name", _NAME_LIMIT),
         last_name=optional_text(contact, "last_name", _NAME_LIMIT),

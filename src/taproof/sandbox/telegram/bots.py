@@ -31,7 +31,7 @@ def unauthorized() -> ApiError:
 
 
 @dataclass(slots=True, eq=False)
-class Bot:
+class SandboxBot:
     """A bot: the token that it is called with, and what answers the calls."""
 
     token: str
@@ -69,10 +69,10 @@ class SandboxBots:
         self._clock = clock
         self._entropy = entropy
         self._base_url = base_url
-        self._bots: dict[int, Bot] = {}
+        self._bots: dict[int, SandboxBot] = {}
         self._is_closed = False
 
-    def __iter__(self) -> Iterator[Bot]:
+    def __iter__(self) -> Iterator[SandboxBot]:
         """Go through all of them."""
         return iter(self._bots.values())
 
@@ -81,15 +81,15 @@ class SandboxBots:
         return len(self._bots)
 
     @property
-    def first(self) -> Bot:
+    def first(self) -> SandboxBot:
         """Return the service's own bot."""
         return next(iter(self._bots.values()))
 
-    def find(self, username: str) -> Bot | None:
+    def find(self, username: str) -> SandboxBot | None:
         """Return a bot by its name, in any case."""
         return next((bot for bot in self if bot.username.lower() == username.lower()), None)
 
-    def authenticate(self, token: str) -> Bot:
+    def authenticate(self, token: str) -> SandboxBot:
         """Return the bot that is called with this token.
 
         Raises:
@@ -106,7 +106,7 @@ class SandboxBots:
         """Tell whether a bot has this id: people have others."""
         return number in self._bots
 
-    def add(self, username: str, name: str = _FIRST_NAME, token: str = "") -> Bot:
+    def add(self, username: str, name: str = _FIRST_NAME, token: str = "") -> SandboxBot:
         """Add a bot; without a token it gets one, and an id that nobody has."""
         if not token:
             bot_id = 10**9 + int.from_bytes(self._entropy(4))
@@ -119,10 +119,10 @@ class SandboxBots:
             messenger.close()
         webhook = UpdateSender(messenger.updates, self._own_hosts, self._clock)
         methods = BotMethods(messenger, webhook, self._own_hosts, self._clock)
-        self._bots[bot_id] = bot = Bot(token, messenger, webhook, methods)
+        self._bots[bot_id] = bot = SandboxBot(token, messenger, webhook, methods)
         return bot
 
-    async def revoke(self, bot: Bot) -> None:
+    async def revoke(self, bot: SandboxBot) -> None:
         """Give a bot a new token, as the messenger does when its owner says that the old one has leaked.
 
         Whoever polls with the old one is told so at once; the webhook and the updates that waited went with it.
@@ -132,16 +132,16 @@ class SandboxBots:
         bot.messenger.updates.clear()
         await bot.webhook.set(None)
 
-    def rename(self, bot: Bot, username: str | None, name: str | None) -> None:
+    def rename(self, bot: SandboxBot, username: str | None, name: str | None) -> None:
         """Change a bot's names; None leaves one as it is. Links with the old username lead nowhere from then on."""
         bot.messenger.bot["username"] = username or bot.username
         bot.messenger.bot["first_name"] = name or bot.messenger.bot["first_name"]
 
-    def link_base(self, bot: Bot) -> str:
+    def link_base(self, bot: SandboxBot) -> str:
         """Return what a deeplink to this bot begins with, before `?start=`."""
         return f"{self._base_url}{PHONE_PATH}" + ("" if bot is self.first else f"/{bot.username}")
 
-    def shown(self, bot: Bot) -> dict[str, Any]:
+    def shown(self, bot: SandboxBot) -> dict[str, Any]:
         """Return a bot as the control API has it, without its token."""
         return {
             "id": bot.id,

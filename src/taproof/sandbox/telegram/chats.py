@@ -10,15 +10,15 @@ from typing import Any, Final
 
 from taproof.core.clock import SECOND, iso8601
 from taproof.sandbox.telegram.html import Entity, FormattedText
-from taproof.sandbox.telegram.people import Contact, People, Person
-from taproof.sandbox.telegram.reply_markup import InlineKeyboard, Markup, ReplyButton, ReplyKeyboard
+from taproof.sandbox.telegram.people import People, Person, SandboxContact
+from taproof.sandbox.telegram.reply_markup import InlineKeyboard, ReplyButton, ReplyKeyboard, SandboxMarkup
 
 MESSAGE_LIMIT: Final = 500
 """Messages kept of a chat; the oldest goes when another comes."""
 
 
 @dataclass(slots=True)
-class Message:
+class SandboxMessage:
     """A message in a chat. `date` and `edited_at` in ms."""
 
     message_id: int
@@ -28,9 +28,9 @@ class Message:
     date: int
     keyboard: InlineKeyboard
     edited_at: int | None = None
-    contact: Contact | None = None
+    contact: SandboxContact | None = None
     forwarded_from: Person | None = None
-    reply_to: "Message | None" = None
+    reply_to: "SandboxMessage | None" = None
     is_editable: bool = True
     """False for one that brought or took away a reply keyboard: the messenger lets nobody edit it."""
 
@@ -54,7 +54,7 @@ class Message:
 class OpenKeyboard:
     """The reply keyboard of a chat, from the message that brought it until another takes it away."""
 
-    message: Message
+    message: SandboxMessage
     keyboard: ReplyKeyboard
     is_hidden: bool = False
     """A one-time keyboard that was used; apps show it again when the person asks for it."""
@@ -72,7 +72,7 @@ class SandboxChat:
         self._people = people
         self.has_started = False
         self.has_blocked = False
-        self.messages: dict[int, Message] = {}
+        self.messages: dict[int, SandboxMessage] = {}
         self.open_keyboard: OpenKeyboard | None = None
         self.version = 0
         """Rises with every change, so that a reader can wait for the next one."""
@@ -85,27 +85,27 @@ class SandboxChat:
         """Return the person, as they are now."""
         return self._people[self._user_id]
 
-    def add(self, message: Message) -> None:
+    def add(self, message: SandboxMessage) -> None:
         """Append a message."""
         if len(self.messages) >= MESSAGE_LIMIT:
             self._forget(self.messages[next(iter(self.messages))])
         self.messages[message.message_id] = message
         self._note(message)
 
-    def edit(self, message: Message, formatted: FormattedText, keyboard: InlineKeyboard, now: int) -> None:
+    def edit(self, message: SandboxMessage, formatted: FormattedText, keyboard: InlineKeyboard, now: int) -> None:
         """Change what the bot wrote."""
         message.text, message.entities = formatted
         message.keyboard = keyboard
         message.edited_at = now
         self._note(message)
 
-    def delete(self, message: Message) -> None:
+    def delete(self, message: SandboxMessage) -> None:
         """Take a message away, and the reply keyboard that it brought, as apps do."""
         self._forget(message)
         self.bot_acts += 1
         self.note_change()
 
-    def put_keyboard(self, message: Message, markup: Markup) -> None:
+    def put_keyboard(self, message: SandboxMessage, markup: SandboxMarkup) -> None:
         """Show the reply keyboard that a message brings, or take away the one that is there."""
         if markup.keyboard is not None:
             self.open_keyboard = OpenKeyboard(message, markup.keyboard)
@@ -152,7 +152,7 @@ class SandboxChat:
             "has_blocked": self.has_blocked,
         }
 
-    def as_message(self, message: Message, bot: dict[str, Any]) -> dict[str, Any]:
+    def as_message(self, message: SandboxMessage, bot: dict[str, Any]) -> dict[str, Any]:
         """Return a message of this chat as the bot sees it."""
         seen: dict[str, Any] = {
             "message_id": message.message_id,
@@ -179,11 +179,11 @@ class SandboxChat:
             seen["reply_markup"] = {"inline_keyboard": message.keyboard}
         return seen
 
-    def _note(self, message: Message) -> None:
+    def _note(self, message: SandboxMessage) -> None:
         self.bot_acts += message.from_bot
         self.note_change()
 
-    def _forget(self, message: Message) -> None:
+    def _forget(self, message: SandboxMessage) -> None:
         del self.messages[message.message_id]
         if self.open_keyboard is not None and self.open_keyboard.message is message:
             self.open_keyboard = None

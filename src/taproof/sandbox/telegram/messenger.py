@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from taproof.core.clock import SECOND, Clock
 from taproof.core.entropy import Entropy
-from taproof.sandbox.telegram.chats import Message, SandboxChat
+from taproof.sandbox.telegram.chats import SandboxChat, SandboxMessage
 from taproof.sandbox.telegram.html import Entity, FormattedText, clean_text, utf16_length
-from taproof.sandbox.telegram.people import Contact, People, Person
-from taproof.sandbox.telegram.reply_markup import Markup, ReplyButton
+from taproof.sandbox.telegram.people import People, Person, SandboxContact
+from taproof.sandbox.telegram.reply_markup import ReplyButton, SandboxMarkup
 from taproof.sandbox.telegram.updates import UpdateQueue
 
 QUERY_LIMIT: Final = 1_000
@@ -80,7 +80,7 @@ class Messenger:
 
     # ---- what people do
 
-    def write(self, chat: SandboxChat, text: str) -> Message:
+    def write(self, chat: SandboxChat, text: str) -> SandboxMessage:
         """Send a text from the person to the bot; whoever has written to a bot may be written to by it."""
         text = clean_text(text)
         entities: list[Entity] = [
@@ -91,23 +91,26 @@ class Messenger:
         entities.sort(key=lambda entity: entity["offset"])
         return self._send(chat, self._message(FormattedText(text, entities), from_bot=False))
 
-    def share(self, chat: SandboxChat, contact: Contact, forwarded_from: Person | None = None) -> Message:
+    def share(self, chat: SandboxChat, contact: SandboxContact, forwarded_from: Person | None = None) -> SandboxMessage:
         """Send somebody's contact to the bot, as the app's attachment menu or its forwarding does."""
         message = self._message(FormattedText("", []), from_bot=False)
         message.contact, message.forwarded_from = contact, forwarded_from
         return self._send(chat, message)
 
-    def press(self, chat: SandboxChat, button: ReplyButton) -> Message:
+    def press(self, chat: SandboxChat, button: ReplyButton) -> SandboxMessage:
         """Press a button of the chat's reply keyboard: send its text, or what it asks for."""
         opened = chat.open_keyboard
         chat.note_keyboard_used()
         if not button.request_contact:
             return self.write(chat, button.text)
         message = self._message(FormattedText("", []), from_bot=False)
-        message.contact, message.reply_to = Contact.of(chat.person), opened.message if opened is not None else None
+        message.contact, message.reply_to = (
+            SandboxContact.of(chat.person),
+            opened.message if opened is not None else None,
+        )
         return self._send(chat, message)
 
-    def tap(self, chat: SandboxChat, message: Message, data: str) -> Tap:
+    def tap(self, chat: SandboxChat, message: SandboxMessage, data: str) -> Tap:
         """Send a callback query about a message with `data`, which a button of it carries if the app is honest."""
         query_id = str(int.from_bytes(self._entropy(8)) >> 1)
         tap = Tap(query_id, chat, self._clock())
@@ -143,7 +146,7 @@ class Messenger:
 
     # ---- what the bot does; whether it may is checked in methods.py
 
-    def post(self, chat: SandboxChat, formatted: FormattedText, markup: Markup) -> Message:
+    def post(self, chat: SandboxChat, formatted: FormattedText, markup: SandboxMarkup) -> SandboxMessage:
         """Send a message from the bot."""
         message = self._message(formatted, from_bot=True)
         message.keyboard, message.is_editable = markup.inline, markup.is_inline
@@ -167,12 +170,12 @@ class Messenger:
         for chat in self._chats.values():
             chat.note_change()
 
-    def _message(self, formatted: FormattedText, *, from_bot: bool) -> Message:
-        message = Message(self._next_message_id, from_bot, *formatted, self._clock(), [])
+    def _message(self, formatted: FormattedText, *, from_bot: bool) -> SandboxMessage:
+        message = SandboxMessage(self._next_message_id, from_bot, *formatted, self._clock(), [])
         self._next_message_id += 1
         return message
 
-    def _send(self, chat: SandboxChat, message: Message) -> Message:
+    def _send(self, chat: SandboxChat, message: SandboxMessage) -> SandboxMessage:
         chat.has_started = True
         chat.add(message)
         self.updates.add("message", chat.person.id, chat.as_message(message, self.bot))

@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 from taproof.core.clock import DAY, Clock
 from taproof.sandbox.hosts import OwnHosts
-from taproof.sandbox.telegram.chats import Message, SandboxChat
+from taproof.sandbox.telegram.chats import SandboxChat, SandboxMessage
 from taproof.sandbox.telegram.commands import CommandLists
 from taproof.sandbox.telegram.faults import FloodLimit
 from taproof.sandbox.telegram.html import EntitiesInvalid, FormattedText, clean_text, parse_html, trim, utf16_length
 from taproof.sandbox.telegram.messenger import Messenger
-from taproof.sandbox.telegram.reply_markup import InlineKeyboard, Markup, parse_reply_markup
+from taproof.sandbox.telegram.reply_markup import InlineKeyboard, SandboxMarkup, parse_reply_markup
 from taproof.sandbox.telegram.request import ApiError, Parameters, bad_request
 from taproof.sandbox.telegram.webhook import UpdateSender, Webhook
 
@@ -199,7 +199,7 @@ class BotMethods:
         chat, message, markup = self._message_to_edit(parameters)
         return self._edit(chat, message, FormattedText(message.text, message.entities), markup.inline), None
 
-    def _message_to_edit(self, parameters: Parameters) -> tuple[SandboxChat, Message, Markup]:
+    def _message_to_edit(self, parameters: Parameters) -> tuple[SandboxChat, SandboxMessage, SandboxMarkup]:
         if not parameters.text("chat_id") and not parameters.text("message_id"):
             raise bad_request("message identifier is not specified")
         markup = parse_reply_markup(parameters.text("reply_markup"))
@@ -215,7 +215,7 @@ class BotMethods:
         return chat, message, markup
 
     def _edit(
-        self, chat: SandboxChat, message: Message, formatted: FormattedText, keyboard: InlineKeyboard
+        self, chat: SandboxChat, message: SandboxMessage, formatted: FormattedText, keyboard: InlineKeyboard
     ) -> dict[str, Any]:
         if (*formatted, keyboard) == (message.text, message.entities, message.keyboard):
             raise bad_request(_NOT_MODIFIED)

@@ -49,7 +49,7 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Contact:
+class SandboxContact:
     """What a person shares of somebody; `user_id` is None when the messenger knows nobody with this number.
 
     https://core.telegram.org/bots/api#contact. The number is with or without the leading `+`: it depends on the app
@@ -63,7 +63,7 @@ class Contact:
     vcard: str | None = None
 
     @classmethod
-    def of(cls, person: Person) -> "Contact":
+    def of(cls, person: Person) -> "SandboxContact":
         """Return a person's own contact."""
         return cls(person.number, person.first_name, person.last_name, person.id)
 

@@ -59,7 +59,7 @@ class ReplyKeyboard:
 
 
 @dataclass(frozen=True, slots=True)
-class Markup:
+class SandboxMarkup:
     """What a call says about keyboards: buttons of the message, or what becomes of the keyboard below it."""
 
     inline: InlineKeyboard
@@ -73,14 +73,14 @@ class Markup:
         return self.keyboard is None and not self.ends_keyboard
 
 
-def parse_reply_markup(text: str) -> Markup:
+def parse_reply_markup(text: str) -> SandboxMarkup:
     """Return what the parameter `reply_markup` says, "" when there is none.
 
     Raises:
         ApiError: the keyboard is not one that the Bot API takes.
     """
     if not text:
-        return Markup([])
+        return SandboxMarkup([])
     try:
         markup = read_json(text)
     except ValueError:
@@ -103,11 +103,11 @@ def parse_reply_markup(text: str) -> Markup:
         raise bad_request("REPLY_MARKUP_INVALID")
     # Of several kinds in one object the first of these counts, as with the real server.
     if keyboard:
-        return Markup([], ReplyKeyboard(keyboard, flags, placeholder or ""))
+        return SandboxMarkup([], ReplyKeyboard(keyboard, flags, placeholder or ""))
     if inline:
-        return Markup(inline)
+        return SandboxMarkup(inline)
     ends = [_flag(markup, name) for name in ("remove_keyboard", "hide_keyboard", "force_reply")]
-    return Markup([], ends_keyboard=any(ends))
+    return SandboxMarkup([], ends_keyboard=any(ends))
 
 
 def _rows(markup: dict[str, Any], name: str, problem: str) -> list[list[Any]]:

@@ -21,7 +21,7 @@ _FUTURE: Final = 10
 _BY_DEFAULT_UNSENT: Final = {"chat_member", "message_reaction", "message_reaction_count"}
 
 
-class Update(NamedTuple):
+class SandboxUpdate(NamedTuple):
     """One update; `user_id` is who caused it, `added_at` in ms."""
 
     update_id: int
@@ -35,7 +35,7 @@ class UpdateQueue:
 
     def __init__(self, clock: Clock, entropy: Entropy) -> None:
         self._clock = clock
-        self._updates: deque[Update] = deque()
+        self._updates: deque[SandboxUpdate] = deque()
         self._next_id = 100_000_000 + int.from_bytes(entropy(3))
         self._poll: asyncio.Future[None] | None = None
         self._closed = False
@@ -73,12 +73,12 @@ class UpdateQueue:
         self._next_id += 1
         if len(self._updates) >= QUEUE_LIMIT:
             self._updates.popleft()
-        self._updates.append(Update(update_id, user_id, self._clock(), {"update_id": update_id, kind: content}))
+        self._updates.append(SandboxUpdate(update_id, user_id, self._clock(), {"update_id": update_id, kind: content}))
         self.arrived.set()
         if self._poll is not None and not self._poll.done():
             self._poll.set_result(None)
 
-    def pending(self) -> list[Update]:
+    def pending(self) -> list[SandboxUpdate]:
         """Return what waits, oldest first. What waited for a day is dropped."""
         oldest = self._clock() - _LIFETIME
         while self._updates and self._updates[0].added_at < oldest:

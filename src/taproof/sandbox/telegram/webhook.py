@@ -15,7 +15,7 @@ import aiohttp
 
 from taproof.core.clock import SECOND, Clock
 from taproof.sandbox.hosts import OwnHosts
-from taproof.sandbox.telegram.updates import Update, UpdateQueue
+from taproof.sandbox.telegram.updates import SandboxUpdate, UpdateQueue
 
 SECRET_HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 — a header's name.
 _ANSWER_SECONDS: Final = 30
@@ -79,7 +79,7 @@ class UpdateSender:
                     task.cancel()
                 await asyncio.gather(*tasks.values(), return_exceptions=True)
 
-    async def _deliver(self, client: aiohttp.ClientSession, webhook: Webhook, update: Update) -> None:
+    async def _deliver(self, client: aiohttp.ClientSession, webhook: Webhook, update: SandboxUpdate) -> None:
         pause = 0
         while update in self._updates.pending():
             retry_after = await self._attempt(client, webhook, update)
@@ -89,7 +89,7 @@ class UpdateSender:
             await asyncio.sleep(retry_after or pause)
             pause = min(max(2, 2 * pause), _LONGEST_PAUSE)
 
-    async def _attempt(self, client: aiohttp.ClientSession, webhook: Webhook, update: Update) -> int | None:
+    async def _attempt(self, client: aiohttp.ClientSession, webhook: Webhook, update: SandboxUpdate) -> int | None:
         """Post an update; return None when it was taken, else how many seconds the receiver asks for."""
         headers = {SECRET_HEADER: webhook.secret_token} if webhook.secret_token else {}
         try:

@@ -83,7 +83,9 @@ class ConsoleSessions:
         actor = Actor(developer, "console", session.id, address)
         details = {"access_token_id": grant.access_token_id, "user_agent": session.user_agent}
         entry = audit_entry(actor, "console.signed_in", now, self._entropy, subject=session.id, details=details)
-        if not await self._storage.create_console_session(session, key_hash(cookie), sign_in=sign_in, entry=entry):
+        if not await self._storage.credentials.create_console_session(
+            session, key_hash(cookie), sign_in=sign_in, entry=entry
+        ):
             raise AccessDenied if token is None else InvalidAccessToken
         return cookie
 
@@ -95,7 +97,7 @@ class ConsoleSessions:
         if cookie is None or not is_key(cookie, "con"):
             return None
         now = self._clock()
-        found = await self._storage.read_console_session(key_hash(cookie), now, now - IDLE_LIFETIME)
+        found = await self._storage.credentials.read_console_session(key_hash(cookie), now, now - IDLE_LIFETIME)
         if found is None:
             return None
         session, developer = found
@@ -104,13 +106,13 @@ class ConsoleSessions:
         if not by_itself and now - session.last_seen_at >= _TOUCH_EVERY:
             # A store that cannot be written just now must not keep pages from being read.
             with contextlib.suppress(StoreUnavailable):
-                await self._storage.touch_console_session(session.id, now)
+                await self._storage.credentials.touch_console_session(session.id, now)
         return AuthenticatedSession(session, developer)
 
     async def list_sessions(self, developer: Developer) -> list[ConsoleSession]:
         """Return a developer's living sessions, newest first."""
         now = self._clock()
-        found = await self._storage.list_console_sessions(developer.id, now, now - IDLE_LIFETIME)
+        found = await self._storage.credentials.list_console_sessions(developer.id, now, now - IDLE_LIFETIME)
         return [session for session in found if not _is_over(session, now)]
 
     async def end_session(self, actor: Actor, session_id: str, *, signed_out: bool = False) -> None:
@@ -123,14 +125,14 @@ class ConsoleSessions:
             raise ConsoleSessionNotFound
         action: AuditAction = "console.signed_out" if signed_out else "console.session_revoked"
         entry = audit_entry(actor, action, self._clock(), self._entropy, subject=session_id)
-        if not await self._storage.delete_console_session(actor.developer.id, session_id, entry=entry):
+        if not await self._storage.credentials.delete_console_session(actor.developer.id, session_id, entry=entry):
             raise ConsoleSessionNotFound
 
     async def end_all_sessions(self, actor: Actor) -> int:
         """End all sessions of the developer who acts, this one too; return how many."""
         developer_id = actor.developer.id
         entry = audit_entry(actor, "console.signed_out_everywhere", self._clock(), self._entropy, subject=developer_id)
-        return await self._storage.delete_console_sessions(developer_id, entry=entry)
+        return await self._storage.credentials.delete_console_sessions(developer_id, entry=entry)
 
 
 def _is_over(session: ConsoleSession, now: int) -> bool:

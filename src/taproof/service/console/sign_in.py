@@ -180,7 +180,7 @@ class DeveloperSignIns:
             SignInNotFound: as for `read`.
         """
         key = (await self._open(encrypted, purpose)).key
-        session = await self._storage.read_session(key)
+        session = await self._storage.sessions.read_session(key)
         if session is None:
             raise SignInNotFound
         return DeveloperSignIn(key, session.id)
@@ -195,7 +195,7 @@ class DeveloperSignIns:
             raise SignInNotFound from None
         session_token = kept.partition(" ")[0].rpartition(_START)[2]
         key = session_key(session_token)
-        session = None if key is None else await self._storage.poll_session(key)
+        session = None if key is None else await self._storage.sessions.poll_session(key)
         if key is None or session is None:
             raise SignInNotFound
         return _Opened(kept, session_token, key, session)
@@ -203,7 +203,7 @@ class DeveloperSignIns:
     async def _own_project(self, purpose: Purpose) -> str:
         """Return the id of the project of a purpose, and make the project on first use."""
         if purpose not in self._project_ids:
-            kept = await self._storage.read_mark(purpose.mark) or await self._make_project(purpose)
+            kept = await self._storage.metadata.read_mark(purpose.mark) or await self._make_project(purpose)
             self._project_ids[purpose] = kept.decode()
         return self._project_ids[purpose]
 
@@ -230,10 +230,10 @@ class DeveloperSignIns:
             created_at=self._clock(),
         )
         # The project is stored before anybody can learn its id.
-        await self._storage.create_project(project, key_hash(secret_key))
-        kept = await self._storage.claim_mark(purpose.mark, project_id.encode())
+        await self._storage.projects.create_project(project, key_hash(secret_key))
+        kept = await self._storage.metadata.claim_mark(purpose.mark, project_id.encode())
         if kept != project_id.encode():
-            await self._storage.delete_project(SERVICE_DEVELOPER, project_id)
+            await self._storage.projects.delete_project(SERVICE_DEVELOPER, project_id)
         return kept
 
 

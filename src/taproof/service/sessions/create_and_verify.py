@@ -139,7 +139,7 @@ class SignIn:
             raise InvalidRequest(
                 "code_challenge must be the SHA-256 of your code_verifier in base64url without padding: 43 characters."
             )
-        project = await self._storage.read_sign_in_project(project_id)
+        project = await self._storage.projects.read_sign_in_project(project_id)
         if project is None:
             raise ProjectNotFound
         if public:
@@ -172,7 +172,7 @@ class SignIn:
             match_code,
             " ".join(choices) or None,
         )
-        if not await self._storage.create_session(session, public=public):
+        if not await self._storage.sessions.create_session(session, public=public):
             raise await self._refusal(project_id, ProjectPaused(), public=public)
         deeplink = f"{link_base}?start={session_token}"
         return CreatedSession(session_token, deeplink, session.expires_at, match_code)
@@ -202,7 +202,7 @@ class SignIn:
         if key is None:
             _require_project_id(project_id)
             raise InvalidRequest("session_token is not one that this service gave out: 43 characters, see /docs.")
-        session = await self._storage.poll_session(key)
+        session = await self._storage.sessions.poll_session(key)
         if session is None or session.project_id != project_id:
             _require_project_id(project_id)
             raise await self._refusal(project_id, SessionNotFound(), public=public)
@@ -225,18 +225,21 @@ class SignIn:
     ) -> Verification:
         # Secret and phone are opened once before anything is changed: a session must not be used up for a proof that
         # cannot be made. They are opened again from what the statement returns, since `regenerate` may come between.
-        webhook_secrets = await self._storage.read_webhook_secrets(polled.project_id)
+        webhook_secrets = await self._storage.projects.read_webhook_secrets(polled.project_id)
         if webhook_secrets is None:
             raise ProjectNotFound
         self._encryptor.decrypt(webhook_secrets.at(now)[0], webhook_secret_associated_data(polled.project_id))
-        if polled.encrypted_phone is not None and (session := await self._storage.read_session(key)) is not None:
+        if (
+            polled.encrypted_phone is not None
+            and (session := await self._storage.sessions.read_session(key)) is not None
+        ):
             self._encryptor.decrypt(polled.encrypted_phone, phone_associated_data(session.id))
-        consumed = await self._storage.consume_session(key, now)
+        consumed = await self._storage.sessions.consume_session(key, now)
         return _SEEN["used"] if consumed is None else self._confirmed(consumed, session_token)
 
     async def _reread_session(self, key: SessionKey, session_token: str, now: int) -> Verification:
         """Return the confirmed answer of a bound session again, byte for byte, if it was first read a moment ago."""
-        consumed = await self._storage.reread_session(key, now - REREAD_WINDOW)
+        consumed = await self._storage.sessions.reread_session(key, now - REREAD_WINDOW)
         return _SEEN["used"] if consumed is None else self._confirmed(consumed, session_token)
 
     def _confirmed(self, consumed: ConsumedSession, session_token: str) -> Verification:
@@ -252,7 +255,7 @@ class SignIn:
         return Verification("confirmed", identity, consumed.confirmed_at, proof)
 
     async def _refusal(self, project_id: str, otherwise: TaproofError, *, public: bool) -> TaproofError:
-        project = await self._storage.read_project(project_id)
+        project = await self._storage.projects.read_project(project_id)
         if project is None:
             return ProjectNotFound()
         if public and not project.public_access:

@@ -117,18 +117,18 @@ class Decisions:
         session = None if key is None else await self._of_bot(key, bot_id)
         if key is None or session is None:
             return _UNKNOWN
-        if await self._storage.is_blocked(opener_id, session.project_id):
+        if await self._storage.users.is_blocked(opener_id, session.project_id):
             return _seen_as("blocked", session)
         now = self._clock()
-        if session.opener_id is None and await self._storage.open_session(key, opener_id, now):
+        if session.opener_id is None and await self._storage.sessions.open_session(key, opener_id, now):
             session = dataclasses.replace(session, opened_at=now, opener_id=opener_id)
         elif session.opener_id is None:
-            session = await self._storage.read_session(key)
+            session = await self._storage.sessions.read_session(key)
         seen = _seen(session, opener_id, now)
         request = await self._phone_request(key, session)
         if seen.outcome == "opened" and request is not None:
             # The latest request: the contact answers this session, and no other session that waits for one.
-            await self._storage.ask_for_phone(dataclasses.replace(request, asked_at=now))
+            await self._storage.users.ask_for_phone(dataclasses.replace(request, asked_at=now))
             return dataclasses.replace(seen, outcome="phone", phone_asked=True)
         return seen
 
@@ -147,7 +147,7 @@ class Decisions:
             return _UNKNOWN
         if _seen(session, user_id, now).outcome != "opened":
             return _seen(session, user_id, now)
-        if await self._storage.is_blocked(user_id, session.project_id):
+        if await self._storage.users.is_blocked(user_id, session.project_id):
             return _seen_as("blocked", session)
         details = session.prompt or PromptDetails()
         if details.match_code is not None and _chosen(details, choice) != details.match_code:
@@ -156,7 +156,7 @@ class Decisions:
             return dataclasses.replace(seen, outcome="mismatched") if seen.changed else seen
         if details.collect_phone:
             encrypted = self._encryptor.encrypt(session_token, phone_request_associated_data(session.id), self._entropy)
-            await self._storage.ask_for_phone(
+            await self._storage.users.ask_for_phone(
                 PhoneRequest(key, session.id, user_id, bot_id, encrypted, now, session.expires_at)
             )
             return dataclasses.replace(_seen(session, user_id, now), outcome="phone", phone_asked=True)
@@ -181,7 +181,7 @@ class Decisions:
         # Without a request, the user has not confirmed the session.
         if seen.outcome != "opened" or not seen.phone_asked:
             return seen
-        if await self._storage.is_blocked(identity.messenger_id, session.project_id):
+        if await self._storage.users.is_blocked(identity.messenger_id, session.project_id):
             return _seen_as("blocked", session)
         details = session.prompt or PromptDetails()
         if details.collect_phone and details.phone_required:
@@ -214,14 +214,14 @@ class Decisions:
         identity = _storable(identity)
         user_id = identity.messenger_id
         now = self._clock()
-        request = await self._storage.find_phone_request(user_id, bot_id)
+        request = await self._storage.users.find_phone_request(user_id, bot_id)
         session = None if request is None else await self._of_bot(request.key, bot_id)
         if request is None or session is None:
             return _UNKNOWN
         seen = _seen(session, user_id, now)
         if seen.outcome != "opened":
             return seen
-        if await self._storage.is_blocked(user_id, session.project_id):
+        if await self._storage.users.is_blocked(user_id, session.project_id):
             return _seen_as("blocked", session)
         details = session.prompt or PromptDetails()
         is_own = contact_owner == user_id and answers(seen)
@@ -251,14 +251,14 @@ class Decisions:
         if session.opener_id != user_id:
             return _seen(session, user_id, now)
         # First: if this process ends in between, the repeated report completes the rest.
-        await self._storage.block_project(user_id, session.project_id, now)
+        await self._storage.users.block_project(user_id, session.project_id, now)
         event = self._event(session, session_token or "", None, now)
-        status = await self._storage.report_session(key, user_id, now, event)
+        status = await self._storage.sessions.report_session(key, user_id, now, event)
         if status == "cancelled":
             self._wake(key)
             self._recorded()
         # Also for a repeated report: the first one may have ended right here.
-        now_is = await self._storage.read_session(key)
+        now_is = await self._storage.sessions.read_session(key)
         signed_out = None if now_is is None else await self._reported_developers.end_access(now_is, user_id)
         seen = dataclasses.replace(
             _seen_as("reported", session),
@@ -273,12 +273,12 @@ class Decisions:
         """Tell whether anybody may know who confirmed: from verify, or by a webhook, even an unanswered one."""
         if session.used_at is not None or session.confirmed_at is None:
             return session.used_at is not None
-        told = await self._storage.find_deliveries(session.project_id, session.confirmed_at, session.id)
+        told = await self._storage.deliveries.find_deliveries(session.project_id, session.confirmed_at, session.id)
         return any(each.attempts or each.interrupted for each in told if each.type == "auth.confirmed")
 
     async def _of_bot(self, key: SessionKey, bot_id: int, *, or_service: bool = False) -> Session | None:
         """Return a session if this bot may show it; with `or_service` the service's own bot may show any."""
-        session = await self._storage.read_session(key)
+        session = await self._storage.sessions.read_session(key)
         if session is None or (or_service and bot_id == SERVICE_BOT):
             return session
         return session if (session.prompt or PromptDetails()).bot_id == bot_id else None
@@ -292,7 +292,7 @@ class Decisions:
     async def _phone_request(self, key: SessionKey, session: Session | None) -> PhoneRequest | None:
         if session is None or session.prompt is None or not session.prompt.collect_phone:
             return None
-        return await self._storage.read_phone_request(key)
+        return await self._storage.users.read_phone_request(key)
 
     async def _note_phone(self, session: Session, seen: SeenSession) -> SeenSession:
         """Say of a session whether its user was asked for their contact; nothing to who may know nothing of it."""
@@ -309,12 +309,12 @@ class Decisions:
             return _seen(session, user_id, now)
         event = self._event(session, session_token, identity, now)
         if identity is None:
-            changed = await self._storage.cancel_session(key, user_id, now, event)
+            changed = await self._storage.sessions.cancel_session(key, user_id, now, event)
         else:
             encrypted_phone = self._encrypted_phone(session.id, identity.messenger_phone)
-            changed = await self._storage.confirm_session(key, identity, now, event, encrypted_phone)
+            changed = await self._storage.sessions.confirm_session(key, identity, now, event, encrypted_phone)
         if not changed:
-            current = await self._storage.read_session(key)
+            current = await self._storage.sessions.read_session(key)
             collects = current is not None and current.prompt is not None and current.prompt.collect_phone
             if current is None or collects or identity is None or identity.messenger_phone is None:
                 return _seen(current, user_id, now)

@@ -71,7 +71,7 @@ class Sessions:
             # No id comes before "": a page that ends there begins with what was created earlier.
             end = PageCursor(until, "")
             before = end if before is None else min(before, end)
-        found = await self._storage.list_sessions(
+        found = await self._storage.sessions.list_sessions(
             project_ids, status, before, limit + 1, self._clock(), since=since or 0, messenger_id=messenger_id
         )
         page = [self._opened(session) for session in found[:limit]]
@@ -87,11 +87,11 @@ class Sessions:
         found = None
         if created_at is not None:
             project_ids = await owned_project_ids(self._storage, developer, None)
-            found = await self._storage.find_session(project_ids, created_at, session_id, self._clock())
+            found = await self._storage.sessions.find_session(project_ids, created_at, session_id, self._clock())
         if found is None:
             raise SessionNotFound("There is no such session. List yours with GET /api/v1/dev/sessions.")
         # Lists go without what the user was asked; it tells whether there was a match code to choose.
-        asked = await self._storage.read_session(found.key)
+        asked = await self._storage.sessions.read_session(found.key)
         return dataclasses.replace(self._opened(found), prompt=None if asked is None else asked.prompt)
 
     async def read_session_by_token(self, developer: Developer, session_token: str) -> Session:
@@ -101,7 +101,7 @@ class Sessions:
             SessionNotFound: none of this developer's, no longer kept, or not the form of a token.
         """
         key = session_key(session_token)
-        found = None if key is None else await self._storage.read_session(key)
+        found = None if key is None else await self._storage.sessions.read_session(key)
         # Read again by its id: that looks at this developer's projects only, so a foreign session is as an unknown one.
         return await self.read_session(developer, "" if found is None else found.id)
 
@@ -128,10 +128,10 @@ async def owned_project_ids(storage: Storage, developer: Developer, project_id: 
         ProjectNotFound: none of this developer's.
     """
     if project_id is None:
-        return [project.project_id for project in await storage.name_projects(developer.id)]
+        return [project.project_id for project in await storage.projects.name_projects(developer.id)]
     if not is_project_id(project_id):
         raise InvalidRequest("project_id must be a project's id: proj_ followed by letters and digits.")
-    project = await storage.read_project(project_id)
+    project = await storage.projects.read_project(project_id)
     if project is None or project.developer_id != developer.id:
         raise ProjectNotFound
     return [project_id]

@@ -108,7 +108,7 @@ class Waiting:
         waited = self._waited[key]
         has_place = False
         try:
-            session = await self._storage.poll_session(key)
+            session = await self._storage.sessions.poll_session(key)
             if session is None or session.project_id != project_id or (public and not session.public_access):
                 return "over"
             if not is_proven(session.code_challenge, code_verifier):
@@ -197,7 +197,7 @@ class Waiting:
     async def _watch(self) -> None:
         while True:
             try:
-                await self._storage.watch_decisions(self.wake, self._needed)
+                await self._storage.sessions.watch_decisions(self.wake, self._needed)
             except Exception as error:  # noqa: BLE001 — decisions elsewhere must be heard of again, whatever happened.
                 _log.exception("waiting.bug", error=type(error).__name__)
             await asyncio.sleep(_AFTER_A_BUG)
@@ -227,7 +227,7 @@ class Waiting:
             if waited.futures:
                 due.append(waited)
         try:
-            sessions = await asyncio.gather(*(self._storage.poll_session(waited.key) for waited in due))
+            sessions = await asyncio.gather(*(self._storage.sessions.poll_session(waited.key) for waited in due))
             instant = self._clock()
             for waited, session in zip(due, sessions, strict=True):
                 if session is None or visible_status(session.status, session.expires_at, instant) != "pending":

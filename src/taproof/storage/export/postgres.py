@@ -22,7 +22,7 @@ from taproof.storage.export.format import (
     Row,
     wrong_line,
 )
-from taproof.storage.postgres import sql
+from taproof.storage.postgres.partitions import SESSION_TABLES
 
 _CONNECT_PATIENCE: Final = 5.0
 _TABLES: Final = ", ".join(TABLES)
@@ -133,7 +133,7 @@ async def open_postgres_target(dsn: str) -> AsyncIterator[PostgresTarget]:
                     f"The database is not empty: its table {table} has rows. An import needs a new one. "
                     "Choose another with --database (TAPROOF_DATABASE_URL)."
                 )
-        days = {row[0] for row in await connection.fetch(sql.SESSION_TABLES)}
+        days = {row[0] for row in await connection.fetch(SESSION_TABLES)}
         yield PostgresTarget(connection, days)
 
 

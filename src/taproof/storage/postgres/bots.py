@@ -1,37 +1,90 @@
 """The bots of projects on PostgreSQL."""
 
+from typing import Final, NamedTuple
+
 import asyncpg
 
-from taproof.core.accounts import AuditEntry
 from taproof.core.errors import BotTaken
-from taproof.core.model import BotChange, ProjectBot
-from taproof.storage.postgres.developers import PostgresAccounts, add_entry
-from taproof.storage.queries import bots as bot_queries
+from taproof.core.model import BotChange
+from taproof.storage.postgres.batcher import Batcher
+from taproof.storage.postgres.pool import PostgresPool
+from taproof.storage.postgres.transaction import add_entry
+from taproof.storage.protocol import UpdateClaim
+from taproof.storage.queries import bots as queries
+from taproof.storage.rows import columns
+
+HOLD_PROJECTS: Final = "SELECT FROM projects WHERE id IN ($1, $2) ORDER BY id FOR UPDATE"
+"""Before either is changed: see `postgres/__init__.py` for the order."""
+CLAIM_UPDATES: Final = """
+INSERT INTO bot_updates AS u (bot_id, update_id, claimed_at, done)
+SELECT a.bot_id, a.update_id, a.claimed_at, 0
+FROM unnest($1::BIGINT[], $2::BIGINT[], $3::BIGINT[]) AS a (bot_id, update_id, claimed_at)
+ORDER BY a.bot_id, a.update_id
+ON CONFLICT (bot_id, update_id) DO UPDATE SET claimed_at = excluded.claimed_at
+  WHERE u.done = 0 AND u.claimed_at <= (
+    SELECT MIN(s.stale_before) FROM unnest($1::BIGINT[], $2::BIGINT[], $4::BIGINT[])
+      AS s (bot_id, update_id, stale_before) WHERE s.bot_id = excluded.bot_id AND s.update_id = excluded.update_id)
+RETURNING u.bot_id, u.update_id"""
+DONE_UPDATES: Final = """
+SELECT u.bot_id, u.update_id FROM bot_updates u JOIN unnest($1::BIGINT[], $2::BIGINT[]) AS a (bot_id, update_id)
+  ON a.bot_id = u.bot_id AND a.update_id = u.update_id WHERE u.done = 1"""
+FINISH_UPDATES: Final = """
+WITH claimed AS MATERIALIZED (
+  SELECT u.bot_id, u.update_id
+  FROM bot_updates u JOIN unnest($1::BIGINT[], $2::BIGINT[]) AS a (bot_id, update_id)
+    ON a.bot_id = u.bot_id AND a.update_id = u.update_id
+  ORDER BY u.bot_id, u.update_id FOR UPDATE OF u
+)
+UPDATE bot_updates u SET done = 1 FROM claimed c WHERE u.bot_id = c.bot_id AND u.update_id = c.update_id"""
+
+_UPDATES: Final = 256
 
 
-class PostgresBots(PostgresAccounts):
-    """The part of the store that knows the bots of projects. See `storage.bot_protocol.BotStorage`."""
+class _Claim(NamedTuple):
+    """A call of `claim_update`."""
 
-    async def list_project_bots(self) -> list[ProjectBot]:
-        return [ProjectBot(*row) for row in await self._pool.fetch(bot_queries.LIST_PROJECT_BOTS)]
+    bot_id: int
+    update_id: int
+    now: int
+    stale_before: int
 
-    async def read_project_bot(self, bot_id: int) -> ProjectBot | None:
-        found = await self._pool.fetch(bot_queries.READ_PROJECT_BOT, bot_id)
-        return ProjectBot(*found[0]) if found else None
 
-    async def mark_bot_broken(
-        self, project_id: str, encrypted_token: bytes, now: int, *, entry: AuditEntry | None = None
-    ) -> bool:
-        return bool(await self._change(entry, bot_queries.MARK_BOT_BROKEN, now, project_id, encrypted_token))
+class PostgresBots(queries.BotQueries[PostgresPool]):
+    """See `storage.protocol.BotStorage`."""
 
-    async def rename_bot(self, bot_id: int, username: str) -> bool:
-        return bool(await self._pool.find(bot_queries.RENAME_BOT, username, bot_id))
+    def __init__(self, pool: PostgresPool) -> None:
+        super().__init__(pool)
+        self._claims = Batcher[_Claim, UpdateClaim](self._claim_updates, limit=_UPDATES, key=lambda claim: claim[:2])
+        self._finished = Batcher[tuple[int, int], None](self._finish_updates, limit=_UPDATES)
+
+    async def close(self) -> None:
+        """Finish what is waiting."""
+        await self._claims.close()
+        await self._finished.close()
+
+    async def claim_update(self, bot_id: int, update_id: int, now: int, stale_before: int) -> UpdateClaim:
+        return await self._claims.run(_Claim(bot_id, update_id, now, stale_before))
+
+    async def _claim_updates(self, items: list[_Claim]) -> list[UpdateClaim]:
+        values = columns(items)
+        claimed = {tuple(row) for row in await self._database.fetch(CLAIM_UPDATES, *values)}
+        if len(claimed) == len(items):
+            return ["claimed"] * len(items)
+        done = {tuple(row) for row in await self._database.fetch(DONE_UPDATES, *values[:2])}
+        return ["claimed" if item[:2] in claimed else "done" if item[:2] in done else "in_progress" for item in items]
+
+    async def finish_update(self, bot_id: int, update_id: int) -> None:
+        await self._finished.run((bot_id, update_id))
+
+    async def _finish_updates(self, items: list[tuple[int, int]]) -> list[None]:
+        await self._database.fetch(FINISH_UPDATES, *columns(items))
+        return [None] * len(items)
 
 
 async def hold_projects(connection: asyncpg.Connection, project_id: str, change: BotChange | None) -> None:
     """Hold a project that is about to be changed together with the one that loses its bot to it, if there is one."""
     if change is not None and change.loss is not None:
-        await connection.execute(bot_queries.POSTGRES_HOLD_PROJECTS, project_id, change.loss.project_id)
+        await connection.execute(HOLD_PROJECTS, project_id, change.loss.project_id)
 
 
 async def write_bot(connection: asyncpg.Connection, owned: tuple[str, str], change: BotChange | None) -> None:
@@ -44,13 +97,13 @@ async def write_bot(connection: asyncpg.Connection, owned: tuple[str, str], chan
         return
     bot, entry, loss = change
     if bot is None:
-        changed = await connection.fetch(bot_queries.REMOVE_PROJECT_BOT, *owned)
+        changed = await connection.fetch(queries.REMOVE_PROJECT_BOT, *owned)
     else:
-        if loss is not None and await connection.fetch(bot_queries.LOSE_PROJECT_BOT, loss.project_id, bot.bot_id):
+        if loss is not None and await connection.fetch(queries.LOSE_PROJECT_BOT, loss.project_id, bot.bot_id):
             await add_entry(connection, loss.entry)
         values = (bot.bot_id, bot.username, bot.encrypted_token, bot.broken_at)
         try:
-            changed = await connection.fetch(bot_queries.SET_PROJECT_BOT, *values, *owned)
+            changed = await connection.fetch(queries.SET_PROJECT_BOT, *values, *owned)
         except asyncpg.UniqueViolationError:
             # The index `projects_by_bot`: of two nodes at once the second waits for the first, and then hears this.
             raise BotTaken from None

@@ -14,33 +14,136 @@ from taproof.core.deliveries import (
     Delivery,
     DeliveryRecord,
     DeliveryState,
-    Event,
     EventType,
     PassedOver,
 )
 from taproof.core.model import PageCursor, TurnOffReason
-from taproof.storage.delivery_protocol import ENDED_AT_ONCE
-from taproof.storage.postgres import delivery_sql
 from taproof.storage.postgres.batcher import Batcher
-from taproof.storage.postgres.developers import PostgresAccounts, add_entry
 from taproof.storage.postgres.pool import PostgresPool, storable
-from taproof.storage.queries import deliveries as delivery_queries
+from taproof.storage.postgres.transaction import add_entry
+from taproof.storage.protocol import ENDED_AT_ONCE
+from taproof.storage.queries import deliveries as queries
 from taproof.storage.rows import (
     attempt_values,
     columns,
     delivery_from,
-    delivery_record_from,
     finish_values,
-    recorded_values,
+    page_start,
+    with_attempts,
 )
 
 _WRITES: Final = 256
 """Events in one statement at most: bounds how long it holds its locks."""
-_FOREVER: Final = 2**62
 _NO_SORT: Final = "SET LOCAL enable_sort = off"
 """What is due is then read in the order of an index, as far as it is needed. By the statistics of a quiet hour it
 would look cheaper to read all of it and sort."""
 _ONE_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+CLAIM_DELIVERIES: Final = """
+WITH due AS MATERIALIZED (
+  SELECT e.id, e.due_at, p.developer_id, p.webhook_url, p.encrypted_webhook_secret, p.encrypted_next_webhook_secret,
+    p.next_webhook_secret_at,
+    (SELECT w.failing_since FROM webhook_endpoints w WHERE w.project_id = e.project_id) AS failing_since
+  FROM webhook_events e JOIN projects p ON p.id = e.project_id
+  WHERE e.state = 'due' AND e.due_at <= $2 AND e.leased_until <= $2 AND e.project_id <> ALL ($4::TEXT[])
+    AND p.webhook_url <> ''
+    AND e.project_id NOT IN (
+      SELECT o.id FROM projects o WHERE o.developer_id = ANY ($5::TEXT[]) AND o.id <> ALL ($6::TEXT[]))
+  ORDER BY e.due_at LIMIT $3 FOR UPDATE OF e SKIP LOCKED
+), claimed AS (
+  UPDATE webhook_events e SET interrupted = e.interrupted + CASE WHEN e.leased_until > 0 THEN 1 ELSE 0 END,
+    due_at = $1, leased_until = $1
+  FROM due WHERE e.id = due.id
+  RETURNING e.id, e.type, e.project_id, e.encrypted_body, e.created_at, e.attempts, e.schedule_start
+)
+SELECT c.*, due.developer_id, due.webhook_url, due.encrypted_webhook_secret, due.encrypted_next_webhook_secret,
+  due.next_webhook_secret_at, due.failing_since
+FROM claimed c JOIN due ON due.id = c.id ORDER BY due.due_at"""
+_HELD: Final = """
+  SELECT a.* FROM (SELECT * FROM asked ORDER BY id COLLATE "C") AS a CROSS JOIN LATERAL (
+    SELECT FROM webhook_events e
+    WHERE e.id = a.id AND e.state || '' = 'due' AND e.leased_until = a.leased_until
+      AND EXISTS (SELECT FROM projects p WHERE p.id = e.project_id AND p.webhook_url <> '')
+    LIMIT 1 FOR UPDATE
+  ) AS e"""
+"""Those asked for of which the asker still has the lease, and whose webhook was not removed, locked."""
+RELEASE_DELIVERIES: Final = f"""
+WITH asked AS (
+  SELECT * FROM unnest($1::TEXT[], $2::BIGINT[]) AS a (id, leased_until)
+), held AS MATERIALIZED ({_HELD}
+)
+UPDATE webhook_events e SET due_at = $3, leased_until = 0 FROM held h WHERE e.id = h.id"""
+FINISH_ATTEMPTS: Final = f"""
+WITH asked AS (
+  SELECT * FROM unnest($1::TEXT[], $2::BIGINT[], $3::BIGINT[], $4::TEXT[], $5::BIGINT[], $6::INTEGER[], $7::BIGINT[],
+    $8::BIGINT[], $9::INTEGER[], $10::TEXT[], $11::BYTEA[], $12::BOOLEAN[])
+    AS a (state, due_at, finished_at, id, leased_until, number, started_at, duration, status, error, encrypted_answer,
+      reached)
+), held AS MATERIALIZED ({_HELD}
+), finished AS (
+  UPDATE webhook_events e SET state = h.state, due_at = h.due_at, finished_at = h.finished_at, leased_until = 0,
+    attempts = e.attempts + 1
+  FROM held h WHERE e.id = h.id RETURNING e.id, e.project_id, h.state, h.started_at, h.reached
+), added AS (
+  INSERT INTO webhook_attempts (event_id, number, started_at, duration, status, error, encrypted_answer)
+  SELECT h.id, h.number, h.started_at, h.duration, h.status, h.error, h.encrypted_answer FROM held h
+), endpoints AS MATERIALIZED (
+  SELECT f.project_id, bool_or(f.state = 'delivered') AS works, MIN(f.started_at) FILTER (WHERE f.reached) AS failed_at
+  FROM finished f GROUP BY f.project_id
+), mended AS MATERIALIZED (
+  SELECT w.project_id FROM webhook_endpoints w JOIN endpoints n ON n.project_id = w.project_id
+  WHERE n.works AND w.off_at IS NULL ORDER BY w.project_id FOR UPDATE OF w
+), forgotten AS (
+  DELETE FROM webhook_endpoints w USING mended m WHERE w.project_id = m.project_id
+), failing AS (
+  INSERT INTO webhook_endpoints (project_id, failing_since)
+  SELECT n.project_id, n.failed_at FROM endpoints n
+  WHERE NOT n.works AND n.failed_at IS NOT NULL
+    AND NOT EXISTS (SELECT FROM webhook_endpoints w WHERE w.project_id = n.project_id)
+  ORDER BY n.project_id ON CONFLICT (project_id) DO NOTHING
+)
+SELECT id FROM finished"""
+# A URL that is there was set by a node of the older release, which waits for no ending: new events are left alone. The
+# due ones are found in the order of their index, so that the limit does not make reading the whole table look cheap.
+END_DELIVERIES: Final = """
+WITH found AS MATERIALIZED (
+  SELECT id FROM webhook_events WHERE project_id = $2 AND state = 'due'
+    AND NOT EXISTS (SELECT FROM projects p WHERE p.id = $2 AND p.webhook_url <> '')
+  ORDER BY type COLLATE "C", created_at, id LIMIT $3
+), due AS MATERIALIZED (
+  SELECT a.id FROM (SELECT id FROM found ORDER BY id) AS a CROSS JOIN LATERAL (
+    SELECT FROM webhook_events e WHERE e.id = a.id AND e.state || '' = 'due' LIMIT 1 FOR UPDATE
+  ) AS e
+), ended AS (
+  UPDATE webhook_events e SET state = 'ended', finished_at = $1, leased_until = 0 FROM due WHERE e.id = due.id
+)
+SELECT COUNT(*) FROM found"""
+NEXT_ENDED_WEBHOOK: Final = f"{queries.NEXT_ENDED_WEBHOOK} FOR UPDATE SKIP LOCKED"
+FIND_ENDED_WEBHOOK: Final = f"{queries.FIND_ENDED_WEBHOOK} FOR UPDATE OF e"
+IS_FAILING: Final = "SELECT 1 FROM webhook_endpoints WHERE project_id = $1 AND failing_since <= $2 FOR UPDATE"
+_DELIVERY: Final = """
+  SELECT x.id, x.project_id, x.type, x.created_at, x.state, x.due_at, x.leased_until, x.finished_at, x.interrupted,
+    x.session_id
+  FROM webhook_events x"""
+LIST_DELIVERIES: Final = f"""
+SELECT e.* FROM projects p CROSS JOIN unnest($2::TEXT[]) AS s (state) CROSS JOIN unnest($3::TEXT[]) AS t (type)
+CROSS JOIN LATERAL ({_DELIVERY}
+  WHERE x.project_id = p.id AND x.state = s.state AND x.type COLLATE "C" = t.type AND (x.created_at, x.id) < ($4, $5)
+  ORDER BY x.created_at DESC, x.id DESC LIMIT $6
+) AS e
+WHERE p.id = $1 ORDER BY e.created_at DESC, e.id DESC LIMIT $6"""
+FIND_DELIVERIES: Final = f"""
+SELECT e.* FROM projects p CROSS JOIN unnest($2::TEXT[]) AS s (state) CROSS JOIN unnest($3::TEXT[]) AS t (type)
+CROSS JOIN LATERAL ({_DELIVERY}
+  WHERE x.project_id = p.id AND x.state = s.state AND x.type COLLATE "C" = t.type AND x.created_at = $4
+    AND x.session_id = $5
+  ORDER BY x.id -- So that it stays a query of its own: one walk for each state and type.
+) AS e
+WHERE p.id = $1 ORDER BY e.id"""
+READ_ATTEMPTS: Final = """
+SELECT a.* FROM unnest($1::TEXT[]) AS e (id) CROSS JOIN LATERAL (
+  SELECT x.event_id, x.number, x.started_at, x.duration, x.status, x.error, x.encrypted_answer FROM webhook_attempts x
+  WHERE x.event_id = e.id ORDER BY x.number DESC LIMIT $2
+) AS a ORDER BY a.event_id, a.number DESC"""
 
 
 class _NotFailing(Exception):
@@ -57,13 +160,17 @@ class _Finish(NamedTuple):
     reached: bool
 
 
-class PostgresDeliveries(PostgresAccounts):
-    """The part of the store that holds webhook events. See `storage.protocol.Storage`."""
+class PostgresDeliveries(queries.DeliveryQueries[PostgresPool]):
+    """See `storage.protocol.DeliveryStorage`."""
 
     def __init__(self, pool: PostgresPool) -> None:
         super().__init__(pool)
         # Only one of two calls for one event has its lease, and a single statement could not tell which comes first.
         self._attempts = Batcher[_Finish, bool](self._finish, limit=_WRITES, key=lambda each: each.delivery.event.id)
+
+    async def close(self) -> None:
+        """Finish what is waiting."""
+        await self._attempts.close()
 
     async def claim_deliveries(
         self, now: int, leased_until: int, limit: int, passed_over: PassedOver = NOBODY
@@ -74,15 +181,15 @@ class PostgresDeliveries(PostgresAccounts):
 
         async def claim(connection: asyncpg.Connection) -> list[asyncpg.Record]:
             await connection.execute(_NO_SORT)
-            rows: list[asyncpg.Record] = await connection.fetch(delivery_sql.CLAIM_DELIVERIES, *values)
+            rows: list[asyncpg.Record] = await connection.fetch(CLAIM_DELIVERIES, *values)
             return rows
 
-        return [delivery_from(row, leased_until) for row in await self._pool.transact(claim)]
+        return [delivery_from(row, leased_until) for row in await self._database.transact(claim)]
 
     async def release_deliveries(self, deliveries: Sequence[Delivery], now: int) -> None:
         if deliveries:
             values = columns((each.event.id, each.leased_until) for each in deliveries)
-            await self._pool.fetch(delivery_sql.RELEASE_DELIVERIES, *values, now)
+            await self._database.fetch(RELEASE_DELIVERIES, *values, now)
 
     async def finish_attempt(
         self, delivery: Delivery, attempt: Attempt, state: DeliveryState, due_at: int, *, reached: bool = True
@@ -101,14 +208,12 @@ class PostgresDeliveries(PostgresAccounts):
         ]
 
         async def finish(connection: asyncpg.Connection) -> set[str]:
-            finished = {row[0] for row in await connection.fetch(delivery_sql.FINISH_ATTEMPTS, *values)}
+            finished = {row[0] for row in await connection.fetch(FINISH_ATTEMPTS, *values)}
             if outdated:
-                await connection.executemany(
-                    delivery_queries.ERASE_ATTEMPTS, [each for each in outdated if each[0] in finished]
-                )
+                await connection.executemany(queries.ERASE_ATTEMPTS, [each for each in outdated if each[0] in finished])
             return finished
 
-        finished = await (self._pool.transact(finish) if outdated else self._pool.run(finish))
+        finished = await (self._database.transact(finish) if outdated else self._database.run(finish))
         return [each.delivery.event.id in finished for each in items]
 
     async def turn_off_webhook(
@@ -122,57 +227,25 @@ class PostgresDeliveries(PostgresAccounts):
         entry: AuditEntry | None = None,
     ) -> bool:
         async def turn_off(connection: asyncpg.Connection) -> bool:
-            if not await connection.fetch(delivery_queries.EMPTY_WEBHOOK_URL, project_id, webhook_url, failing_before):
+            if not await connection.fetch(queries.EMPTY_WEBHOOK_URL, project_id, webhook_url, failing_before):
                 return False
             await begin_ending(connection, project_id, now)
             # This waits for the attempts that are just being written down: one of them may have succeeded.
-            if failing_before is not None and not await connection.fetch(
-                delivery_sql.IS_FAILING, project_id, failing_before
-            ):
+            if failing_before is not None and not await connection.fetch(IS_FAILING, project_id, failing_before):
                 raise _NotFailing
-            await connection.execute(delivery_queries.TURN_OFF_ENDPOINT, project_id, now, reason, webhook_url)
+            await connection.execute(queries.TURN_OFF_ENDPOINT, project_id, now, reason, webhook_url)
             await add_entry(connection, entry)
             return True
 
         try:
-            return await self._pool.transact(turn_off)
+            return await self._database.transact(turn_off)
         except _NotFailing:
             return False
 
     async def end_deliveries(self, limit: int) -> int:
-        if not await self._pool.fetch(delivery_queries.NEXT_ENDED_WEBHOOK):
+        if not await self._database.fetch(queries.NEXT_ENDED_WEBHOOK):
             return 0
-        return await self._end_more(delivery_sql.NEXT_ENDED_WEBHOOK, (), limit)
-
-    async def _end_more(self, find: str, values: tuple[str, ...], limit: int) -> int:
-        """Go on with the ending that a statement finds and locks, if any."""
-
-        async def end(connection: asyncpg.Connection) -> int:
-            ending = await connection.fetchrow(find, *values)
-            if ending is None:
-                return 0
-            project_id, ended_at = ending
-            ended = await _end(connection, project_id, ended_at, limit)
-            if ended < limit:
-                await connection.execute(delivery_queries.FORGET_ENDED_WEBHOOK, project_id)
-            return ended
-
-        return await self._pool.transact(end)
-
-    async def read_oldest_due(self, now: int) -> int | None:
-        found = await self._pool.fetch(delivery_queries.READ_OLDEST_DUE, now)
-        return found[0][0] if found else None
-
-    async def record_delivery(self, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
-        async def record(connection: asyncpg.Connection) -> bool:
-            if not await connection.fetch(delivery_queries.RECORD_DELIVERY, *recorded_values(event, attempt, state)):
-                return False
-            await connection.execute(delivery_queries.ADD_ATTEMPT, *attempt_values(event.id, attempt))
-            if state == "delivered":
-                await connection.execute(delivery_queries.ENDPOINT_WORKS, event.project_id)
-            return True
-
-        return await self._pool.transact(record)
+        return await end_more(self._database, NEXT_ENDED_WEBHOOK, (), limit)
 
     async def list_deliveries(
         self,
@@ -184,18 +257,16 @@ class PostgresDeliveries(PostgresAccounts):
     ) -> list[DeliveryRecord]:
         if "\0" in project_id:
             return []
-        # The characters of an id all come after both; PostgreSQL takes no NUL.
-        start = before._replace(id=before.id.replace("\0", "\1")) if before else PageCursor(_FOREVER, "")
         # The index leads by project, state and type: each pair is one short walk, and the walks are merged.
         states = [state] if state else get_args(DeliveryState)
         types = [event_type] if event_type else get_args(EventType)
 
         async def read(connection: asyncpg.Connection) -> list[DeliveryRecord]:
             await connection.execute(_ONE_SNAPSHOT)
-            rows = await connection.fetch(delivery_sql.LIST_DELIVERIES, project_id, states, types, *start, limit)
+            rows = await connection.fetch(LIST_DELIVERIES, project_id, states, types, *page_start(before), limit)
             return await _with_attempts(connection, rows)
 
-        return await self._pool.transact(read)
+        return await self._database.transact(read)
 
     async def read_delivery(self, developer_id: str, event_id: str) -> DeliveryRecord | None:
         if "\0" in event_id:
@@ -203,10 +274,10 @@ class PostgresDeliveries(PostgresAccounts):
 
         async def read(connection: asyncpg.Connection) -> list[DeliveryRecord]:
             await connection.execute(_ONE_SNAPSHOT)
-            rows = await connection.fetch(delivery_queries.READ_DELIVERY, developer_id, event_id)
+            rows = await connection.fetch(queries.READ_DELIVERY, developer_id, event_id)
             return await _with_attempts(connection, rows)
 
-        found = await self._pool.transact(read)
+        found = await self._database.transact(read)
         return found[0] if found else None
 
     async def find_deliveries(self, project_id: str, created_at: int, session_id: str) -> list[DeliveryRecord]:
@@ -217,43 +288,45 @@ class PostgresDeliveries(PostgresAccounts):
         async def read(connection: asyncpg.Connection) -> list[DeliveryRecord]:
             await connection.execute(_ONE_SNAPSHOT)
             values = (project_id, states, types, created_at, session_id)
-            return await _with_attempts(connection, await connection.fetch(delivery_sql.FIND_DELIVERIES, *values))
+            return await _with_attempts(connection, await connection.fetch(FIND_DELIVERIES, *values))
 
-        return await self._pool.transact(read)
+        return await self._database.transact(read)
 
-    async def resend_delivery(
-        self, developer_id: str, event_id: str, now: int, *, entry: AuditEntry | None = None
-    ) -> bool:
-        if "\0" in event_id:
-            return False
 
-        async def resend(connection: asyncpg.Connection) -> bool:
-            if not await connection.fetch(delivery_sql.FIND_RESENDABLE, developer_id, event_id):
-                return False
-            if await connection.fetch(delivery_queries.RESEND_DELIVERY, now, event_id):
-                await add_entry(connection, entry)
-            return True
+async def end_more(pool: PostgresPool, find: str, values: tuple[str, ...], limit: int) -> int:
+    """Go on with the ending that a statement finds and locks, if any."""
 
-        return await self._pool.transact(resend)
+    async def end(connection: asyncpg.Connection) -> int:
+        ending = await connection.fetchrow(find, *values)
+        if ending is None:
+            return 0
+        project_id, ended_at = ending
+        ended = await _end(connection, project_id, ended_at, limit)
+        if ended < limit:
+            await connection.execute(queries.FORGET_ENDED_WEBHOOK, project_id)
+        return ended
+
+    return await pool.transact(end)
 
 
 async def begin_ending(connection: asyncpg.Connection, project_id: str, now: int) -> None:
     """End the due deliveries of a webhook that was just removed, or make a note of those that are too many for now."""
     if await _end(connection, project_id, now, ENDED_AT_ONCE) == ENDED_AT_ONCE:
-        await connection.execute(delivery_queries.REMEMBER_ENDED_WEBHOOK, project_id, now)
+        await connection.execute(queries.REMEMBER_ENDED_WEBHOOK, project_id, now)
 
 
 async def _end(connection: asyncpg.Connection, project_id: str, ended_at: int, limit: int) -> int:
     """End due deliveries of a project that has no webhook; return how many were found, `limit` at most."""
     await connection.execute(_NO_SORT)
-    ended: int = await connection.fetchval(delivery_sql.END_DELIVERIES, ended_at, project_id, limit)
+    ended: int = await connection.fetchval(END_DELIVERIES, ended_at, project_id, limit)
     return ended
 
 
 async def _with_attempts(connection: asyncpg.Connection, rows: list[asyncpg.Record]) -> list[DeliveryRecord]:
     """Return the records of rows of deliveries, with their attempts."""
     attempts: dict[str, list[asyncpg.Record]] = defaultdict(list)
-    event_ids = [row[0] for row in rows]
-    for event_id, *attempt in await connection.fetch(delivery_sql.READ_ATTEMPTS, event_ids, ATTEMPTS_SHOWN):
+    records = [DeliveryRecord(*row) for row in rows]
+    event_ids = [each.event_id for each in records]
+    for event_id, *attempt in await connection.fetch(READ_ATTEMPTS, event_ids, ATTEMPTS_SHOWN):
         attempts[event_id].append(attempt)
-    return [delivery_record_from(row, attempts[row[0]]) for row in rows]
+    return [with_attempts(each, attempts[each.event_id]) for each in records]

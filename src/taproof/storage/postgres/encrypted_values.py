@@ -4,15 +4,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from taproof.storage.encrypted_value_protocol import EncryptedKind, EncryptedPage, Replacement, RowKey
-from taproof.storage.postgres.developers import PostgresAccounts
 from taproof.storage.postgres.partitions import Partitions
-from taproof.storage.queries.encrypted_values import (
-    ENCRYPTED_COLUMNS,
-    LIST_ENCRYPTED,
-    REPLACE_ENCRYPTED,
-    encrypted_page,
-)
+from taproof.storage.postgres.pool import PostgresPool
+from taproof.storage.protocol import EncryptedKind, EncryptedPage, Replacement, RowKey
+from taproof.storage.queries import encrypted_values as queries
 
 _AT_ONCE: Final = 4
 """Values that are replaced at the same time, each in a transaction of its own: the others' connections stay free."""
@@ -22,23 +17,26 @@ WHERE day = $1 AND token_hash > $2 ORDER BY token_hash LIMIT $3"""
 """Of one day, so that one partition is planned for and walked: its key begins with the hash."""
 
 
-class PostgresEncryptedValues(PostgresAccounts):
-    """Lists and replaces encrypted values, for re-encryption."""
+class PostgresEncryptedValues(queries.EncryptedValueQueries[PostgresPool]):
+    """See `storage.protocol.EncryptedValueStorage`."""
+
+    def __init__(self, pool: PostgresPool, partitions: Partitions) -> None:
+        super().__init__(pool)
+        self._partitions = partitions
 
     async def list_encrypted_values(self, kind: EncryptedKind, after: RowKey | None, limit: int) -> EncryptedPage:
-        start = ENCRYPTED_COLUMNS[kind].before_all if after is None else after
         if kind == "phone":
-            return await self._list_phones(start, limit)
-        return encrypted_page(kind, await self._pool.fetch(LIST_ENCRYPTED[kind], *start, limit), limit)
+            return await self._list_phones(after or queries.ENCRYPTED_COLUMNS[kind].before_all, limit)
+        return await super().list_encrypted_values(kind, after, limit)
 
     async def _list_phones(self, start: RowKey, limit: int) -> EncryptedPage:
         """Return a page, which ends where a day does."""
         first, token_hash = start
-        days = sorted(day for day in await Partitions(self._pool).days() if day >= int(first))
+        days = sorted(day for day in await self._partitions.days() if day >= int(first))
         if not days:
             return EncryptedPage([], None)
-        found = await self._pool.fetch(_LIST_PHONES, days[0], token_hash if days[0] == first else b"", limit)
-        page = encrypted_page("phone", found, limit)
+        found = await self._database.fetch(_LIST_PHONES, days[0], token_hash if days[0] == first else b"", limit)
+        page = queries.encrypted_page(found, limit)
         return page._replace(after=(days[1], b"")) if page.after is None and len(days) > 1 else page
 
     async def replace_encrypted_values(self, kind: EncryptedKind, replacements: Sequence[Replacement]) -> int:
@@ -47,6 +45,6 @@ class PostgresEncryptedValues(PostgresAccounts):
 
         async def replace(each: Replacement) -> int:
             async with places:
-                return len(await self._pool.fetch(REPLACE_ENCRYPTED[kind], each.new, *each.key, each.old))
+                return len(await self._database.fetch(queries.REPLACE_ENCRYPTED[kind], each.new, *each.key, each.old))
 
         return sum(await asyncio.gather(*map(replace, replacements)))

@@ -10,10 +10,64 @@ import asyncpg
 
 from taproof.core.clock import day_number
 from taproof.core.model import PageCursor, Session, Status
-from taproof.storage.postgres import sql
 from taproof.storage.postgres.pool import PostgresPool, storable
-from taproof.storage.rows import columns, session_from
-from taproof.storage.session_walks import page_start, session_walks
+from taproof.storage.queries.listing import session_walks
+from taproof.storage.queries.sessions import SESSION_COLUMNS
+from taproof.storage.rows import columns, page_start, session_from
+
+# From one project to the next by the index, as SQLite does it; ordered so that no other index will do.
+LIST_PROJECTS_OF_USER: Final = """
+WITH RECURSIVE found (id) AS (
+  (SELECT s.project_id FROM sessions s WHERE s.messenger_id = $1 AND s.day >= $2
+   ORDER BY s.messenger_id, s.project_id LIMIT 1)
+  UNION ALL
+  SELECT n.project_id FROM found f CROSS JOIN LATERAL (
+    SELECT s.project_id FROM sessions s WHERE s.messenger_id = $1 AND s.project_id > f.id AND s.day >= $2
+    ORDER BY s.messenger_id, s.project_id LIMIT 1
+  ) AS n
+)
+SELECT f.id FROM found f LIMIT $3"""
+_SESSION: Final = f"SELECT {SESSION_COLUMNS} FROM projects p"
+# The newest session of each walk says which walks the page can need: no more of them than it holds sessions. A project
+# that counted nothing in these days has no partition searched.
+_SESSIONS: Final = f"""
+WITH walks AS MATERIALIZED (
+  SELECT p.id AS project_id, w.*
+  FROM projects p
+  CROSS JOIN unnest($2::TEXT[], $3::BIGINT[], $4::TEXT[], $5::BIGINT[], $6::BIGINT[], $7::BIGINT[])
+    AS w (status, created_at, id, since, expires_after, expires_until)
+  CROSS JOIN LATERAL (
+    SELECT x.created_at, x.id FROM sessions x
+    WHERE x.day BETWEEN $8 AND $9 AND x.expires_at > w.expires_after AND x.expires_at <= w.expires_until AND {{0}}
+    LIMIT 1
+  ) AS n
+  WHERE p.id = ANY ($1::TEXT[])
+    AND EXISTS (SELECT FROM daily_counts c WHERE c.project_id = p.id AND c.day BETWEEN $8 AND $9)
+  ORDER BY n.created_at DESC, n.id DESC LIMIT $10
+)
+{_SESSION} JOIN walks w ON w.project_id = p.id
+CROSS JOIN LATERAL (
+  SELECT * FROM sessions x
+  WHERE x.day BETWEEN $8 AND $9 AND x.expires_at > w.expires_after AND x.expires_at <= w.expires_until AND {{0}}
+  LIMIT $10
+) AS s
+ORDER BY s.created_at DESC, s.id DESC LIMIT $10"""
+LIST_SESSIONS: Final = _SESSIONS.format("""x.project_id = p.id AND x.status = w.status
+    AND (x.created_at, x.id) < (w.created_at, w.id) AND x.created_at >= w.since
+  ORDER BY x.created_at DESC, x.id DESC""")
+# Written so that only the index that begins with the account has this order: by the statistics it may look as cheap to
+# walk over all confirmed sessions of a project and pass over those of others.
+LIST_SESSIONS_OF_USER: Final = _SESSIONS.format("""x.messenger_id IS NOT NULL
+    AND (x.messenger_id, x.project_id, x.status, x.created_at, x.id) < ($11, p.id, w.status, w.created_at, w.id)
+    AND (x.messenger_id, x.project_id, x.status, x.created_at, x.id) >= ($11, p.id, w.status, w.since, '')
+  ORDER BY x.messenger_id DESC, x.project_id DESC, x.status DESC, x.created_at DESC, x.id DESC""")
+FIND_SESSION: Final = f"""{_SESSION}
+CROSS JOIN unnest($2::TEXT[]) AS w (status)
+CROSS JOIN LATERAL (
+  SELECT * FROM sessions x
+  WHERE x.day = $3 AND x.project_id = p.id AND x.status = w.status AND x.created_at = $4 AND x.id = $5 LIMIT 1
+) AS s
+WHERE p.id = ANY ($1::TEXT[])"""
 
 _ONE_SNAPSHOT_IN_ORDER: Final = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL enable_sort = off"
@@ -36,16 +90,14 @@ async def list_sessions(  # noqa: PLR0917 — those of the Protocol, in its orde
     since: int,
     messenger_id: str | None,
 ) -> list[Session]:
-    """Return a page, as `storage.protocol.Storage` has it."""
+    """Return a page, as `storage.protocol.SessionStorage` has it."""
     start = page_start(before)
-    # The characters of an id all come after both; PostgreSQL takes no NUL.
-    start = start._replace(id=start.id.replace("\0", "\1"))
     project_ids = storable(project_ids)
     of_user = [] if messenger_id is None else [messenger_id]
     walks = session_walks(status, start, since, now, messenger_id)
     if not project_ids or not walks or storable(of_user) != of_user:
         return []
-    statement = sql.LIST_SESSIONS_OF_USER if of_user else sql.LIST_SESSIONS
+    statement = LIST_SESSIONS_OF_USER if of_user else LIST_SESSIONS
     oldest = day_number(min(walk.since for walk in walks))
 
     async def read(connection: asyncpg.Connection) -> list[Session]:
@@ -78,7 +130,7 @@ def _windows(created_before: int, now: int, oldest: int) -> Iterator[tuple[int, 
 async def find_session(
     pool: PostgresPool, project_ids: Sequence[str], created_at: int, session_id: str, now: int
 ) -> Session | None:
-    """Return one session, as `storage.protocol.Storage` has it."""
+    """Return one session, as `storage.protocol.SessionStorage` has it."""
     values = (day_number(created_at), created_at, session_id)
-    found = await pool.find(sql.FIND_SESSION, storable(project_ids), get_args(Status), *values)
+    found = await pool.read(FIND_SESSION, storable(project_ids), get_args(Status), *values)
     return session_from(found[0], now) if found else None

@@ -10,10 +10,10 @@ import asyncpg
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import SessionKey
-from taproof.storage.postgres import sql
 from taproof.storage.postgres.pool import AWAY, PostgresPool, disconnect
 
 CHANNEL: Final = "taproof_decisions"
+_TELL: Final = f"SELECT pg_notify('{CHANNEL}', $1)"
 _KEYS_IN_PAYLOAD: Final = 100
 """A key takes at most 76 characters, a payload may have 7,999."""
 _CHECK_EVERY: Final = 5.0
@@ -48,7 +48,7 @@ class Announcer:
             keys, self._keys = self._keys, []
             for payload in _payloads(keys):
                 with contextlib.suppress(StoreUnavailable):
-                    await self._pool.fetch(sql.TELL_DECISIONS, payload)
+                    await self._pool.fetch(_TELL, payload)
 
 
 async def listen(
@@ -56,7 +56,7 @@ async def listen(
     wake: Callable[[SessionKey], None],
     needed: asyncio.Event,
 ) -> None:
-    """Call `wake` with every session that is decided from now on, as `storage.protocol.Storage` has it.
+    """Call `wake` with every session that is decided from now on, as `storage.protocol.SessionStorage` has it.
 
     Args:
         connect: opens a connection to the server itself, which is held until this is cancelled.

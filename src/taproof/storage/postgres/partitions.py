@@ -6,9 +6,16 @@ from typing import Final
 import asyncpg
 
 from taproof.core.errors import StoreUnavailable
-from taproof.storage.postgres import sql
 from taproof.storage.postgres.pool import PostgresPool
 
+SESSION_TABLES: Final = """
+SELECT substring(c.relname FROM 10)::INTEGER AS day, i.inhdetachpending
+FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = 'sessions'::REGCLASS
+WHERE c.relnamespace = (SELECT p.relnamespace FROM pg_class p WHERE p.oid = 'sessions'::REGCLASS)
+  AND c.relkind = 'r' AND c.relname ~ '^sessions_[0-9]{1,9}$'
+ORDER BY i.inhdetachpending DESC NULLS LAST, day"""
+TABLE_SIZE: Final = "SELECT reltuples FROM pg_class WHERE oid = to_regclass($1)"
+LOCK_SESSIONS: Final = "LOCK TABLE ONLY sessions IN SHARE UPDATE EXCLUSIVE MODE"
 _PATIENCE: Final = 5.0
 """Seconds that a day's partition waits for those who still use it; the next sweep goes on where this one stopped."""
 _COUNTED: Final = 10_000
@@ -29,8 +36,8 @@ class Partitions:
             # First of all, and without the days, of which one may be vacuumed for hours: this lock lets everybody read
             # and write, but whoever also makes or drops a partition waits here, where it holds nothing that the other
             # could wait for.
-            await connection.execute(sql.LOCK_SESSIONS)
-            present = {row[0] for row in await connection.fetch(sql.SESSION_TABLES)}
+            await connection.execute(LOCK_SESSIONS)
+            present = {row[0] for row in await connection.fetch(SESSION_TABLES)}
             for day in sorted(days - present):
                 table = f"sessions_{day:d}"
                 await connection.execute(f"CREATE TABLE {table} (LIKE sessions INCLUDING ALL)")
@@ -40,12 +47,12 @@ class Partitions:
 
     async def days(self) -> set[int]:
         """Return the days that have a partition."""
-        return {row[0] for row in await self._pool.fetch(sql.SESSION_TABLES) if row[1] is False}
+        return {row[0] for row in await self._pool.fetch(SESSION_TABLES) if row[1] is False}
 
     async def drop(self, before_day: int, limit: int) -> int:
         """Drop the partitions of days before that one until at least `limit` sessions are gone; return how many."""
         erased = 0
-        for day, is_pending in await self._pool.fetch(sql.SESSION_TABLES):
+        for day, is_pending in await self._pool.fetch(SESSION_TABLES):
             if day >= before_day or erased >= limit:
                 continue
             if is_pending is not None and not await self._detach(day, finalize=is_pending):
@@ -80,9 +87,9 @@ class Partitions:
         table = f"sessions_{day:d}"
 
         async def drop(connection: asyncpg.Connection) -> int:
-            erased = await connection.fetchval(sql.TABLE_SIZE, table)
+            erased = await connection.fetchval(TABLE_SIZE, table)
             if erased < _COUNTED:  # Too few for the statistics to be good, and few enough to be counted.
-                erased = await connection.fetchval(f"SELECT COUNT(*) FROM {table}")  # noqa: S608 — a number.
+                erased = await connection.fetchval(f"SELECT COUNT(*) FROM {table}")
             await connection.execute(f"DROP TABLE {table}", timeout=_PATIENCE)
             return max(1, int(erased))
 

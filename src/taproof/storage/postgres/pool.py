@@ -5,13 +5,17 @@ import contextlib
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from typing import Any, Final, Self, TypeVar
 
 import asyncpg
 
+from taproof.core.accounts import AuditEntry
 from taproof.core.errors import StoreUnavailable, TaproofError
 from taproof.storage import migrate
+from taproof.storage.postgres.transaction import PostgresTransaction, add_entry, has_nul
+from taproof.storage.queries.database import Purge
+from taproof.storage.queries.transaction import Transaction
 
 T = TypeVar("T")
 OLDEST_SERVER: Final = 14
@@ -69,9 +73,10 @@ class PostgresTooOld(TaproofError):
 
 
 class PostgresPool:
-    """Runs statements; whatever cannot reach the database is StoreUnavailable, and is not tried again.
+    """Runs statements. It is a `storage.queries.database.Database`.
 
-    Only what the server itself undid because two transactions got in each other's way is repeated.
+    An error of the connection is StoreUnavailable, and the statement is not tried again. Only what the server itself
+    undid because two transactions got in each other's way is repeated.
     """
 
     def __init__(self, dsn: str, *, pgbouncer: bool) -> None:
@@ -128,14 +133,31 @@ class PostgresPool:
 
         return await self.run(run)
 
-    async def find(self, statement: str, *values: Any) -> list[asyncpg.Record]:
-        """Run a statement that looks for something or changes what it finds; text with a NUL finds nothing.
+    async def read(self, statement: str, *values: Any) -> list[asyncpg.Record]:
+        return [] if has_nul(*values) else await self.fetch(statement, *values)
 
-        PostgreSQL stores no NUL, so there can be nothing of that name; it would refuse the statement.
-        """
-        if any(isinstance(value, str) and "\0" in value for value in values):
-            return []
-        return await self.fetch(statement, *values)
+    look_up = read
+
+    async def change(self, statement: str, *values: Any, entry: AuditEntry | None = None) -> list[asyncpg.Record]:
+        return [] if has_nul(*values) else await self.add(statement, *values, entry=entry)
+
+    async def add(self, statement: str, *values: Any, entry: AuditEntry | None = None) -> list[asyncpg.Record]:
+        if entry is None:
+            return await self.fetch(statement, *values)
+
+        async def add(connection: asyncpg.Connection) -> list[asyncpg.Record]:
+            changed: list[asyncpg.Record] = await connection.fetch(statement, *values)
+            if changed:
+                await add_entry(connection, entry)
+            return changed
+
+        return await self.transact(add)
+
+    async def purge(self, purge: Purge, before: int, limit: int) -> int:
+        return len(await self.fetch(purge.postgres, before, limit))
+
+    async def in_transaction(self, work: Callable[[Transaction], Coroutine[Any, Any, T]]) -> T:
+        return await self.transact(lambda connection: work(PostgresTransaction(connection)))
 
     async def transact(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
         """Run `work` in one transaction. It may run more than once, so it does nothing but statements."""

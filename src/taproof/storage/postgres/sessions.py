@@ -1,17 +1,30 @@
 """The life of a session on PostgreSQL: the calls of one kind that come together are one statement."""
 
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import asyncpg
 
 from taproof.core.clock import MINUTE, Clock, day_number
 from taproof.core.deliveries import Event
-from taproof.core.model import ConsumedSession, MessengerIdentity, NewSession, PolledSession, SessionKey, Status
-from taproof.storage.postgres import sql
+from taproof.core.model import (
+    ConsumedSession,
+    MessengerIdentity,
+    NewSession,
+    PageCursor,
+    PolledSession,
+    Session,
+    SessionKey,
+    Status,
+)
+from taproof.storage.postgres import listing, notify
 from taproof.storage.postgres.batcher import Batcher
 from taproof.storage.postgres.notify import Announcer
 from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.pool import PostgresPool
+from taproof.storage.protocol import PROJECTS_OF_USER
+from taproof.storage.queries import sessions as queries
 from taproof.storage.rows import columns, consumed_from, event_values, identity_values, new_session_values
 
 _READS: Final = 512
@@ -19,8 +32,166 @@ _WRITES: Final = 256
 """Sessions in one statement at most: bounds how long it holds its locks."""
 _LOOK_BACK_EVERY: Final = 10 * MINUTE
 
+CREATE_SESSIONS: Final = """
+WITH made AS (
+  INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, code_challenge, bot_id, context,
+    match_code, match_choices, project_id)
+  SELECT a.day, a.token_hash, a.id, 'pending', a.created_at, a.expires_at, a.code_challenge, a.bot_id, a.context,
+    a.match_code, a.match_choices, p.id
+  FROM unnest($1::INTEGER[], $2::BYTEA[], $3::TEXT[], $4::BIGINT[], $5::BIGINT[], $6::BYTEA[], $7::BIGINT[],
+    $8::TEXT[], $9::TEXT[], $10::TEXT[], $11::TEXT[], $12::INTEGER[])
+    AS a (day, token_hash, id, created_at, expires_at, code_challenge, bot_id, context, match_code, match_choices,
+      project_id, is_public)
+  JOIN projects p ON p.id = a.project_id
+  WHERE p.is_active = 1 AND (p.public_access = 1 OR a.is_public = 0)
+  RETURNING day, token_hash, project_id
+), counted AS (
+  INSERT INTO daily_counts AS c (project_id, day, requested)
+  SELECT m.project_id, m.day, COUNT(*) FROM made m GROUP BY m.project_id, m.day ORDER BY m.project_id, m.day
+  ON CONFLICT (project_id, day) DO UPDATE SET requested = c.requested + excluded.requested
+)
+SELECT day, token_hash FROM made"""
+POLL_SESSIONS: Final = """
+SELECT s.day, s.token_hash, s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone
+FROM unnest($2::INTEGER[], $3::BYTEA[]) AS a (day, token_hash)
+CROSS JOIN LATERAL (
+  SELECT * FROM sessions x
+  WHERE x.day = ANY ($1::INTEGER[]) AND x.day = a.day AND x.token_hash = a.token_hash LIMIT 1
+) AS s JOIN projects p ON p.id = s.project_id"""
+OPEN_SESSIONS: Final = """
+WITH asked AS (
+  SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::TEXT[], $5::BIGINT[], $6::BIGINT[])
+    AS a (day, token_hash, opener_id, opened_at, deadline)
+), locked AS MATERIALIZED (
+  SELECT a.* FROM (SELECT * FROM asked ORDER BY day, token_hash) AS a CROSS JOIN LATERAL (
+    SELECT FROM sessions s
+    WHERE s.day = ANY ($1::INTEGER[]) AND s.day = a.day AND s.token_hash = a.token_hash
+      AND s.status || '' = 'pending' AND s.opener_id IS NULL AND s.expires_at > a.deadline
+    LIMIT 1 FOR UPDATE
+  ) AS s
+), moved AS (
+  UPDATE sessions s SET opened_at = l.opened_at, opener_id = l.opener_id FROM locked l
+  WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash
+  RETURNING s.day, s.token_hash, s.project_id
+), counted AS (
+  INSERT INTO daily_counts AS c (project_id, day, opened)
+  SELECT m.project_id, m.day, COUNT(*) FROM moved m GROUP BY m.project_id, m.day ORDER BY m.project_id, m.day
+  ON CONFLICT (project_id, day) DO UPDATE SET opened = c.opened + excluded.opened
+)
+SELECT day, token_hash FROM moved"""
+CONFIRM_SESSIONS: Final = """
+SELECT * FROM confirm_sessions($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"""
+CANCEL_SESSIONS: Final = """
+WITH asked AS (
+  SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::TEXT[], $5::BIGINT[], $6::BIGINT[], $7::TEXT[], $8::TEXT[],
+    $9::BYTEA[], $10::BIGINT[], $11::TEXT[])
+    AS a (day, token_hash, opener_id, cancelled_at, deadline, event_id, type, encrypted_body, created_at, project_id)
+), locked AS MATERIALIZED (
+  SELECT a.* FROM (SELECT * FROM asked ORDER BY day, token_hash) AS a CROSS JOIN LATERAL (
+    SELECT FROM sessions s
+    WHERE s.day = ANY ($1::INTEGER[]) AND s.day = a.day AND s.token_hash = a.token_hash
+      AND s.status || '' = 'pending' AND s.opener_id = a.opener_id AND s.expires_at > a.deadline
+    LIMIT 1 FOR UPDATE
+  ) AS s
+), moved AS (
+  UPDATE sessions s SET status = 'cancelled', cancelled_at = l.cancelled_at, context = NULL
+  FROM locked l, projects p
+  WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
+  RETURNING s.day, s.token_hash, s.id, s.project_id
+), counted AS (
+  INSERT INTO daily_counts AS c (project_id, day, cancelled)
+  SELECT m.project_id, m.day, COUNT(*) FROM moved m GROUP BY m.project_id, m.day ORDER BY m.project_id, m.day
+  ON CONFLICT (project_id, day) DO UPDATE SET cancelled = c.cancelled + excluded.cancelled
+), hooked AS MATERIALIZED (
+  SELECT p.id FROM projects p WHERE p.id IN (SELECT m.project_id FROM moved m) AND p.webhook_url <> ''
+  ORDER BY p.id FOR SHARE
+), recorded AS (
+  INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id,
+    session_id)
+  SELECT a.event_id, a.type, a.encrypted_body, a.created_at, 'due', a.created_at, 0, 0, h.id, m.id
+  FROM asked a JOIN moved m ON m.day = a.day AND m.token_hash = a.token_hash JOIN hooked h ON h.id = a.project_id
+)
+SELECT day, token_hash FROM moved"""
+CONSUME_SESSIONS: Final = """
+WITH asked AS (
+  SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[]) AS a (day, token_hash, used_at)
+), locked AS MATERIALIZED (
+  SELECT a.* FROM (SELECT * FROM asked ORDER BY day, token_hash) AS a CROSS JOIN LATERAL (
+    SELECT FROM sessions s
+    WHERE s.day = ANY ($1::INTEGER[]) AND s.day = a.day AND s.token_hash = a.token_hash
+      AND s.status || '' = 'confirmed'
+    LIMIT 1 FOR UPDATE
+  ) AS s
+), moved AS (
+  UPDATE sessions s SET status = 'used', used_at = l.used_at, secrets_version = p.secrets_version
+  FROM locked l, projects p
+  WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
+  RETURNING s.day, s.token_hash, s.project_id, s.messenger_id, s.messenger_name, s.messenger_username,
+    s.confirmed_at, p.encrypted_webhook_secret, p.encrypted_next_webhook_secret, p.next_webhook_secret_at,
+    s.used_at, s.id, s.encrypted_phone
+), counted AS (
+  INSERT INTO daily_counts AS c (project_id, day, used)
+  SELECT m.project_id, m.day, COUNT(*) FROM moved m GROUP BY m.project_id, m.day ORDER BY m.project_id, m.day
+  ON CONFLICT (project_id, day) DO UPDATE SET used = c.used + excluded.used
+)
+SELECT * FROM moved"""
+# `used_at` stays as it is: it is when somebody got the proof.
+REPORT_SESSION: Final = """
+WITH held AS MATERIALIZED (
+  SELECT s.day, s.token_hash, s.status FROM sessions s
+  WHERE s.day = $2 AND s.token_hash = $3 AND s.opener_id = $4 AND s.reported_at IS NULL
+    AND (s.status || '' IN ('confirmed', 'used') OR (s.status || '' = 'pending' AND s.expires_at > $5))
+  FOR UPDATE
+), moved AS (
+  UPDATE sessions s SET reported_at = $1, context = NULL,
+    status = CASE h.status WHEN 'pending' THEN 'cancelled' ELSE 'used' END,
+    cancelled_at = CASE h.status WHEN 'pending' THEN $1 ELSE s.cancelled_at END
+  FROM held h, projects p
+  WHERE s.day = $2 AND s.token_hash = $3 AND p.id = s.project_id
+  RETURNING s.id, s.day, s.project_id, s.status, s.confirmed_at
+), counted AS (
+  INSERT INTO daily_counts AS c (project_id, day, reported, cancelled)
+  SELECT m.project_id, m.day, 1, CASE m.status WHEN 'cancelled' THEN 1 ELSE 0 END FROM moved m
+  ON CONFLICT (project_id, day) DO UPDATE SET reported = c.reported + excluded.reported,
+    cancelled = c.cancelled + excluded.cancelled
+), hooked AS MATERIALIZED (
+  SELECT p.id FROM projects p WHERE p.id IN (SELECT m.project_id FROM moved m WHERE m.status = 'cancelled')
+    AND p.webhook_url <> '' ORDER BY p.id FOR SHARE
+), recorded AS (
+  INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id,
+    session_id)
+  SELECT $6, $7, $8, $9, 'due', $9, 0, 0, h.id, m.id FROM hooked h JOIN moved m ON m.project_id = h.id
+), confirmed AS MATERIALIZED ( -- By id after it was waited for, as whoever sends it again moves it between states.
+  SELECT x.id FROM moved m CROSS JOIN unnest(ARRAY['due', 'delivered', 'failed', 'ended']) AS s (state)
+  CROSS JOIN LATERAL (
+    SELECT e.id FROM webhook_events e
+    WHERE e.project_id = m.project_id AND e.state = s.state AND e.type COLLATE "C" = 'auth.confirmed'
+      AND e.created_at = m.confirmed_at AND e.session_id = m.id
+    ORDER BY e.id
+  ) AS x WHERE m.status = 'used'
+), ended AS (
+  UPDATE webhook_events e SET state = CASE e.state WHEN 'delivered' THEN e.state ELSE 'ended' END, encrypted_body = '',
+    finished_at = COALESCE(e.finished_at, $1), leased_until = 0,
+    interrupted = e.interrupted + CASE WHEN e.state = 'due' AND e.leased_until > 0 THEN 1 ELSE 0 END
+  FROM confirmed c WHERE e.id = c.id
+)
+SELECT status FROM moved"""
+EXPIRE_SESSIONS: Final = """
+WITH due AS MATERIALIZED (
+  SELECT token_hash FROM sessions WHERE day = $1 AND status = 'pending' AND expires_at <= $2
+  ORDER BY expires_at LIMIT $3 FOR UPDATE SKIP LOCKED
+), moved AS (
+  UPDATE sessions s SET status = 'expired', context = NULL FROM due d
+  WHERE s.day = $1 AND s.token_hash = d.token_hash RETURNING s.project_id
+), counted AS (
+  INSERT INTO daily_counts AS c (project_id, day, expired)
+  SELECT m.project_id, $1, COUNT(*) FROM moved m GROUP BY m.project_id ORDER BY m.project_id
+  ON CONFLICT (project_id, day) DO UPDATE SET expired = c.expired + excluded.expired
+)
+SELECT COUNT(*) FROM moved"""
 
-class Opening(NamedTuple):
+
+class _Opening(NamedTuple):
     """A call of `open_session`."""
 
     key: SessionKey
@@ -28,7 +199,7 @@ class Opening(NamedTuple):
     now: int
 
 
-class Confirmation(NamedTuple):
+class _Confirmation(NamedTuple):
     """A call of `confirm_session`."""
 
     key: SessionKey
@@ -38,7 +209,7 @@ class Confirmation(NamedTuple):
     encrypted_phone: bytes | None
 
 
-class Cancellation(NamedTuple):
+class _Cancellation(NamedTuple):
     """A call of `cancel_session`."""
 
     key: SessionKey
@@ -47,56 +218,81 @@ class Cancellation(NamedTuple):
     event: Event
 
 
-class PostgresSessions:
-    """What `PostgresStorage` does with sessions. `storage.protocol.Storage` says what each method promises."""
+class PostgresSessions(queries.SessionQueries[PostgresPool]):
+    """See `storage.protocol.SessionStorage`.
 
-    def __init__(self, pool: PostgresPool, partitions: Partitions, clock: Clock | None) -> None:
-        self._pool = pool
+    Args:
+        pool: runs statements.
+        partitions: hold the sessions of a day each.
+        clock: read again when a decision's turn to be written comes; without it a decision counts as of the `now` that
+            it was made with.
+        hears: whether decisions are heard from other nodes: LISTEN needs a connection of its own, so PgBouncer in
+            transaction mode stands in the way.
+    """
+
+    def __init__(self, pool: PostgresPool, partitions: Partitions, clock: Clock | None, *, hears: bool) -> None:
+        super().__init__(pool)
         self._partitions = partitions
         self._clock = clock
+        self._hears = hears
         self._announcer = Announcer(pool)
         self._looked_back: int | None = None
         self._overlooked: list[int] = []
-        self.create = Batcher[tuple[NewSession, bool], bool](self._create, limit=_WRITES)
-        self.poll = Batcher[SessionKey, PolledSession | None](self._poll, limit=_READS)
+        self._creations = Batcher[tuple[NewSession, bool], bool](self._create, limit=_WRITES)
+        self._polls = Batcher[SessionKey, PolledSession | None](self._poll, limit=_READS)
         # Which of two calls for one session comes first, a single statement could not tell.
-        self.open = Batcher[Opening, bool](self._open, limit=_WRITES, key=_key)
-        self.confirm = Batcher[Confirmation, bool](self._confirm, limit=_WRITES, key=_key)
-        self.cancel = Batcher[Cancellation, bool](self._cancel, limit=_WRITES, key=_key)
-        self.consume = Batcher[tuple[SessionKey, int], ConsumedSession | None](self._consume, limit=_WRITES)
+        self._openings = Batcher[_Opening, bool](self._open, limit=_WRITES, key=_key)
+        self._confirmations = Batcher[_Confirmation, bool](self._confirm, limit=_WRITES, key=_key)
+        self._cancellations = Batcher[_Cancellation, bool](self._cancel, limit=_WRITES, key=_key)
+        self._readings = Batcher[tuple[SessionKey, int], ConsumedSession | None](self._consume, limit=_WRITES)
 
     async def close(self) -> None:
         """Finish what is waiting."""
-        for each in (self.create, self.poll, self.open, self.confirm, self.cancel, self.consume):
-            await each.close()
+        for batcher in (self._creations, self._polls, self._openings, self._confirmations, self._cancellations):
+            await batcher.close()
+        await self._readings.close()
         await self._announcer.close()
 
     def _deadline(self, now: int) -> int:
         """Return the time that a deadline is held to in a write: nobody may have read "expired" before a decision."""
         return now if self._clock is None else max(now, self._clock())
 
+    async def create_session(self, session: NewSession, *, public: bool) -> bool:
+        return await self._creations.run((session, public))
+
     async def _create(self, items: list[tuple[NewSession, bool]]) -> list[bool]:
         values = columns(new_session_values(each, public=public) for each, public in items)
         try:
-            made = await self._pool.fetch(sql.CREATE_SESSIONS, *values)
+            made = await self._database.fetch(CREATE_SESSIONS, *values)
         except asyncpg.CheckViolationError:
             # No partition takes one of these days; the statement has changed nothing.
             await self._partitions.prepare(set(values[0]))
-            made = await self._pool.fetch(sql.CREATE_SESSIONS, *values)
+            made = await self._database.fetch(CREATE_SESSIONS, *values)
         return _are_in(made, [each.key for each, _ in items])
+
+    async def poll_session(self, key: SessionKey) -> PolledSession | None:
+        return await self._polls.run(key)
 
     async def _poll(self, items: list[SessionKey]) -> list[PolledSession | None]:
         values = columns(set(items))
-        rows = await self._pool.fetch(sql.POLL_SESSIONS, set(values[0]), *values)
-        found = {row[:2]: PolledSession._make(row[2:]) for row in rows}
+        rows = await self._database.fetch(POLL_SESSIONS, set(values[0]), *values)
+        found = {(day, token_hash): PolledSession._make(polled) for day, token_hash, *polled in rows}
         return [found.get(key) for key in items]
 
-    async def _open(self, items: list[Opening]) -> list[bool]:
+    async def open_session(self, key: SessionKey, opener_id: str, now: int) -> bool:
+        return await self._openings.run(_Opening(key, opener_id, now))
+
+    async def _open(self, items: list[_Opening]) -> list[bool]:
         values = columns((*each.key, each.opener_id, each.now, self._deadline(each.now)) for each in items)
-        opened = await self._pool.fetch(sql.OPEN_SESSIONS, set(values[0]), *values)
+        opened = await self._database.fetch(OPEN_SESSIONS, set(values[0]), *values)
         return _are_in(opened, [each.key for each in items])
 
-    async def _confirm(self, items: list[Confirmation]) -> list[bool]:
+    async def confirm_session(
+        self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, encrypted_phone: bytes | None = None
+    ) -> bool:
+        return await self._confirmations.run(_Confirmation(key, identity, now, event, encrypted_phone))
+
+    async def _confirm(self, items: list[_Confirmation]) -> list[bool]:
         values = columns(
             (
                 *each.key,
@@ -108,30 +304,35 @@ class PostgresSessions:
             )
             for each in items
         )
-        return await self._decide(sql.CONFIRM_SESSIONS, values, [each.key for each in items])
+        return await self._decide(CONFIRM_SESSIONS, values, [each.key for each in items])
 
-    async def _cancel(self, items: list[Cancellation]) -> list[bool]:
+    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
+        return await self._cancellations.run(_Cancellation(key, opener_id, now, event))
+
+    async def _cancel(self, items: list[_Cancellation]) -> list[bool]:
         values = columns(
             (*each.key, each.opener_id, each.now, self._deadline(each.now), *event_values(each.event)) for each in items
         )
-        return await self._decide(sql.CANCEL_SESSIONS, values, [each.key for each in items])
+        return await self._decide(CANCEL_SESSIONS, values, [each.key for each in items])
 
     async def _decide(self, statement: str, values: list[tuple[Any, ...]], keys: list[SessionKey]) -> list[bool]:
-        decided = _are_in(await self._pool.fetch(statement, set(values[0]), *values), keys)
+        decided = _are_in(await self._database.fetch(statement, set(values[0]), *values), keys)
         self._announcer.tell(key for key, is_decided in zip(keys, decided, strict=True) if is_decided)
         return decided
+
+    async def consume_session(self, key: SessionKey, now: int) -> ConsumedSession | None:
+        return await self._readings.run((key, now))
 
     async def _consume(self, items: list[tuple[SessionKey, int]]) -> list[ConsumedSession | None]:
         # Of several callers for one session the first takes it.
         first = dict(reversed(items))
         values = columns((*key, now) for key, now in first.items())
         used: dict[tuple[Any, ...], ConsumedSession] = {}
-        for row in await self._pool.fetch(sql.CONSUME_SESSIONS, set(values[0]), *values):
-            used[row[:2]] = consumed_from(row[2:])
+        for day, token_hash, *consumed in await self._database.fetch(CONSUME_SESSIONS, set(values[0]), *values):
+            used[day, token_hash] = consumed_from(consumed)
         return [used.pop(key, None) for key, _ in items]
 
-    async def report(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Status | None:
-        """Write down that a session was not its user's."""
+    async def report_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Status | None:
         values = (
             now,
             *key,
@@ -142,7 +343,7 @@ class PostgresSessions:
             event.encrypted_body,
             event.created_at,
         )
-        reported = await self._pool.find(sql.REPORT_SESSION, *values)
+        reported = await self._database.read(REPORT_SESSION, *values)
         if not reported:
             return None
         status: Status = reported[0][0]
@@ -150,8 +351,8 @@ class PostgresSessions:
             self._announcer.tell([key])
         return status
 
-    async def expire(self, now: int, limit: int) -> int:
-        """Write down expiry: of yesterday's and today's sessions, and now and then of all that were overlooked."""
+    async def expire_sessions(self, now: int, limit: int) -> int:
+        """Expire the sessions of yesterday and today, and now and then of all that were overlooked."""
         today = day_number(now)
         if self._looked_back is None or abs(now - self._looked_back) >= _LOOK_BACK_EVERY:
             self._looked_back = now
@@ -167,11 +368,53 @@ class PostgresSessions:
         return expired
 
     async def _expire_day(self, day: int, now: int, limit: int) -> int:
-        (row,) = await self._pool.fetch(sql.EXPIRE_SESSIONS, day, now, limit)
+        (row,) = await self._database.fetch(EXPIRE_SESSIONS, day, now, limit)
         return int(row[0])
 
+    async def list_sign_ins(
+        self, messenger_id: str, since: int, limit: int, now: int, *, project_id: str | None = None
+    ) -> list[Session]:
+        ids = [project_id] if project_id is not None else []
+        if project_id is None:
+            values = (messenger_id, day_number(since), PROJECTS_OF_USER)
+            ids = [row[0] for row in await self._database.read(listing.LIST_PROJECTS_OF_USER, *values)]
+        return await listing.list_sessions(
+            self._database, ids, None, None, limit, now, since=since, messenger_id=messenger_id
+        )
 
-def _key(item: Opening | Confirmation | Cancellation) -> SessionKey:
+    async def list_sessions(
+        self,
+        project_ids: Sequence[str],
+        status: Status | None,
+        before: PageCursor | None,
+        limit: int,
+        now: int,
+        *,
+        since: int = 0,
+        messenger_id: str | None = None,
+    ) -> list[Session]:
+        return await listing.list_sessions(
+            self._database, project_ids, status, before, limit, now, since=since, messenger_id=messenger_id
+        )
+
+    async def find_session(
+        self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
+    ) -> Session | None:
+        return await listing.find_session(self._database, project_ids, created_at, session_id, now)
+
+    async def watch_decisions(self, wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
+        if not self._hears:
+            await asyncio.Event().wait()  # Until it is cancelled.
+        await notify.listen(self._database.connect, wake, needed)
+
+    async def prepare_days(self, first_day: int, last_day: int) -> None:
+        await self._partitions.prepare(set(range(first_day, last_day + 1)))
+
+    async def purge_sessions(self, before_day: int, limit: int) -> int:
+        return await self._partitions.drop(before_day, limit)
+
+
+def _key(item: _Opening | _Confirmation | _Cancellation) -> SessionKey:
     return item.key
 
 

@@ -2,4 +2,7 @@
 
 Statements use `$1` placeholders, which must first appear in ascending order because SQLite binds them by name in order
 of appearance. A driver overrides only what must differ.
+
+The methods that are the same on both databases stand beside their statements, in one class for each part of a store.
+They run on what `database.py` describes. A part of which a driver does something in its own way is a subclass there.
 """

@@ -1,6 +1,10 @@
-"""The statements about the bots of projects, for both stores."""
+"""The bots of projects, and the updates that bots receive."""
 
 from typing import Final
+
+from taproof.core.accounts import AuditEntry
+from taproof.core.model import ProjectBot
+from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 
 _BOT: Final = "SELECT id, bot_id, bot_username, encrypted_bot_token, bot_broken_at FROM projects"
 FIND_BOT_ELSEWHERE: Final = "SELECT id, bot_broken_at FROM projects WHERE bot_id = $1 AND id <> $2"
@@ -14,11 +18,45 @@ WHERE developer_id = $1 AND id = $2 AND bot_username IS NOT NULL RETURNING id"""
 LOSE_PROJECT_BOT: Final = """
 UPDATE projects SET bot_id = NULL, encrypted_bot_token = NULL
 WHERE id = $1 AND bot_id = $2 AND bot_broken_at IS NOT NULL RETURNING id"""
-POSTGRES_HOLD_PROJECTS: Final = "SELECT FROM projects WHERE id IN ($1, $2) ORDER BY id FOR UPDATE"
-"""On PostgreSQL, before either is changed: see `postgres/sql.py` for the order."""
 LIST_PROJECT_BOTS: Final = f"{_BOT} WHERE bot_id IS NOT NULL ORDER BY bot_id"
 READ_PROJECT_BOT: Final = f"{_BOT} WHERE bot_id = $1"
 MARK_BOT_BROKEN: Final = """
 UPDATE projects SET bot_broken_at = $1 WHERE id = $2 AND encrypted_bot_token = $3 AND bot_broken_at IS NULL
 RETURNING id"""
 RENAME_BOT: Final = "UPDATE projects SET bot_username = $1 WHERE bot_id = $2 AND bot_username <> $1 RETURNING id"
+# ---- updates
+
+CLAIM_UPDATE: Final = """
+INSERT INTO bot_updates (bot_id, update_id, claimed_at, done) VALUES ($1, $2, $3, 0)
+ON CONFLICT (bot_id, update_id) DO UPDATE SET claimed_at = excluded.claimed_at
+  WHERE bot_updates.done = 0 AND bot_updates.claimed_at <= $4
+RETURNING update_id"""
+READ_UPDATE: Final = "SELECT done FROM bot_updates WHERE bot_id = $1 AND update_id = $2"
+FINISH_UPDATE: Final = "UPDATE bot_updates SET done = 1 WHERE bot_id = $1 AND update_id = $2"
+RELEASE_UPDATE: Final = "UPDATE bot_updates SET claimed_at = 0 WHERE bot_id = $1 AND update_id = $2 AND done = 0"
+PURGE_UPDATES: Final = Purge("bot_updates", "bot_id, update_id", "claimed_at < $1")
+
+
+class BotQueries(Queries[AnyDatabase]):
+    """See `storage.protocol.BotStorage`."""
+
+    async def list_project_bots(self) -> list[ProjectBot]:
+        return [ProjectBot(*row) for row in await self._database.read(LIST_PROJECT_BOTS)]
+
+    async def read_project_bot(self, bot_id: int) -> ProjectBot | None:
+        found = await self._database.read(READ_PROJECT_BOT, bot_id)
+        return ProjectBot(*found[0]) if found else None
+
+    async def mark_bot_broken(
+        self, project_id: str, encrypted_token: bytes, now: int, *, entry: AuditEntry | None = None
+    ) -> bool:
+        return bool(await self._database.change(MARK_BOT_BROKEN, now, project_id, encrypted_token, entry=entry))
+
+    async def rename_bot(self, bot_id: int, username: str) -> bool:
+        return bool(await self._database.change(RENAME_BOT, username, bot_id))
+
+    async def release_update(self, bot_id: int, update_id: int) -> None:
+        await self._database.change(RELEASE_UPDATE, bot_id, update_id)
+
+    async def purge_updates(self, claimed_before: int, limit: int) -> int:
+        return await self._database.purge(PURGE_UPDATES, claimed_before, limit)

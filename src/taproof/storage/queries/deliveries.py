@@ -1,6 +1,12 @@
-"""The statements about webhook events and their deliveries, for both stores. See `sql.py`."""
+"""Webhook events, their deliveries and attempts."""
 
 from typing import Final
+
+from taproof.core.accounts import AuditEntry
+from taproof.core.deliveries import Attempt, DeliveryState, Event
+from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.transaction import Transaction
+from taproof.storage.rows import attempt_values, recorded_values
 
 RECORD_EVENT: Final = """
 INSERT INTO webhook_events (session_id, id, type, encrypted_body, created_at, state, due_at, leased_until, attempts,
@@ -94,3 +100,39 @@ RESEND_DELIVERY: Final = """
 UPDATE webhook_events SET state = 'due', due_at = $1, leased_until = 0, finished_at = NULL, schedule_start = attempts,
   interrupted = interrupted + CASE WHEN state = 'due' AND leased_until > 0 THEN 1 ELSE 0 END
 WHERE id = $2 AND (state <> 'due' OR leased_until <= $1) AND LENGTH(encrypted_body) > 0 RETURNING id"""
+PURGE_EVENTS: Final = Purge("webhook_events", "id", "state <> 'due' AND finished_at < $1")
+
+
+class DeliveryQueries(Queries[AnyDatabase]):
+    """See `storage.protocol.DeliveryStorage`."""
+
+    async def read_oldest_due(self, now: int) -> int | None:
+        found = await self._database.read(READ_OLDEST_DUE, now)
+        return found[0][0] if found else None
+
+    async def purge_events(self, finished_before: int, limit: int) -> int:
+        return await self._database.purge(PURGE_EVENTS, finished_before, limit)
+
+    async def record_delivery(self, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
+        async def record(transaction: Transaction) -> bool:
+            if not await transaction.add(RECORD_DELIVERY, *recorded_values(event, attempt, state)):
+                return False
+            await transaction.add(ADD_ATTEMPT, *attempt_values(event.id, attempt))
+            if state == "delivered":
+                await transaction.fetch(ENDPOINT_WORKS, event.project_id)
+            return True
+
+        return await self._database.in_transaction(record)
+
+    async def resend_delivery(
+        self, developer_id: str, event_id: str, now: int, *, entry: AuditEntry | None = None
+    ) -> bool:
+        async def resend(transaction: Transaction) -> bool:
+            # The lock keeps the webhook from being removed in between: its due events are ended after this commit.
+            if not await transaction.lock(FIND_RESENDABLE, developer_id, event_id, mode="FOR SHARE OF p"):
+                return False
+            if await transaction.fetch(RESEND_DELIVERY, now, event_id):
+                await transaction.add_entry(entry)
+            return True
+
+        return await self._database.in_transaction(resend)

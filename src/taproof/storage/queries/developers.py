@@ -1,52 +1,29 @@
-"""The statements about developers, what signs them in, and their audit log, for both stores. See `sql.py`."""
+"""Developers and invitations."""
 
 from typing import Final
 
-_DEVELOPER: Final = "d.id, d.email, d.plan, d.created_at, d.is_owner, d.messenger_id, d.messenger_name"
+from taproof.core.accounts import AuditEntry, Developer, EndedRights, EndedToken, Invitation, InvitationOutcome
+from taproof.core.model import DeveloperSignIn
+from taproof.storage.protocol import DescribeEnded
+from taproof.storage.queries.credentials import (
+    DELETE_ACCESS_TOKENS,
+    DELETE_ACCESS_TOKENS_OF_SIGN_IN,
+    DEVELOPER_COLUMNS,
+    end_console_sessions,
+)
+from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.rights import FIND_DEVELOPER, require_sign_in
+from taproof.storage.queries.transaction import Transaction
+from taproof.storage.rows import developer_from, developer_values, invitation_from, invitation_values
+
 CREATE_DEVELOPER: Final = """
 INSERT INTO developers (id, email, email_key, plan, created_at, is_owner, messenger_id, messenger_name)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (email_key) DO NOTHING RETURNING id"""
-READ_DEVELOPER: Final = f"SELECT {_DEVELOPER} FROM developers d WHERE d.email_key = $1"
-READ_DEVELOPER_BY_MESSENGER_ID: Final = f"SELECT {_DEVELOPER} FROM developers d WHERE d.messenger_id = $1"
-LIST_DEVELOPERS: Final = f"SELECT {_DEVELOPER} FROM developers d ORDER BY d.created_at, d.id"
+READ_DEVELOPER: Final = f"SELECT {DEVELOPER_COLUMNS} FROM developers d WHERE d.email_key = $1"
+READ_DEVELOPER_BY_MESSENGER_ID: Final = f"SELECT {DEVELOPER_COLUMNS} FROM developers d WHERE d.messenger_id = $1"
+LIST_DEVELOPERS: Final = f"SELECT {DEVELOPER_COLUMNS} FROM developers d ORDER BY d.created_at, d.id"
 BIND_IDENTITY: Final = "UPDATE developers SET messenger_id = $1, messenger_name = $2 WHERE id = $3"
-
-CREATE_ACCESS_TOKEN: Final = """
-INSERT INTO access_tokens (id, developer_id, name, preview, token_hash, created_at, expires_at, scopes, parent_id,
-  sign_in)
-SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 WHERE (
-  SELECT COUNT(*) FROM access_tokens WHERE developer_id = $2 AND (expires_at IS NULL OR expires_at > $6)) < $11
-RETURNING id"""
-ERASE_EXPIRED_TOKENS: Final = """
-DELETE FROM access_tokens WHERE developer_id = $1 AND expires_at <= $2 AND id NOT IN (
-  SELECT id FROM access_tokens WHERE developer_id = $1 AND expires_at <= $2
-  ORDER BY expires_at DESC, id DESC LIMIT $3)"""
-_TOKEN: Final = """t.id, t.developer_id, t.name, t.preview, t.created_at, t.last_used_at, t.expires_at, t.scopes,
-  t.parent_id, t.sign_in"""
-READ_ACCESS_TOKEN: Final = f"""
-SELECT {_TOKEN}, {_DEVELOPER}
-FROM access_tokens t JOIN developers d ON d.id = t.developer_id WHERE t.token_hash = $1"""
-TOUCH_ACCESS_TOKEN: Final = """
-UPDATE access_tokens SET last_used_at = $1 WHERE id = $2 AND (last_used_at IS NULL OR last_used_at < $1)"""
-LIST_ACCESS_TOKENS: Final = f"""
-SELECT {_TOKEN} FROM access_tokens t WHERE t.developer_id = $1 ORDER BY t.created_at DESC, t.id DESC"""
-READ_ENDED_TOKEN: Final = (
-    "SELECT id, developer_id, name, preview FROM access_tokens WHERE developer_id = $1 AND id = $2"
-)
-DELETE_ACCESS_TOKEN: Final = "DELETE FROM access_tokens WHERE developer_id = $1 AND id = $2"
-FIND_ACCESS_TOKENS_CREATED: Final = """
-WITH RECURSIVE created (id) AS (
-  SELECT t.id FROM access_tokens t WHERE t.developer_id = $1 AND t.parent_id = $2
-  UNION SELECT t.id FROM created c JOIN access_tokens t ON t.parent_id = c.id AND t.developer_id = $1
-)
-SELECT id, developer_id, name, preview FROM access_tokens WHERE id IN (SELECT id FROM created)
-ORDER BY created_at, id"""
-"""Those that were created with a token, and with these in turn."""
-ADOPT_ACCESS_TOKENS: Final = """
-UPDATE access_tokens SET parent_id = (SELECT p.parent_id FROM access_tokens p WHERE p.id = $1)
-WHERE parent_id = $1 AND developer_id = $2"""
-"""The tokens that a token created become those of its own parent."""
 
 # ---- invitations
 
@@ -78,7 +55,6 @@ SELECT i.id, i.developer_id, CASE
   EXISTS (SELECT 1 FROM developers d WHERE d.id = i.developer_id AND d.messenger_id = $2)
 FROM invitations i WHERE i.code_hash = $3 AND i.expires_at > $4"""
 """What becomes of taking up an invitation, and whether its developer has this messenger account already."""
-
 LINK_DEVELOPER: Final = """
 UPDATE developers SET bound_by = $1,
   inviter_id = (SELECT i.inviter_id FROM invitations i WHERE i.id = $2),
@@ -86,57 +62,10 @@ UPDATE developers SET bound_by = $1,
 WHERE id = $3"""
 """Notes what a developer comes from, and the sign-in that bound the messenger account."""
 
-# ---- the console's sessions
+# ---- the report of a sign-in
 
-CREATE_CONSOLE_SESSION: Final = """
-INSERT INTO console_sessions (id, token_hash, developer_id, created_at, last_seen_at, access_token_id, address,
-  user_agent, messenger_id, scopes, expires_at, sign_in)
-SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 WHERE
-  CASE WHEN CAST($6 AS TEXT) IS NULL
-    THEN EXISTS (SELECT 1 FROM developers d WHERE d.id = $3 AND d.messenger_id IS NOT DISTINCT FROM $9)
-    ELSE EXISTS (SELECT 1 FROM access_tokens t WHERE t.id = $6 AND t.developer_id = $3
-      AND (t.expires_at IS NULL OR t.expires_at > $4)) END
-RETURNING id"""
-_CONSOLE_SESSION: Final = (
-    "s.id, s.developer_id, s.created_at, s.last_seen_at, s.access_token_id, s.address, s.user_agent, s.messenger_id, "
-    "s.scopes, s.expires_at, s.sign_in"
-)
-_LIVES: Final = """s.last_seen_at > $2
-  AND (s.access_token_id IS NOT NULL OR s.messenger_id IS NOT DISTINCT FROM d.messenger_id)
-  AND (s.access_token_id IS NULL OR EXISTS (
-    SELECT 1 FROM access_tokens t WHERE t.id = s.access_token_id AND t.developer_id = s.developer_id
-      AND (t.expires_at IS NULL OR t.expires_at > $3)))"""
-READ_CONSOLE_SESSION: Final = f"""
-SELECT {_CONSOLE_SESSION}, {_DEVELOPER} FROM console_sessions s JOIN developers d ON d.id = s.developer_id
-WHERE s.token_hash = $1 AND {_LIVES}"""
-TOUCH_CONSOLE_SESSION: Final = """
-UPDATE console_sessions SET last_seen_at = $1 WHERE id = $2 AND last_seen_at < $1"""
-LIST_CONSOLE_SESSIONS: Final = f"""
-SELECT {_CONSOLE_SESSION} FROM console_sessions s JOIN developers d ON d.id = s.developer_id
-WHERE s.developer_id = $1 AND {_LIVES}
-ORDER BY s.created_at DESC, s.id DESC"""
-TRIM_CONSOLE_SESSIONS: Final = """
-DELETE FROM console_sessions WHERE developer_id = $1 AND id <> $2 AND id NOT IN (
-  SELECT id FROM console_sessions WHERE developer_id = $1 AND id <> $2
-  ORDER BY last_seen_at DESC, id DESC LIMIT $3)"""
-FIND_CONSOLE_SESSION: Final = "SELECT 1 FROM console_sessions WHERE developer_id = $1 AND id = $2"
-ANY_CONSOLE_SESSION: Final = "SELECT 1 FROM console_sessions WHERE developer_id = $1 LIMIT 1"
-DELETE_CONSOLE_SESSIONS_OF_TOKEN: Final = (
-    "DELETE FROM console_sessions WHERE developer_id = $1 AND access_token_id = $2"
-)
-DELETE_CONSOLE_SESSION: Final = "DELETE FROM console_sessions WHERE developer_id = $1 AND id = $2 RETURNING id"
-DELETE_CONSOLE_SESSIONS: Final = "DELETE FROM console_sessions WHERE developer_id = $1 RETURNING id"
-
-# ---- what the report of a sign-in ends
-
-SIGN_IN_STANDS: Final = "SELECT 1 FROM sessions WHERE day = $1 AND token_hash = $2 AND reported_at IS NULL"
-"""Finds a sign-in that nobody has reported."""
-SIGN_IN_IS_OF_DEVELOPER: Final = """
-SELECT 1 FROM sessions s JOIN developers d ON d.messenger_id = s.messenger_id
-WHERE s.day = $1 AND s.token_hash = $2 AND d.id = $3"""
-"""Tells whether the account that confirmed a sign-in signs this developer in, still."""
 FIND_DEVELOPER_OF_SIGN_IN: Final = f"""
-SELECT {_DEVELOPER} FROM developers d WHERE d.id IN (
+SELECT {DEVELOPER_COLUMNS} FROM developers d WHERE d.id IN (
   SELECT t.developer_id FROM access_tokens t WHERE t.sign_in = $1
   UNION SELECT s.developer_id FROM console_sessions s WHERE s.sign_in = $1
   UNION SELECT i.inviter_id FROM invitations i WHERE i.sign_in = $1
@@ -160,42 +89,126 @@ UPDATE developers SET messenger_id = NULL, messenger_name = '', bound_by = NULL 
 RETURNING id"""
 SHUT_OUT_DEVELOPER: Final = """
 UPDATE developers SET messenger_id = NULL, messenger_name = '', bound_by = NULL, is_owner = 0 WHERE id = $1"""
-DELETE_ACCESS_TOKENS_OF_SIGN_IN: Final = """
-DELETE FROM access_tokens WHERE developer_id = $1 AND sign_in >= substr($2, 1, 12)
-RETURNING id, developer_id, name, preview"""
-"""Also of later sign-ins: the first 12 characters of a session's id are its prefix and the time of its creation."""
-DELETE_ACCESS_TOKENS: Final = """
-DELETE FROM access_tokens WHERE developer_id = $1 RETURNING id, developer_id, name, preview"""
 DELETE_INVITATIONS_OF_SIGN_IN: Final = """
 DELETE FROM invitations WHERE inviter_id = $1 AND (sign_in = $2 OR (sign_in >= substr($2, 1, 12)
   AND EXISTS (SELECT 1 FROM developers b WHERE b.id = $1 AND b.bound_by = $2))) RETURNING id"""
 DELETE_INVITATIONS_OF: Final = "DELETE FROM invitations WHERE inviter_id = $1 RETURNING id"
 
-# ---- the audit log: entries are added, and erased when they are old
 
-ADD_AUDIT_ENTRY: Final = """
-INSERT INTO audit_entries (id, developer_id, created_at, action, actor, via, via_id, address, subject, details)
-SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 WHERE CASE $6
-  WHEN 'access_token' THEN EXISTS (SELECT 1 FROM access_tokens t
-    WHERE t.id = $7 AND t.developer_id = $2 AND (t.expires_at IS NULL OR t.expires_at > $3))
-  WHEN 'console' THEN EXISTS (SELECT 1 FROM console_sessions s
-    WHERE s.id = $7 AND s.developer_id = $2 AND (s.expires_at IS NULL OR s.expires_at > $3))
-  ELSE TRUE END
-RETURNING id"""
-"""Adds an entry if the credential that acts still exists: without it nothing that the entry tells of is done."""
-# What is about to be erased is not shown any more: the log ends where the note of its erasure says.
-LIST_AUDIT_ENTRIES: Final = """
-SELECT id, developer_id, created_at, action, actor, via, via_id, address, subject, details FROM audit_entries
-WHERE developer_id = $1 AND (created_at, id) < ($2, $3)
-  AND created_at >= COALESCE((SELECT p.before FROM audit_purges p WHERE p.developer_id = $1), 0)
-ORDER BY created_at DESC, id DESC LIMIT $4"""
-READ_AUDIT_PURGE: Final = "SELECT before, entries, purged_at FROM audit_purges WHERE developer_id = $1"
-FIND_OLD_ENTRIES: Final = """
-SELECT developer_id, created_at, id FROM audit_entries WHERE created_at < $1 ORDER BY created_at LIMIT $2"""
-# Only ever further: a shorter time that is set for a while takes nothing back.
-RECORD_AUDIT_PURGE: Final = """
-INSERT INTO audit_purges (developer_id, before, entries, purged_at) VALUES ($1, $2, $3, $4)
-ON CONFLICT (developer_id) DO UPDATE SET entries = audit_purges.entries + excluded.entries,
-  purged_at = excluded.purged_at,
-  before = CASE WHEN excluded.before > audit_purges.before THEN excluded.before ELSE audit_purges.before END"""
-ERASE_AUDIT_ENTRY: Final = "DELETE FROM audit_entries WHERE developer_id = $1 AND created_at = $2 AND id = $3"
+class DeveloperQueries(Queries[AnyDatabase]):
+    """See `storage.protocol.DeveloperStorage`."""
+
+    async def create_developer(self, developer: Developer, *, entry: AuditEntry | None = None) -> bool:
+        return bool(await self._database.add(CREATE_DEVELOPER, *developer_values(developer), entry=entry))
+
+    async def read_developer(self, email: str) -> Developer | None:
+        return await self._find(READ_DEVELOPER, email.lower())
+
+    async def read_developer_by_messenger_id(self, messenger_id: str) -> Developer | None:
+        return await self._find(READ_DEVELOPER_BY_MESSENGER_ID, messenger_id)
+
+    async def read_developer_of_sign_in(self, messenger_id: str, sign_in: str) -> Developer | None:
+        return await self._find(FIND_DEVELOPER_OF_SIGN_IN, sign_in, messenger_id)
+
+    async def _find(self, statement: str, *values: str) -> Developer | None:
+        found = await self._database.read(statement, *values)
+        return developer_from(found[0]) if found else None
+
+    async def list_developers(self) -> list[Developer]:
+        return [developer_from(row) for row in await self._database.read(LIST_DEVELOPERS)]
+
+    async def create_invitation(
+        self, invitation: Invitation, code_hash: bytes, *, entry: AuditEntry | None = None
+    ) -> None:
+        async def create(transaction: Transaction) -> None:
+            # So that of two that are made at once one is left, and none beside one that is just taken up.
+            await transaction.lock_developers()
+            await transaction.add(CREATE_INVITATION, *invitation_values(invitation, code_hash))
+            others = (invitation.id, invitation.developer_id, invitation.email)
+            await transaction.fetch(REPLACE_INVITATIONS, *others)
+            await transaction.add_entry(entry)
+
+        await self._database.in_transaction(create)
+
+    async def read_invitation(self, code_hash: bytes, now: int) -> Invitation | None:
+        found = await self._database.read(READ_INVITATION, code_hash, now)
+        return invitation_from(found[0]) if found else None
+
+    async def list_invitations(self, now: int) -> list[Invitation]:
+        return [invitation_from(row) for row in await self._database.read(LIST_INVITATIONS, now)]
+
+    async def delete_invitation(self, invitation_id: str, *, entry: AuditEntry | None = None) -> bool:
+        return bool(await self._database.change(DELETE_INVITATION, invitation_id, entry=entry))
+
+    async def accept_invitation(
+        self,
+        code_hash: bytes,
+        developer: Developer,
+        now: int,
+        *,
+        sign_in: DeveloperSignIn | None = None,
+        entry: AuditEntry | None = None,
+    ) -> InvitationOutcome:
+        judged = (developer.email.lower(), developer.messenger_id, code_hash, now)
+
+        async def accept(transaction: Transaction) -> InvitationOutcome:
+            # Of those who have one code, the second waits here until the first has committed, and finds nothing.
+            await transaction.lock_developers()
+            await require_sign_in(transaction, sign_in)
+            if not await transaction.lock(READ_INVITATION, code_hash, now):
+                return "gone"
+            outcome: InvitationOutcome
+            # A statement after those that waited, so that it sees what the others have committed.
+            ((invitation_id, bound_id, outcome, is_bound),) = await transaction.fetch(JUDGE_INVITATION, *judged)
+            if outcome != "accepted":
+                return outcome
+            if bound_id is None:
+                await transaction.add(CREATE_DEVELOPER, *developer_values(developer))
+            else:
+                account = (developer.messenger_id, developer.messenger_name)
+                await transaction.add(BIND_IDENTITY, *account, bound_id)
+                if not is_bound:
+                    await end_console_sessions(transaction, bound_id)
+            bound_by = None if sign_in is None else sign_in.id
+            await transaction.fetch(LINK_DEVELOPER, bound_by, invitation_id, developer.id)
+            await transaction.fetch(SETTLE_INVITATIONS, invitation_id, developer.id, developer.email)
+            await transaction.add_entry(entry)
+            return outcome
+
+        # Nobody who guesses at codes gets to hold the developers.
+        if await self.read_invitation(code_hash, now) is None:
+            return "gone"
+        return await self._database.in_transaction(accept)
+
+    async def end_sign_in(self, developer_id: str, sign_in: str, *, describe: DescribeEnded) -> EndedRights:
+        values = (developer_id, sign_in)
+
+        async def end(transaction: Transaction) -> EndedRights:
+            # Nobody invites or takes up an invitation meanwhile; then, of these developers, nobody creates anything.
+            await transaction.lock_developers()
+            invited = [row[0] for row in await transaction.fetch(FIND_INVITED_DEVELOPERS, *values)]
+            for each in sorted([developer_id, *invited]):
+                await transaction.lock(FIND_DEVELOPER, each)
+            # Invitations before credentials: whoever revokes an invitation holds it, then the session that acts.
+            invitations = await transaction.fetch(DELETE_INVITATIONS_OF_SIGN_IN, *values)
+            for each in invited:
+                invitations += await transaction.fetch(DELETE_INVITATIONS_OF, each)
+            sessions = await end_console_sessions(transaction, developer_id)
+            tokens = await transaction.fetch(DELETE_ACCESS_TOKENS_OF_SIGN_IN, *values)
+            unbound = await transaction.fetch(UNBIND_SIGN_IN, *values)
+            for each in invited:
+                await transaction.fetch(SHUT_OUT_DEVELOPER, each)
+                await end_console_sessions(transaction, each)
+                tokens += await transaction.fetch(DELETE_ACCESS_TOKENS, each)
+            ended = EndedRights(
+                sessions,
+                tuple(EndedToken(*row) for row in tokens),
+                tuple(row[0] for row in invitations),
+                tuple(invited),
+                is_unbound=bool(unbound),
+            )
+            for entry in describe(ended):
+                await transaction.add_entry(entry)
+            return ended
+
+        return await self._database.in_transaction(end)

@@ -1,9 +1,10 @@
-"""The columns that hold encrypted values, and the statements that walk and replace them, for both stores."""
+"""All encrypted values, for the rotation of the master key: their columns, and how to walk and replace them."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from taproof.storage.encrypted_value_protocol import EncryptedKind, EncryptedPage, EncryptedRow, RowKey
+from taproof.storage.protocol import EncryptedKind, EncryptedPage, EncryptedRow, RowKey
+from taproof.storage.queries.database import AnyDatabase, Queries
 
 
 class EncryptedColumn(NamedTuple):
@@ -54,9 +55,16 @@ REPLACE_ENCRYPTED: Final = {kind: _replace(column) for kind, column in ENCRYPTED
 """$1 is the new value, then come the key and the old value."""
 
 
-def encrypted_page(kind: EncryptedKind, rows: list[Any], limit: int) -> EncryptedPage:
+def encrypted_page(rows: list[Any], limit: int) -> EncryptedPage:
     """Return the page that these rows of `LIST_ENCRYPTED` are."""
-    width = len(ENCRYPTED_COLUMNS[kind].key)
+    found = [EncryptedRow(tuple(key), name, encrypted) for *key, name, encrypted in rows]
     # Nothing is empty that was encrypted: that is a body which was erased.
-    found = [EncryptedRow(tuple(row[:width]), row[width], row[width + 1]) for row in rows if row[width + 1]]
-    return EncryptedPage(found, tuple(rows[-1][:width]) if len(rows) == limit else None)
+    return EncryptedPage([each for each in found if each.encrypted], found[-1].key if len(rows) == limit else None)
+
+
+class EncryptedValueQueries(Queries[AnyDatabase]):
+    """See `storage.protocol.EncryptedValueStorage`."""
+
+    async def list_encrypted_values(self, kind: EncryptedKind, after: RowKey | None, limit: int) -> EncryptedPage:
+        start = ENCRYPTED_COLUMNS[kind].before_all if after is None else after
+        return encrypted_page(await self._database.read(LIST_ENCRYPTED[kind], *start, limit), limit)

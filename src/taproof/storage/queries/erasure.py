@@ -1,8 +1,14 @@
-"""The statements that forget one user, for both stores. For the order of locks see `postgres/sql.py`."""
+"""Forgets one user. For the order of locks on PostgreSQL see `postgres/__init__.py`."""
 
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-# ---- which
+from taproof.core.clock import DAY
+from taproof.core.model import Status
+from taproof.storage.protocol import OpenedDay, OpenedPlace
+
+OPENED: Final[tuple[Status, ...]] = ("pending", "expired", "cancelled")
+"""Where sessions are that somebody opened and did not confirm. They only move from the first to one of the others."""
+_BEFORE_ALL: Final = OpenedDay("", -1)
 
 FIND_SIGN_INS: Final = "SELECT day, token_hash FROM sessions WHERE messenger_id = $1 LIMIT $2"
 FIND_SIGN_INS_OF_DEVELOPER: Final = """
@@ -24,9 +30,6 @@ ORDER BY created_at DESC, id DESC LIMIT $6"""
 FIND_PERSON: Final = """
 SELECT x.developer_id FROM (SELECT developer_id FROM projects UNION SELECT developer_id FROM deleted_projects) x
 WHERE EXISTS (SELECT 1 FROM user_days u WHERE u.developer_id = x.developer_id AND u.messenger_id = $1) LIMIT 1"""
-
-# ---- what goes
-
 ERASE_SESSION: Final = """
 DELETE FROM sessions WHERE day = $1 AND token_hash = $2 AND (opener_id = $3 OR messenger_id = $3)
 RETURNING project_id, id, confirmed_at, cancelled_at"""
@@ -42,31 +45,31 @@ ERASE_BLOCKS_OF_USER: Final = """
 DELETE FROM blocks WHERE messenger_id = $1 AND project_id IN (
   SELECT project_id FROM blocks WHERE messenger_id = $1 LIMIT $2) RETURNING project_id"""
 
-# ---- what PostgreSQL needs otherwise
 
-POSTGRES_LIST_OPENED: Final = """
-SELECT day, token_hash, created_at, id, opener_id FROM sessions
-WHERE day = $1 AND project_id = $2 AND status = $3 AND (created_at, id) < ($4, $5)
-ORDER BY created_at DESC, id DESC LIMIT $6"""
-POSTGRES_HOLD_SESSIONS: Final = """
-SELECT token_hash, project_id, id, confirmed_at, cancelled_at FROM sessions
-WHERE day = $1 AND token_hash = ANY ($2::BYTEA[]) AND (opener_id = $3 OR messenger_id = $3)
-ORDER BY token_hash FOR UPDATE"""
-# A statement after the one that waited for the sessions, so that it sees their events.
-POSTGRES_FIND_EVENTS: Final = """
-SELECT e.id FROM unnest($1::TEXT[], $2::TEXT[], $3::BIGINT[], $4::BIGINT[])
-  AS a (project_id, session_id, confirmed_at, cancelled_at)
-CROSS JOIN unnest(ARRAY['due', 'delivered', 'failed', 'ended']) AS s (state)
-CROSS JOIN unnest(ARRAY['auth.confirmed', 'auth.cancelled']) AS t (type)
-CROSS JOIN LATERAL (
-  SELECT x.id FROM webhook_events x
-  WHERE x.project_id = a.project_id AND x.state = s.state AND x.type COLLATE "C" = t.type
-    AND x.created_at IN (a.confirmed_at, a.cancelled_at) AND x.session_id = a.session_id
-  ORDER BY x.id -- So that it stays a query of its own: one walk for each state and type.
-) AS e"""
-POSTGRES_ERASE_EVENTS: Final = """
-WITH held AS MATERIALIZED (SELECT id FROM webhook_events WHERE id = ANY ($1::TEXT[]) ORDER BY id FOR UPDATE)
-DELETE FROM webhook_events e USING held h WHERE e.id = h.id"""
-POSTGRES_ERASE_PHONE_REQUESTS: Final = "DELETE FROM phone_requests WHERE day = $1 AND token_hash = ANY ($2::BYTEA[])"
-POSTGRES_ERASE_SESSIONS: Final = "DELETE FROM sessions WHERE day = $1 AND token_hash = ANY ($2::BYTEA[])"
-POSTGRES_LOCK_PERSON: Final = "SELECT lock_people(ARRAY[$1::TEXT], ARRAY[$2::TEXT])"
+class OpenedSession(NamedTuple):
+    """A row of `LIST_OPENED`."""
+
+    day: int
+    token_hash: bytes
+    created_at: int
+    id: str
+    opener_id: str | None
+
+
+def opened_days(developer_id: str | None, after: OpenedDay | None, oldest: int, limit: int) -> tuple[Any, ...]:
+    """Return the statement that lists opened days from the day `oldest` on, and its values."""
+    place = (*(after or _BEFORE_ALL), oldest, limit)
+    if developer_id is None:
+        return (LIST_OPENED_DAYS, *place)
+    return (LIST_OPENED_DAYS_OF_DEVELOPER, developer_id, *place)
+
+
+def opened_starts(of: OpenedDay, after: OpenedPlace | None) -> list[OpenedPlace]:
+    """Return where the walks of a day, one for each status, go on strictly below `after`.
+
+    They go in an order in which sessions move, if they do, so that none is passed over.
+    """
+    end = (of.day + 1) * DAY
+    following = OPENED if after is None else OPENED[OPENED.index(after.status) + 1 :]
+    starts = [OpenedPlace(status, end, "") for status in following]
+    return starts if after is None else [after, *starts]

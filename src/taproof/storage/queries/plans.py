@@ -1,8 +1,14 @@
-"""The statements about plans and what is used of them, for both stores."""
+"""Plans and what is used of them."""
 
 from typing import Final
 
+from taproof.core.accounts import AuditEntry, Plan
+from taproof.storage.protocol import Used
+from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.transaction import Transaction
+
 UPDATE_PLAN: Final = "UPDATE developers SET plan = $1 WHERE id = $2 AND plan <> $1 RETURNING id"
+FIND_COLLECTING: Final = "SELECT id FROM projects WHERE developer_id = $1 AND collect_phone = 1 ORDER BY id"
 STOP_COLLECTING: Final = "UPDATE projects SET collect_phone = 0 WHERE developer_id = $1 AND collect_phone = 1"
 # A user counts once a day, so the sum has a row for each day of the month, however many users there are. Erasing a
 # deleted project moves its users from `daily_users` to `removed_usage`, so the sum stays the same.
@@ -13,19 +19,28 @@ SELECT (SELECT COUNT(*) FROM projects p WHERE p.developer_id = $1),
 REMEMBER_USAGE: Final = """
 INSERT INTO removed_usage (developer_id, day, confirmed) VALUES ($1, $2, 1)
 ON CONFLICT (developer_id, day) DO UPDATE SET confirmed = removed_usage.confirmed + excluded.confirmed"""
-ANY_REMOVED_USAGE_BEFORE: Final = "SELECT 1 FROM removed_usage WHERE day < $1 LIMIT 1"
-PURGE_REMOVED_USAGE: Final = """
-DELETE FROM removed_usage WHERE (developer_id, day) IN
-  (SELECT developer_id, day FROM removed_usage WHERE day < $1 LIMIT $2) RETURNING day"""
+PURGE_REMOVED_USAGE: Final = Purge("removed_usage", "developer_id, day", "day < $1")
 
-# ---- what PostgreSQL needs otherwise
 
-POSTGRES_STOP_COLLECTING: Final = """
-WITH held AS MATERIALIZED (
-  SELECT id FROM projects WHERE developer_id = $1 AND collect_phone = 1 ORDER BY id FOR UPDATE
-)
-UPDATE projects p SET collect_phone = 0 FROM held h WHERE p.id = h.id"""
-POSTGRES_PURGE_REMOVED_USAGE: Final = """
-WITH old AS MATERIALIZED (
-  SELECT developer_id, day FROM removed_usage WHERE day < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
-DELETE FROM removed_usage r USING old WHERE r.developer_id = old.developer_id AND r.day = old.day RETURNING r.day"""
+class PlanQueries(Queries[AnyDatabase]):
+    """See `storage.protocol.PlanStorage`."""
+
+    async def update_plan(self, developer_id: str, plan: Plan, *, entry: AuditEntry | None = None) -> bool:
+        async def update(transaction: Transaction) -> bool:
+            # The developer before any project, as whoever sets `collect_phone` does.
+            if not await transaction.fetch(UPDATE_PLAN, plan, developer_id):
+                return False
+            if plan == "free":
+                await transaction.lock(FIND_COLLECTING, developer_id)
+                await transaction.fetch(STOP_COLLECTING, developer_id)
+            await transaction.add_entry(entry)
+            return True
+
+        return await self._database.in_transaction(update)
+
+    async def read_used(self, developer_id: str, first_day: int) -> Used:
+        found = await self._database.read(READ_USED, developer_id, first_day)
+        return Used(*found[0]) if found else Used(0, 0)
+
+    async def purge_removed_usage(self, before_day: int, limit: int) -> int:
+        return await self._database.purge(PURGE_REMOVED_USAGE, before_day, limit)

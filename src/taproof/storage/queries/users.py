@@ -1,6 +1,10 @@
-"""The statements about what users say of projects and sessions, for both stores. See `sql.py`."""
+"""What users said through a bot: phone numbers under way, and blocked projects."""
 
 from typing import Final
+
+from taproof.core.model import NamedProject, PhoneRequest, SessionKey
+from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.rows import phone_request_from, phone_request_values
 
 # Later than whatever else the user was asked for in this bot, also where the clocks of two nodes are not the same.
 ASK_FOR_PHONE: Final = """
@@ -17,16 +21,6 @@ READ_PHONE_REQUEST: Final = f"{_PHONE_REQUEST} WHERE r.day = $1 AND r.token_hash
 # Whatever became of it: a contact that comes once more, or too late, must not go to another one that still waits.
 FIND_PHONE_REQUEST: Final = f"""{_PHONE_REQUEST}
 WHERE r.messenger_id = $1 AND r.bot_id = $2 ORDER BY r.asked_at DESC, r.session_id DESC LIMIT 1"""
-# From one project to the next by the index, however often the account signed in to each.
-LIST_PROJECTS_OF_USER: Final = """
-WITH RECURSIVE found (id) AS (
-  SELECT (SELECT s.project_id FROM sessions s WHERE s.messenger_id = $1 ORDER BY s.project_id LIMIT 1)
-  UNION ALL
-  SELECT (SELECT s.project_id FROM sessions s WHERE s.messenger_id = $1 AND s.project_id > f.id
-    ORDER BY s.project_id LIMIT 1)
-  FROM found f WHERE f.id IS NOT NULL
-)
-SELECT f.id FROM found f WHERE f.id IS NOT NULL LIMIT $2"""
 BLOCK_PROJECT: Final = """
 INSERT INTO blocks (messenger_id, project_id, created_at) SELECT $1, $2, $3
 WHERE EXISTS (SELECT 1 FROM projects WHERE id = $2) ON CONFLICT (messenger_id, project_id) DO NOTHING
@@ -38,7 +32,34 @@ SELECT b.project_id, p.name FROM blocks b JOIN projects p ON p.id = b.project_id
 WHERE b.messenger_id = $1 AND (CAST($2 AS TEXT) IS NULL OR b.project_id = $2)
 ORDER BY b.created_at DESC, b.project_id LIMIT $3"""
 ERASE_BLOCKS: Final = "DELETE FROM blocks WHERE project_id = $1"
-ANY_OLD_PHONE_REQUEST: Final = "SELECT 1 FROM phone_requests WHERE expires_at <= $1 LIMIT 1"
-PURGE_PHONE_REQUESTS: Final = """
-DELETE FROM phone_requests WHERE (day, token_hash) IN
-  (SELECT day, token_hash FROM phone_requests WHERE expires_at <= $1 LIMIT $2) RETURNING day"""
+PURGE_PHONE_REQUESTS: Final = Purge("phone_requests", "day, token_hash", "expires_at <= $1")
+
+
+class UserQueries(Queries[AnyDatabase]):
+    """See `storage.protocol.UserStorage`."""
+
+    async def ask_for_phone(self, request: PhoneRequest) -> None:
+        await self._database.add(ASK_FOR_PHONE, *phone_request_values(request))
+
+    async def read_phone_request(self, key: SessionKey) -> PhoneRequest | None:
+        found = await self._database.read(READ_PHONE_REQUEST, *key)
+        return phone_request_from(found[0]) if found else None
+
+    async def find_phone_request(self, messenger_id: str, bot_id: int) -> PhoneRequest | None:
+        found = await self._database.read(FIND_PHONE_REQUEST, messenger_id, bot_id)
+        return phone_request_from(found[0]) if found else None
+
+    async def purge_phone_requests(self, expired_before: int, limit: int) -> int:
+        return await self._database.purge(PURGE_PHONE_REQUESTS, expired_before, limit)
+
+    async def block_project(self, messenger_id: str, project_id: str, now: int) -> bool:
+        return bool(await self._database.change(BLOCK_PROJECT, messenger_id, project_id, now))
+
+    async def unblock_project(self, messenger_id: str, project_id: str) -> bool:
+        return bool(await self._database.change(UNBLOCK_PROJECT, messenger_id, project_id))
+
+    async def is_blocked(self, messenger_id: str, project_id: str) -> bool:
+        return bool(await self._database.read(IS_BLOCKED, messenger_id, project_id))
+
+    async def list_blocks(self, messenger_id: str, limit: int, *, project_id: str | None = None) -> list[NamedProject]:
+        return [NamedProject(*row) for row in await self._database.read(LIST_BLOCKS, messenger_id, project_id, limit)]

@@ -2,30 +2,28 @@
 
 import apsw
 
-from taproof.core.accounts import AuditEntry
-from taproof.core.model import BotChange, ProjectBot
-from taproof.storage.queries import bots as bot_queries
-from taproof.storage.sqlite.access import SqliteAccess, add_entry
+from taproof.core.model import BotChange
+from taproof.storage.protocol import UpdateClaim
+from taproof.storage.queries import bots as queries
+from taproof.storage.sqlite.database import SqliteDatabase
 from taproof.storage.sqlite.group_commit import rows
+from taproof.storage.sqlite.transaction import add_entry
 
 
-class SqliteBots(SqliteAccess):
-    """The part of the store that knows the bots of projects. See `storage.bot_protocol.BotStorage`."""
+class SqliteBots(queries.BotQueries[SqliteDatabase]):
+    """See `storage.protocol.BotStorage`."""
 
-    async def list_project_bots(self) -> list[ProjectBot]:
-        return [ProjectBot(*row) for row in self._read(bot_queries.LIST_PROJECT_BOTS, ())]
+    async def claim_update(self, bot_id: int, update_id: int, now: int, stale_before: int) -> UpdateClaim:
+        def write(connection: apsw.Connection) -> UpdateClaim:
+            if rows(connection, queries.CLAIM_UPDATE, (bot_id, update_id, now, stale_before)):
+                return "claimed"
+            done = rows(connection, queries.READ_UPDATE, (bot_id, update_id))[0][0]
+            return "done" if done else "in_progress"
 
-    async def read_project_bot(self, bot_id: int) -> ProjectBot | None:
-        found = self._read(bot_queries.READ_PROJECT_BOT, (bot_id,))
-        return ProjectBot(*found[0]) if found else None
+        return await self._database.writer.run(write)
 
-    async def mark_bot_broken(
-        self, project_id: str, encrypted_token: bytes, now: int, *, entry: AuditEntry | None = None
-    ) -> bool:
-        return bool(await self._write(bot_queries.MARK_BOT_BROKEN, (now, project_id, encrypted_token), entry))
-
-    async def rename_bot(self, bot_id: int, username: str) -> bool:
-        return bool(await self._write(bot_queries.RENAME_BOT, (username, bot_id)))
+    async def finish_update(self, bot_id: int, update_id: int) -> None:
+        await self._database.change(queries.FINISH_UPDATE, bot_id, update_id)
 
 
 def is_taken(connection: apsw.Connection, project_id: str, change: BotChange | None) -> bool:
@@ -36,7 +34,7 @@ def is_taken(connection: apsw.Connection, project_id: str, change: BotChange | N
     """
     if change is None or change.bot is None:
         return False
-    found = rows(connection, bot_queries.FIND_BOT_ELSEWHERE, (change.bot.bot_id, project_id))
+    found = rows(connection, queries.FIND_BOT_ELSEWHERE, (change.bot.bot_id, project_id))
     if not found:
         return False
     holder_id, broken_at = found[0]
@@ -49,11 +47,11 @@ def write_bot(connection: apsw.Connection, owned: tuple[str, str], change: BotCh
         return
     bot, entry, loss = change
     if bot is None:
-        changed = rows(connection, bot_queries.REMOVE_PROJECT_BOT, owned)
+        changed = rows(connection, queries.REMOVE_PROJECT_BOT, owned)
     else:
-        if loss is not None and rows(connection, bot_queries.LOSE_PROJECT_BOT, (loss.project_id, bot.bot_id)):
+        if loss is not None and rows(connection, queries.LOSE_PROJECT_BOT, (loss.project_id, bot.bot_id)):
             add_entry(connection, loss.entry)
         values = (bot.bot_id, bot.username, bot.encrypted_token, bot.broken_at)
-        changed = rows(connection, bot_queries.SET_PROJECT_BOT, (*values, *owned))
+        changed = rows(connection, queries.SET_PROJECT_BOT, (*values, *owned))
     if changed:
         add_entry(connection, entry)

@@ -47,7 +47,7 @@ def migrate_file(path: Path, now: int) -> tuple[int, int]:
 
 
 def open_connections(path: Path) -> tuple[apsw.Connection, apsw.Connection, apsw.Connection]:
-    """Return what `SqliteAccess` takes: a connection that only reads, one for the group commit, one for lookups.
+    """Return three connections: one that only reads, one for the group commit, one for lookups.
 
     Raises:
         StoreUnavailable: as `migrate_file`.

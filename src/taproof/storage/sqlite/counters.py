@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import apsw
 
-from taproof.storage.queries import sessions as session_queries
+from taproof.storage.queries import counts as queries
 
 Counted = Literal["requested", "opened", "confirmed", "used", "cancelled"]
 COLUMNS: Final[tuple[Counted, ...]] = ("requested", "opened", "confirmed", "used", "cancelled")
@@ -32,4 +32,4 @@ class Counters:
     def write(self, connection: apsw.Connection) -> None:
         """Raise the counters, in the transaction that changed the sessions."""
         for (project_id, day), counts in self._counts.items():
-            connection.execute(session_queries.COUNT, (project_id, day, *(counts.get(column, 0) for column in COLUMNS)))
+            connection.execute(queries.COUNT, (project_id, day, *(counts.get(column, 0) for column in COLUMNS)))

@@ -4,7 +4,7 @@ import heapq
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, get_args
+from typing import Any, get_args
 
 import apsw
 
@@ -16,69 +16,65 @@ from taproof.core.deliveries import (
     Delivery,
     DeliveryRecord,
     DeliveryState,
-    Event,
     EventType,
     PassedOver,
 )
 from taproof.core.model import PageCursor, TurnOffReason
-from taproof.storage.delivery_protocol import ENDED_AT_ONCE
-from taproof.storage.queries import deliveries as delivery_queries
-from taproof.storage.rows import attempt_values, delivery_from, delivery_record_from, finish_values, recorded_values
-from taproof.storage.sqlite.access import Read, add_entry
-from taproof.storage.sqlite.developers import SqliteAccounts
+from taproof.storage.protocol import ENDED_AT_ONCE
+from taproof.storage.queries import deliveries as queries
+from taproof.storage.rows import (
+    attempt_values,
+    delivery_from,
+    finish_values,
+    page_start,
+    with_attempts,
+)
+from taproof.storage.sqlite.database import Read, SqliteDatabase
 from taproof.storage.sqlite.group_commit import rows
+from taproof.storage.sqlite.transaction import add_entry
 
-_FOREVER: Final = 2**62
 
-
-class SqliteDeliveries(SqliteAccounts):
-    """The part of the store that holds webhook events. See `storage.protocol.Storage`."""
+class SqliteDeliveries(queries.DeliveryQueries[SqliteDatabase]):
+    """See `storage.protocol.DeliveryStorage`."""
 
     async def claim_deliveries(
         self, now: int, leased_until: int, limit: int, passed_over: PassedOver = NOBODY
     ) -> list[Delivery]:
         # What may be claimed is looked for outside the transaction, which holds up other writers.
-        due = self._read(delivery_queries.FIND_DUE, (now, *(json.dumps(list(each)) for each in passed_over), limit))
+        due = self._database.rows(queries.FIND_DUE, (now, *(json.dumps(list(each)) for each in passed_over), limit))
         if not due:
             return []
 
         def write(connection: apsw.Connection) -> list[Delivery]:
-            found = [
-                rows(connection, delivery_queries.CLAIM_DELIVERY, (leased_until, event_id, now)) for (event_id,) in due
-            ]
+            found = [rows(connection, queries.CLAIM_DELIVERY, (leased_until, event_id, now)) for (event_id,) in due]
             return [delivery_from(row, leased_until) for claimed in found for row in claimed]
 
-        deliveries: list[Delivery] = await self._writer.run(write)
-        return deliveries
+        return await self._database.writer.run(write)
 
     async def release_deliveries(self, deliveries: Sequence[Delivery], now: int) -> None:
         def write(connection: apsw.Connection) -> None:
             for each in deliveries:
-                connection.execute(delivery_queries.RELEASE_DELIVERY, (now, each.event.id, each.leased_until))
+                connection.execute(queries.RELEASE_DELIVERY, (now, each.event.id, each.leased_until))
 
         if deliveries:
-            await self._writer.run(write)
+            await self._database.writer.run(write)
 
     async def finish_attempt(
         self, delivery: Delivery, attempt: Attempt, state: DeliveryState, due_at: int, *, reached: bool = True
     ) -> bool:
         def write(connection: apsw.Connection) -> bool:
-            finished = rows(
-                connection, delivery_queries.FINISH_ATTEMPT, finish_values(delivery, attempt, state, due_at)
-            )
+            finished = rows(connection, queries.FINISH_ATTEMPT, finish_values(delivery, attempt, state, due_at))
             for (project_id,) in finished:
-                connection.execute(delivery_queries.ADD_ATTEMPT, attempt_values(delivery.event.id, attempt))
+                connection.execute(queries.ADD_ATTEMPT, attempt_values(delivery.event.id, attempt))
                 if attempt.number > ATTEMPTS_SHOWN:
-                    connection.execute(
-                        delivery_queries.ERASE_ATTEMPTS, (delivery.event.id, attempt.number - ATTEMPTS_SHOWN)
-                    )
+                    connection.execute(queries.ERASE_ATTEMPTS, (delivery.event.id, attempt.number - ATTEMPTS_SHOWN))
                 if state == "delivered":
-                    connection.execute(delivery_queries.ENDPOINT_WORKS, (project_id,))
+                    connection.execute(queries.ENDPOINT_WORKS, (project_id,))
                 elif reached:
-                    connection.execute(delivery_queries.ENDPOINT_FAILS, (project_id, attempt.started_at))
+                    connection.execute(queries.ENDPOINT_FAILS, (project_id, attempt.started_at))
             return bool(finished)
 
-        return bool(await self._writer.run(write))
+        return await self._database.writer.run(write)
 
     async def turn_off_webhook(
         self,
@@ -91,47 +87,17 @@ class SqliteDeliveries(SqliteAccounts):
         entry: AuditEntry | None = None,
     ) -> bool:
         def write(connection: apsw.Connection) -> bool:
-            if not rows(connection, delivery_queries.EMPTY_WEBHOOK_URL, (project_id, webhook_url, failing_before)):
+            if not rows(connection, queries.EMPTY_WEBHOOK_URL, (project_id, webhook_url, failing_before)):
                 return False
-            connection.execute(delivery_queries.TURN_OFF_ENDPOINT, (project_id, now, reason, webhook_url))
+            connection.execute(queries.TURN_OFF_ENDPOINT, (project_id, now, reason, webhook_url))
             begin_ending(connection, project_id, now)
             add_entry(connection, entry)
             return True
 
-        return bool(await self._writer.run(write))
+        return await self._database.writer.run(write)
 
     async def end_deliveries(self, limit: int) -> int:
-        return await self._end_more(delivery_queries.NEXT_ENDED_WEBHOOK, (), limit)
-
-    async def _end_more(self, find: str, values: tuple[Any, ...], limit: int) -> int:
-        """Go on with the ending that a statement finds, if any."""
-        if not self._read(find, values):
-            return 0
-
-        def write(connection: apsw.Connection) -> int:
-            ended = 0
-            for project_id, ended_at in rows(connection, find, values):
-                ended = len(rows(connection, delivery_queries.END_DELIVERIES, (ended_at, project_id, limit)))
-                if ended < limit:
-                    connection.execute(delivery_queries.FORGET_ENDED_WEBHOOK, (project_id,))
-            return ended
-
-        return int(await self._writer.run(write))
-
-    async def read_oldest_due(self, now: int) -> int | None:
-        found = self._read(delivery_queries.READ_OLDEST_DUE, (now,))
-        return found[0][0] if found else None
-
-    async def record_delivery(self, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
-        def write(connection: apsw.Connection) -> bool:
-            if not rows(connection, delivery_queries.RECORD_DELIVERY, recorded_values(event, attempt, state)):
-                return False
-            connection.execute(delivery_queries.ADD_ATTEMPT, attempt_values(event.id, attempt))
-            if state == "delivered":
-                connection.execute(delivery_queries.ENDPOINT_WORKS, (event.project_id,))
-            return True
-
-        return bool(await self._writer.run(write))
+        return await end_more(self._database, queries.NEXT_ENDED_WEBHOOK, (), limit)
 
     async def list_deliveries(
         self,
@@ -141,65 +107,71 @@ class SqliteDeliveries(SqliteAccounts):
         before: PageCursor | None,
         limit: int,
     ) -> list[DeliveryRecord]:
-        start = before or PageCursor(_FOREVER, "")
+        start = page_start(before)
         states = [state] if state else get_args(DeliveryState)
         types = [event_type] if event_type else get_args(EventType)
 
         def look(read: Read) -> list[DeliveryRecord]:
             # The index leads by project, state and type: each pair is one short walk, and the walks are merged.
             walks = [_walk(read, project_id, *pair, start) for pair in itertools.product(states, types)]
-            newest_first = heapq.merge(*walks, key=lambda row: (row[3], row[0]), reverse=True)
-            return [_with_attempts(read, row) for row in itertools.islice(newest_first, limit)]
+            newest_first = heapq.merge(*walks, key=lambda each: (each.created_at, each.event_id), reverse=True)
+            return [_with_attempts(read, each) for each in itertools.islice(newest_first, limit)]
 
-        return await self._look_up(look)
+        return await self._database.in_snapshot(look)
 
     async def read_delivery(self, developer_id: str, event_id: str) -> DeliveryRecord | None:
-        found = self._read(delivery_queries.READ_DELIVERY, (developer_id, event_id))
-        return _with_attempts(self._read, found[0]) if found else None
+        found = self._database.rows(queries.READ_DELIVERY, (developer_id, event_id))
+        return _with_attempts(self._database.rows, DeliveryRecord(*found[0])) if found else None
 
     async def find_deliveries(self, project_id: str, created_at: int, session_id: str) -> list[DeliveryRecord]:
         # One transaction for all states: an event that is finished meanwhile is seen once.
-        self._read("BEGIN", ())
+        self._database.rows("BEGIN", ())
         try:
             return [
-                _with_attempts(self._read, row)
+                _with_attempts(self._database.rows, DeliveryRecord(*row))
                 for state in get_args(DeliveryState)
                 for event_type in get_args(EventType)
-                for row in self._read(
-                    delivery_queries.FIND_DELIVERIES, (project_id, state, event_type, created_at, session_id)
+                for row in self._database.rows(
+                    queries.FIND_DELIVERIES, (project_id, state, event_type, created_at, session_id)
                 )
             ]
         finally:
-            self._read("COMMIT", ())
-
-    async def resend_delivery(
-        self, developer_id: str, event_id: str, now: int, *, entry: AuditEntry | None = None
-    ) -> bool:
-        def write(connection: apsw.Connection) -> bool:
-            if not rows(connection, delivery_queries.FIND_RESENDABLE, (developer_id, event_id)):
-                return False
-            if rows(connection, delivery_queries.RESEND_DELIVERY, (now, event_id)):
-                add_entry(connection, entry)
-            return True
-
-        return bool(await self._writer.run(write))
+            self._database.rows("COMMIT", ())
 
 
-def _walk(read: Read, project_id: str, state: str, event_type: str, below: PageCursor) -> Iterator[tuple[Any, ...]]:
+async def end_more(database: SqliteDatabase, find: str, values: tuple[Any, ...], limit: int) -> int:
+    """Go on with the ending that a statement finds, if any."""
+    if not database.rows(find, values):
+        return 0
+
+    def write(connection: apsw.Connection) -> int:
+        ended = 0
+        for project_id, ended_at in rows(connection, find, values):
+            ended = len(rows(connection, queries.END_DELIVERIES, (ended_at, project_id, limit)))
+            if ended < limit:
+                connection.execute(queries.FORGET_ENDED_WEBHOOK, (project_id,))
+        return ended
+
+    return await database.writer.run(write)
+
+
+def _walk(read: Read, project_id: str, state: str, event_type: str, below: PageCursor) -> Iterator[DeliveryRecord]:
     """Yield the events of a project in one state and of one type, newest first, reading little more than needed."""
     for limit in itertools.chain((1, 8, 64), itertools.repeat(200)):
-        found = read(delivery_queries.LIST_DELIVERIES, (project_id, state, event_type, *below, limit))
-        yield from found
+        found = read(queries.LIST_DELIVERIES, (project_id, state, event_type, *below, limit))
+        for row in found:
+            record = DeliveryRecord(*row)
+            yield record
         if len(found) < limit:
             return
-        below = PageCursor(found[-1][3], found[-1][0])
+        below = PageCursor(record.created_at, record.event_id)
 
 
-def _with_attempts(read: Read, row: tuple[Any, ...]) -> DeliveryRecord:
-    return delivery_record_from(row, read(delivery_queries.READ_ATTEMPTS, (row[0], ATTEMPTS_SHOWN)))
+def _with_attempts(read: Read, record: DeliveryRecord) -> DeliveryRecord:
+    return with_attempts(record, read(queries.READ_ATTEMPTS, (record.event_id, ATTEMPTS_SHOWN)))
 
 
 def begin_ending(connection: apsw.Connection, project_id: str, now: int) -> None:
     """End the due deliveries of a webhook that was just removed, or make a note of those that are too many for now."""
-    if len(rows(connection, delivery_queries.END_DELIVERIES, (now, project_id, ENDED_AT_ONCE))) == ENDED_AT_ONCE:
-        connection.execute(delivery_queries.REMEMBER_ENDED_WEBHOOK, (project_id, now))
+    if len(rows(connection, queries.END_DELIVERIES, (now, project_id, ENDED_AT_ONCE))) == ENDED_AT_ONCE:
+        connection.execute(queries.REMEMBER_ENDED_WEBHOOK, (project_id, now))

@@ -2,22 +2,23 @@
 
 import asyncio
 from collections.abc import Iterable
-from typing import Final
 
 import apsw
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.clock import DAY
-from taproof.storage.erasure_protocol import ErasedPage, OpenedDay, OpenedPlace, opened_starts
-from taproof.storage.queries import erasure as erasure_queries
-from taproof.storage.sqlite.access import SqliteAccess, add_entry
+from taproof.storage.protocol import ErasedPage, OpenedDay, OpenedPlace
+from taproof.storage.queries import erasure as queries
+from taproof.storage.sqlite.database import SqliteDatabase
 from taproof.storage.sqlite.group_commit import rows
+from taproof.storage.sqlite.transaction import add_entry
 
-_BEFORE_ALL: Final = OpenedDay("", -1)
 
+class SqliteErasure:
+    """See `storage.protocol.ErasureStorage`."""
 
-class SqliteErasure(SqliteAccess):
-    """The part of the store that forgets users. See `storage.erasure_protocol.ErasureStorage`."""
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
 
     async def erase_user(
         self,
@@ -38,15 +39,11 @@ class SqliteErasure(SqliteAccess):
                 add_entry(connection, entry)
             return erased
 
-        return int(await self._writer.run(write))
+        return await self._database.writer.run(write)
 
     async def list_opened_days(self, developer_id: str | None, after: OpenedDay | None, limit: int) -> list[OpenedDay]:
-        oldest = self._read(erasure_queries.OLDEST_DAY, ())[0][0]
-        place = (*(after or _BEFORE_ALL), oldest or 0, limit)
-        if developer_id is None:
-            found = self._read(erasure_queries.LIST_OPENED_DAYS, place)
-        else:
-            found = self._read(erasure_queries.LIST_OPENED_DAYS_OF_DEVELOPER, (developer_id, *place))
+        oldest = self._database.rows(queries.OLDEST_DAY)[0][0] or 0
+        found = await self._database.read(*queries.opened_days(developer_id, after, oldest, limit))
         return [OpenedDay(*row) for row in found]
 
     async def erase_opened(
@@ -61,14 +58,13 @@ class SqliteErasure(SqliteAccess):
         await asyncio.sleep(0)  # It reads on the event loop, page after page: whoever waits has their turn in between.
         keys, left = [], limit
         following: OpenedPlace | None = None
-        for start in opened_starts(of, after):
-            found = self._read(
-                erasure_queries.LIST_OPENED, (of.project_id, start.status, of.day * DAY, *start[1:], left)
-            )
-            keys += [row[:2] for row in found if row[4] == messenger_id]
+        for start in queries.opened_starts(of, after):
+            values = (of.project_id, start.status, of.day * DAY, start.created_at, start.session_id, left)
+            found = [queries.OpenedSession(*row) for row in self._database.rows(queries.LIST_OPENED, values)]
+            keys += [(each.day, each.token_hash) for each in found if each.opener_id == messenger_id]
             left -= len(found)
             if left == 0:
-                following = OpenedPlace(start.status, *found[-1][2:4])
+                following = OpenedPlace(start.status, found[-1].created_at, found[-1].id)
                 break
 
         def write(connection: apsw.Connection) -> int:
@@ -77,14 +73,14 @@ class SqliteErasure(SqliteAccess):
                 add_entry(connection, entry)
             return erased
 
-        return ErasedPage(int(await self._writer.run(write)) if keys else 0, following)
+        return ErasedPage(await self._database.writer.run(write) if keys else 0, following)
 
 
 def _erase_sign_ins(connection: apsw.Connection, messenger_id: str, developer_id: str | None, limit: int) -> int:
     if developer_id is None:
-        keys = rows(connection, erasure_queries.FIND_SIGN_INS, (messenger_id, limit))
+        keys = rows(connection, queries.FIND_SIGN_INS, (messenger_id, limit))
     else:
-        keys = rows(connection, erasure_queries.FIND_SIGN_INS_OF_DEVELOPER, (messenger_id, developer_id, limit))
+        keys = rows(connection, queries.FIND_SIGN_INS_OF_DEVELOPER, (messenger_id, developer_id, limit))
     return _erase_sessions(connection, keys, messenger_id)
 
 
@@ -92,22 +88,21 @@ def _erase_sessions(connection: apsw.Connection, keys: Iterable[tuple[int, bytes
     """Erase those of these sessions that are still the account's, with all that hangs on them."""
     erased = 0
     for key in keys:
-        for session in rows(connection, erasure_queries.ERASE_SESSION, (*key, messenger_id)):
-            connection.execute(erasure_queries.ERASE_EVENTS_OF_SESSION, session)
-            connection.execute(erasure_queries.ERASE_PHONE_REQUEST, key)
+        for session in rows(connection, queries.ERASE_SESSION, (*key, messenger_id)):
+            connection.execute(queries.ERASE_EVENTS_OF_SESSION, session)
+            connection.execute(queries.ERASE_PHONE_REQUEST, key)
             erased += 1
     return erased
 
 
 def _forget_person(connection: apsw.Connection, messenger_id: str, developer_id: str | None, replacement: str) -> int:
     """Give one developer's person another name: on all days at once, since it stays one person."""
-    developers = [(developer_id,)] if developer_id else rows(connection, erasure_queries.FIND_PERSON, (messenger_id,))
+    developers = [(developer_id,)] if developer_id else rows(connection, queries.FIND_PERSON, (messenger_id,))
     return sum(
-        len(rows(connection, erasure_queries.RENAME_PERSON, (replacement, each, messenger_id)))
-        for (each,) in developers
+        len(rows(connection, queries.RENAME_PERSON, (replacement, each, messenger_id))) for (each,) in developers
     )
 
 
 def _erase_rest(connection: apsw.Connection, messenger_id: str, limit: int) -> int:
-    requests = rows(connection, erasure_queries.ERASE_PHONE_REQUESTS_OF_USER, (messenger_id,))
-    return len(requests) + len(rows(connection, erasure_queries.ERASE_BLOCKS_OF_USER, (messenger_id, limit)))
+    requests = rows(connection, queries.ERASE_PHONE_REQUESTS_OF_USER, (messenger_id,))
+    return len(requests) + len(rows(connection, queries.ERASE_BLOCKS_OF_USER, (messenger_id, limit)))

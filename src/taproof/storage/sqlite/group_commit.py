@@ -10,7 +10,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import apsw
 
@@ -29,6 +29,7 @@ _LOCK_PATIENCE: Final = 5.0
 """Seconds that a group waits for another process (the command line, a backup) to let go of the write lock."""
 _LOCK_RETRY: Final = 0.005
 
+T = TypeVar("T")
 Write = Callable[[apsw.Connection], Any]
 
 
@@ -62,7 +63,7 @@ class GroupCommit:
         self._last_size = 0
         self._ended_at = 0.0
 
-    async def run(self, write: Write) -> Any:
+    async def run(self, write: Callable[[apsw.Connection], T]) -> T:
         """Return what `write` returned, once it is durable.
 
         `write` must do nothing but statements: it may run twice, when a neighbour in its group failed. Cancelling the
@@ -73,7 +74,7 @@ class GroupCommit:
         """
         if self._closed:
             raise StoreUnavailable
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting.append((write, future))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._drain())

@@ -10,10 +10,10 @@ import json
 from collections.abc import Iterator, Sequence
 
 from taproof.core.model import PageCursor, Session, Status
-from taproof.storage.queries import sessions as session_queries
-from taproof.storage.rows import session_from
-from taproof.storage.session_walks import Walk, page_start, session_walks
-from taproof.storage.sqlite.access import Read
+from taproof.storage.queries import listing as queries
+from taproof.storage.queries.listing import Walk, session_walks
+from taproof.storage.rows import page_start, session_from
+from taproof.storage.sqlite.database import Read
 
 
 def list_sessions(  # noqa: PLR0917 — those of the Protocol, in its order.
@@ -27,7 +27,7 @@ def list_sessions(  # noqa: PLR0917 — those of the Protocol, in its order.
     since: int,
     messenger_id: str | None,
 ) -> list[Session]:
-    """Return a page, as `storage.protocol.Storage` has it."""
+    """Return a page, as `storage.protocol.SessionStorage` has it."""
     walks = session_walks(status, page_start(before), since, now, messenger_id)
     each_newest_first = [
         _sessions(read, project_id, walk, messenger_id, now)
@@ -47,11 +47,11 @@ def _newest_walks(
     found: list[tuple[str, str, Walk]] = []
     for walk in walks:
         if messenger_id is not None:
-            rows = read(session_queries.FIND_NEWEST_OF_USER, (ids, messenger_id, *walk[:4], limit))
+            rows = read(queries.FIND_NEWEST_OF_USER, (ids, messenger_id, *walk[:4], limit))
         elif walk.is_of_any_expiry:
-            rows = read(session_queries.FIND_NEWEST, (ids, *walk[:4], limit))
+            rows = read(queries.FIND_NEWEST, (ids, *walk[:4], limit))
         else:
-            rows = read(session_queries.FIND_NEWEST_BY_EXPIRY, (ids, *walk, limit))
+            rows = read(queries.FIND_NEWEST_BY_EXPIRY, (ids, *walk, limit))
         found += [(newest, project_id, walk) for project_id, newest in rows if newest is not None]
     found.sort(reverse=True)
     return [(project_id, walk) for _, project_id, walk in found[:limit]]
@@ -61,17 +61,18 @@ def _sessions(read: Read, project_id: str, walk: Walk, messenger_id: str | None,
     """Yield the sessions of a walk in one project, newest first, reading little more than is asked for."""
     for limit in itertools.chain((1, 8, 64), itertools.repeat(200)):
         if messenger_id is None:
-            found = read(session_queries.LIST_SESSIONS, (project_id, *walk, limit))
+            found = read(queries.LIST_SESSIONS, (project_id, *walk, limit))
         else:
-            found = read(session_queries.LIST_SESSIONS_OF_USER, (messenger_id, project_id, *walk[:4], limit))
+            found = read(queries.LIST_SESSIONS_OF_USER, (messenger_id, project_id, *walk[:4], limit))
         for row in found:
-            yield session_from(row, now)
+            session = session_from(row, now)
+            yield session
         if len(found) < limit:
             return
-        walk = walk._replace(created_at=found[-1][6], session_id=found[-1][2])
+        walk = walk._replace(created_at=session.created_at, session_id=session.id)
 
 
 def find_session(read: Read, project_ids: Sequence[str], created_at: int, session_id: str, now: int) -> Session | None:
-    """Return one session, as `storage.protocol.Storage` has it."""
-    found = read(session_queries.FIND_SESSION, (json.dumps(list(project_ids)), created_at, session_id))
+    """Return one session, as `storage.protocol.SessionStorage` has it."""
+    found = read(queries.FIND_SESSION, (json.dumps(list(project_ids)), created_at, session_id))
     return session_from(found[0], now) if found else None

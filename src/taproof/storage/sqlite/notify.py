@@ -37,7 +37,7 @@ def record(connection: apsw.Connection, key: SessionKey) -> None:
 
 
 async def watch(read: Read, wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
-    """Call `wake` with every session that is decided from now on, as `storage.protocol.Storage` has it.
+    """Call `wake` with every session that is decided from now on, as `storage.protocol.SessionStorage` has it.
 
     Args:
         read: runs a statement on a connection that only reads.

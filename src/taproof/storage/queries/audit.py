@@ -1,0 +1,57 @@
+"""The audit log: entries are added, and erased when they are old."""
+
+from collections import Counter
+from typing import Final
+
+from taproof.core.accounts import AuditEntry, AuditPurge
+from taproof.core.model import PageCursor
+from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.transaction import Transaction
+from taproof.storage.rows import page_start
+
+# What is about to be erased is not shown any more: the log ends where the note of its erasure says.
+LIST_AUDIT_ENTRIES: Final = """
+SELECT id, developer_id, created_at, action, actor, via, via_id, address, subject, details FROM audit_entries
+WHERE developer_id = $1 AND (created_at, id) < ($2, $3)
+  AND created_at >= COALESCE((SELECT p.before FROM audit_purges p WHERE p.developer_id = $1), 0)
+ORDER BY created_at DESC, id DESC LIMIT $4"""
+READ_AUDIT_PURGE: Final = "SELECT before, entries, purged_at FROM audit_purges WHERE developer_id = $1"
+FIND_OLD_ENTRIES: Final = """
+SELECT developer_id, created_at, id FROM audit_entries WHERE created_at < $1 ORDER BY created_at LIMIT $2"""
+# Only ever further: a shorter time that is set for a while takes nothing back.
+RECORD_AUDIT_PURGE: Final = """
+INSERT INTO audit_purges (developer_id, before, entries, purged_at) VALUES ($1, $2, $3, $4)
+ON CONFLICT (developer_id) DO UPDATE SET entries = audit_purges.entries + excluded.entries,
+  purged_at = excluded.purged_at,
+  before = CASE WHEN excluded.before > audit_purges.before THEN excluded.before ELSE audit_purges.before END"""
+ERASE_AUDIT_ENTRY: Final = "DELETE FROM audit_entries WHERE developer_id = $1 AND created_at = $2 AND id = $3"
+
+
+class AuditQueries(Queries[AnyDatabase]):
+    """See `storage.protocol.AuditStorage`."""
+
+    async def add_audit_entry(self, entry: AuditEntry) -> None:
+        await self._database.in_transaction(lambda transaction: transaction.add_entry(entry))
+
+    async def list_audit_entries(self, developer_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
+        found = await self._database.read(LIST_AUDIT_ENTRIES, developer_id, *page_start(before), limit)
+        return [AuditEntry(*row) for row in found]
+
+    async def read_audit_purge(self, developer_id: str) -> AuditPurge | None:
+        found = await self._database.read(READ_AUDIT_PURGE, developer_id)
+        return AuditPurge(*found[0]) if found else None
+
+    async def purge_audit_entries(self, before: int, now: int, limit: int) -> int:
+        async def purge(transaction: Transaction) -> int:
+            found = await transaction.lock(FIND_OLD_ENTRIES, before, limit, mode="FOR UPDATE SKIP LOCKED")
+            # By developer, as the locks of `audit_purges` are taken; the next statement sees what this one wrote.
+            for developer_id, number in sorted(Counter(row[0] for row in found).items()):
+                await transaction.add(RECORD_AUDIT_PURGE, developer_id, before, number, now)
+            for key in found:
+                await transaction.fetch(ERASE_AUDIT_ENTRY, *key)
+            return len(found)
+
+        # A write waits for the disk: it is not begun when there is nothing to erase.
+        return (
+            await self._database.in_transaction(purge) if await self._database.read(FIND_OLD_ENTRIES, before, 1) else 0
+        )

@@ -1,0 +1,59 @@
+"""Counts of sessions and of distinct users."""
+
+from typing import Final
+
+from taproof.core.model import DailyCounts, DailyUsers
+from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+
+COUNT: Final = """
+INSERT INTO daily_counts (project_id, day, requested, opened, confirmed, used, cancelled)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (project_id, day) DO UPDATE SET requested = daily_counts.requested + excluded.requested,
+  opened = daily_counts.opened + excluded.opened, confirmed = daily_counts.confirmed + excluded.confirmed,
+  used = daily_counts.used + excluded.used, cancelled = daily_counts.cancelled + excluded.cancelled"""
+COUNT_EXPIRED: Final = "UPDATE daily_counts SET expired = expired + $1 WHERE project_id = $2 AND day = $3"
+COUNT_REPORTED: Final = """
+INSERT INTO daily_counts (project_id, day, reported, cancelled) VALUES ($1, $2, 1, $3)
+ON CONFLICT (project_id, day) DO UPDATE SET reported = daily_counts.reported + excluded.reported,
+  cancelled = daily_counts.cancelled + excluded.cancelled"""
+COUNT_PROJECT_USERS: Final = """
+UPDATE daily_counts SET unique_users = unique_users + $1, latest_users = latest_users + $2
+WHERE project_id = $3 AND day = $4"""
+COUNT_DEVELOPER_USERS: Final = """
+INSERT INTO daily_users (developer_id, day, unique_users, latest_users) VALUES ($1, $2, $3, $4)
+ON CONFLICT (developer_id, day) DO UPDATE SET unique_users = daily_users.unique_users + excluded.unique_users,
+  latest_users = daily_users.latest_users + excluded.latest_users"""
+READ_USER_DAYS: Final = """
+SELECT MAX(CASE WHEN project_id = $1 THEN day END), MAX(day),
+  MAX(CASE WHEN project_id = $1 AND day = $2 THEN 1 ELSE 0 END), MAX(CASE WHEN day = $2 THEN 1 ELSE 0 END)
+FROM user_days WHERE developer_id = $3 AND messenger_id = $4"""
+ADD_USER_DAY: Final = "INSERT INTO user_days (developer_id, messenger_id, day, project_id) VALUES ($1, $2, $3, $4)"
+NEXT_USER_DAYS: Final = "SELECT messenger_id, day FROM user_days WHERE project_id = $1 LIMIT $2"
+ERASE_USER_DAY: Final = """
+DELETE FROM user_days WHERE developer_id = $1 AND messenger_id = $2 AND day = $3 AND project_id = $4"""
+ERASE_DAILY_COUNTS: Final = "DELETE FROM daily_counts WHERE project_id = $1"
+READ_DAILY_COUNTS: Final = """
+SELECT project_id, day, requested, opened, confirmed, used, cancelled, expired, unique_users, latest_users, reported
+FROM daily_counts WHERE project_id = $1 AND day >= $2 ORDER BY day"""
+READ_DAILY_TOTALS: Final = """
+SELECT c.day, SUM(c.requested), SUM(c.opened), SUM(c.confirmed), SUM(c.used), SUM(c.cancelled), SUM(c.expired), 0, 0,
+  SUM(c.reported)
+FROM projects p JOIN daily_counts c ON c.project_id = p.id WHERE p.developer_id = $1 AND c.day >= $2
+GROUP BY c.day ORDER BY c.day"""
+READ_DAILY_USERS: Final = """
+SELECT day, unique_users, latest_users FROM daily_users WHERE developer_id = $1 AND day >= $2 ORDER BY day"""
+PURGE_USER_DAYS: Final = Purge("user_days", "developer_id, messenger_id, day, project_id", "day < $1")
+
+
+class CountQueries(Queries[AnyDatabase]):
+    """See `storage.protocol.CountStorage`."""
+
+    async def read_daily_totals(self, developer_id: str, first_day: int) -> list[DailyCounts]:
+        found = await self._database.look_up(READ_DAILY_TOTALS, developer_id, first_day)
+        return [DailyCounts("", *row) for row in found]
+
+    async def read_daily_users(self, developer_id: str, first_day: int) -> list[DailyUsers]:
+        return [DailyUsers(*row) for row in await self._database.read(READ_DAILY_USERS, developer_id, first_day)]
+
+    async def purge_user_days(self, before_day: int, limit: int) -> int:
+        return await self._database.purge(PURGE_USER_DAYS, before_day, limit)

@@ -1,0 +1,22 @@
+"""Leases, by which several processes on one store elect one of them."""
+
+from typing import Final
+
+from taproof.storage.queries.database import AnyDatabase, Queries
+
+HOLD_LEASE: Final = """
+INSERT INTO leases (name, holder, held_until) VALUES ($1, $2, $3)
+ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until
+  WHERE leases.holder = excluded.holder OR leases.held_until <= $4
+RETURNING name"""
+RELEASE_LEASE: Final = "DELETE FROM leases WHERE name = $1 AND holder = $2"
+
+
+class LeaseQueries(Queries[AnyDatabase]):
+    """See `storage.protocol.LeaseStorage`."""
+
+    async def hold_lease(self, name: str, holder: str, now: int, until: int) -> bool:
+        return bool(await self._database.add(HOLD_LEASE, name, holder, until, now))
+
+    async def release_lease(self, name: str, holder: str) -> None:
+        await self._database.change(RELEASE_LEASE, name, holder)

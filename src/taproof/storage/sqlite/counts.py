@@ -1,0 +1,67 @@
+"""Counts on SQLite. Those of distinct users stay exact, in the transaction that confirms a session or erases a project.
+
+A day's `unique_users` is how many people confirmed a session of that day; its `latest_users` how many of them have none
+of a later day. The latter, summed from a day onwards, is the number of distinct people since then: no scan of sessions.
+"""
+
+from collections.abc import Sequence
+
+import apsw
+
+from taproof.core.model import DailyCounts
+from taproof.storage.queries import counts as queries
+from taproof.storage.queries import plans as plan_queries
+from taproof.storage.sqlite.database import SqliteDatabase
+from taproof.storage.sqlite.group_commit import rows
+
+
+class SqliteCounts(queries.CountQueries[SqliteDatabase]):
+    """See `storage.protocol.CountStorage`."""
+
+    async def read_daily_counts(self, project_ids: Sequence[str], first_day: int) -> list[DailyCounts]:
+        return [
+            DailyCounts(*row)
+            for project_id in project_ids
+            for row in self._database.rows(queries.READ_DAILY_COUNTS, (project_id, first_day))
+        ]
+
+
+def count_user(connection: apsw.Connection, developer_id: str, project_id: str, messenger_id: str, day: int) -> None:
+    """Count a person who confirmed a session of `day`, once per project and day and once per developer and day."""
+    project_last, developer_last, in_project, in_developer = rows(
+        connection, queries.READ_USER_DAYS, (project_id, day, developer_id, messenger_id)
+    )[0]
+    if in_project:
+        return
+    connection.execute(queries.ADD_USER_DAY, (developer_id, messenger_id, day, project_id))
+    is_latest = project_last is None or project_last < day
+    connection.execute(queries.COUNT_PROJECT_USERS, (1, int(is_latest), project_id, day))
+    if is_latest and project_last is not None:
+        connection.execute(queries.COUNT_PROJECT_USERS, (0, -1, project_id, project_last))
+    if in_developer:
+        return
+    is_latest = developer_last is None or developer_last < day
+    connection.execute(queries.COUNT_DEVELOPER_USERS, (developer_id, day, 1, int(is_latest)))
+    if is_latest and developer_last is not None:
+        connection.execute(queries.COUNT_DEVELOPER_USERS, (developer_id, developer_last, 0, -1))
+
+
+def erase_users(connection: apsw.Connection, developer_id: str, project_id: str, limit: int) -> int:
+    """Take at most `limit` person-days of a deleted project out of its developer's counts; return how many.
+
+    What they have used of the developer's plan stays used.
+    """
+    found = rows(connection, queries.NEXT_USER_DAYS, (project_id, limit))
+    for messenger_id, day in found:
+        connection.execute(queries.ERASE_USER_DAY, (developer_id, messenger_id, day, project_id))
+        _, last, _, in_developer = rows(
+            connection, queries.READ_USER_DAYS, (project_id, day, developer_id, messenger_id)
+        )[0]
+        if in_developer:
+            continue
+        was_latest = last is None or last < day
+        connection.execute(queries.COUNT_DEVELOPER_USERS, (developer_id, day, -1, -int(was_latest)))
+        connection.execute(plan_queries.REMEMBER_USAGE, (developer_id, day))
+        if was_latest and last is not None:
+            connection.execute(queries.COUNT_DEVELOPER_USERS, (developer_id, last, 0, 1))
+    return len(found)

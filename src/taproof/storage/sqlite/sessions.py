@@ -1,0 +1,186 @@
+"""The life of a session on SQLite."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import apsw
+
+from taproof.core.clock import Clock
+from taproof.core.deliveries import Event
+from taproof.core.model import (
+    ConsumedSession,
+    MessengerIdentity,
+    NewSession,
+    PageCursor,
+    PolledSession,
+    Session,
+    SessionKey,
+    Status,
+)
+from taproof.storage.protocol import PROJECTS_OF_USER
+from taproof.storage.queries import counts as count_queries
+from taproof.storage.queries import deliveries as delivery_queries
+from taproof.storage.queries import listing as listing_queries
+from taproof.storage.queries import sessions as queries
+from taproof.storage.queries.database import Purge
+from taproof.storage.rows import consumed_from, event_values, identity_values, new_session_values
+from taproof.storage.sqlite import listing, notify
+from taproof.storage.sqlite.counters import Counters
+from taproof.storage.sqlite.counts import count_user
+from taproof.storage.sqlite.database import SqliteDatabase
+from taproof.storage.sqlite.group_commit import rows
+
+_PURGE: Purge = Purge("sessions", "day, token_hash", "day < $1")
+
+
+class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
+    """See `storage.protocol.SessionStorage`.
+
+    Args:
+        database: reads and writes.
+        counters: count what a group of writes does.
+        clock: read again when a decision's turn to be written comes, which may be seconds later while another process
+            holds the lock; without it a decision counts as of the `now` that it was made with.
+    """
+
+    def __init__(self, database: SqliteDatabase, counters: Counters, clock: Clock | None) -> None:
+        super().__init__(database)
+        self._counters = counters
+        self._clock = clock
+
+    def _deadline(self, now: int) -> int:
+        """Return the time that a deadline is held to in a write: nobody may have read "expired" before a decision."""
+        return now if self._clock is None else max(now, self._clock())
+
+    async def create_session(self, session: NewSession, *, public: bool) -> bool:
+        values = new_session_values(session, public=public)
+
+        def write(connection: apsw.Connection) -> bool:
+            if not rows(connection, queries.CREATE_SESSION, values):
+                return False
+            self._counters.add("requested", session.project_id, session.key.day)
+            return True
+
+        return await self._database.writer.run(write)
+
+    async def poll_session(self, key: SessionKey) -> PolledSession | None:
+        found = self._database.rows(queries.POLL_SESSION, key)
+        return PolledSession(*found[0]) if found else None
+
+    async def open_session(self, key: SessionKey, opener_id: str, now: int) -> bool:
+        def write(connection: apsw.Connection) -> bool:
+            found = rows(connection, queries.OPEN_SESSION, (now, opener_id, *key, self._deadline(now)))
+            for (project_id,) in found:
+                self._counters.add("opened", project_id, key.day)
+            return bool(found)
+
+        return await self._database.writer.run(write)
+
+    async def confirm_session(
+        self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, encrypted_phone: bytes | None = None
+    ) -> bool:
+        values = (now, *identity_values(identity), encrypted_phone, *key)
+
+        def write(connection: apsw.Connection) -> bool:
+            found = rows(connection, queries.CONFIRM_SESSION, (*values, self._deadline(now)))
+            for project_id, developer_id, session_id in found:
+                self._counters.add("confirmed", project_id, key.day)
+                notify.record(connection, key)
+                count_user(connection, developer_id, project_id, identity.messenger_id, key.day)
+                connection.execute(delivery_queries.RECORD_EVENT, (session_id, *event_values(event)))
+            return bool(found)
+
+        return await self._database.writer.run(write)
+
+    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
+        def write(connection: apsw.Connection) -> bool:
+            found = rows(connection, queries.CANCEL_SESSION, (now, *key, opener_id, self._deadline(now)))
+            for project_id, session_id in found:
+                self._counters.add("cancelled", project_id, key.day)
+                notify.record(connection, key)
+                connection.execute(delivery_queries.RECORD_EVENT, (session_id, *event_values(event)))
+            return bool(found)
+
+        return await self._database.writer.run(write)
+
+    async def consume_session(self, key: SessionKey, now: int) -> ConsumedSession | None:
+        def write(connection: apsw.Connection) -> ConsumedSession | None:
+            found = rows(connection, queries.CONSUME_SESSION, (now, *key))
+            if not found:
+                return None
+            consumed = consumed_from(found[0])
+            self._counters.add("used", consumed.project_id, key.day)
+            return consumed
+
+        return await self._database.writer.run(write)
+
+    async def report_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Status | None:
+        def write(connection: apsw.Connection) -> Status | None:
+            found = rows(connection, queries.REPORT_SESSION, (now, *key, opener_id, self._deadline(now)))
+            if not found:
+                return None
+            status: Status
+            project_id, session_id, status, confirmed_at = found[0]
+            connection.execute(count_queries.COUNT_REPORTED, (project_id, key.day, int(status == "cancelled")))
+            if status == "cancelled":
+                notify.record(connection, key)
+                connection.execute(delivery_queries.RECORD_EVENT, (session_id, *event_values(event)))
+            else:
+                connection.execute(queries.END_CONFIRMED_EVENT, (b"", now, project_id, confirmed_at, session_id))
+            return status
+
+        return await self._database.writer.run(write)
+
+    async def expire_sessions(self, now: int, limit: int) -> int:
+        if not self._database.rows(queries.ANY_OVERDUE_SESSION, (now,)):
+            return 0
+
+        def write(connection: apsw.Connection) -> int:
+            found = rows(connection, queries.EXPIRE_SESSIONS, (now, limit))
+            for project_id, day in set(found):
+                connection.execute(count_queries.COUNT_EXPIRED, (found.count((project_id, day)), project_id, day))
+            return len(found)
+
+        return await self._database.writer.run(write)
+
+    async def list_sessions(
+        self,
+        project_ids: Sequence[str],
+        status: Status | None,
+        before: PageCursor | None,
+        limit: int,
+        now: int,
+        *,
+        since: int = 0,
+        messenger_id: str | None = None,
+    ) -> list[Session]:
+        return await self._database.in_snapshot(
+            lambda read: listing.list_sessions(
+                read, project_ids, status, before, limit, now, since=since, messenger_id=messenger_id
+            )
+        )
+
+    async def list_sign_ins(
+        self, messenger_id: str, since: int, limit: int, now: int, *, project_id: str | None = None
+    ) -> list[Session]:
+        read = self._database.rows
+        ids = [project_id] if project_id is not None else []
+        if project_id is None:
+            ids = [row[0] for row in read(listing_queries.LIST_PROJECTS_OF_USER, (messenger_id, PROJECTS_OF_USER))]
+        return listing.list_sessions(read, ids, None, None, limit, now, since=since, messenger_id=messenger_id)
+
+    async def find_session(
+        self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
+    ) -> Session | None:
+        return await self._database.in_snapshot(
+            lambda read: listing.find_session(read, project_ids, created_at, session_id, now)
+        )
+
+    async def watch_decisions(self, wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
+        await notify.watch(self._database.rows, wake, needed)
+
+    async def prepare_days(self, first_day: int, last_day: int) -> None:
+        """Do nothing: one table holds the sessions of all days."""
+
+    async def purge_sessions(self, before_day: int, limit: int) -> int:
+        return await self._database.purge(_PURGE, before_day, limit)

@@ -1,0 +1,55 @@
+"""Transactions on SQLite: what both databases do in one, run as a write of the group commit."""
+
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import apsw
+
+from taproof.core.accounts import AuditEntry
+from taproof.storage.queries import rights as queries
+from taproof.storage.rows import access_ended, entry_values
+from taproof.storage.sqlite.group_commit import rows
+
+T = TypeVar("T")
+
+
+def add_entry(connection: apsw.Connection, entry: AuditEntry | None) -> None:
+    """Add an entry to the audit log, in the transaction of the change that it tells of.
+
+    Raises:
+        InvalidAccessToken, SignedOut: the credential that acts has ended, so the transaction must not be committed.
+    """
+    if entry is not None and not rows(connection, queries.ADD_AUDIT_ENTRY, entry_values(entry)):
+        raise access_ended(entry)
+
+
+class SqliteTransaction:
+    """It is a `storage.queries.transaction.Transaction`. None of its methods waits."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    async def fetch(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        return rows(self._connection, statement, values)
+
+    add = fetch
+
+    async def lock(self, statement: str, *values: Any, mode: str = "FOR UPDATE") -> list[tuple[Any, ...]]:  # noqa: ARG002
+        return rows(self._connection, statement, values)
+
+    async def lock_developers(self) -> None:
+        """Do nothing: this transaction is the only one that writes."""
+
+    async def add_entry(self, entry: AuditEntry | None) -> None:
+        add_entry(self._connection, entry)
+
+
+def finish(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never waits for anything outside the transaction, and return its result."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    work.close()
+    raise RuntimeError("A transaction may wait for nothing but its own statements.")
