@@ -9,7 +9,7 @@ _POSTGRES: Final = ("postgresql://", "postgres://")
 
 
 def is_postgres(database_url: str) -> bool:
-    """Tell whether a valid database URL names a PostgreSQL database. If not, it names a SQLite file."""
+    """Return whether a valid database URL names a PostgreSQL database. If not, it names a SQLite file."""
     return database_url.startswith(_POSTGRES)
 
 

@@ -36,7 +36,7 @@ BADGES: Final[dict[Status, str]] = {
     "used": "good",
 }
 _REPORTED: Final = ("bad", "reported")
-"""The badge and label of a session that its user reported, whatever its status."""
+"""The badge and label of a session that its user reported, in any status."""
 _NOT_FOUND: Final = (
     "You have no session with that id or token. Paste the whole value: an id is sess_ and 27 letters and digits, a "
     "session token is 43 characters."

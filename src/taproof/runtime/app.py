@@ -280,7 +280,7 @@ async def _run_parts(
     server: Server,
     sandbox: RunningSandbox | None,
 ) -> None:
-    """Run until told to stop, or until a part ends by itself, which is a bug; then stop everything in order."""
+    """Run until a stop signal, or until a part ends by itself, which is a bug; then stop everything in order."""
     finishing = [asyncio.create_task(part) for part in parts.finishing]
     cancelled = [asyncio.create_task(part) for part in parts.cancelled]
     waiter = asyncio.create_task(stopping.wait())
