@@ -161,11 +161,7 @@ def test_rotate_beside_another_rotation_is_refused(run: Run, project: Any) -> No
     with held_key_file(KEY_FILE):
         result = run("master-key", "rotate")
     assert result.exit_code == 1
-<<<<<<< HEAD
-    assert "being rotated right now" in result.stderr
-=======
     assert "Another command is rotating" in result.stderr
->>>>>>> h-english
     assert read_master_keys(KEY_FILE) == before
 
 
