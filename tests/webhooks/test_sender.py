@@ -22,7 +22,7 @@ from taproof.service import loop as job_loop
 from taproof.service.webhooks import LEASE, AttemptOutcome, SignedRequest, WebhookResponse
 from taproof.webhooks import sender
 from taproof.webhooks.http_client import open_webhook_client
-from taproof.webhooks.sender import WebhookWatch
+from taproof.webhooks.sender import _EVERY, WebhookWatch
 
 if TYPE_CHECKING:
     from tests.webhooks.conftest import HandClock, Post, Receiver, Shop
@@ -340,7 +340,7 @@ async def test_a_backlog_is_worked_off_without_pauses_and_without_a_claim_per_ev
 async def test_after_a_claim_that_took_long_the_sender_rests(
     shop: "Shop", post: "Post", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who has much to be passed over takes no more than a small part of the time of everything else here."""
+    """Claims that take long are followed by a longer rest, so that they use a small part of the loop's time."""
     time = asyncio.get_running_loop().time
     claims: list[tuple[float, float]] = []
 
@@ -355,7 +355,8 @@ async def test_after_a_claim_that_took_long_the_sender_rests(
     async with shop.sending(post):
         await until(lambda: len(claims) == 4)
     for (began, ended), (next_began, _) in itertools.pairwise(claims):
-        assert next_began - ended >= 9.9 * (ended - began)
+        # The rest has an upper limit, which a claim reaches on a busy machine.
+        assert next_began - ended >= min(0.99 * _EVERY, 9.9 * (ended - began))
 
 
 async def test_an_endpoint_that_fails_ten_times_in_a_row_is_left_alone(shop: "Shop") -> None:

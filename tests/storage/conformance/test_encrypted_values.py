@@ -136,7 +136,7 @@ async def test_list_encrypted_values_knows_every_encrypted_column(storage: Stora
         )
     assert len(found) == 7
     # The check of the key itself is among the marks, whose column has another name.
-    assert {(each.table, each.column) for each in ENCRYPTED_COLUMNS.values()} == {*found, ("marks", "value")}
+    assert {(each.table, each.column) for each in ENCRYPTED_COLUMNS.values()} == {*found, ("metadata", "value")}
 
 
 async def test_replace_encrypted_values_replaces_each_value_in_its_place(
