@@ -102,7 +102,9 @@ class Bench:
 
         async def make(number: int) -> None:
             user = str(1_000_000_000 + next(self._users) * 7_919 % _USERS)
-            created = await self._services.signin.create_session(projects[number % len(projects)].id, public=True)
+            created = await self._services.sign_in_sessions.create_session(
+                projects[number % len(projects)].id, public=True
+            )
             seen = await self._services.decisions.open_session(created.session_token, user)
             if seen.outcome != "opened":
                 fail(f"A new sign-in was not opened but {seen.outcome}.")

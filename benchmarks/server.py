@@ -35,7 +35,7 @@ from taproof.config.settings import Settings, load_settings
 from taproof.core.clock import system_clock
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import MessengerIdentity
-from taproof.http.body.json import Receive, Scope, read_json_object
+from taproof.http.body import Receive, Scope, read_json_object
 from taproof.jobs.housekeeping import sweep_until
 from taproof.runtime.app import build_app, build_console
 from taproof.runtime.listener import create_server, raise_file_limit, until_listening

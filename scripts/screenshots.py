@@ -29,7 +29,7 @@ from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.model import MessengerIdentity
-from taproof.service.sessions.create_and_verify import SignIn
+from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.decide import Decisions
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -168,7 +168,7 @@ async def make_history(service: Service, project_ids: list[str]) -> None:
     instant = 0
     storage = SqliteStorage.open(service.directory / "taproof.db", int(time.time() * 1000))
     encryptor = Encryptor((service.directory / "taproof.db.key").read_text("ascii").strip())
-    signin = SignIn(storage, encryptor, lambda: "https://t.me/sandbox_bot", lambda: instant, system_entropy)
+    sessions = SignInSessions(storage, encryptor, lambda: "https://t.me/sandbox_bot", lambda: instant, system_entropy)
     decisions = Decisions(storage, encryptor, lambda: instant, system_entropy)
     now = int(time.time() * 1000)
     count = 0
@@ -179,7 +179,7 @@ async def make_history(service: Service, project_ids: list[str]) -> None:
             count += 1
             instant = noon + place * 7 * MINUTE % (2 * HOUR)
             project_id = project_ids[0 if count % 7 < 4 else 1 if count % 7 < 6 else 2]
-            session = await signin.create_session(project_id, public=True)
+            session = await sessions.create_session(project_id, public=True)
             user = USERS[count * 5 % len(USERS)]
             user = MessengerIdentity(
                 str(int(user.messenger_id) + count % 90), user.messenger_name, user.messenger_username
@@ -193,7 +193,7 @@ async def make_history(service: Service, project_ids: list[str]) -> None:
                 elif count % 9 != 0:
                     await decisions.confirm_session(session.session_token, user)
                     instant += 1 * SECOND
-                    await signin.verify_session(project_id, session.session_token, public=True)
+                    await sessions.verify_session(project_id, session.session_token, public=True)
     await storage.close()
 
 

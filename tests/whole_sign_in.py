@@ -6,13 +6,13 @@ from taproof.core.accounts import Plan
 from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
-from taproof.service.sessions.create_and_verify import SignIn
+from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.decide import Decisions
 from taproof.service.sessions.wait import Waiting
 from taproof.storage.protocol import Storage
 
 
-class WholeSignIn(SignIn, Decisions):
+class WholeSignIn(SignInSessions, Decisions):
     """What applications and users do; `waiting` are the calls that wait for a decision."""
 
     def __init__(
@@ -30,7 +30,7 @@ class WholeSignIn(SignIn, Decisions):
     ) -> None:
         self.waiting = Waiting(storage, clock)
         Decisions.__init__(self, storage, encryptor, clock, entropy, wake=self.waiting.wake, recorded=recorded)
-        SignIn.__init__(
+        SignInSessions.__init__(
             self,
             storage,
             encryptor,

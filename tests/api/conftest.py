@@ -34,7 +34,7 @@ from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
-from taproof.service.sessions.list import Sessions
+from taproof.service.sessions.list import SessionReader
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -238,7 +238,7 @@ async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers)
     app = build_developer_api(
         developers,
         projects,
-        Sessions(storage, encryptor, clock),
+        SessionReader(storage, encryptor, clock),
         AnalyticsReader(storage, clock),
         Deliveries(storage, encryptor, clock, system_entropy, webhooks, post=receiver.post, recorded=receiver.recorded),
         audit=AuditLog(storage),

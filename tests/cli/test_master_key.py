@@ -12,12 +12,11 @@ from tests.docs.blocks import block_of
 from tests.postgres_server import fresh_database
 from typer.testing import Result
 
-from taproof.core.encryption import Encryptor, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key, webhook_secret_associated_data
 from taproof.core.entropy import system_entropy
 from taproof.runtime import key_rotation
 from taproof.runtime.key_file import held_key_file, read_master_keys, write_master_keys
 from taproof.service import reencryption
-from taproof.service.associated_data import webhook_secret_associated_data
 from taproof.storage.protocol import EncryptedKind
 
 Run = Callable[..., Result]
@@ -149,7 +148,7 @@ def test_rotate_keeps_the_old_key_while_something_encrypts_under_it(
     monkeypatch.setattr(reencryption.Reencryptor, "_walk", beside)
     result = run("master-key", "rotate")
     assert result.exit_code == 1
-    assert "of this release" in result.stderr
+    assert "runs this release" in result.stderr
     assert len(keys := read_master_keys(KEY_FILE)) == 2
     assert keys[1] == old
     assert opens(old, project)

@@ -20,11 +20,10 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from taproof.core.encryption import Encryptor
+from taproof.core.encryption import Encryptor, webhook_secret_associated_data
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_webhook_secret
 from taproof.core.signature import signature_headers
-from taproof.service.associated_data import webhook_secret_associated_data
 from taproof.storage.sqlite.store import SqliteStorage
 
 Run = Callable[..., Result]

@@ -44,7 +44,7 @@ from taproof.service.plans import Plans
 from taproof.service.projects import ProjectSecrets
 from taproof.service.sessions.create_and_verify import CreatedSession
 from taproof.service.sessions.decide import SeenSession
-from taproof.service.sessions.list import Sessions
+from taproof.service.sessions.list import SessionReader
 from taproof.service.webhooks import Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -171,7 +171,7 @@ async def console(tmp_path: Path, clock: ManualClock, *, in_sandbox: bool) -> As
     services = ConsoleServices(
         developers=Developers(storage, clock, system_entropy),
         projects=projects,
-        sessions=Sessions(storage, encryptor, clock),
+        sessions=SessionReader(storage, encryptor, clock),
         analytics=AnalyticsReader(storage, clock),
         deliveries=Deliveries(
             storage, encryptor, clock, system_entropy, webhooks, post=receiver.post, recorded=receiver.recorded

@@ -12,9 +12,8 @@ from tests.console.conftest import Installation, Visitor
 
 from taproof.console.forms import read_form
 from taproof.core.errors import InvalidRequest, PayloadTooLarge
-from taproof.http.body import deadline
-from taproof.http.body import read as body_reading
-from taproof.http.body.deadline import BodyDeadline
+from taproof.http import body
+from taproof.http.body import BodyDeadline
 
 SIGN_IN = "/console/sign-in"
 FORM = b"application/x-www-form-urlencoded"
@@ -71,8 +70,8 @@ async def read(body: bytes, content_type: bytes = FORM) -> dict[str, str]:
 
 @pytest.fixture
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deadline, "_EVERY", 0.001)
-    monkeypatch.setattr(body_reading, "_deadline", BodyDeadline(3))
+    monkeypatch.setattr(body, "_EVERY", 0.001)
+    monkeypatch.setattr(body, "_deadline", BodyDeadline(3))
 
 
 @pytest.mark.usefixtures("_quick")

@@ -13,18 +13,18 @@ from tests.giving_bots import give_bot
 from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, MINUTE, system_clock
 from taproof.core.deliveries import Attempt, Event
-from taproof.core.encryption import Encryptor
-from taproof.core.entropy import system_entropy
-from taproof.core.errors import DecryptionFailed
-from taproof.core.identifiers import new_event_id, new_webhook_secret
-from taproof.core.model import MessengerIdentity, NewSession, PhoneRequest, Project, ProjectBot, SessionKey
-from taproof.service.associated_data import (
+from taproof.core.encryption import (
+    Encryptor,
     bot_token_associated_data,
     event_body_associated_data,
     phone_associated_data,
     phone_request_associated_data,
     webhook_secret_associated_data,
 )
+from taproof.core.entropy import system_entropy
+from taproof.core.errors import DecryptionFailed
+from taproof.core.identifiers import new_event_id, new_webhook_secret
+from taproof.core.model import MessengerIdentity, NewSession, PhoneRequest, Project, ProjectBot, SessionKey
 from taproof.service.developers import Developers
 from taproof.service.installation import KEY_MARK, check_master_key
 from taproof.service.reencryption import ASSOCIATED_DATA

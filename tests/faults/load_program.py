@@ -18,7 +18,7 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import MessengerIdentity
 from taproof.runtime.store import open_storage
-from taproof.service.sessions.create_and_verify import SignIn, Verification
+from taproof.service.sessions.create_and_verify import SignInSessions, VerifyResult
 from taproof.service.sessions.decide import Decisions, SeenSession
 
 AT_ONCE = 16
@@ -50,8 +50,8 @@ async def insist(step: str, call: Callable[[], Awaitable[T]]) -> T:
 class Program:
     """All sign-ins of this process. `cancels`: it cancels those sessions that another process confirms."""
 
-    def __init__(self, signin: SignIn, decisions: Decisions, project_id: str, *, cancels: bool) -> None:
-        self.signin = signin
+    def __init__(self, sessions: SignInSessions, decisions: Decisions, project_id: str, *, cancels: bool) -> None:
+        self.sessions = sessions
         self.decisions = decisions
         self.project_id = project_id
         self.cancels = cancels
@@ -59,7 +59,7 @@ class Program:
 
     async def create_without_end(self) -> None:
         while True:
-            created = await insist("create", lambda: self.signin.create_session(self.project_id, public=True))
+            created = await insist("create", lambda: self.sessions.create_session(self.project_id, public=True))
             token = created.session_token
             end = self.ends[token] = asyncio.get_running_loop().create_future()
             say("created", token)
@@ -85,8 +85,8 @@ class Program:
         return await self.decisions.confirm_session(token, MessengerIdentity(user, "Name", ""))
 
     async def verify(self, token: str) -> None:
-        def read() -> Awaitable[Verification]:
-            return self.signin.verify_session(self.project_id, token, public=True)
+        def read() -> Awaitable[VerifyResult]:
+            return self.sessions.verify_session(self.project_id, token, public=True)
 
         if (await insist("verify", read)).proof:
             say("proof", token)
@@ -98,9 +98,9 @@ async def main() -> None:
     url, project_id, master_key, name = sys.argv[1:]
     storage = await open_storage(url)
     encryptor = Encryptor(master_key)
-    signin = SignIn(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
+    sessions = SignInSessions(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
     decisions = Decisions(storage, encryptor, system_clock, system_entropy)
-    program = Program(signin, decisions, project_id, cancels=name == "cancels")
+    program = Program(sessions, decisions, project_id, cancels=name == "cancels")
     lines = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
     say("ready")

@@ -13,20 +13,20 @@ from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.runtime.store import open_storage
-from taproof.service.sessions.create_and_verify import SignIn
+from taproof.service.sessions.create_and_verify import SignInSessions
 
 
 async def main() -> None:
     url, project_id, master_key, readers = sys.argv[1:]
     storage = await open_storage(url)
-    signin = SignIn(storage, Encryptor(master_key), lambda: "https://t.me/b", system_clock, system_entropy)
+    sessions = SignInSessions(storage, Encryptor(master_key), lambda: "https://t.me/b", system_clock, system_entropy)
     await storage.ping()
     print("ready", flush=True)  # noqa: T201 — how it talks to the test.
     while line := await asyncio.to_thread(sys.stdin.readline):
         tokens = json.loads(line)
         answers = await asyncio.gather(
             *(
-                signin.verify_session(project_id, token, public=True)
+                sessions.verify_session(project_id, token, public=True)
                 # The readers of one session are apart, so that they come in different batches too.
                 for _ in range(int(readers))
                 for token in tokens

@@ -23,12 +23,11 @@ from taproof import verify_proof
 from taproof.core.accounts import Actor
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
-from taproof.core.encryption import Encryptor, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key, webhook_secret_associated_data
 from taproof.core.entropy import system_entropy
 from taproof.core.model import MessengerIdentity
 from taproof.runtime.key_file import KeyFile, read_master_keys, read_or_make_master_key
 from taproof.runtime.key_rotation import rotate_key_file
-from taproof.service.associated_data import webhook_secret_associated_data
 from taproof.service.developers import Developers
 from taproof.service.projects import Projects
 from taproof.service.reencryption import Reencryptor

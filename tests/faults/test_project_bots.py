@@ -21,13 +21,12 @@ from tests.messengers.telegram.bots_server import BotsServer, ServedBot, tagged
 
 from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
-from taproof.core.encryption import Encryptor
+from taproof.core.encryption import Encryptor, bot_token_associated_data
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_id, new_key
 from taproof.core.model import Project, ProjectBot
 from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.runtime.store import open_storage
-from taproof.service.associated_data import bot_token_associated_data
 from taproof.service.developers import Developers
 from taproof.storage.protocol import Storage
 

@@ -21,14 +21,13 @@ from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import MINUTE, system_clock
 from taproof.core.deliveries import Delivery
-from taproof.core.encryption import Encryptor
+from taproof.core.encryption import Encryptor, bot_token_associated_data
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed, MasterKeyWrong
 from taproof.core.identifiers import session_key
 from taproof.core.model import MessengerIdentity, Project, ProjectBot, ProjectChanges
 from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks
 from taproof.runtime.key_file import read_or_make_master_key
-from taproof.service.associated_data import bot_token_associated_data
 from taproof.service.bots import BotAccount, Bots
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers

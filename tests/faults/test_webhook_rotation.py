@@ -15,11 +15,10 @@ from tests.faults.webhook_nodes import Application, Came, Node, running_applicat
 
 from taproof import verify_proof, verify_webhook
 from taproof.core.clock import SECOND, system_clock
-from taproof.core.encryption import Encryptor
+from taproof.core.encryption import Encryptor, webhook_secret_associated_data
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_webhook_secret
 from taproof.runtime.store import open_storage
-from taproof.service.associated_data import webhook_secret_associated_data
 
 USERS = 6
 LEAST = 20

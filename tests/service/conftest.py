@@ -25,7 +25,7 @@ from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.projects import Projects, ProjectSecrets
-from taproof.service.sessions.list import Sessions
+from taproof.service.sessions.list import SessionReader
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
@@ -99,7 +99,7 @@ class Node:
             allow_loopback_http=False,
         )
         self.developers = Developers(storage, clock, system_entropy)
-        self.sessions = Sessions(storage, encryptor, clock)
+        self.sessions = SessionReader(storage, encryptor, clock)
         self.analytics = AnalyticsReader(storage, clock)
         self.webhooks = Webhooks(storage, encryptor, clock, system_entropy, "Taproof/test")
         self.receiver = Receiver()

@@ -11,12 +11,11 @@ from tests.service.conftest import HandClock, Node, acting
 
 from taproof.core.accounts import Actor
 from taproof.core.deliveries import Delivery
-from taproof.core.encryption import Encryptor, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key, webhook_secret_associated_data
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed, MasterKeyWrong
 from taproof.core.model import MessengerIdentity
 from taproof.service import reencryption
-from taproof.service.associated_data import webhook_secret_associated_data
 from taproof.service.installation import KEY_MARK, check_master_key, is_under_first_key
 from taproof.service.reencryption import PASSES, Reencryptor
 from taproof.storage.protocol import Replacement

@@ -12,11 +12,10 @@ import pytest
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.clock import system_clock
-from taproof.core.encryption import Encryptor, new_master_key
+from taproof.core.encryption import Encryptor, new_master_key, webhook_secret_associated_data
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
 from taproof.core.model import ProjectChanges
-from taproof.service.associated_data import webhook_secret_associated_data
 from taproof.storage.migrate import migrations
 from taproof.storage.sqlite.connection import migrate_file
 from taproof.storage.sqlite.store import SqliteStorage
@@ -32,7 +31,7 @@ from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.model import MessengerIdentity
 from taproof.core.encryption import Encryptor
-from taproof.service.sessions.create_and_verify import SignIn
+from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.decide import Decisions
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -41,22 +40,22 @@ path, project_id, master_key = sys.argv[1:]
 def say(step, token):
     os.write(1, f"{step} {token}\\n".encode())
 
-async def sign_in_without_end(signin, decisions, user):
+async def sign_in_without_end(sessions, decisions, user):
     while True:
-        token = (await signin.create_session(project_id, public=True)).session_token
+        token = (await sessions.create_session(project_id, public=True)).session_token
         say("created", token)
         await decisions.open_session(token, user)
         assert (await decisions.confirm_session(token, MessengerIdentity(user, "Name", ""))).changed
         say("confirmed", token)
-        assert (await signin.verify_session(project_id, token, public=True)).proof
+        assert (await sessions.verify_session(project_id, token, public=True)).proof
         say("proof", token)
 
 async def main():
     store = SqliteStorage.open(Path(path), system_clock())
     encryptor = Encryptor(master_key)
-    signin = SignIn(store, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
+    sessions = SignInSessions(store, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
     decisions = Decisions(store, encryptor, system_clock, system_entropy)
-    await asyncio.gather(*(sign_in_without_end(signin, decisions, f"{user}") for user in range(12)))
+    await asyncio.gather(*(sign_in_without_end(sessions, decisions, f"{user}") for user in range(12)))
 
 asyncio.run(main())
 """

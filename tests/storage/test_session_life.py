@@ -31,7 +31,7 @@ from taproof.core.model import MessengerIdentity, ProjectChanges
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.sdk.code_challenge import code_challenge
 from taproof.service.projects import Projects
-from taproof.service.sessions.create_and_verify import CreatedSession, Verification
+from taproof.service.sessions.create_and_verify import CreatedSession, VerifyResult
 from taproof.service.sessions.decide import SeenSession
 from taproof.storage.protocol import Storage
 
@@ -142,9 +142,9 @@ class SessionLife(RuleBasedStateMachine):
         elif session.may_be_reread(self.now):
             self.check_proof(session, answer)
         else:
-            assert answer == Verification(session.seen(self.now))
+            assert answer == VerifyResult(session.seen(self.now))
 
-    def check_proof(self, session: ModelSession, answer: Verification) -> None:
+    def check_proof(self, session: ModelSession, answer: VerifyResult) -> None:
         assert answer.status == "confirmed"
         assert answer.identity is not None
         assert answer.proof is not None

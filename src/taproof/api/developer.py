@@ -23,7 +23,7 @@ from taproof.core.accounts import Actor, Developer
 from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.errors import InvalidAccessToken, InvalidRequest
 from taproof.core.model import Status
-from taproof.http.body.json import read_json_object
+from taproof.http.body import read_json_object
 from taproof.http.errors import NO_PAGE, bearer_token, install_error_handlers
 from taproof.http.instants import read_instant
 from taproof.http.limits.developers import TellLimits
@@ -38,7 +38,7 @@ from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects, Rotation
-from taproof.service.sessions.list import Sessions
+from taproof.service.sessions.list import SessionReader
 
 PREFIX: Final = "/api/v1/dev"
 PAGE_LIMIT: Final = 200
@@ -53,7 +53,7 @@ Model = TypeVar("Model", bound=BaseModel)
 def build_developer_api(
     developers: Developers,
     projects: Projects,
-    sessions: Sessions,
+    sessions: SessionReader,
     analytics: AnalyticsReader,
     deliveries: Deliveries,
     *,
@@ -181,7 +181,7 @@ class DeveloperApi:
         self,
         developers: Developers,
         projects: Projects,
-        sessions: Sessions,
+        sessions: SessionReader,
         analytics: AnalyticsReader,
         deliveries: Deliveries,
         *,

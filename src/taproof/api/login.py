@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, Field
 
-from taproof.api.sessions import Headers, Send, text_field, wait_seconds
+from taproof.api.sessions import Headers, Send
 from taproof.core.accounts import Actor
 from taproof.core.clock import DAY, SECOND, Clock
 from taproof.core.errors import (
@@ -24,7 +24,7 @@ from taproof.core.errors import (
 )
 from taproof.core.model import MessengerIdentity
 from taproof.core.names import name_problem
-from taproof.http.body.json import Receive, Scope, read_json_object
+from taproof.http.body import Receive, Scope, read_json_object, text_field, wait_field
 from taproof.http.errors import NO_PAGE, error_response
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
@@ -139,7 +139,7 @@ class LoginApi:
         # The name is checked before the sign-in is consumed: the user need not confirm again because of a wrong name.
         if (problem := name_problem(name)) is not None:
             raise InvalidRequest(f"name {problem}.")
-        seconds = wait_seconds(body["wait"], WAIT_LIMIT) if "wait" in body else 0
+        seconds = wait_field(body, WAIT_LIMIT)
         if too_soon := self._limits.refuse_poll(scope, "", device_code, None, public=True):
             raise RateLimited(too_soon)
         try:

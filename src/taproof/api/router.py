@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from taproof.api.sessions import SessionApi
 from taproof.core.errors import InvalidRequest, NotFound
-from taproof.http.body.json import Receive, Scope
+from taproof.http.body import Receive, Scope
 from taproof.http.errors import send_error
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]

@@ -1,4 +1,4 @@
-"""The four session endpoints, as plain ASGI: polling is nine tenths of all traffic, and nothing stands in its way.
+"""The four session endpoints. They are plain ASGI, because polling is nine tenths of all traffic.
 
 Source: service-spec.md, Public and Server-side session endpoints; contract.md, Session endpoints.
 """
@@ -13,15 +13,13 @@ from pydantic_core import to_json
 from taproof.core.clock import iso8601
 from taproof.core.code_challenge import METHOD
 from taproof.core.errors import InvalidRequest, InvalidSecretKey, MethodNotAllowed, RateLimited, TaproofError
-from taproof.core.request_context import Requester
-from taproof.http.body.json import Receive, Scope, read_json_object
+from taproof.http.body import Receive, Scope, read_json_object, text_field, wait_field
 from taproof.http.errors import NO_PAGE, bearer_token, error_response
 from taproof.http.limits.rates import POLL_REFUSALS, GenerateCall, RateLimits
 from taproof.http.metrics import Metrics
 from taproof.http.requester import requester_of, until_gone
-from taproof.service import serializers
 from taproof.service.projects import Projects
-from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, CreatedSession, SignIn, Verification
+from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, SignInSessions
 from taproof.service.sessions.wait import Waiting
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -34,7 +32,7 @@ _ANY_ORIGIN_ERROR: Final[Headers] = [
     (b"access-control-expose-headers", b"X-Error-Code, Retry-After, RateLimit, RateLimit-Policy"),
 ]
 WAIT_LIMIT: Final = 30
-"""Seconds that a call may wait at most: RFC 6202, section 5.5, calls 30 safe; many proxies give up after 60."""
+"""Seconds that a call may wait. RFC 6202, section 5.5, calls 30 safe; many proxies time out after 60."""
 
 _PREFLIGHT: Final[Headers] = [
     (b"access-control-allow-origin", b"*"),
@@ -51,90 +49,38 @@ class SessionApi:
     """Answers generate and verify, public and server-side. Each public method is an ASGI application."""
 
     def __init__(
-        self, signin: SignIn, waiting: Waiting, projects: Projects, metrics: Metrics, limits: RateLimits
+        self, sessions: SignInSessions, waiting: Waiting, projects: Projects, metrics: Metrics, limits: RateLimits
     ) -> None:
-        self._signin = signin
+        self._sessions = sessions
+        self._waiting = waiting
         self._projects = projects
         self._metrics = metrics
         self._limits = limits
-        self._waiting = waiting
 
     async def generate_public(self, scope: Scope, receive: Receive, send: Send) -> None:
         """POST /api/v1/generate/public."""
         call = GenerateCall(self._limits, scope, send, public=True)
-        await self._answer(partial(self._generate_public, call), scope, receive, call.send, public=True)
-
-    async def verify_public(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """POST /api/v1/verify/public."""
-        await self._answer(self._verify_public, scope, receive, send, public=True)
+        await self._answer(partial(self._generate, call), scope, receive, call.send, public=True)
 
     async def generate(self, scope: Scope, receive: Receive, send: Send) -> None:
         """POST /api/v1/generate."""
         call = GenerateCall(self._limits, scope, send, public=False)
         await self._answer(partial(self._generate, call), scope, receive, call.send, public=False)
 
+    async def verify_public(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """POST /api/v1/verify/public."""
+        await self._answer(self._verify, scope, receive, send, public=True)
+
     async def verify(self, scope: Scope, receive: Receive, send: Send) -> None:
         """POST /api/v1/verify."""
         await self._answer(self._verify, scope, receive, send, public=False)
 
-    async def _generate_public(self, call: GenerateCall, scope: Scope, receive: Receive) -> bytes:
-        body = await read_json_object(scope, receive)
-        requester = requester_of(scope)
-        return await self._create(call, text_field(body, "project_id"), body, public=True, requester=requester)
-
-    async def _verify_public(self, scope: Scope, receive: Receive) -> bytes:
-        body = await read_json_object(scope, receive)
-        project_id, session_token = text_field(body, "project_id"), text_field(body, "session_token")
-        code_verifier = body.get("code_verifier")
-        seconds = wait_seconds(body["wait"], WAIT_LIMIT) if "wait" in body else 0
-        if too_soon := self._limits.refuse_poll(scope, project_id, session_token, code_verifier, public=True):
-            return POLL_REFUSALS[too_soon]
-        try:
-            if seconds and not await self._wait(
-                seconds, project_id, session_token, code_verifier, receive, public=True
-            ):
-                return _TO_NOBODY
-            verification = await self._signin.verify_session(
-                project_id, session_token, public=True, code_verifier=code_verifier
-            )
-        except TaproofError as error:
-            self._limits.poll_failed(scope, project_id, session_token, code_verifier, error, public=True)
-            raise
-        return self._verified(verification)
-
-    async def _generate(self, call: GenerateCall, scope: Scope, receive: Receive) -> bytes:
-        project_id, body = await self._read_keyed(scope, receive)
-        return await self._create(call, project_id, body, public=False)
-
-    async def _verify(self, scope: Scope, receive: Receive) -> bytes:
-        project_id, body = await self._read_keyed(scope, receive)
-        session_token, code_verifier = text_field(body, "session_token"), body.get("code_verifier")
-        seconds = wait_seconds(body["wait"], WAIT_LIMIT) if "wait" in body else 0
-        if too_soon := self._limits.refuse_poll(scope, project_id, session_token, code_verifier, public=False):
-            return POLL_REFUSALS[too_soon]
-        try:
-            if seconds:
-                if not await self._wait(seconds, project_id, session_token, code_verifier, receive, public=False):
-                    return _TO_NOBODY
-                # The key may have been replaced during the wait, and a replaced key is dead at once.
-                await self._projects.authenticate(bearer_token(scope))
-            verification = await self._signin.verify_session(
-                project_id, session_token, public=False, code_verifier=code_verifier
-            )
-        except TaproofError as error:
-            self._limits.poll_failed(scope, project_id, session_token, code_verifier, error, public=False)
-            raise
-        return self._verified(verification)
-
-    async def _create(
-        self,
-        call: GenerateCall,
-        project_id: str,
-        body: dict[str, Any],
-        *,
-        public: bool,
-        requester: Requester = NOBODY_KNOWN,
-    ) -> bytes:
+    async def _generate(self, call: GenerateCall, scope: Scope, receive: Receive, *, public: bool) -> bytes:
+        if public:
+            body = await read_json_object(scope, receive)
+            project_id = text_field(body, "project_id")
+        else:
+            project_id, body = await self._read_keyed(scope, receive)
         code_challenge = text_field(body, "code_challenge") if "code_challenge" in body else None
         if "code_challenge_method" in body and text_field(body, "code_challenge_method") != METHOD:
             raise InvalidRequest(f"code_challenge_method must be {METHOD}, the only one there is. It may be left out.")
@@ -142,50 +88,15 @@ class SessionApi:
             raise InvalidRequest("code_challenge is missing, though there is a code_challenge_method.")
         call.take(project_id)
         try:
-            session = await self._signin.create_session(
-                project_id, public=public, code_challenge=code_challenge, requester=requester
+            session = await self._sessions.create_session(
+                project_id,
+                public=public,
+                code_challenge=code_challenge,
+                requester=requester_of(scope) if public else NOBODY_KNOWN,
             )
         except TaproofError:
             call.give_back(project_id)
             raise
-        return self._created(session)
-
-    async def _wait(
-        self,
-        seconds: float,
-        project_id: str,
-        session_token: str,
-        code_verifier: object,
-        receive: Receive,
-        *,
-        public: bool,
-    ) -> bool:
-        """Wait for so long at most while the session is pending; False when the client has gone away."""
-        gone = partial(until_gone, receive)
-        with self._metrics.waiting_calls.track_inprogress():
-            end = await self._waiting.wait(
-                project_id, session_token, seconds, gone, public=public, code_verifier=code_verifier
-            )
-        if end == "no_place":
-            self._metrics.waits_without_place.inc()
-        return end != "gone"
-
-    async def _read_keyed(self, scope: Scope, receive: Receive) -> tuple[str, dict[str, Any]]:
-        """Return the id of the project that the secret key names, and the body.
-
-        The key is checked before a byte of the body is read, and again after the last: it may have been replaced while
-        the body was on its way, and a replaced key is dead at once.
-        """
-        await self._projects.authenticate(bearer_token(scope))
-        body = await read_json_object(scope, receive)
-        project = await self._projects.authenticate(bearer_token(scope))
-        if "project_id" in body and text_field(body, "project_id") != project.id:
-            raise InvalidRequest(
-                "project_id is not the project of this secret key. Leave it out, or send the right one."
-            )
-        return project.id, body
-
-    def _created(self, session: CreatedSession) -> bytes:
         self._metrics.sessions_created.inc()
         answer = {
             "session_token": session.session_token,
@@ -196,15 +107,61 @@ class SessionApi:
             answer["match_code"] = session.match_code
         return to_json(answer)
 
-    def _verified(self, verification: Verification) -> bytes:
-        self._metrics.polls[verification.status].inc()
-        if verification.identity is None:
-            return _STATUS_ONLY[verification.status]
-        return to_json(serializers.verification(verification))
+    async def _verify(self, scope: Scope, receive: Receive, *, public: bool) -> bytes:
+        if public:
+            body = await read_json_object(scope, receive)
+            project_id = text_field(body, "project_id")
+        else:
+            project_id, body = await self._read_keyed(scope, receive)
+        session_token, code_verifier = text_field(body, "session_token"), body.get("code_verifier")
+        seconds = wait_field(body, WAIT_LIMIT) if "wait" in body else 0
+        if too_soon := self._limits.refuse_poll(scope, project_id, session_token, code_verifier, public=public):
+            return POLL_REFUSALS[too_soon]
+        try:
+            if seconds:
+                with self._metrics.waiting_calls.track_inprogress():
+                    end = await self._waiting.wait(
+                        project_id,
+                        session_token,
+                        seconds,
+                        partial(until_gone, receive),
+                        public=public,
+                        code_verifier=code_verifier,
+                    )
+                if end == "gone":
+                    return _NOBODY_READS
+                if end == "no_place":
+                    self._metrics.waits_without_place.inc()
+                if not public:
+                    # The key may have been replaced during the wait, and a replaced key is invalid at once.
+                    await self._projects.authenticate(bearer_token(scope))
+            result = await self._sessions.verify_session(
+                project_id, session_token, public=public, code_verifier=code_verifier
+            )
+        except TaproofError as error:
+            self._limits.poll_failed(scope, project_id, session_token, code_verifier, error, public=public)
+            raise
+        self._metrics.polls[result.status].inc()
+        return _STATUS_ONLY[result.status] if result.identity is None else to_json(result.to_answer())
+
+    async def _read_keyed(self, scope: Scope, receive: Receive) -> tuple[str, dict[str, Any]]:
+        """Return the id of the project that the secret key names, and the body.
+
+        The key is checked before the body is read, and again afterwards: it may have been replaced in between, and a
+        replaced key is invalid at once.
+        """
+        await self._projects.authenticate(bearer_token(scope))
+        body = await read_json_object(scope, receive)
+        project = await self._projects.authenticate(bearer_token(scope))
+        if "project_id" in body and text_field(body, "project_id") != project.id:
+            raise InvalidRequest(
+                "project_id is not the project of this secret key. Leave it out, or send the right one."
+            )
+        return project.id, body
 
     async def _answer(
         self,
-        handler: Callable[[Scope, Receive], Awaitable[bytes]],
+        handler: Callable[..., Awaitable[bytes]],
         scope: Scope,
         receive: Receive,
         send: Send,
@@ -217,14 +174,14 @@ class SessionApi:
                 if public and scope["method"] == "OPTIONS":
                     await _send(send, 200, _PREFLIGHT, b"")
                     return
-                raise MethodNotAllowed  # noqa: TRY301 — the one map of errors below answers it.
-            body = await handler(scope, receive)
+                raise MethodNotAllowed  # noqa: TRY301 — answered below like every other error.
+            body = await handler(scope, receive, public=public)
             if (start := _READY_STARTS[public].get(body)) is not None:
                 await send(start)
                 await send({"type": "http.response.body", "body": body})
                 return
             headers = [*headers, (b"content-length", b"%d" % len(body))]
-        except Exception as error:  # noqa: BLE001 — a bug must become a 500 in the one error shape, and be logged.
+        except Exception as error:  # noqa: BLE001 — a bug is logged and answered as a 500 in the one error shape.
             if isinstance(error, InvalidSecretKey):
                 self._limits.refused_credentials.note("secret_key", scope)
             status, headers, body = error_response(error, _ANY_ORIGIN_ERROR if public else ())
@@ -239,12 +196,12 @@ _STATUS_ONLY: Final = {
     for status in ("pending", "confirmed", "cancelled", "expired", "used")
 }
 
-_TO_NOBODY: Final = _STATUS_ONLY["pending"]
-"""Sent to a client that went away while it waited: nothing is read, let alone consumed, for an answer that is lost."""
+_NOBODY_READS: Final = _STATUS_ONLY["pending"]
+"""Sent to a client that disconnected while it waited. The session is not read, so that no proof is lost."""
 
 
 def _ready_starts(*, public: bool) -> dict[bytes, dict[str, Any]]:
-    """Return how answers begin whose bodies are ready, by these: a status alone, or the refusal of a poll."""
+    """Return the start message of each answer whose body is made in advance, by body."""
     answers = [
         (200, [*(_PUBLIC_HEADERS if public else _HEADERS), (b"content-length", b"%d" % len(body))], body)
         for body in _STATUS_ONLY.values()
@@ -257,27 +214,9 @@ def _ready_starts(*, public: bool) -> dict[bytes, dict[str, Any]]:
 
 
 _READY_STARTS: Final = {public: _ready_starts(public=public) for public in (True, False)}
-"""The beginning of nearly every answer, made once: whoever adds a header sends a copy, as `https_only.py` does."""
+"""The start messages of nearly all answers, made once. Code that adds a header must copy the message."""
 
 
 async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-def wait_seconds(value: Any, limit: int) -> float:
-    """Return a body's `wait`; raises InvalidRequest unless it is a number of seconds from 0 to `limit`."""
-    # A bool is a number to Python, though not to JSON.
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= limit:
-        return value
-    raise InvalidRequest(f"wait must be a number of seconds from 0 to {limit}.")
-
-
-def text_field(body: dict[str, Any], field: str) -> str:
-    """Return a field that must be there and hold text; raises InvalidRequest, which names it."""
-    value = body.get(field)
-    if isinstance(value, str) and value:
-        return value
-    if field not in body or value == "":
-        raise InvalidRequest(f"{field} is missing.")
-    raise InvalidRequest(f"{field} must be a string.")

@@ -15,6 +15,7 @@ from taproof.cli.command import Given, command, load, open_encrypted_store
 from taproof.config.settings import InvalidSettings
 from taproof.core.clock import iso8601, system_clock
 from taproof.core.errors import ProjectNotFound, TaproofError
+from taproof.core.proof import signing_secrets
 
 if TYPE_CHECKING:
     from taproof.cli.webhook_receiver import Received
@@ -118,13 +119,17 @@ def listen(
 
 async def _stored_secrets(storage: "Storage", encryptor: "Encryptor", project_id: str) -> list[str]:
     """Return the current secret and, during a rotation, the one that will follow it."""
-    from taproof.service.associated_data import webhook_secret_associated_data
+    from taproof.core.encryption import webhook_secret_associated_data
 
     encrypted = await storage.projects.read_webhook_secrets(project_id)
     if encrypted is None:
         raise ProjectNotFound("There is no such project in this database. List yours with: taproof projects list EMAIL")
     associated_data = webhook_secret_associated_data(project_id)
-    return [encryptor.decrypt(each, associated_data) for each in encrypted.at(system_clock()) if each is not None]
+    return [
+        encryptor.decrypt(each, associated_data)
+        for each in signing_secrets(encrypted, system_clock())
+        if each is not None
+    ]
 
 
 def _given_secrets(file: str) -> ReadSecrets:

@@ -47,7 +47,7 @@ from taproof.service.erasure import Erasure
 from taproof.service.invitations import Invitations
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
-from taproof.service.sessions.list import Sessions
+from taproof.service.sessions.list import SessionReader
 
 _TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 _FOR_GOOD: Final = ((b"cache-control", b"public, max-age=31536000, immutable"),)
@@ -59,7 +59,7 @@ class ConsoleServices:
 
     developers: Developers
     projects: Projects
-    sessions: Sessions
+    sessions: SessionReader
     analytics: AnalyticsReader
     deliveries: Deliveries
     audit: AuditLog

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 
 from taproof.core.errors import InvalidRequest, SignedOut
-from taproof.http.body.read import body_headers, read_body
+from taproof.http.body import body_headers, read_body
 
 _FIELDS: Final = 50
 

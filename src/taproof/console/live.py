@@ -23,7 +23,7 @@ from taproof.console.sessions import SessionFilters, SessionRow, render_rows, se
 from taproof.core.clock import Clock
 from taproof.core.errors import ProjectNotFound, StoreUnavailable
 from taproof.http.requester import until_gone
-from taproof.service.sessions.list import SessionPage, Sessions
+from taproof.service.sessions.list import SessionPage, SessionReader
 
 PROCESS_LIMIT: Final = 100
 """Most streams of a process: each reads the store about once a second."""
@@ -47,7 +47,7 @@ _PROJECT_GONE: Final = b"event: project-gone\ndata: {}\n\n"
 class LiveSessions:
     """The streams of this process."""
 
-    def __init__(self, access: Access, pages: PageRenderer, sessions: Sessions, clock: Clock) -> None:
+    def __init__(self, access: Access, pages: PageRenderer, sessions: SessionReader, clock: Clock) -> None:
         self._access = access
         self._pages = pages
         self._sessions = sessions

@@ -24,7 +24,7 @@ from taproof.core.timeline import outcome_sentence, timeline
 from taproof.http.instants import read_instant
 from taproof.service.deliveries import Deliveries, SeenDelivery
 from taproof.service.projects import Projects
-from taproof.service.sessions.list import SessionPage, Sessions
+from taproof.service.sessions.list import SessionPage, SessionReader
 
 PAGE: Final = 50
 STATUS_NAMES: Final[tuple[Status, ...]] = get_args(Status)
@@ -65,7 +65,9 @@ class SessionFilters:
         query = {name: value for name, value in (asdict(self) | more).items() if value}
         return f"{path}?{urlencode(query)}" if query else path
 
-    async def list_sessions(self, sessions: Sessions, developer: Developer, cursor: str | None = None) -> SessionPage:
+    async def list_sessions(
+        self, sessions: SessionReader, developer: Developer, cursor: str | None = None
+    ) -> SessionPage:
         """Return a page of the sessions that match.
 
         Raises:
@@ -144,7 +146,7 @@ class SessionPages:
         self,
         access: Access,
         pages: PageRenderer,
-        sessions: Sessions,
+        sessions: SessionReader,
         *,
         projects: Projects,
         deliveries: Deliveries,

@@ -29,10 +29,9 @@ from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import BotBroken, MessengerUnavailable, PlanLimitReached, ProjectPaused, SignInNotFound
 from taproof.core.model import MessengerIdentity, Project, Status
 from taproof.sdk import ProofError, verify_proof
-from taproof.service import serializers
 from taproof.service.console.sign_in import DeveloperSignIns, Trial
 from taproof.service.projects import Projects
-from taproof.service.sessions.create_and_verify import Verification
+from taproof.service.sessions.create_and_verify import VerifyResult
 
 COOKIE_SECONDS: Final = 660
 """A minute longer than a sign-in lasts, so that the page can show how it ended."""
@@ -117,10 +116,10 @@ class TryItPages:
                 return self._pages.render(request, "waiting.html", context)
             if request.method != "GET":  # HEAD must not use up the result that the page shows.
                 return self._start_page(request, project)
-            verification = await self._sign_ins.finish(encrypted, trial)
+            result = await self._sign_ins.finish(encrypted, trial)
         except SignInNotFound:
             return self._start_page(request, project)
-        outcome = await self._outcome(visitor, project, verification)
+        outcome = await self._outcome(visitor, project, result)
         return self._forget(request, self._start_page(request, project, outcome=outcome))
 
     async def _start(self, request: Request, visitor: Visitor) -> Response:
@@ -151,21 +150,19 @@ class TryItPages:
     async def _read(self, request: Request, visitor: Visitor) -> Project:
         return await self._projects.read_project(visitor.developer, request.path_params["project_id"])
 
-    async def _outcome(self, visitor: Visitor, project: Project, verification: Verification) -> TryItResult:
+    async def _outcome(self, visitor: Visitor, project: Project, result: VerifyResult) -> TryItResult:
         """Read the answer of verify as an application does, including the check of the proof."""
-        identity, proof = verification.identity, verification.proof
+        identity, proof = result.identity, result.proof
         if identity is None or proof is None:
-            return TryItResult(verification.status)
-        answer = serializers.verification(verification)
+            return TryItResult(result.status)
+        answer = result.to_answer()
         secret = (await self._projects.read_webhook_secret(visitor.actor, project.id)).webhook_secret
         problem = ""
         try:
             verify_proof(proof, secret, project_id=project.id, now=self._clock() / SECOND)
         except ProofError as error:
             problem = str(error)
-        return TryItResult(
-            verification.status, identity, _shown_json(answer), proof, _shown_json(_claims(proof)), problem
-        )
+        return TryItResult(result.status, identity, _shown_json(answer), proof, _shown_json(_claims(proof)), problem)
 
     def _start_page(
         self,

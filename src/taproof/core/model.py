@@ -153,21 +153,14 @@ class NamedProject(NamedTuple):
 
 
 class EncryptedWebhookSecrets(NamedTuple):
-    """A project's encrypted webhook secrets. During a rotation there are two, until `next_at` (ms)."""
+    """A project's encrypted webhook secrets. During a rotation there are two, until `next_at` (ms).
+
+    `core.proof.signing_secrets` says which one signs at an instant.
+    """
 
     current: bytes
     next: bytes | None = None
     next_at: int | None = None
-
-    def at(self, now: int) -> tuple[bytes, bytes | None]:
-        """Return the secret that signs proofs and webhooks at `now`, and the one that follows it.
-
-        Webhooks are signed with both (service `webhooks.py`). From `next_at` on, the second is the only one, even
-        if the stored row has not changed yet.
-        """
-        if self.next is None or self.next_at is None:
-            return self.current, None
-        return (self.next, None) if self.next_at <= now else (self.current, self.next)
 
 
 @dataclass(frozen=True, slots=True)

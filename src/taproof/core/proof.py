@@ -1,15 +1,26 @@
-"""The proof: a JWT, HS256 (service-spec.md, Proof; RFC 7519; RFC 8725)."""
+"""The proof: a JWT, HS256, and the secret that signs it (service-spec.md, Proof; RFC 7519; RFC 8725)."""
 
 from typing import Final
 
 import jwt
 
 from taproof.core.clock import SECOND
-from taproof.core.model import MessengerIdentity
+from taproof.core.model import EncryptedWebhookSecrets, MessengerIdentity
 
 ISSUER: Final = "taproof"
 PROOF_LIFETIME: Final = 300
 """Seconds from `iat` to `exp` (service-spec.md, Limits)."""
+
+
+def signing_secrets(stored: EncryptedWebhookSecrets, now: int) -> tuple[bytes, bytes | None]:
+    """Return the secret that signs proofs and webhooks at `now`, and during a rotation the one that follows it.
+
+    Webhooks are signed with both (`service/webhooks.py`). From `next_at` on, the second secret is the only one, even
+    if the stored row has not changed yet.
+    """
+    if stored.next is None or stored.next_at is None:
+        return stored.current, None
+    return (stored.next, None) if stored.next_at <= now else (stored.current, stored.next)
 
 
 def sign_proof(identity: MessengerIdentity, project_id: str, session_token: str, webhook_secret: str, now: int) -> str:

@@ -1,4 +1,4 @@
-"""How often something may be done: the generic cell rate algorithm, and its memory of many callers.
+"""How often something may be done: the generic cell rate algorithm, for many callers and for client addresses.
 
 Source: ITU-T Recommendation I.371, the virtual scheduling form of the GCRA. All that is kept of a caller is one number,
 its theoretical arrival time (TAT): until then what it has done so far is paid for.
@@ -6,12 +6,18 @@ its theoretical arrival time (TAT): until then what it has done so far is paid f
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, IPv6Network
 from typing import Final, NamedTuple
 
 from taproof.core.clock import HOUR, MINUTE, SECOND
 
 KEYS: Final = 100_000
 """Callers of one generation at most: see `KeyedGcra`."""
+NETWORK_FACTOR: Final = 10
+"""A /48 has this many times the allowance of a /64."""
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+_LENGTH_48: Final = len("2001:0db8:0001")
+_LENGTH_64: Final = len("2001:0db8:0001:0002")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,3 +176,71 @@ class KeyedGcra:
             # Here, so that who is refused all the time is not forgotten for that.
             self._young[key] = tat
         return tat
+
+
+def counted_address(address: IPv4Address | IPv6Address) -> str:
+    """Return the key that a client address is counted by: the IPv4 address, or the /64 as `2001:0db8:0001:0002`.
+
+    An IPv4 address inside IPv6, from a translator (RFC 6052, section 2.1) or 6to4 (RFC 3056), counts as IPv4. Use this
+    for counting only: unlike a mapped address, nothing vouches for the address inside.
+    """
+    if isinstance(address, IPv4Address):
+        return str(address)
+    if address in _NAT64:
+        return str(IPv4Address(address.packed[-4:]))
+    return address.exploded[:_LENGTH_64] if address.sixtofour is None else str(address.sixtofour)
+
+
+class AddressLimit:
+    """A rule for each client address, and for each /48 of IPv6 at ten times its rate. Either can refuse.
+
+    A subscriber of IPv6 has a /64, and often a whole /48, which is 65,536 of them. So an address is counted by both:
+    many subscribers may share a /48, and no subscriber may use the allowance of all of them.
+
+    The methods are those of `KeyedGcra`. A key without a colon, such as a project's id, is counted once.
+
+    Args:
+        rule: holds for each address.
+    """
+
+    __slots__ = ("_addresses", "_networks", "rule")
+
+    def __init__(self, rule: Gcra) -> None:
+        self.rule = rule
+        burst = rule.capacity // rule.window
+        self._addresses = KeyedGcra(rule)
+        self._networks = KeyedGcra(Gcra(rule.number * NETWORK_FACTOR, rule.window, burst * NETWORK_FACTOR))
+
+    def __len__(self) -> int:
+        """Return how many keys are kept."""
+        return len(self._addresses) + len(self._networks)
+
+    def spend(self, address: str, now: int) -> bool:
+        """Count one more call at `now` (ms) if it is allowed; a refusal counts nothing."""
+        if not self._addresses.spend(address, now):
+            return False
+        if ":" not in address or self._networks.spend(address[:_LENGTH_48], now):
+            return True
+        self._addresses.give_back(address, now)
+        return False
+
+    def charge(self, address: str, now: int) -> None:
+        """Count one more call that has happened already. An address that has nothing left stays at nothing."""
+        self._addresses.charge(address, now)
+        if ":" in address:
+            self._networks.charge(address[:_LENGTH_48], now)
+
+    def give_back(self, address: str, now: int) -> None:
+        """Undo the count of one call."""
+        self._addresses.give_back(address, now)
+        if ":" in address:
+            self._networks.give_back(address[:_LENGTH_48], now)
+
+    def standing(self, address: str, now: int) -> Standing:
+        """Return what is left to this address at `now` (ms): the lesser of its own and its network's."""
+        own = self._addresses.standing(address, now)
+        if ":" not in address:
+            return own
+        shared = self._networks.standing(address[:_LENGTH_48], now)
+        # When neither has anything left, the longer wait counts: after the shorter one, the other still refuses.
+        return min(own, shared, key=lambda left: (left.remaining, -left.until_next))

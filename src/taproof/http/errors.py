@@ -3,7 +3,7 @@
 Its body is `{"error": sentence}` and nothing else; the stable code goes into `X-Error-Code`. Sentence, code and status
 are those of the error's class in `core/errors.py`.
 `error_response` and `send_error` serve the plain ASGI endpoints, `install_error_handlers` the FastAPI application.
-`bearer_token` is here because what it does not accept ends as 401.
+`bearer_token` is here because a request without a token ends as 401.
 """
 
 import json
@@ -39,13 +39,13 @@ STATUS_HEADERS: Final[dict[int, RawHeaders]] = {
     # The rest of the body is not read, so the connection cannot carry another request.
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: [(b"connection", b"close")],
 }
-"""What an answer with this status says beside it, whether it is JSON or a page."""
+"""Headers that an answer with this status has, whether it is JSON or a page."""
 
 NO_PAGE: Final[RawHeaders] = [
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 ]
-"""Of every answer that is no page: a browser that is led to it shows it as what it is, and in no frame."""
+"""Headers of every answer that is not a page: a browser does not guess its type and shows it in no frame."""
 
 _log = structlog.get_logger("taproof.api")
 
@@ -59,8 +59,8 @@ def error_response(
     and place only, since its message may hold what the caller sent.
 
     Args:
-        error: what was raised.
-        extra_headers: what else the answer needs, such as `allow` beside 405; names in lower case.
+        error: the exception that was raised.
+        extra_headers: further headers, such as `allow` with 405; names in lower case.
     """
     if not isinstance(error, TaproofError) or error.status == InternalError.status:
         _log.error(
@@ -85,12 +85,12 @@ def error_response(
 
 
 def retry_after(error: TaproofError) -> RawHeaders:
-    """Return the header that tells who called too often when to come back; none for another error."""
+    """Return the `Retry-After` header of RateLimited; none for another error."""
     return [(b"retry-after", b"%d" % error.retry_after)] if isinstance(error, RateLimited) else []
 
 
 def _missing_scope(error: TaproofError) -> RawHeaders:
-    """Return the header that names the scope that a call needs (RFC 6750, section 3.1); none for another error."""
+    """Return the header that names the missing scope (RFC 6750, section 3.1); none for another error."""
     if not isinstance(error, InsufficientScope):
         return []
     return [(b"www-authenticate", b'Bearer error="insufficient_scope", scope="%s"' % error.scope.encode())]
@@ -99,7 +99,7 @@ def _missing_scope(error: TaproofError) -> RawHeaders:
 def bearer_token(scope: MutableMapping[str, Any]) -> str | None:
     """Return the credential of a request's one `Authorization: Bearer …` header (RFC 6750, section 2.1), or None.
 
-    Two such headers count as none, since two readers of that request could each believe a different one.
+    Two such headers count as none, because two readers of the request could each use a different one.
     """
     values = [value for name, value in scope["headers"] if name == b"authorization"]
     if len(values) != 1:
@@ -116,16 +116,16 @@ async def send_error(send: Send, error: Exception, extra_headers: Iterable[tuple
 
 
 class AnswerFailures:
-    """ASGI middleware: whatever escapes the application becomes an answer in the error shape, and is not raised on.
+    """ASGI middleware that answers every exception of the application in the error shape.
 
-    An exception that reached the server would be logged there with its message.
+    An exception that reached the server would be logged with its message, which may hold a secret.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the application; answer for it if it fails before it has answered."""
+        """Run the application, and answer if it fails before its own answer began."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -8,7 +8,7 @@ from taproof.core.request_context import Requester
 async def until_gone(receive: Receive) -> None:
     """Return when the client has closed its connection.
 
-    The end of the body may not have been received yet: `body/json.py` does not wait for it. Granian reports a closed
+    The end of the body may not have been received yet: `body.py` does not wait for it. Granian reports a closed
     connection at once, unless the client has already sent the beginning of its next request: unread bytes hide the end
     of the connection. Such a client keeps its place until its time is over. What is read for it then is lost.
     """

@@ -30,8 +30,7 @@ from taproof.config.settings import WEBHOOK_PATH, Settings
 from taproof.console.app import Console, ConsoleServices
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
-from taproof.http.body.deadline import BodiesInTime
-from taproof.http.body.read import BODY_SECONDS
+from taproof.http.body import BODY_SECONDS, BodiesInTime
 from taproof.http.limits.pages import PageLimit
 from taproof.http.sdk_files import SdkFiles
 from taproof.jobs.housekeeping import sweep_until
@@ -216,7 +215,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, AsgiA
     login = LoginApi(services.developer_sign_ins, developers, services.metrics, services.limits, system_clock)
     operations = build_operations(storage.ping, services.metrics, developer_api)
     return Router(
-        SessionApi(services.signin, services.waiting, projects, services.metrics, services.limits),
+        SessionApi(services.sign_in_sessions, services.waiting, projects, services.metrics, services.limits),
         developer_api,
         operations,
         {

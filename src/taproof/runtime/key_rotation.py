@@ -29,12 +29,12 @@ RotationStep = Literal["made", "taken_up", "waiting", "resealed", "removed"]
 
 
 class StillEncrypting(TaproofError):
-    """Values under the old key keep coming."""
+    """Other processes still encrypt under the old key."""
 
     code = "still_encrypting"
     sentence = (
-        "Something still encrypts under the old key. Make sure that every process of the service is of this release "
-        "and uses this key file. Then run this again."
+        "Something still encrypts under the old key. Make sure that every process of the service runs this release and "
+        "uses this key file. Then run this command again."
     )
 
 

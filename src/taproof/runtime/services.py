@@ -35,9 +35,9 @@ from taproof.service.installation import check_mode
 from taproof.service.invitations import Invitations
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
-from taproof.service.sessions.create_and_verify import SignIn
+from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.decide import Decisions
-from taproof.service.sessions.list import Sessions
+from taproof.service.sessions.list import SessionReader
 from taproof.service.sessions.wait import Waiting
 from taproof.service.webhooks import Webhooks
 from taproof.storage.protocol import Storage
@@ -51,7 +51,7 @@ class Services:
     storage: Storage
     encryptor: Encryptor
     deeplinks: Deeplinks
-    signin: SignIn
+    sign_in_sessions: SignInSessions
     waiting: Waiting
     decisions: Decisions
     developers: Developers
@@ -62,7 +62,7 @@ class Services:
     console_sessions: ConsoleSessions
     developer_sign_ins: DeveloperSignIns
     invitations: Invitations
-    sessions: Sessions
+    sessions: SessionReader
     analytics: AnalyticsReader
     audit: AuditLog
     deliveries: Deliveries
@@ -87,7 +87,7 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
         projects = open_projects(settings, storage, encryptor)
         plans = open_plans(settings, storage)
         waiting = Waiting(storage, system_clock)
-        signin = SignIn(
+        sign_in_sessions = SignInSessions(
             storage,
             encryptor,
             deeplinks.of_service_bot,
@@ -108,7 +108,7 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
             storage=storage,
             encryptor=encryptor,
             deeplinks=deeplinks,
-            signin=signin,
+            sign_in_sessions=sign_in_sessions,
             waiting=waiting,
             decisions=Decisions(
                 storage, encryptor, system_clock, system_entropy, wake=waiting.wake, recorded=recorded.set
@@ -129,10 +129,10 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
             ),
             console_sessions=ConsoleSessions(storage, system_clock, system_entropy),
             developer_sign_ins=DeveloperSignIns(
-                storage, encryptor, signin, system_clock, system_entropy, waiting=waiting
+                storage, encryptor, sign_in_sessions, system_clock, system_entropy, waiting=waiting
             ),
             invitations=Invitations(storage, system_clock, system_entropy),
-            sessions=Sessions(storage, encryptor, system_clock),
+            sessions=SessionReader(storage, encryptor, system_clock),
             analytics=AnalyticsReader(storage, system_clock),
             audit=AuditLog(storage),
             deliveries=Deliveries(

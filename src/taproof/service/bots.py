@@ -1,7 +1,7 @@
 """Give projects their own bots, and follow whether the messenger still accepts these bots' tokens.
 
 A project with its own bot gives out links to that bot alone. When the messenger refuses the bot's token, the project
-starts no new sign-ins until another token is set (`SignIn.create_session`): another bot never takes its place.
+starts no new sign-ins until another token is set (`SignInSessions.create_session`): another bot never takes its place.
 
 A bot belongs to the holder of its token. The messenger has one valid token of each bot at a time. When it accepts the
 new token and refuses the one of another project, the bot is taken away from that project.
@@ -18,12 +18,11 @@ import structlog
 from taproof.core.accounts import Actor
 from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import MINUTE, SECOND, Clock
-from taproof.core.encryption import Encryptor
+from taproof.core.encryption import Encryptor, bot_token_associated_data
 from taproof.core.entropy import Entropy
 from taproof.core.errors import BotTaken, BotTokenRefused, DecryptionFailed, InvalidRequest, RateLimited
 from taproof.core.model import BotLoss, CheckedBot, ProjectBot, ProjectChanges, RemovedBot
 from taproof.core.rate_limit import Gcra, KeyedGcra
-from taproof.service.associated_data import bot_token_associated_data
 from taproof.service.audit import service_entry
 from taproof.service.projects import Projects, read_owned_project
 from taproof.storage.protocol import Storage

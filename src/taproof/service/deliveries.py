@@ -10,12 +10,11 @@ from weakref import WeakValueDictionary
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import Clock, iso8601
 from taproof.core.deliveries import Attempt, DeliveryRecord, DeliveryState, Event, EventType
-from taproof.core.encryption import Encryptor
+from taproof.core.encryption import Encryptor, event_body_associated_data
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed, DeliveryNotFound, ProjectNotFound, SignInReported, WebhookNotSet
 from taproof.core.identifiers import is_event_id, new_event_id, session_created_at
 from taproof.core.model import PageCursor, Project, Session
-from taproof.service.associated_data import event_body_associated_data
 from taproof.service.audit import audit_entry
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.service.projects import read_owned_project

@@ -9,7 +9,7 @@ from typing import Final
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import HOUR, Clock, iso8601
-from taproof.core.encryption import Encryptor
+from taproof.core.encryption import Encryptor, bot_token_associated_data, webhook_secret_associated_data
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
     InvalidRequest,
@@ -33,8 +33,8 @@ from taproof.core.model import (
 )
 from taproof.core.names import name_problem
 from taproof.core.origins import read_origins
+from taproof.core.proof import signing_secrets
 from taproof.core.webhook_url import webhook_url_problem
-from taproof.service.associated_data import bot_token_associated_data, webhook_secret_associated_data
 from taproof.service.audit import audit_entry, url_origin
 from taproof.storage.protocol import Storage
 
@@ -269,7 +269,7 @@ class Projects:
         actor.grant.require("write")
         project = await self.read_project(actor.developer, project_id)
         associated_data = webhook_secret_associated_data(project.id)
-        current, following = project.webhook_secrets.at(self._clock())
+        current, following = signing_secrets(project.webhook_secrets, self._clock())
         secret = self._encryptor.decrypt(current, associated_data)
         if following is None:
             return Rotation(secret, None, None)

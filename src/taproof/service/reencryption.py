@@ -9,16 +9,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from taproof.core.encryption import Encryptor
-from taproof.core.entropy import Entropy
-from taproof.core.errors import DecryptionFailed
-from taproof.service.associated_data import (
+from taproof.core.encryption import (
+    Encryptor,
     bot_token_associated_data,
     event_body_associated_data,
     phone_associated_data,
     phone_request_associated_data,
     webhook_secret_associated_data,
 )
+from taproof.core.entropy import Entropy
+from taproof.core.errors import DecryptionFailed
 from taproof.service.installation import KEY_MARK
 from taproof.service.webhooks import answer_associated_data
 from taproof.storage.protocol import EncryptedKind, EncryptedRow, Replacement, Storage

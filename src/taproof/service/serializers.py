@@ -7,7 +7,6 @@ from taproof.core.clock import iso8601
 from taproof.core.model import PROJECT_FLAGS, Project, TurnOffReason
 from taproof.service.developers import CreatedAccessToken
 from taproof.service.projects import ProjectSecrets
-from taproof.service.sessions.create_and_verify import Verification
 
 _TURNED_OFF: Final[dict[TurnOffReason, str]] = {
     "gone": "The receiver answered 410 Gone, so nothing is sent there any more. Set webhook_url again to go on.",
@@ -73,23 +72,6 @@ def access_token(found: AccessToken) -> dict[str, Any]:
 def created_access_token(created: CreatedAccessToken) -> dict[str, Any]:
     """Return a new access token with its plaintext."""
     return {**access_token(created.token), "access_token": created.plaintext}
-
-
-def verification(found: Verification) -> dict[str, Any]:
-    """Return what verify answers: the status, and once all that was confirmed (contract.md, Session endpoints)."""
-    identity = found.identity
-    if identity is None or found.confirmed_at is None:
-        return {"status": found.status}
-    phone = {} if identity.messenger_phone is None else {"messenger_phone": identity.messenger_phone}
-    return {
-        "status": found.status,
-        "messenger_id": identity.messenger_id,
-        "messenger_name": identity.messenger_name,
-        "messenger_username": identity.messenger_username or None,
-        **phone,
-        "confirmed_at": iso8601(found.confirmed_at),
-        "proof": found.proof,
-    }
 
 
 def _turned_off(found: Project) -> dict[str, Any] | None:

@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.clock import DAY, SECOND, Clock
 from taproof.core.deliveries import NOBODY, Attempt, Delivery, DeliveryState, Event, PassedOver
-from taproof.core.encryption import Encryptor
+from taproof.core.encryption import Encryptor, event_body_associated_data, webhook_secret_associated_data
 from taproof.core.entropy import Entropy
 from taproof.core.model import EncryptedWebhookSecrets, TurnOffReason
+from taproof.core.proof import signing_secrets
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
 from taproof.core.signature import signature_headers
-from taproof.service.associated_data import event_body_associated_data, webhook_secret_associated_data
 from taproof.service.audit import service_entry
 from taproof.storage.protocol import Storage
 
@@ -140,7 +140,9 @@ class Webhooks:
         body = self._encryptor.decrypt(event.encrypted_body, event_body_associated_data(event.id)).encode()
         associated_data = webhook_secret_associated_data(event.project_id)
         secrets = [
-            self._encryptor.decrypt(each, associated_data) for each in webhook_secrets.at(now) if each is not None
+            self._encryptor.decrypt(each, associated_data)
+            for each in signing_secrets(webhook_secrets, now)
+            if each is not None
         ]
         headers = {"Content-Type": "application/json", "User-Agent": self._user_agent}
         headers |= signature_headers(event.id, body, secrets, now)

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from taproof.core.encryption import Encryptor
+from taproof.core.encryption import Encryptor, phone_associated_data
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
-from taproof.service.associated_data import phone_associated_data
 
 if TYPE_CHECKING:
     from tests.messengers.telegram.conftest import Phone, ScriptedApi

@@ -15,7 +15,7 @@ from tests.messengers.telegram.bots_server import BotsServer, ServedBot, tagged
 from tests.messengers.telegram.conftest import HandClock, add_project
 from tests.whole_sign_in import WholeSignIn
 
-from taproof.core.encryption import Encryptor, new_master_key
+from taproof.core.encryption import Encryptor, bot_token_associated_data, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import BotBroken, StoreUnavailable
 from taproof.core.identifiers import session_key
@@ -29,7 +29,6 @@ from taproof.messengers.telegram.project_bots import ProjectBots
 from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
-from taproof.service.associated_data import bot_token_associated_data
 from taproof.service.audit import service_entry
 from taproof.service.bots import Bots
 from taproof.storage.sqlite.store import SqliteStorage

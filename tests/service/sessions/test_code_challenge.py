@@ -20,7 +20,7 @@ from taproof.core.errors import (
     SessionNotFound,
 )
 from taproof.core.model import MessengerIdentity, PolledSession, Project, ProjectChanges, SessionKey
-from taproof.service.sessions.create_and_verify import Verification
+from taproof.service.sessions.create_and_verify import VerifyResult
 from taproof.service.sessions.wait import SESSION_LIMIT, WaitEnd
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ async def start(node: "Node", project: Project, verifier: str, *, confirmed: boo
     return created.session_token
 
 
-async def read(node: "Node", project: Project, token: str, verifier: str | None) -> Verification:
+async def read(node: "Node", project: Project, token: str, verifier: str | None) -> VerifyResult:
     return await node.signin.verify_session(project.id, token, public=True, code_verifier=verifier)
 
 
@@ -97,7 +97,7 @@ async def test_the_holder_reads_the_same_answer_again_for_a_minute(node: "Node",
         node.clock.now = used_at + later
         assert await read(other_node, project, token, verifier) == first
     node.clock.now = used_at + MINUTE
-    assert await read(node, project, token, verifier) == Verification("used")
+    assert await read(node, project, token, verifier) == VerifyResult("used")
 
 
 async def test_readers_at_the_same_instant_get_one_and_the_same_proof(node: "Node", other_node: "Node") -> None:
@@ -120,7 +120,7 @@ async def test_without_a_challenge_the_single_read_rule_stands(node: "Node") -> 
     token = await node.confirmed(project)
     assert (await read(node, project, token, new_verifier())).proof is not None
     for verifier in (None, new_verifier(), "anything"):
-        assert await read(node, project, token, verifier) == Verification("used")
+        assert await read(node, project, token, verifier) == VerifyResult("used")
 
 
 @pytest.mark.parametrize("change", ["regenerate", "promote"])
@@ -137,7 +137,7 @@ async def test_the_answer_is_not_signed_anew(node: "Node", change: str) -> None:
         await node.projects.promote_webhook_secret(acting(developer), project.id)
     else:
         await node.projects.regenerate_secrets(acting(developer), project.id)
-    assert await read(node, project, token, verifier) == Verification("used")
+    assert await read(node, project, token, verifier) == VerifyResult("used")
 
 
 async def test_the_proof_stays_the_same_when_a_rotation_ends_by_itself(node: "Node") -> None:

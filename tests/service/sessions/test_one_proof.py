@@ -7,7 +7,7 @@ import jwt
 import pytest
 from tests.databases import DRIVERS
 
-from taproof.service.sessions.create_and_verify import Verification
+from taproof.service.sessions.create_and_verify import VerifyResult
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
@@ -27,7 +27,7 @@ async def test_32_readers_of_each_of_500_sessions_get_one_proof_each(
     tokens = await asyncio.gather(*(node.confirmed(project, f"{number}") for number in range(SESSIONS)))
     signins = [node.signin, other_node.signin][:nodes]
 
-    async def read(token: str) -> list[Verification]:
+    async def read(token: str) -> list[VerifyResult]:
         return await asyncio.gather(
             *(
                 signins[number % nodes].verify_session(project.id, token, public=bool(number % 3))
@@ -42,6 +42,6 @@ async def test_32_readers_of_each_of_500_sessions_get_one_proof_each(
         options = {"verify_exp": False, "verify_iat": False}
         claims = jwt.decode(winners[0].proof, secrets.webhook_secret, algorithms=["HS256"], options=options)  # type: ignore[arg-type]
         assert (claims["session_token"], claims["messenger_id"]) == (token, f"{number}")
-        assert answers.count(Verification("used")) == READERS - 1
+        assert answers.count(VerifyResult("used")) == READERS - 1
     counts = (await node.storage.counts.read_daily_counts([project.id], 0))[0]
     assert (counts.confirmed, counts.used, counts.unique_users) == (SESSIONS, SESSIONS, SESSIONS)

@@ -19,7 +19,7 @@ from taproof.core.errors import (
 )
 from taproof.core.identifiers import session_key
 from taproof.core.model import MessengerIdentity, ProjectChanges
-from taproof.service.sessions.create_and_verify import Verification
+from taproof.service.sessions.create_and_verify import VerifyResult
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
@@ -122,7 +122,7 @@ async def test_the_one_read_carries_everything_and_later_ones_nothing(node: "Nod
     """Identity, confirmed_at and a proof of this very moment; then `used`, for ever."""
     project, secrets = await node.project()
     token = await node.opened(project)
-    assert await node.signin.verify_session(project.id, token, public=True) == Verification("pending")
+    assert await node.signin.verify_session(project.id, token, public=True) == VerifyResult("pending")
     node.clock.now += 1_234
     confirmed_at = node.clock.now
     identity = MessengerIdentity("1001", "Ada", "")
@@ -141,7 +141,7 @@ async def test_the_one_read_carries_everything_and_later_ones_nothing(node: "Nod
         "exp": node.clock.now // 1000 + 300,
     }
     for public in (True, False):
-        assert await node.signin.verify_session(project.id, token, public=public) == Verification("used")
+        assert await node.signin.verify_session(project.id, token, public=public) == VerifyResult("used")
 
 
 async def test_a_pending_session_is_seen_to_expire_at_the_instant(node: "Node") -> None:
@@ -228,5 +228,5 @@ async def test_a_client_that_hangs_up_leaves_the_store_whole(node: "Node") -> No
         session = await node.storage.sessions.read_session(key)
         assert session is not None
         assert session.status == "used"
-        if isinstance(first, Verification):
-            assert later == Verification("used")
+        if isinstance(first, VerifyResult):
+            assert later == VerifyResult("used")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from taproof.core.model import ConsumedSession, NewSession, Project
+from taproof.core.proof import signing_secrets
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
@@ -104,4 +105,4 @@ async def test_reread_session_goes_on_while_a_rotation_begins(storage: "Storage"
     )
     again = await storage.sessions.reread_session(new.key, 0)
     assert again is not None
-    assert again.webhook_secrets.at(again.used_at)[0] == consumed.webhook_secrets.current
+    assert signing_secrets(again.webhook_secrets, again.used_at)[0] == consumed.webhook_secrets.current

@@ -4,6 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from taproof.core.model import EncryptedWebhookSecrets, Project
+from taproof.core.proof import signing_secrets
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ async def test_rotate_webhook_secret_after_an_overlap_keeps_the_secret_in_force(
     assert await rotate(storage, project, b"third", end, hours=2)
     found = await storage.projects.read_webhook_secrets(project.id)
     assert found == EncryptedWebhookSecrets(b"second", b"third", end + 2 * HOURS)
-    assert found.at(end) == (b"second", b"third")
+    assert signing_secrets(found, end) == (b"second", b"third")
 
 
 async def test_promote_webhook_secret_ends_the_overlap(storage: Storage, other_node: Storage, seed: "Seed") -> None:
@@ -94,7 +95,7 @@ async def test_promote_webhook_secret_needs_a_rotation_under_way(storage: Storag
     assert not await storage.projects.promote_webhook_secret(project.developer_id, project.id, end)
     found = await storage.projects.read_webhook_secrets(project.id)
     assert found is not None
-    assert found.at(end) == (b"next", None)
+    assert signing_secrets(found, end) == (b"next", None)
     assert await rotate(storage, project, b"third", end)
 
 

@@ -1,6 +1,6 @@
 """Describe in the OpenAPI document what is sent to webhooks (contract.md, Webhooks).
 
-`service/sessions/create_and_verify.py` and `service/deliveries.py` build the bodies, `service/webhooks.py` the headers.
+`service/sessions/decide.py` and `service/deliveries.py` build the bodies, `service/webhooks.py` the headers.
 A test compares what is sent with this description.
 """
 

@@ -13,7 +13,7 @@
 What developers do once they are recognised is limited in `developers.py`.
 
 A client address is that of `HttpsOnly`, of IPv6 its /64. In all but `verify_session` a /48 of IPv6 is counted
-too, and has ten times as much: see `addresses.py`. Where the service is for this machine only, a program here has
+too, and has ten times as much: see `core.rate_limit`. Where the service is for this machine only, a program here has
 no address. Everywhere else loopback is an address like any other, since a proxy here may pass on strangers without a
 word of them. Public and server-side calls are counted apart, so that no flood of the
 one, which anybody can make, stops the other. What a refused call would have taken is not taken. The header fields are
@@ -28,9 +28,8 @@ from starlette.types import Message, Scope, Send
 
 from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.errors import RateLimited, StoreUnavailable, TaproofError
-from taproof.core.rate_limit import Gcra, KeyedGcra, Rate, Standing
+from taproof.core.rate_limit import AddressLimit, Gcra, KeyedGcra, Rate, Standing, counted_address
 from taproof.http.https_only import parse_address
-from taproof.http.limits.addresses import AddressLimit, counted_address
 from taproof.http.limits.developers import DeveloperLimits
 from taproof.http.limits.refused_credentials import RefusedCredentials
 from taproof.http.metrics import LimitName, Metrics

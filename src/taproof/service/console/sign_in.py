@@ -1,8 +1,8 @@
 """Developers' own sign-ins with the messenger: the service uses itself.
 
 For the console, `taproof login` and invitations there is one project for each purpose, so that the messenger asks for
-exactly what a tap gives away. `SignIn` gives each of these sign-ins a match code, and their prompt always shows where
-the request came from. A trial is a sign-in to one of the developer's own projects, from its page in the console.
+exactly what a tap gives away. `SignInSessions` gives each of these sign-ins a match code, and their prompt always shows
+where the request came from. A trial is a sign-in to one of the developer's own projects, from its page in the console.
 
 Only the client that started a sign-in can read it. What the client keeps is encrypted, since the session token is also
 in the QR code: a person who photographs that code must not be able to read who confirmed.
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from taproof.core.clock import Clock
-from taproof.core.encryption import Encryptor
+from taproof.core.encryption import Encryptor, webhook_secret_associated_data
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed, SignInNotFound
 from taproof.core.identifiers import key_hash, key_preview, new_id, new_key, new_webhook_secret, session_key
@@ -28,8 +28,7 @@ from taproof.core.model import (
 )
 from taproof.core.request_context import Requester
 from taproof.core.session_state import visible_status
-from taproof.service.associated_data import webhook_secret_associated_data
-from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, SignIn, Verification
+from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, SignInSessions, VerifyResult
 from taproof.service.sessions.wait import UntilGone, WaitEnd, Waiting
 from taproof.storage.protocol import Storage
 
@@ -103,7 +102,7 @@ class DeveloperSignIns:
     Args:
         storage: the store.
         encryptor: encrypts what the client keeps, and the webhook secrets of the service's own projects.
-        signin: creates and reads sessions.
+        sessions: creates and reads the sessions.
         clock: returns the time in ms.
         entropy: returns random bytes.
         waiting: the calls that wait for a decision.
@@ -113,7 +112,7 @@ class DeveloperSignIns:
         self,
         storage: Storage,
         encryptor: Encryptor,
-        signin: SignIn,
+        sessions: SignInSessions,
         clock: Clock,
         entropy: Entropy,
         *,
@@ -121,7 +120,7 @@ class DeveloperSignIns:
     ) -> None:
         self._storage = storage
         self._encryptor = encryptor
-        self._signin = signin
+        self._sessions = sessions
         self._waiting = waiting
         self._clock = clock
         self._entropy = entropy
@@ -135,7 +134,7 @@ class DeveloperSignIns:
             InvalidRequest, ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached: of a trial; nothing is stored.
         """
         project_id = purpose.project_id if isinstance(purpose, Trial) else await self._own_project(purpose)
-        session = await self._signin.create_session(project_id, public=False, requester=requester)
+        session = await self._sessions.create_session(project_id, public=False, requester=requester)
         # Separated by a space: a link has none.
         kept = " ".join(filter(None, (session.deeplink, session.match_code)))
         encrypted = self._encryptor.encrypt(kept, purpose.associated_data, self._entropy)
@@ -164,14 +163,14 @@ class DeveloperSignIns:
         project_id = opened.session.project_id
         return await self._waiting.wait(project_id, opened.session_token, seconds, until_gone, public=False)
 
-    async def finish(self, encrypted: str, purpose: Purpose | Trial) -> Verification:
+    async def finish(self, encrypted: str, purpose: Purpose | Trial) -> VerifyResult:
         """Return the answer of verify: to exactly one caller with the user who confirmed, and the proof.
 
         Raises:
             SignInNotFound: as for `read`.
         """
         opened = await self._open(encrypted, purpose)
-        return await self._signin.verify_session(opened.session.project_id, opened.session_token, public=False)
+        return await self._sessions.verify_session(opened.session.project_id, opened.session_token, public=False)
 
     async def source(self, encrypted: str, purpose: Purpose) -> DeveloperSignIn:
         """Return the sign-in with which a session or token is created. The store creates none with a reported one.

@@ -1,17 +1,18 @@
-"""A sign-in as its client sees it: from its creation to the one read of its proof. The messenger's side is `Decisions`.
+"""A sign-in session as its client sees it, from creation to the one read of its proof.
 
-Source: service-spec.md, States and transitions and Public session endpoints; contract.md, Session endpoints, Messenger.
+`decide.py` is the messenger's side. Source: service-spec.md, States and transitions, Public session endpoints;
+contract.md, Session endpoints.
 """
 
 import dataclasses
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from taproof.core.accounts import Plan
-from taproof.core.clock import Clock
+from taproof.core.clock import Clock, iso8601
 from taproof.core.code_challenge import REREAD_WINDOW, challenge_digest, is_code_verifier, is_proven
-from taproof.core.encryption import Encryptor
+from taproof.core.encryption import Encryptor, phone_associated_data, webhook_secret_associated_data
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
     BotBroken,
@@ -39,7 +40,7 @@ from taproof.core.model import (
 )
 from taproof.core.names import stored_text
 from taproof.core.origins import NotAnOrigin, read_origin
-from taproof.core.proof import sign_proof
+from taproof.core.proof import sign_proof, signing_secrets
 from taproof.core.request_context import (
     USER_AGENT_LIMIT,
     RequestContext,
@@ -48,7 +49,6 @@ from taproof.core.request_context import (
     origin_domain,
 )
 from taproof.core.session_state import SESSION_LIFETIME, visible_status
-from taproof.service.associated_data import phone_associated_data, webhook_secret_associated_data
 from taproof.storage.protocol import Storage
 
 NOBODY_KNOWN: Final = Requester()
@@ -56,7 +56,7 @@ NOBODY_KNOWN: Final = Requester()
 
 @dataclass(frozen=True, slots=True)
 class CreatedSession:
-    """A new pending session; `expires_at` in milliseconds since the epoch, `match_code` what the page has to show."""
+    """A new pending session. `expires_at` is in ms since the epoch. The page must show a `match_code`."""
 
     session_token: str
     deeplink: str
@@ -65,10 +65,10 @@ class CreatedSession:
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
-    """The answer to a poll. Everything but `status` is there only when a confirmed session is read for the first time.
+class VerifyResult:
+    """The status of a session; on the first read of a confirmed session also identity, time and proof.
 
-    And again, the very same, for who made it with a code challenge, within `core.code_challenge.REREAD_WINDOW`.
+    The holder of the code verifier gets the same again within `core.code_challenge.REREAD_WINDOW`.
     """
 
     status: Status
@@ -76,23 +76,39 @@ class Verification:
     confirmed_at: int | None = None
     proof: str | None = None
 
+    def to_answer(self) -> dict[str, Any]:
+        """Return the answer of verify: the status alone, or with everything that was confirmed."""
+        identity = self.identity
+        if identity is None or self.confirmed_at is None:
+            return {"status": self.status}
+        phone = {} if identity.messenger_phone is None else {"messenger_phone": identity.messenger_phone}
+        return {
+            "status": self.status,
+            "messenger_id": identity.messenger_id,
+            "messenger_name": identity.messenger_name,
+            "messenger_username": identity.messenger_username or None,
+            **phone,
+            "confirmed_at": iso8601(self.confirmed_at),
+            "proof": self.proof,
+        }
 
-_SEEN = {status: Verification(status) for status in ("pending", "cancelled", "expired", "used")}
+
+_STATUS_ONLY = {status: VerifyResult(status) for status in ("pending", "cancelled", "expired", "used")}
 
 
-class SignIn:
-    """Creates and reads sign-in sessions; `Decisions` shows and decides them.
+class SignInSessions:
+    """Creates sign-in sessions and reads them for their client.
 
     Args:
         storage: the store.
-        encryptor: opens webhook secrets and phone numbers.
-        link_base: returns the address that a session token is appended to, such as `https://t.me/my_bot`; raises
-            MessengerUnavailable as long as it is not known.
+        encryptor: decrypts webhook secrets and phone numbers.
+        link_base: returns the address that a session token is appended to, such as `https://t.me/my_bot`. Raises
+            MessengerUnavailable while the address is unknown.
         clock: returns the time in ms.
         entropy: returns random bytes.
-        project_bot_link_base: returns the same for a project's own bot, by its username.
-        find_place: returns roughly where an IP address is, such as "Berlin, Germany", or "".
-        require_room: raises PlanLimitReached when a developer's plan has no room for another sign-in.
+        project_bot_link_base: returns that address for a project bot, given its username.
+        find_place: returns the approximate place of an IP address, such as "Berlin, Germany", or "".
+        require_room: raises PlanLimitReached when a developer's plan allows no more sign-ins.
     """
 
     def __init__(
@@ -109,9 +125,9 @@ class SignIn:
     ) -> None:
         self._storage = storage
         self._encryptor = encryptor
+        self._link_base = link_base
         self._clock = clock
         self._entropy = entropy
-        self._link_base = link_base
         self._project_bot_link_base = project_bot_link_base
         self._find_place = find_place
         self._require_room = require_room
@@ -124,14 +140,17 @@ class SignIn:
         code_challenge: str | None = None,
         requester: Requester = NOBODY_KNOWN,
     ) -> CreatedSession:
-        """Start a sign-in (POST generate/public when `public`, else POST generate).
+        """Create a pending session (POST generate/public when `public`, else POST generate).
 
-        With a `code_challenge` (RFC 7636, S256) only the holder of its verifier can read what becomes of it.
-        `requester`: who asks, for the user to see; the address is not stored.
+        Args:
+            project_id: whose session it is.
+            public: the call has no secret key.
+            code_challenge: with it (RFC 7636, S256), only the holder of its verifier can read the session.
+            requester: shown to the user. The address is not stored.
 
         Raises:
             InvalidRequest, ProjectNotFound, PublicAccessDisabled, ProjectPaused, OriginNotAllowed, BotBroken,
-            PlanLimitReached, MessengerUnavailable: and nothing is stored.
+                PlanLimitReached, MessengerUnavailable: nothing is stored.
         """
         _require_project_id(project_id)
         digest = None if code_challenge is None else challenge_digest(code_challenge)
@@ -157,7 +176,7 @@ class SignIn:
         session_token = new_session_token(now, self._entropy)
         key = session_key(session_token)
         assert key is not None  # noqa: S101 — it was made two lines above.
-        # A sign-in to the service itself gives away an account here, so no setting turns its context or code off.
+        # A sign-in to the service itself gives access to an account here, so its context and match code are always on.
         own = project.developer_id == SERVICE_DEVELOPER
         match_code, choices = new_match_code(self._entropy) if own or project.match_code else (None, ())
         session = NewSession(
@@ -178,24 +197,23 @@ class SignIn:
         return CreatedSession(session_token, deeplink, session.expires_at, match_code)
 
     def _context(self, requester: Requester) -> str | None:
-        """Return what is kept for the prompt to tell, as long as the session is pending."""
+        """Return what the prompt shows of the requester. It is kept while the session is pending."""
         place = self._find_place(requester.address) if requester.address else ""
         user_agent = stored_text(requester.user_agent[:USER_AGENT_LIMIT])
         domain = origin_domain(requester.origin)
-        # A sandboxed frame sends `null`. A server or an app sends no origin at all, and has no page to tell of.
+        # A sandboxed frame sends `null`. A server or an app sends no origin, because it has no page.
         hides_page = requester.origin is not None and not domain
         return dump_context(RequestContext(domain, user_agent, stored_text(place), hides_page))
 
     async def verify_session(
         self, project_id: str, session_token: str, *, public: bool, code_verifier: object = None
-    ) -> Verification:
-        """Return the status of a session; on the first read of a confirmed one also identity and proof.
+    ) -> VerifyResult:
+        """Return the status of a session; on the first read of a confirmed session also identity and proof.
 
-        A session that was made with a code challenge answers to its `code_verifier` alone; for others it is ignored,
-        whatever it is.
+        A session with a code challenge requires its `code_verifier`. Other sessions ignore it, valid or not.
 
         Raises:
-            InvalidRequest, ProjectNotFound, PublicAccessDisabled, SessionNotFound, CodeVerifierMissing: and nothing is
+            InvalidRequest, ProjectNotFound, PublicAccessDisabled, SessionNotFound, CodeVerifierMissing: nothing is
                 changed.
         """
         key = session_key(session_token)
@@ -209,50 +227,46 @@ class SignIn:
         if public and not session.public_access:
             raise PublicAccessDisabled
         if session.code_challenge is not None:
-            _require_proof(session, code_verifier)
+            _require_verifier(session.code_challenge, code_verifier)
         now = self._clock()
         status = visible_status(session.status, session.expires_at, now)
+        if status not in {"confirmed", "used"}:
+            return _STATUS_ONLY[status]
+        consumed = None
         if status == "confirmed":
-            answer = await self._consume_session(key, session_token, session, now)
-        else:
-            answer = _SEEN[status]
-        if answer.status == "used" and session.code_challenge is not None:
-            return await self._reread_session(key, session_token, now)
-        return answer
+            await self._check_secrets(key, session, now)
+            consumed = await self._storage.sessions.consume_session(key, now)
+        if consumed is None and session.code_challenge is not None:
+            consumed = await self._storage.sessions.reread_session(key, now - REREAD_WINDOW)
+        return _STATUS_ONLY["used"] if consumed is None else self._confirmed(consumed, session_token)
 
-    async def _consume_session(
-        self, key: SessionKey, session_token: str, polled: PolledSession, now: int
-    ) -> Verification:
-        # Secret and phone are opened once before anything is changed: a session must not be used up for a proof that
-        # cannot be made. They are opened again from what the statement returns, since `regenerate` may come between.
-        webhook_secrets = await self._storage.projects.read_webhook_secrets(polled.project_id)
+    async def _check_secrets(self, key: SessionKey, polled: PolledSession, now: int) -> None:
+        """Decrypt the signing secret and the phone number before the session is used up.
+
+        So a session is never used up for a proof that cannot be made. They are decrypted again from the changed row,
+        because `regenerate` may come between.
+        """
+        storage, encryptor = self._storage, self._encryptor
+        webhook_secrets = await storage.projects.read_webhook_secrets(polled.project_id)
         if webhook_secrets is None:
             raise ProjectNotFound
-        self._encryptor.decrypt(webhook_secrets.at(now)[0], webhook_secret_associated_data(polled.project_id))
-        if (
-            polled.encrypted_phone is not None
-            and (session := await self._storage.sessions.read_session(key)) is not None
-        ):
-            self._encryptor.decrypt(polled.encrypted_phone, phone_associated_data(session.id))
-        consumed = await self._storage.sessions.consume_session(key, now)
-        return _SEEN["used"] if consumed is None else self._confirmed(consumed, session_token)
+        encryptor.decrypt(signing_secrets(webhook_secrets, now)[0], webhook_secret_associated_data(polled.project_id))
+        if polled.encrypted_phone is not None:
+            session = await storage.sessions.read_session(key)
+            if session is not None:
+                encryptor.decrypt(polled.encrypted_phone, phone_associated_data(session.id))
 
-    async def _reread_session(self, key: SessionKey, session_token: str, now: int) -> Verification:
-        """Return the confirmed answer of a bound session again, byte for byte, if it was first read a moment ago."""
-        consumed = await self._storage.sessions.reread_session(key, now - REREAD_WINDOW)
-        return _SEEN["used"] if consumed is None else self._confirmed(consumed, session_token)
-
-    def _confirmed(self, consumed: ConsumedSession, session_token: str) -> Verification:
-        """Build the confirmed answer, which depends on nothing but what is stored."""
+    def _confirmed(self, consumed: ConsumedSession, session_token: str) -> VerifyResult:
+        """Build the confirmed answer from stored values only, so that a second read gives the same."""
         project_id, used_at, identity = consumed.project_id, consumed.used_at, consumed.identity
         secret = self._encryptor.decrypt(
-            consumed.webhook_secrets.at(used_at)[0], webhook_secret_associated_data(project_id)
+            signing_secrets(consumed.webhook_secrets, used_at)[0], webhook_secret_associated_data(project_id)
         )
         if consumed.encrypted_phone is not None:
             phone = self._encryptor.decrypt(consumed.encrypted_phone, phone_associated_data(consumed.session_id))
             identity = dataclasses.replace(identity, messenger_phone=phone)
         proof = sign_proof(identity, project_id, session_token, secret, used_at)
-        return Verification("confirmed", identity, consumed.confirmed_at, proof)
+        return VerifyResult("confirmed", identity, consumed.confirmed_at, proof)
 
     async def _refusal(self, project_id: str, otherwise: TaproofError, *, public: bool) -> TaproofError:
         project = await self._storage.projects.read_project(project_id)
@@ -269,13 +283,13 @@ def _require_project_id(project_id: str) -> None:
 
 
 def _require_allowed_origin(project: SignInProject, origin: str | None) -> None:
-    """Refuse a page of another origin than the project allows. What is no browser sends none, and is let through."""
+    """Refuse pages of origins that the project does not allow. Apps and servers send no origin and are admitted."""
     if project.allowed_origins and origin is not None and origin not in project.allowed_origins.split():
         raise OriginNotAllowed(_named_refusal(origin))
 
 
 def _named_refusal(origin: str) -> str | None:
-    """Return a sentence that names the page's origin; None for what is none, which is shown to nobody."""
+    """Return a sentence that names the origin; None if it is malformed, since a malformed origin is not repeated."""
     try:
         is_origin = read_origin(origin) == origin
     except NotAnOrigin:
@@ -288,11 +302,11 @@ def _named_refusal(origin: str) -> str | None:
     )
 
 
-def _require_proof(session: PolledSession, code_verifier: object) -> None:
-    """Refuse who did not make this session: the caller has no verifier, or another one."""
+def _require_verifier(digest: bytes, code_verifier: object) -> None:
+    """Refuse a caller who does not have the verifier of this session, and so did not create it."""
     if code_verifier is None:
         raise CodeVerifierMissing
     if not is_code_verifier(code_verifier):
         raise InvalidRequest("code_verifier must be 43 to 128 characters of A-Z a-z 0-9 - . _ ~ (RFC 7636).")
-    if not is_proven(session.code_challenge, code_verifier):
+    if not is_proven(digest, code_verifier):
         raise SessionNotFound

@@ -15,18 +15,18 @@ from typing import Any, Literal
 
 from taproof.core.clock import Clock, iso8601
 from taproof.core.deliveries import Event, EventType
-from taproof.core.encryption import Encryptor
+from taproof.core.encryption import (
+    Encryptor,
+    event_body_associated_data,
+    phone_associated_data,
+    phone_request_associated_data,
+)
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import new_event_id, session_key
 from taproof.core.model import SERVICE_BOT, MessengerIdentity, PhoneRequest, PromptDetails, Session, SessionKey
 from taproof.core.names import stored_text
 from taproof.core.request_context import NOTHING_KNOWN, RequestContext, load_context
 from taproof.core.session_state import visible_status
-from taproof.service.associated_data import (
-    event_body_associated_data,
-    phone_associated_data,
-    phone_request_associated_data,
-)
 from taproof.service.phones import e164_number
 from taproof.service.reported_developers import ReportedDevelopers
 from taproof.storage.protocol import Storage

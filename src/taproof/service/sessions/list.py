@@ -1,4 +1,4 @@
-"""The developer's view of sessions: page by page, newest first, or one by its id (contract.md, Developer endpoints)."""
+"""Sessions as a developer sees them: in pages, newest first, or one by its id (contract.md, Developer endpoints)."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -7,11 +7,10 @@ import structlog
 
 from taproof.core.accounts import Developer
 from taproof.core.clock import Clock
-from taproof.core.encryption import Encryptor
+from taproof.core.encryption import Encryptor, phone_associated_data
 from taproof.core.errors import DecryptionFailed, InvalidRequest, ProjectNotFound, SessionNotFound
 from taproof.core.identifiers import is_project_id, session_created_at, session_key
 from taproof.core.model import PageCursor, Session, Status
-from taproof.service.associated_data import phone_associated_data
 from taproof.service.erasure import checked_messenger_id
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.storage.protocol import Storage
@@ -21,14 +20,14 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SessionPage:
-    """One page; `next_cursor` asks for the one after it and is None on the last."""
+    """One page of sessions. `next_cursor` requests the next page; it is None on the last."""
 
     sessions: list[Session]
     next_cursor: str | None
 
 
-class Sessions:
-    """Shows a developer the sessions of their projects."""
+class SessionReader:
+    """Reads the sessions of a developer's projects."""
 
     def __init__(self, storage: Storage, encryptor: Encryptor, clock: Clock) -> None:
         self._storage = storage
@@ -51,12 +50,12 @@ class Sessions:
 
         Args:
             developer: whose projects.
-            project_id: one of them only.
-            status: only sessions that are seen in it.
-            limit: how many a page holds.
-            cursor: that of the page before.
-            since: only sessions that were created then (ms) or later.
-            until: only sessions that were created before then (ms).
+            project_id: only sessions of this project.
+            status: only sessions in this status.
+            limit: the most sessions on the page.
+            cursor: `next_cursor` of the previous page.
+            since: only sessions that were created at this time (ms) or later.
+            until: only sessions that were created before this time (ms).
             messenger_id: only sessions that this messenger account confirmed.
 
         Raises:
@@ -68,7 +67,7 @@ class Sessions:
             checked_messenger_id(messenger_id)
         project_ids = await owned_project_ids(self._storage, developer, project_id)
         if until is not None:
-            # No id comes before "": a page that ends there begins with what was created earlier.
+            # No id sorts before "", so the page begins with what was created earlier.
             end = PageCursor(until, "")
             before = end if before is None else min(before, end)
         found = await self._storage.sessions.list_sessions(
@@ -78,10 +77,10 @@ class Sessions:
         return SessionPage(page, write_cursor(page[-1].created_at, page[-1].id) if len(found) > limit else None)
 
     async def read_session(self, developer: Developer, session_id: str) -> Session:
-        """Return one session, with its prompt, in the status that a reader sees now.
+        """Return one session with its prompt, in the status that a reader sees now.
 
         Raises:
-            SessionNotFound: none of this developer's, or no longer kept.
+            SessionNotFound: it is not of this developer, or no longer kept.
         """
         created_at = session_created_at(session_id)
         found = None
@@ -90,29 +89,29 @@ class Sessions:
             found = await self._storage.sessions.find_session(project_ids, created_at, session_id, self._clock())
         if found is None:
             raise SessionNotFound("There is no such session. List yours with GET /api/v1/dev/sessions.")
-        # Lists go without what the user was asked; it tells whether there was a match code to choose.
+        # Lists leave out the prompt, which says whether there was a match code.
         asked = await self._storage.sessions.read_session(found.key)
         return dataclasses.replace(self._opened(found), prompt=None if asked is None else asked.prompt)
 
     async def read_session_by_token(self, developer: Developer, session_token: str) -> Session:
-        """Return the session of a token, as `read_session` does that of an id.
+        """Return the session of a token, as `read_session` does for an id.
 
         Raises:
-            SessionNotFound: none of this developer's, no longer kept, or not the form of a token.
+            SessionNotFound: it is not of this developer, no longer kept, or the token is malformed.
         """
         key = session_key(session_token)
         found = None if key is None else await self._storage.sessions.read_session(key)
-        # Read again by its id: that looks at this developer's projects only, so a foreign session is as an unknown one.
+        # Read again by its id, which finds sessions of this developer's projects only.
         return await self.read_session(developer, "" if found is None else found.id)
 
     def _opened(self, session: Session) -> Session:
-        """Return a session with the phone number that is kept with it, without it if that does not open."""
+        """Return a session with its phone number, or without it if it cannot be decrypted."""
         if session.encrypted_phone is None or session.identity is None:
             return session
         try:
             phone = self._encryptor.decrypt(session.encrypted_phone, phone_associated_data(session.id))
         except DecryptionFailed:
-            # The other sessions of the list are not to be lost with it.
+            # One bad value must not make the whole list fail.
             _log.error(
                 "phone_unreadable", session_id=session.id, advice="It was altered, or its master key is missing."
             )
@@ -125,7 +124,7 @@ async def owned_project_ids(storage: Storage, developer: Developer, project_id: 
 
     Raises:
         InvalidRequest: not the form of a project id.
-        ProjectNotFound: none of this developer's.
+        ProjectNotFound: it is not of this developer.
     """
     if project_id is None:
         return [project.project_id for project in await storage.projects.name_projects(developer.id)]

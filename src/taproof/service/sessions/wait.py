@@ -1,9 +1,8 @@
 """Calls that wait until their session leaves pending, and what wakes them.
 
-A waiting call is woken by a decision that this process made (`SignIn` calls `wake`), by one that any other process made
-(`Storage.watch_decisions`), by the instant at which its session expires, or by the end of its time. Signals between
-processes may be lost: what still waits is looked at about once a second, so that a lost one delays an answer, never
-loses it.
+A waiting call ends when `Decisions` in this process calls `wake`, when another process decides the session
+(`Storage.watch_decisions`), when the session expires, or when the call's time is over. Signals between processes may be
+lost. So each session that is waited for is also read about once a second: a lost signal only delays an answer.
 """
 
 import asyncio
@@ -22,38 +21,38 @@ from taproof.core.session_state import visible_status
 from taproof.storage.protocol import Storage
 
 PROCESS_LIMIT: Final = 10_000
-"""Calls that wait in one process at most: each holds a connection, and about 20 KB of memory with it."""
+"""Calls that may wait in one process. Each holds a connection and about 20 KB of memory."""
 PROJECT_LIMIT: Final = 5_000
-"""Calls of one project at most, so that one busy project leaves half of the places to all others."""
+"""Calls of one project that may wait, so that one busy project leaves half of the places to the others."""
 SESSION_LIMIT: Final = 8
-"""Calls for one session at most: a sign-in has one client, perhaps in several tabs. More of them would be an attack."""
+"""Calls for one session that may wait. A sign-in has one client, perhaps in several tabs; more is an attack."""
 
 LOOK_EVERY: Final = 0.8
-"""Seconds between two looks at a session that is waited for; below one, since a look at very many takes its time."""
+"""Seconds between two reads of a session. It is below one because reading very many sessions takes time."""
 _CHUNK: Final = 100
-"""Sessions looked at in one go: one statement on PostgreSQL; on SQLite some two milliseconds of this process."""
+"""Sessions read together: one statement on PostgreSQL, about two milliseconds of this process on SQLite."""
 _BREATH: Final = 0.002
 _GATHER: Final = 0.02
-"""Seconds that a look is put off, so that sessions whose turns come one after the other are looked at together."""
+"""Seconds that a read is delayed, so that sessions that are due one after the other are read together."""
 _AFTER_A_BUG: Final = 1.0
 
 WaitEnd = Literal["over", "no_place", "gone"]
 """How a wait ended.
 
-"over": the session left pending, or the time is over, or there was nothing to wait for: read the session now.
-"no_place": too many wait already, or the service is stopping: read the session now. "gone": nobody reads the answer any
-more, so nothing may be consumed for it.
+"over": the session left pending, the time is over, or there was nothing to wait for. Read the session now.
+"no_place": too many calls wait already, or the service is stopping. Read the session now.
+"gone": the client disconnected, so nothing may be consumed for its answer.
 """
 UntilGone = Callable[[], Coroutine[Any, Any, None]]
-"""Returns when the caller has gone away; cancelled when that is of no more interest."""
+"""Returns when the client has disconnected. It is cancelled when the wait ends."""
 
 _log = structlog.get_logger(__name__)
 
 
 class _Waited:
-    """A session that is waited for: who waits, and when it is looked at again, in seconds of the event loop.
+    """A session with waiting calls. `due`: when it is read again, in seconds of the event loop.
 
-    `places` is how many of those who wait may read it: whoever cannot has no place in it, however often they ask.
+    `places` counts the calls that may read it. A call that may not read it takes no place.
     """
 
     __slots__ = ("due", "futures", "key", "places")
@@ -71,7 +70,7 @@ class _Waited:
 
 
 class Waiting:
-    """The waiting calls of this process; `count` is how many there are."""
+    """The waiting calls of this process; `count` is their number."""
 
     def __init__(self, storage: Storage, clock: Clock) -> None:
         self.count = 0
@@ -82,7 +81,7 @@ class Waiting:
         self._waited: dict[SessionKey, _Waited] = {}
         self._by_project: dict[str, int] = {}
         self._queue: deque[_Waited] = deque()
-        """Every session that is waited for once, by `due`; and for a moment those that are waited for no longer."""
+        """Every session with waiting calls, by `due`. Sessions without any remain until their turn comes."""
 
     async def wait(
         self,
@@ -94,16 +93,16 @@ class Waiting:
         public: bool,
         code_verifier: object = None,
     ) -> WaitEnd:
-        """Wait, for at most `seconds`, as long as `SignIn.verify_session` would answer pending; change nothing.
+        """Wait for at most `seconds` while `SignInSessions.verify_session` would answer pending. Change nothing.
 
-        What it would refuse is not waited for, so whoever calls it afterwards answers just as without a wait.
+        A call that it would refuse does not wait, so the answer afterwards is the same as without a wait.
         """
         key = session_key(session_token)
         if key is None or seconds <= 0:
             return "over"
         if self._is_full(project_id):
             return "no_place"
-        # It is entered before the first look: a decision between the two wakes this call.
+        # Registered before the first read, so that a decision between the two wakes this call.
         future = self._enter(key, project_id)
         waited = self._waited[key]
         has_place = False
@@ -125,15 +124,15 @@ class Waiting:
             self._leave(key, project_id, future)
 
     def wake(self, key: SessionKey) -> None:
-        """Let all calls that wait for this session look at it now. Never raises."""
+        """End the wait of all calls for this session. Never raises."""
         waited = self._waited.get(key)
         if waited is not None:
             waited.end()
 
     async def run_until(self, stopping: asyncio.Event) -> None:
-        """Hear of decisions elsewhere until `stopping` is set; then `stop`. Errors of the store and bugs are survived.
+        """Watch decisions of other processes until `stopping` is set, then `stop`. Errors of the store do not end it.
 
-        Without this, only decisions made in this process wake anybody.
+        Without this, only decisions of this process wake calls.
         """
         tasks = [asyncio.create_task(part) for part in (self._watch(), self._keep_looking())]
         try:
@@ -145,7 +144,7 @@ class Waiting:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def stop(self) -> None:
-        """End all waiting at once; from now on nobody gets a place."""
+        """End every wait at once. No call gets a place from now on."""
         self._stopped = True
         for waited in self._waited.values():
             waited.end()
@@ -185,7 +184,7 @@ class Waiting:
         deadline = loop.time() + seconds
         gone = loop.create_task(until_gone())
         try:
-            # A loop, since the two clocks need not agree: expiry goes by the wall clock, which may be set meanwhile.
+            # A loop, because expiry goes by the wall clock, which may be set while the call waits.
             while (left := min(deadline - loop.time(), (expires_at - self._clock()) / SECOND)) > 0:
                 done, _ = await asyncio.wait((future, gone), timeout=left, return_when=asyncio.FIRST_COMPLETED)
                 if done:

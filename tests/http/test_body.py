@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 
 from taproof.core.errors import InvalidRequest
-from taproof.http.body import deadline as body_deadline
-from taproof.http.body import json
-from taproof.http.body import read as body_reading
-from taproof.http.body.deadline import BodiesInTime, BodyDeadline
+from taproof.http import body
+from taproof.http.body import BodiesInTime, BodyDeadline, read_json_object
 
 SCOPE = {"type": "http", "headers": [(b"content-type", b"application/json"), (b"content-length", b"2")]}
 
@@ -24,15 +22,15 @@ async def at_once() -> Any:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(body_deadline, "_EVERY", 0.001)
-    monkeypatch.setattr(body_reading, "_deadline", BodyDeadline(3))
+    monkeypatch.setattr(body, "_EVERY", 0.001)
+    monkeypatch.setattr(body, "_deadline", BodyDeadline(3))
 
 
 async def test_a_body_that_never_comes_is_refused_and_its_task_lives_on() -> None:
     """The request is answered with a sentence; the cancellation goes no further."""
     with pytest.raises(InvalidRequest, match="took longer"):
-        await json.read_json_object(SCOPE, never)
-    assert await json.read_json_object(SCOPE, at_once) == {}
+        await read_json_object(SCOPE, never)
+    assert await read_json_object(SCOPE, at_once) == {}
     task = asyncio.current_task()
     assert task is not None
     assert task.cancelling() == 0
@@ -40,7 +38,7 @@ async def test_a_body_that_never_comes_is_refused_and_its_task_lives_on() -> Non
 
 async def test_a_cancelled_request_stays_cancelled() -> None:
     """Whoever else cancels the task, such as a server that drains, is obeyed."""
-    task = asyncio.create_task(json.read_json_object(SCOPE, never))
+    task = asyncio.create_task(read_json_object(SCOPE, never))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -49,9 +47,9 @@ async def test_a_cancelled_request_stays_cancelled() -> None:
 
 async def test_only_the_late_one_is_refused() -> None:
     """One slow client ends nobody else's request."""
-    slow = asyncio.create_task(json.read_json_object(SCOPE, never))
+    slow = asyncio.create_task(read_json_object(SCOPE, never))
     while not slow.done():
-        assert await json.read_json_object(SCOPE, at_once) == {}
+        assert await read_json_object(SCOPE, at_once) == {}
         await asyncio.sleep(0)
     assert isinstance(slow.exception(), InvalidRequest)
 
@@ -59,8 +57,8 @@ async def test_only_the_late_one_is_refused() -> None:
 async def test_nothing_is_kept_of_what_was_read() -> None:
     """Neither a task nor a timer stays behind."""
     for _ in range(100):
-        await json.read_json_object(SCOPE, at_once)
-    deadline = body_reading._deadline
+        await read_json_object(SCOPE, at_once)
+    deadline = body._deadline
     assert deadline._reading == {}
     for _ in range(1_000):
         if deadline._loop is None:
