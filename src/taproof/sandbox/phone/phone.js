@@ -111,6 +111,7 @@ function choose() {
   const path = `users/${id}/messages?bot=${bot.username}`;
   current = { id, path, controller: new AbortController(), version: -1, shown: new Map() };
   localStorage.setItem(CHOICE, current.id);
+  element("attach").disabled = false;
   element("messages").replaceChildren();
   element("empty").hidden = false;
   showToast("");
