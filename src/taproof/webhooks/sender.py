@@ -43,11 +43,11 @@ class WebhookWatch(Protocol):
 
 
 class WebhookSender:
-    """Posts due events; a slow or failing receiver uses up only its own places.
+    """Posts due events. A slow or failing receiver uses up only its own places.
 
     Args:
         webhooks: claims, signs and finishes deliveries.
-        post: makes one request; raises nothing.
+        post: makes one request and never raises.
         recorded: set when this process makes an event due, so that it is claimed at once; cleared here.
         watch: counts every attempt.
     """
