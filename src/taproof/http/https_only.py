@@ -1,8 +1,7 @@
 """Refuse requests without HTTPS (service-spec.md, opening; HSTS: RFC 6797), and find the client behind a trusted proxy.
 
-A plain request is answered only if it comes from this machine's loopback, or from a trusted proxy that reports HTTPS
-between the client and itself. Any other is refused, not redirected: a redirect would teach clients to send secrets in
-the clear first.
+A plain request is answered only if it comes from this machine's loopback, or from a trusted proxy that reports an HTTPS
+client. Any other is refused, not redirected: a redirect would teach clients to send secrets in the clear first.
 """
 
 from collections.abc import Iterable

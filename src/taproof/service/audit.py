@@ -63,7 +63,7 @@ class AuditLog:
         return AuditPage(page, write_cursor(page[-1].created_at, page[-1].id) if len(found) > limit else None)
 
     async def _marker(self, developer: Developer, before: PageCursor | None) -> list[AuditEntry]:
-        """Return the entry that stands in for erased older ones, if its place is after `before`."""
+        """Return the entry that replaces erased older ones, if it comes after the page position `before`."""
         purge = await self._storage.audit.read_audit_purge(developer.id)
         if purge is None or (before is not None and before <= (purge.before - 1, _MARKER_ID)):
             return []

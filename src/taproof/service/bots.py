@@ -43,7 +43,7 @@ class BotAccount(NamedTuple):
 
 
 AskMessenger = Callable[[str], Awaitable[BotAccount]]
-"""Returns the bot that has a token. Raises BotTokenRefused, or MessengerUnavailable when there is no answer."""
+"""Returns the bot with this token. Raises BotTokenRefused, or MessengerUnavailable when there is no answer."""
 
 
 class Bots:
@@ -56,7 +56,7 @@ class Bots:
         entropy: returns random bytes.
         projects: changes projects.
         ask: asks the messenger which bot a token belongs to.
-        is_service_bot: tells whether the bot with this id or username is the service's own.
+        is_service_bot: returns whether the bot with this id or username is the service's own.
         limited: called when a developer has checked too many tokens.
     """
 

@@ -29,8 +29,8 @@ _CLOCKS_APART: Final = SECOND
 """The largest difference (ms) allowed between nodes' clocks (docs/how-to/processes-and-nodes.md)."""
 ANSWER_KEPT: Final = 1024
 """Bytes of an answer's body that are kept for the developer."""
-# The lookbehind lets a match start only where a run of these characters starts, and "++" (in "{43,}+") does not
-# backtrack, so each run is read once. tests/test_patterns.py checks this for every pattern.
+# The lookbehind lets a match start only where a run of these characters starts. The possessive "+" after "{43,}" does
+# not backtrack. Each run is thus read once. tests/test_patterns.py checks this for every pattern.
 _LIKE_A_TOKEN: Final = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{43,}+")
 """Text that is masked, since a receiver may echo the session token that it received."""
 _LIKE_HALF_A_TOKEN: Final = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{20,}+\Z")
@@ -109,7 +109,7 @@ class Webhooks:
         return self._clock() + SEND_TIMEOUT * SECOND + _CLOCKS_APART < delivery.leased_until
 
     async def release_deliveries(self, deliveries: Sequence[Delivery]) -> None:
-        """Release the leases of events of which nothing was sent."""
+        """Release the leases of events that were not sent."""
         await self._storage.deliveries.release_deliveries(deliveries, self._clock())
 
     async def oldest_due_age(self) -> float:

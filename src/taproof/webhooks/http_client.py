@@ -1,4 +1,4 @@
-"""Posts to webhook URLs, which developers choose, without access to the operator's network.
+"""Post to webhook URLs, which developers choose, without access to the operator's network.
 
 The address of each connection is checked right before its socket is created, so a changed or false name lookup cannot
 bypass the check. The resolver also drops internal addresses, so that names with public and internal addresses work.

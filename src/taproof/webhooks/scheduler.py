@@ -1,7 +1,7 @@
-"""Chooses the next claimed event to post, with limits for each endpoint and in total, and a circuit breaker.
+"""Choose the next claimed event to post, with limits for each endpoint and in total, and a circuit breaker.
 
-An endpoint is a project and its webhook URL. Its state is only in the memory of this process; another process, or this
-one after a restart, starts anew.
+An endpoint is a project and its webhook URL. Its state is only in the memory of this process. Another process, or this
+one after a restart, starts without it.
 
 | rule | |
 |---|---|

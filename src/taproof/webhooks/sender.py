@@ -1,4 +1,4 @@
-"""Sends due webhook events: claims them in batches, posts each one in its turn, and records the outcome.
+"""Send due webhook events: claim them in batches, post each one in its turn, and record the outcome.
 
 `scheduler.py` chooses the next event, and `http_client.py` posts it. If this loop is killed at any point, its leases
 lapse and the events are sent again: none is lost (contract.md, Webhooks).

@@ -1,8 +1,13 @@
 """Make calls wait until their session leaves pending, and wake them.
 
-A waiting call ends when `Decisions` in this process calls `wake`, when another process decides the session
-(`Storage.watch_decisions`), when the session expires, or when the call's time is over. Signals between processes may be
-lost. So each session with waiting calls is also read about once a second: a lost signal only delays an answer.
+A waiting call ends on the first of these events:
+
+- `Decisions` in this process calls `wake`.
+- Another process decides the session (`Storage.watch_decisions`).
+- The session expires, or the call's time is over.
+
+Signals between processes may be lost. So each session with waiting calls is also read about once a second: a lost
+signal only delays an answer.
 """
 
 import asyncio
