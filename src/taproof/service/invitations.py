@@ -77,7 +77,7 @@ class Invitations:
 
         Raises:
             OwnerOnly: `actor` is not an owner.
-            MessengerOnly: `actor` uses an access token. A leaked token must not create other ways in.
+            MessengerOnly: the rights of `actor` derive from an access token. A leaked one must not create new ways in.
             InvalidRequest: `email` is not an e-mail address, or `INVITATION_LIMIT` invitations are open.
             DeveloperExists: a developer has this address.
         """
@@ -190,7 +190,7 @@ class Invitations:
 
         Raises:
             OwnerOnly: `actor` is not an owner.
-            MessengerOnly: `actor` uses an access token.
+            MessengerOnly: the rights of `actor` derive from an access token.
             InvitationNotFound: there is no such invitation.
         """
         _require_owner(actor.developer)

@@ -260,7 +260,7 @@ class GenerateCall:
                 (b"ratelimit-policy", ", ".join(self._policies).encode()),
                 (b"ratelimit", ", ".join(self._standings).encode()),
             ]
-            if self._public and message["status"] == 200:  # An error already has the list that all errors have.
+            if self._public and message["status"] == 200:  # Error answers expose these fields already.
                 fields.append(_EXPOSE)
             message = {**message, "headers": [*message["headers"], *fields]}
         await self._send(message)
