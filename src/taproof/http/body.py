@@ -1,4 +1,4 @@
-"""Reads a request's body within limits of size and time, parses its JSON and checks its fields.
+"""Read a request's body within limits of size and time, parse its JSON and check its fields.
 
 Source: contract.md, Everywhere.
 """
@@ -18,12 +18,12 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 BODY_LIMIT: Final = 16 * 1024
-"""Bytes of a request body at most."""
+"""The most bytes of a request body."""
 BODY_SECONDS: Final = 10
 """Seconds in which a body must arrive, so that nobody can hold a request open."""
 _EVERY: Final = 1.0
 _LONGEST_TYPE: Final = 200
-"""Bytes of a content type at most. Real ones with their parameters are shorter."""
+"""The most bytes of a content type. Real ones with their parameters are shorter."""
 _CUT_SHORT: Final = "The connection ended before the body was whole. Send the request again."
 
 
@@ -31,8 +31,8 @@ async def read_json_object(scope: Scope, receive: Receive, *, may_be_empty: bool
     """Return the body's JSON object. With `may_be_empty`, an empty body of any content type counts as `{}`.
 
     Raises:
-        InvalidRequest: the content type is not JSON, or the body is no JSON object in UTF-8, cut short or late.
-        PayloadTooLarge: more than 16 KiB.
+        InvalidRequest: the content type is not JSON, or the body is late, cut short or not a JSON object in UTF-8.
+        PayloadTooLarge: the body is larger than 16 KiB.
     """
     content_type, length = body_headers(scope["headers"])
     if content_type != b"application/json" and not may_be_empty:
@@ -56,7 +56,7 @@ def text_field(body: dict[str, Any], field: str) -> str:
     """Return a required field that holds text.
 
     Raises:
-        InvalidRequest: it is missing, empty or no string; the sentence names it.
+        InvalidRequest: the field is missing, empty or not a string; the error's sentence names it.
     """
     value = body.get(field)
     if isinstance(value, str) and value:
@@ -70,7 +70,7 @@ def wait_field(body: dict[str, Any], limit: int) -> float:
     """Return the optional field `wait`, in seconds; 0 without it.
 
     Raises:
-        InvalidRequest: it is no number from 0 to `limit`.
+        InvalidRequest: it is not a number from 0 to `limit`.
     """
     value = body.get("wait", 0)
     # A bool is an int to Python, but not a number in JSON.
@@ -80,7 +80,7 @@ def wait_field(body: dict[str, Any], limit: int) -> float:
 
 
 def _check_content_type(content_type: bytes) -> None:
-    """Refuse everything but `application/json`. It may have parameters; a charset must be UTF-8."""
+    """Refuse any content type but `application/json`. It may have parameters; a charset must be UTF-8."""
     if len(content_type) > _LONGEST_TYPE:
         content_type = b""
     media_type, *parameters = (part.strip() for part in content_type.lower().split(b";"))
@@ -92,7 +92,8 @@ def _check_content_type(content_type: bytes) -> None:
 def _parse_slowly(body: bytes) -> Any:
     """Parse a body that the fast parser refuses. It is hardly ever JSON.
 
-    Only half of a surrogate pair is valid (RFC 8259, section 8.2). The check of its field refuses it by name.
+    An exception is half of a surrogate pair, which is valid JSON (RFC 8259, section 8.2). The check of its field
+    refuses it and names the field.
     """
     try:
         return json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
@@ -129,7 +130,7 @@ async def read_body(receive: Receive, length: int) -> bytes:
 
     Raises:
         InvalidRequest: the body is cut short, or not complete after ten seconds.
-        PayloadTooLarge: more than 16 KiB.
+        PayloadTooLarge: the body is larger than 16 KiB.
     """
     reading = _deadline.begin()
     try:
@@ -236,7 +237,7 @@ class BodiesInTime:
 
         async def receive_in_time() -> Message:
             nonlocal is_whole, is_late
-            if is_whole:  # Only the end of the connection can follow, and there is no limit for it.
+            if is_whole:  # Only the end of the connection can follow, and it has no time limit.
                 return await receive()
             try:
                 async with asyncio.timeout_at(deadline):

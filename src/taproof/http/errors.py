@@ -45,7 +45,7 @@ NO_PAGE: Final[RawHeaders] = [
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 ]
-"""Headers of every answer that is not a page: a browser does not guess its type and shows it in no frame."""
+"""Headers of every answer that is not a page. A browser must not guess its type or show it in a frame."""
 
 _log = structlog.get_logger("taproof.api")
 
@@ -55,8 +55,8 @@ def error_response(
 ) -> tuple[int, RawHeaders, bytes]:
     """Return status, headers and body of the answer to a failed request.
 
-    A fault of the service (status 500, or no `TaproofError`) is answered as `InternalError`. It is logged by its type
-    and place only, since its message may hold what the caller sent.
+    A fault of the service (status 500, or no `TaproofError`) is answered as `InternalError`. Only its type and place
+    are logged, since its message may contain the caller's data.
 
     Args:
         error: the exception that was raised.
@@ -140,7 +140,7 @@ class AnswerFailures:
             await self._app(scope, receive, noting_send)
         except Exception as error:  # noqa: BLE001 — this is the last place that can answer.
             if started:
-                error_response(error)  # Only the log line is of use: half an answer is out already.
+                error_response(error)  # Only for its log line: a part of the answer has been sent.
             else:
                 await send_error(send, error)
 
@@ -179,7 +179,7 @@ def _as_response(error: Exception, extra_headers: Iterable[tuple[bytes, bytes]] 
 
 
 def _allowed_methods(request: Request) -> list[str]:
-    """Return every method that any route at this path answers; the router itself looks at the first route only."""
+    """Return all methods that the routes at this path answer. The router itself checks only the first route."""
     path = request.scope["path"]
     found: set[str] = set()
     for route in request.app.routes:

@@ -11,12 +11,12 @@ _ALLOW: Final = (b"allow", b"GET, HEAD")
 
 
 class FixedAnswer:
-    """An ASGI application that answers GET and HEAD with bytes that are known at start.
+    """An ASGI application that answers GET and HEAD with fixed bytes.
 
     Args:
         body: the whole answer.
         content_type: such as `text/html; charset=utf-8`.
-        headers: what else to send; names in lower case.
+        headers: further headers; names in lower case.
     """
 
     def __init__(self, body: bytes, content_type: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
@@ -31,7 +31,7 @@ class FixedAnswer:
 
 
 async def allows_get(scope: Scope, send: Send) -> bool:
-    """Tell whether the method is GET or HEAD; answer 405 to any other."""
+    """Return whether the method is GET or HEAD; answer any other with 405."""
     if scope["method"] in {"GET", "HEAD"}:
         return True
     await send_error(send, MethodNotAllowed(), [_ALLOW])
@@ -41,9 +41,9 @@ async def allows_get(scope: Scope, send: Send) -> bool:
 async def send_answer(
     scope: Scope, send: Send, body: bytes, content_type: str, headers: tuple[tuple[bytes, bytes], ...] = ()
 ) -> None:
-    """Send a 200; to HEAD the same headers and no body (RFC 9110, section 9.3.2).
+    """Send a 200. HEAD gets the same headers and no body (RFC 9110, section 9.3.2).
 
-    The headers forbid browsers to show the body as a page, unless `headers` has its own Content-Security-Policy.
+    The headers keep browsers from showing the body as a page, unless `headers` has its own Content-Security-Policy.
     """
     named = {name for name, _ in headers}
     fields = [

@@ -1,8 +1,7 @@
-"""HTTPS only (service-spec.md, opening; HSTS: RFC 6797), and who the client is behind a trusted proxy.
+"""Refuse requests without HTTPS (service-spec.md, opening; HSTS: RFC 6797), and find the client behind a trusted proxy.
 
-A plain request is answered only when it comes from this machine's loopback, or from a trusted proxy that says that
-the client itself came over HTTPS. It is refused, not redirected: a redirect would teach clients to send secrets
-in the clear first.
+A plain request is answered only if it comes from this machine's loopback, or from a trusted proxy that reports an HTTPS
+client. Any other is refused, not redirected: a redirect would teach clients to send secrets in the clear first.
 """
 
 from collections.abc import Iterable
@@ -18,11 +17,11 @@ from taproof.http.errors import send_error
 _FORWARDED: Final = frozenset({b"x-forwarded-for", b"x-forwarded-proto", b"forwarded"})
 _KNOWN_HOSTS: Final = 4096
 _ENTRIES: Final = 32
-"""Entries of a forwarding header that are looked at, from the right: a client may have sent ever so many before."""
+"""The most entries of a forwarding header that are read, from the right. A client may send any number before them."""
 _PAIRS: Final = 8
-"""Parameters of an entry of `Forwarded` at most: RFC 7239 has four."""
+"""The most parameters of an entry of `Forwarded`: RFC 7239 has four."""
 _LONGEST_ADDRESS: Final = 100
-"""Characters of an address with a zone and a port at most."""
+"""The most characters of an address with a zone and a port."""
 _UNTRUSTED_PROXY: Final = (
     "A proxy forwarded this request, but no proxy on this machine is trusted. If you run one, start Taproof with "
     "--trusted-proxy 127.0.0.1/32 (TAPROOF_TRUSTED_PROXY)."
@@ -33,7 +32,7 @@ _UNSAID_PROTOCOL: Final = (
 
 
 class Peer(Enum):
-    """What the other end of a connection is."""
+    """The kind of the other end of a connection."""
 
     PROXY = 1
     LOCAL_PROXY = 2
@@ -42,15 +41,15 @@ class Peer(Enum):
 
 
 class HttpsOnly:
-    """ASGI middleware around everything.
+    """ASGI middleware that refuses requests without HTTPS, except from this machine.
 
-    Behind a trusted proxy it sets the scope's `client` to the address that the proxy saw, with port 0, and `scheme`. So
-    a loopback address with another port is that of a program on this very machine.
+    Behind a trusted proxy, it sets the scope's `scheme`, and its `client` to the address that the proxy saw, with port
+    0. A loopback address with another port is thus a program on this machine.
 
     Args:
         app: the application.
-        trusted_proxies: networks whose X-Forwarded-For and X-Forwarded-Proto are believed.
-        include_subdomains: let HSTS cover subdomains too.
+        trusted_proxies: networks whose X-Forwarded-For and X-Forwarded-Proto are trusted.
+        include_subdomains: whether HSTS covers subdomains too.
     """
 
     def __init__(
@@ -75,13 +74,13 @@ class HttpsOnly:
             host = client[0] if client else ""
             peer = self._peers.get(host) or self._classify(host)
             if peer is Peer.LOCAL_PROXY and scope["scheme"] == "http" and not _is_forwarded(scope):
-                # Not by way of the proxy: a health check, or the sandbox's own bot, on this very machine.
+                # Not through the proxy: a health check, or the sandbox's own bot, on this machine.
                 await self._app(scope, receive, send)
             elif peer is Peer.PROXY or peer is Peer.LOCAL_PROXY:
                 await self._answer_proxied(scope, receive, send)
             elif scope["scheme"] == "https":
                 if peer is Peer.LOOPBACK and _is_forwarded(scope):
-                    scope["client"] = (host, 0)  # Not a program here, but whoever sent it by way of some proxy.
+                    scope["client"] = (host, 0)  # Not a program on this machine, but a client of some proxy.
                 await self._app(scope, receive, self._with_hsts(send))
             elif peer is Peer.LOOPBACK:
                 if _is_forwarded(scope) and not _is_forwarded_from_loopback(scope):
@@ -97,8 +96,8 @@ class HttpsOnly:
             await send({"type": "websocket.close", "code": 1003, "reason": ""})
 
     async def _answer_proxied(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Several values, or one with commas, come from a chain of proxies: every link must have been HTTPS. A peer that
-        # says nothing but is itself connected over HTTPS is safe, whether it is the proxy or one of its neighbours.
+        # Several values, or one with commas, come from a chain of proxies: every link must have been HTTPS. A request
+        # without the header over an HTTPS connection is safe, whether the proxy or one of its neighbours sent it.
         protocols = [entry for entry in _entries(scope, b"x-forwarded-proto") if entry] or [scope["scheme"]]
         if len(protocols) == _ENTRIES or any(protocol.lower() != "https" for protocol in protocols):
             await send_error(send, HttpsRequired(_UNSAID_PROTOCOL))
@@ -108,9 +107,10 @@ class HttpsOnly:
         await self._app(scope, receive, self._with_hsts(send))
 
     def _forwarded_client(self, scope: Scope) -> str:
-        """Return the rightmost address that no trusted proxy has: what stands further left anybody can have sent.
+        """Return the rightmost address that is not a trusted proxy's. Anybody can forge the entries left of it.
 
-        An entry that is no address, or empty, is of a proxy that did not know better: nothing beyond it counts.
+        An empty entry, or one that is not an address, is from a proxy that did not know it. Entries left of it do not
+        count.
         """
         client: str = scope["client"][0]
         for entry in _entries(scope, b"x-forwarded-for"):
@@ -141,7 +141,7 @@ class HttpsOnly:
     def _with_hsts(self, send: Send) -> Send:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                # A message of one's own: the polled path sends the same one again and again.
+                # A copy: the polled path sends the same message object again and again.
                 message = {**message, "headers": [*message["headers"], self._hsts]}
             await send(message)
 
@@ -149,7 +149,7 @@ class HttpsOnly:
 
 
 def _entries(scope: Scope, wanted: bytes) -> list[str]:
-    """Return the comma-separated entries of all headers of this name, the last one first, `_ENTRIES` at most."""
+    """Return at most `_ENTRIES` comma-separated entries of all headers with this name, the last one first."""
     found: list[bytes] = []
     for name, value in reversed(scope["headers"]):
         if name == wanted and len(found) < _ENTRIES:
@@ -165,7 +165,7 @@ def _is_forwarded(scope: Scope) -> bool:
 
 
 def _is_forwarded_from_loopback(scope: Scope) -> bool:
-    """Tell whether the forwarding headers name clients, and only on this machine, as a development proxy's do."""
+    """Return whether the forwarding headers name clients, all on this machine, as a development proxy's do."""
     clients = _entries(scope, b"x-forwarded-for")
     elements = _entries(scope, b"forwarded")
     for element in elements:
@@ -183,10 +183,10 @@ def _is_forwarded_from_loopback(scope: Scope) -> bool:
 
 
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
-    """Read an address, with or without a port, as servers and proxies write it; None when it is anything else.
+    """Return an address, written with or without a port as servers and proxies do; None for anything else.
 
-    An IPv4 address inside IPv6 is read as the IPv4 that it is, and a zone is left out: with either, one and the same
-    client could have many addresses.
+    An IPv4 address inside IPv6 becomes an IPv4 address, and a zone is dropped. Otherwise one client could have many
+    addresses.
     """
     if len(text) > _LONGEST_ADDRESS:
         return None

@@ -16,7 +16,7 @@ def read_instant(text: str, field: str) -> int:
     """Return a time in ms since the epoch.
 
     Raises:
-        InvalidRequest: it is not a time with its offset; the sentence names the field.
+        InvalidRequest: it is not a time with an offset; the error's sentence names the field.
     """
     # The form is checked first: fromisoformat also takes bare dates, week dates and times without an offset.
     # An offset can lead past the year 9999, which no answer could contain.

@@ -1,29 +1,34 @@
-"""What is counted. No identifier, token or name is ever a label.
+"""The metrics of the service. No identifier, token or name is ever a label.
 
 | metric | labels | counts |
 |---|---|---|
 | `taproof_sessions_created_total` | none | sign-in sessions that were created |
-| `taproof_polls_total` | `status` | answered verify calls, by the status that they answered |
-| `taproof_waiting_calls` | none | verify calls that wait for their session to leave pending, just now |
+| `taproof_polls_total` | `status` | answered verify calls, by the status in the answer |
+| `taproof_waiting_calls` | none | verify calls that now wait for their session to leave pending |
 | `taproof_waits_without_place_total` | none | verify calls with `wait` that were answered at once: too many waited |
-| `taproof_rate_limited_total` | `limit` | calls that were refused because there were too many, by the limit |
+| `taproof_rate_limited_total` | `limit` | calls that were refused because there were too many, by limit |
 | `taproof_developer_requests_total` | `method`, `route`, `status` | answered requests to the developer API |
-| `taproof_webhook_attempts_total` | `outcome` | attempts to deliver a webhook event, by how they ended |
+| `taproof_webhook_attempts_total` | `outcome` | attempts to deliver a webhook event, by outcome |
 | `taproof_webhook_dead_letters_total` | none | webhook events that were given up |
-| `taproof_webhook_oldest_due_seconds` | none | for how long the oldest due webhook event has been waiting |
-| `taproof_own_bots` | `state` | bots of projects that run (`running`), and that the messenger refuses (`broken`) |
+| `taproof_webhook_oldest_due_seconds` | none | seconds that the oldest due webhook event has been waiting |
+| `taproof_own_bots` | `state` | project bots that run (`running`), and that the messenger refuses (`broken`) |
 | `taproof_info` | `version` | always 1: the release that runs |
 | `process_*` | none | CPU, memory, file descriptors and start time of this process |
 
 The limits are `generate_address`, `generate_project`, `verify_session`, `verify_unknown`, `sign_in`, `credential`,
 `developer`, `developer_write`, `page` and `bot_token`: see docs/reference/retention-and-limits.md.
 
-An attempt's outcome is `delivered`, `retried` (it failed, and is made again later), `dead` (it failed, and was the last
-one), `turned_off` (the same, and the project's webhook was turned off), `skipped` (nothing was sent, since the
-endpoint's attempts kept failing) or `lost` (the event was ended meanwhile, or another worker has it).
+An attempt's outcome is one of these:
 
-Several processes on one port count in one directory, so that whichever of them is asked answers for all; `process_*`
-then has the label `process`, a number from 1.
+- `delivered`.
+- `retried`: it failed, and another attempt follows.
+- `dead`: it failed, and was the last one.
+- `turned_off`: as `dead`, and the project's webhook was turned off.
+- `skipped`: nothing was sent, since the endpoint's attempts kept failing.
+- `lost`: the event was ended meanwhile, or another worker has it.
+
+Several processes on one port count in one directory, so that each of them answers for all. `process_*` then has the
+label `process`, a number from 1.
 """
 
 import os
@@ -57,9 +62,9 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "O
 
 
 def share_metrics(directory: Path, process: int) -> None:
-    """Count from here on in files of `directory`; `process` is the number of this process, and of no other that lives.
+    """Count in files of `directory` from now on. `process` is this process's number, unique among living processes.
 
-    A process that takes the place of a dead one goes on counting where that one was.
+    A process that replaces a dead one continues its counts.
     """
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)  # Read by the library at each new metric.
     values.ValueClass = values.MultiProcessValue(lambda: process)  # type: ignore[no-untyped-call]
@@ -67,7 +72,7 @@ def share_metrics(directory: Path, process: int) -> None:
 
 
 def forget_process(directory: Path, process: int) -> None:
-    """Take back what a process that is dead said of its present; what it counted stays."""
+    """Remove the gauges of a dead process. Its counters stay."""
     mark_process_dead(process, str(directory))  # type: ignore[no-untyped-call]
     (directory / f"{process}.pid").unlink(missing_ok=True)
 
@@ -76,17 +81,17 @@ class Metrics:
     """The counters of the HTTP API and of the webhook sender.
 
     Args:
-        exposed: what `/metrics` answers from.
+        exposed: the registry that `/metrics` shows.
         version: the release.
-        shared: where all processes of this port count, after `share_metrics`.
+        shared: the directory in which all processes of this port count, after `share_metrics`.
 
-    `sessions_created` and the children in `polls`, by status, and in `rate_limited`, by limit, are bound beforehand: on
-    the polled path counting is one call.
+    `sessions_created` and the children in `polls` (by status) and `rate_limited` (by limit) are bound in advance, so
+    counting on the polled path is one call.
     """
 
     def __init__(self, exposed: CollectorRegistry, version: str, shared: Path | None = None) -> None:
         self.registry = exposed
-        # What is shared is read from the files of all, so this process's own counters are not exposed beside them.
+        # Shared counters are read from the files of all processes, so this process's own ones are not exposed too.
         registry = exposed if shared is None else None
         self.sessions_created = Counter(
             "taproof_sessions_created_total", "Sign-in sessions that were created.", registry=registry
@@ -134,7 +139,7 @@ class Metrics:
             registry=registry,
             multiprocess_mode="livemax",
         )
-        # One process runs them all; every other one says 0.
+        # One process runs all of them; every other one reports 0.
         project_bots = Gauge(
             "taproof_own_bots",
             "Bots of projects, by whether they run or the messenger refuses their token.",
@@ -157,23 +162,23 @@ class Metrics:
             self._webhook_dead_letters.inc()
 
     def show_oldest_due(self, seconds: float) -> None:
-        """Show for how many seconds the oldest due webhook event has been waiting; 0 when none is."""
+        """Show the seconds that the oldest due webhook event has been waiting; 0 when none is due."""
         self._webhook_oldest_due.set(seconds)
 
     def show_project_bots(self, running: int, broken: int) -> None:
-        """Show how many bots of projects this process runs, and how many of all it knows to be broken."""
+        """Show the number of project bots that this process runs, and the number of all known broken ones."""
         self._project_bots["running"].set(running)
         self._project_bots["broken"].set(broken)
 
 
 class _EachProcess(Collector):
-    """CPU, memory and file descriptors of every process of this port, whichever of them is asked."""
+    """The CPU, memory and file descriptors of every process of this port. Any of them can answer."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def collect(self) -> Iterable[Metric]:
-        """Return the metrics of all that live now."""
+        """Return the metrics of all living processes."""
         found: dict[str, Metric] = {}
         for file in sorted(self._directory.glob("*.pid")):
             try:
@@ -190,7 +195,7 @@ class _EachProcess(Collector):
 
 
 class CountRequests:
-    """ASGI middleware: counts the answers of a FastAPI application by the template of the route that gave them."""
+    """ASGI middleware that counts the answers of a FastAPI application by the template of their route."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
@@ -204,7 +209,7 @@ class CountRequests:
 
         async def counting_send(message: Message) -> None:
             if message["type"] == "http.response.start":
-                # A client chooses path and method freely, so both are reduced to what this service knows.
+                # A client chooses path and method freely, so both are reduced to values that this service knows.
                 method = scope["method"] if scope["method"] in _METHODS else "other"
                 route = getattr(scope.get("route"), "path_format", "unmatched")
                 self._requests.labels(method, route, str(message["status"])).inc()

@@ -1,7 +1,7 @@
 """Serve the browser SDK: the newest release at `/sdk/taproof.js`, and each release at its own path.
 
-A released bundle never changes and stays, so a page that names one with its integrity hash (W3C Subresource Integrity)
-goes on working when the service is upgraded. The bundles are made in `sdk/js`.
+A released bundle never changes and is never removed. A page that names one with its integrity hash (W3C Subresource
+Integrity) thus keeps working when the service is upgraded. The bundles are built in `sdk/js`.
 """
 
 import base64
@@ -27,10 +27,10 @@ _ANY_ORIGIN: Final = (
     (b"cross-origin-resource-policy", b"cross-origin"),
 )
 _NEWEST: Final = (b"cache-control", b"public, max-age=300")
-"""Five minutes: pages load a fixed bundle soon, and a visit to several pages loads it once."""
+"""Five minutes: pages soon load a corrected bundle, and a visit to several pages loads it once."""
 _FOR_EVER: Final = (b"cache-control", b"public, max-age=31536000, immutable")
 _CODINGS: Final = 20
-"""Codings of `Accept-Encoding` that are read: browsers send five."""
+"""The most codings of `Accept-Encoding` that are read: browsers send five."""
 
 
 class Bundle:
@@ -63,7 +63,7 @@ class Bundle:
 
 
 class SdkRelease(NamedTuple):
-    """What a page needs to load exactly one release of the SDK: its path, and the hash of its bytes."""
+    """A release of the SDK, with the path and the hash of its bytes that a page needs to load exactly this one."""
 
     version: str
     path: str
@@ -77,10 +77,10 @@ def sdk_release(version: str) -> SdkRelease:
 
 
 class SdkFiles:
-    """Answers everything below /sdk/.
+    """An ASGI application that answers all requests below /sdk/.
 
     Args:
-        version: of the service; the release of the SDK with the same one is the newest.
+        version: the version of the service, and of the newest release of the SDK.
     """
 
     def __init__(self, version: str) -> None:
@@ -107,7 +107,7 @@ def _path(version: str) -> str:
 
 
 def _accepts_gzip(scope: Scope) -> bool:
-    """Tell whether the client accepts gzip (RFC 9110, section 12.5.3), with any weight above zero."""
+    """Return whether the client accepts gzip with a weight above zero (RFC 9110, section 12.5.3)."""
     for name, value in scope["headers"]:
         if name == b"accept-encoding":
             for coding in value.lower().split(b",", _CODINGS)[:_CODINGS]:

@@ -1,10 +1,10 @@
-"""Says in plain words what is wrong with a body or a query, from what pydantic found."""
+"""Turn the errors that pydantic finds in a body or a query into plain sentences."""
 
 import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-# Without digits: a phone number or a key that was put in the place of a name is not repeated.
+# Without digits, so that a phone number or a key in the place of a name is not repeated.
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_.-]{1,40}")
 _SENTENCES: Final = {
     "missing": "{field} is required.",
@@ -18,14 +18,14 @@ _MUST_BE: Final = {
     "allowed_origins": 'a list of strings, such as ["https://shop.example.com"]; [] allows any page',
     "bot_token": 'a string: the token that @BotFather gave, or "" to go back to the service\'s own bot',
 }
-"""What a field of a wrong type should have been, where that is more than the type."""
+"""The expected values of fields, where the name of the type alone does not say enough."""
 
 
 def validation_sentence(errors: Sequence[Any]) -> str:
-    """Return the sentence about the first wrong field. What the caller sent is never repeated, but for plain names."""
+    """Return the sentence about the first wrong field. Of the caller's data, it repeats only plain names."""
     error = errors[0]
     kind = error["type"]
-    # Behind the name of a list there is the place of the item that is wrong.
+    # The name of a list is followed by the index of the wrong item.
     names = [part for part in error["loc"] if isinstance(part, str)]
     field = names[-1] if names else ""
     if kind == "string_type" and len(names) < len(error["loc"]):

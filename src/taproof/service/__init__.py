@@ -1,6 +1,7 @@
-"""The use cases, the same for the HTTP API, the bot, the console and the command line.
+"""The use cases, shared by the HTTP API, the bot, the console and the command line.
 
-`sessions/` is the life of a session, `console/` signing in to the console. `projects.py` and `developers.py` manage
-accounts, `webhooks.py` decides what is sent, and `housekeeping.py` deletes what has expired. Each use case receives
-its storage, clock and entropy, and raises the errors of `core/errors.py`.
+`sessions/` creates, decides, lists and waits for sessions. `console/` signs developers in to the console.
+`projects.py` and `developers.py` manage accounts, `webhooks.py` signs webhook events and schedules their retries, and
+`housekeeping.py` deletes expired data. Each use case receives its storage, clock and entropy, and raises the errors
+of `core/errors.py`.
 """

@@ -1,7 +1,7 @@
 """The numbers of a developer's projects, read from counters only (contract.md, Developer endpoints, Analytics).
 
-Every figure is about the sessions that were *created* in the window, counted on the UTC day of their creation,
-so that a funnel never shows more confirmed sessions than requested ones.
+Every number counts sessions *created* in the window, on the UTC day of their creation. A funnel thus never shows more
+confirmed sessions than requested ones.
 """
 
 from collections import defaultdict
@@ -16,12 +16,12 @@ from taproof.storage.protocol import Storage
 
 Window = Literal[7, 30, 90]
 COUNTS: Final = ("requested", "opened", "confirmed", "used", "cancelled", "expired", "reported")
-"""The last one is of sessions whose user said "This wasn't me": they are among the cancelled and the confirmed too."""
+"""The names of the counts. Sessions that a user reported ("This wasn't me") also count as cancelled or confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Analytics:
-    """What became of the sessions of a window of UTC days, today last.
+    """The counts of the sessions created in a window of UTC days, today last.
 
     `daily` has every day of the window; `conversion_rate` is a percentage with one decimal.
     """
@@ -33,7 +33,7 @@ class Analytics:
 
     @property
     def conversion_rate(self) -> float:
-        """Confirmed per hundred requested, 0 when none was requested."""
+        """Confirmed sessions per hundred requested; 0 when none was requested."""
         requested = self.totals["requested"]
         return round(100 * self.totals["confirmed"] / requested, 1) if requested else 0.0
 
@@ -58,8 +58,8 @@ class AnalyticsReader:
         """Return the analytics of all of a developer's projects, or of one.
 
         Raises:
-            InvalidRequest: not the form of a project id.
-            ProjectNotFound: none of this developer's.
+            InvalidRequest: the project id is malformed.
+            ProjectNotFound: this developer has no such project.
         """
         today = day_number(self._clock())
         first_day = today - days + 1

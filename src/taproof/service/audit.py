@@ -1,6 +1,6 @@
 """The audit log: who changed what, when, and from where. Each developer reads their own.
 
-An entry is handed to the store together with the change, so that there is never one without the other.
+The store writes an entry and its change in one transaction, so that neither exists without the other.
 """
 
 import json
@@ -19,32 +19,32 @@ from taproof.service.paging import read_cursor, write_cursor
 from taproof.storage.protocol import Storage
 
 _NAMES: Final[Mapping[Via, str]] = {"command_line": "command line", "service": "Taproof"}
-"""Who did it where no developer did."""
+"""The names of actors that are not developers."""
 _ABOUT_CREDENTIALS: Final = ("access_token.", "console.", "developer.", "invitation.")
-"""How the actions begin that create or end credentials."""
+"""The prefixes of the actions that create or end credentials."""
 
 
 DETAILS_LIMIT: Final = 1_500
-"""Bytes of an entry's details at most, as JSON in ASCII: what a request brings may be ten times as long."""
+"""The most bytes of an entry's details, as JSON in ASCII. A request may contain ten times as much."""
 _TEXT_LENGTHS: Final = (300, 100, 40)
-"""Characters of one text in the details; the next length is tried when all of them together are too many. An id is
-never shortened."""
+"""The most characters of one text in the details. The next length is tried when all texts together are too long. An id
+is never shortened."""
 _LIST_LENGTH: Final = 5
-"""Items of a list in the details; behind them it says how many more there were."""
+"""The most items of a list in the details. The number of omitted items follows them."""
 _MARKER_ID: Final = "aud_" + "0" * ID_LENGTH
-"""The id of the entry that a log ends with whose older entries are erased. It is shown, and not stored as one."""
+"""The id of the last entry of a log whose older entries were erased. This entry is shown but not stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditPage:
-    """One page; `next_cursor` asks for the one after it and is None on the last."""
+    """One page of entries. `next_cursor` requests the next page; it is None on the last."""
 
     entries: list[AuditEntry]
     next_cursor: str | None
 
 
 class AuditLog:
-    """Shows a developer their audit log. There is nothing here that changes it."""
+    """Shows a developer their audit log. It never changes the log."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -53,7 +53,7 @@ class AuditLog:
         """Return a page of at most `limit` entries, newest first.
 
         Raises:
-            InvalidRequest: a malformed cursor.
+            InvalidRequest: the cursor is malformed.
         """
         before = None if cursor is None else read_cursor(cursor, "aud")
         found = await self._storage.audit.list_audit_entries(developer.id, before, limit + 1)
@@ -63,7 +63,7 @@ class AuditLog:
         return AuditPage(page, write_cursor(page[-1].created_at, page[-1].id) if len(found) > limit else None)
 
     async def _marker(self, developer: Developer, before: PageCursor | None) -> list[AuditEntry]:
-        """Return the entry that tells of the erasure of older ones, in their place, if it comes after `before`."""
+        """Return the entry that replaces erased older ones, if it comes after the page position `before`."""
         purge = await self._storage.audit.read_audit_purge(developer.id)
         if purge is None or (before is not None and before <= (purge.before - 1, _MARKER_ID)):
             return []
@@ -97,20 +97,21 @@ def audit_entry(
     subject: str,
     details: Mapping[str, object] | None = None,
 ) -> AuditEntry:
-    """Return an entry for the log of the developer who acts.
+    """Return an entry for the log of the acting developer.
 
     Args:
-        actor: who acts.
-        action: what they do.
-        now: in ms.
+        actor: the acting developer and credential.
+        action: the action.
+        now: the time in ms.
         entropy: returns random bytes.
-        subject: the id of what is changed.
-        details: what was set, as JSON knows it; never a secret, nor a text that may hold one. What is long is
-            shortened: see `bounded_json`.
+        subject: the id of the changed object.
+        details: the new values, as JSON values; never a secret, nor a text that may hold one. `bounded_json` shortens
+            long values.
 
     Raises:
-        InsufficientScope: the acting credential may not do this. Every change has an entry, so every change is held to
-            the scopes here. A credential may always end itself, and a console session the token it was opened with.
+        InsufficientScope: the acting credential lacks the action's scope. Every change has an entry, so this checks
+            the scopes of every change. A credential may always end itself. A console session may always end the token
+            that it was opened with.
     """
     if subject not in {actor.via_id, actor.grant.access_token_id}:
         actor.grant.require(_scope_of(action))
@@ -137,7 +138,7 @@ def service_entry(
     subject: str,
     details: Mapping[str, object],
 ) -> AuditEntry:
-    """Return an entry for what the service does by itself to something of a developer's; see `audit_entry`."""
+    """Return an entry for an action of the service itself on a developer's data; see `audit_entry`."""
     return AuditEntry(
         id=new_id("aud", entropy),
         developer_id=developer_id,
@@ -153,12 +154,12 @@ def service_entry(
 
 
 def _scope_of(action: AuditAction) -> AccessScope:
-    """Return the scope that an action needs: `tokens` for what creates or ends credentials, `write` for the rest."""
+    """Return the scope that an action needs: `tokens` to create or end credentials, `write` for the rest."""
     return "tokens" if action.startswith(_ABOUT_CREDENTIALS) else "write"
 
 
 def bounded_json(details: Mapping[str, object]) -> str:
-    """Return details as JSON of at most `DETAILS_LIMIT` bytes: long texts are cut, and long lists end with a number."""
+    """Return details as JSON of at most `DETAILS_LIMIT` bytes, with long texts and long lists shortened."""
     for length in _TEXT_LENGTHS:
         text = json.dumps(_shortened(details, length))
         if len(text) <= DETAILS_LIMIT:
@@ -178,7 +179,7 @@ def _shortened(value: object, length: int) -> object:
 
 
 def url_origin(url: str) -> str:
-    """Return scheme, host and port of a webhook URL: all that a log may say of it. "" stays "".
+    """Return scheme, host and port of a webhook URL, the only parts that a log may contain. "" stays "".
 
     Path and query are left out, since receivers put secrets of their own there.
     """

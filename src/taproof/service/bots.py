@@ -1,12 +1,12 @@
 """Give projects their own bots, and follow whether the messenger still accepts these bots' tokens.
 
-A project with its own bot gives out links to that bot alone. When the messenger refuses the bot's token, the project
+A project with its own bot issues links to that bot only. When the messenger refuses the bot's token, the project
 starts no new sign-ins until another token is set (`SignInSessions.create_session`): another bot never takes its place.
 
-A bot belongs to the holder of its token. The messenger has one valid token of each bot at a time. When it accepts the
-new token and refuses the one of another project, the bot is taken away from that project.
+A bot belongs to the holder of its token. Each bot has one valid token at a time. When the messenger accepts the new
+token and refuses the one of another project, the bot is taken away from that project.
 
-A change of a bot is a straight line: the caller checks the other fields (`Projects.check_changes`), `Bots` checks the
+A bot is changed in three steps: the caller checks the other fields (`Projects.check_changes`), `Bots` checks the
 token with the messenger and returns a `CheckedBot`, and `Projects` writes both in one step.
 """
 
@@ -28,7 +28,7 @@ from taproof.service.projects import Projects, read_owned_project
 from taproof.storage.protocol import Storage
 
 CHECKS: Final = Gcra(20, MINUTE, 20)
-"""How many tokens the messenger checks for one developer."""
+"""The rate limit of token checks with the messenger, for one developer."""
 _FORM: Final = 'bot_token must be a bot\'s token as @BotFather shows it, like 123456789:AbC…, or "" for none.'
 _SERVICE_BOT: Final = "This is the service's own bot. Make another one for this project, with @BotFather."
 
@@ -43,7 +43,7 @@ class BotAccount(NamedTuple):
 
 
 AskMessenger = Callable[[str], Awaitable[BotAccount]]
-"""Returns the bot that has a token. Raises BotTokenRefused, or MessengerUnavailable when there is no answer."""
+"""Returns the bot with this token. Raises BotTokenRefused, or MessengerUnavailable when there is no answer."""
 
 
 class Bots:
@@ -56,7 +56,7 @@ class Bots:
         entropy: returns random bytes.
         projects: changes projects.
         ask: asks the messenger which bot a token belongs to.
-        is_service_bot: tells whether the bot with this id or username is the service's own.
+        is_service_bot: returns whether the bot with this id or username is the service's own.
         limited: called when a developer has checked too many tokens.
     """
 
@@ -89,13 +89,13 @@ class Bots:
 
         Raises:
             InsufficientScope, InvalidRequest, ProjectNotFound, BotTokenRefused, BotTaken, RateLimited,
-                MessengerUnavailable: and nothing is changed.
+                MessengerUnavailable: nothing is changed.
         """
         bot = await self.check_change(actor, project_id, token)
         await self._projects.update_project(actor, project_id, ProjectChanges(), bot=bot)
 
     async def check_change(self, actor: Actor, project_id: str, token: str) -> CheckedBot | RemovedBot:
-        """Return the bot that a project is to get with this token; for "" the one that it is to lose.
+        """Return the bot that a project gets with this token, or for "" the bot that it loses.
 
         Raises:
             InsufficientScope, ProjectNotFound: the messenger is not asked.
@@ -109,13 +109,13 @@ class Bots:
         """Ask the messenger which bot a token belongs to, and return that bot.
 
         Args:
-            actor: whose project is to get the bot.
-            token: of the bot.
-            project_id: of the project that is to get it; "" for a new one.
+            actor: the developer whose project gets the bot.
+            token: the bot's token.
+            project_id: the project that gets the bot; "" for a new one.
 
         Raises:
             InsufficientScope: the acting credential may only read; the messenger is not asked.
-            InvalidRequest, BotTokenRefused, MessengerUnavailable: no bot has this token, or that is not known now.
+            InvalidRequest, BotTokenRefused, MessengerUnavailable: no bot has this token, or there is no answer.
             BotTaken: the bot is the service's own, or works for another project.
             RateLimited: too many tokens were checked for this developer.
         """
@@ -137,7 +137,7 @@ class Bots:
         return CheckedBot(bot_id, account.username, token, await self._loss(bot_id, token, project_id))
 
     async def _loss(self, bot_id: int, token: str, project_id: str) -> BotLoss | None:
-        """Return what another project loses when this one gets a bot; None when no other project has the bot.
+        """Return another project's loss when this one gets a bot; None when no other project has the bot.
 
         Raises:
             BotTaken: the bot works for the other project, or may do so.
@@ -163,7 +163,7 @@ class Bots:
         until the project's bot finds that out.
 
         Raises:
-            BotTaken: it is the same token, or valid too, or cannot be opened.
+            BotTaken: the project's token is the same one, is valid too, or cannot be decrypted.
             MessengerUnavailable: there is no answer.
         """
         try:
@@ -200,7 +200,7 @@ class Bots:
         return self._encryptor.decrypt(bot.encrypted_token, bot_token_associated_data(bot.project_id))
 
     async def mark_broken(self, bot: ProjectBot) -> bool:
-        """Mark a bot as broken: the messenger refuses its token. False when it was marked, or has another token."""
+        """Mark a bot whose token the messenger refuses as broken; False if it is marked or has another token."""
         project = await self._storage.projects.read_project(bot.project_id)
         if project is None:
             return False

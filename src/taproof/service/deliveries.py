@@ -1,4 +1,4 @@
-"""The developer's view of webhook deliveries: every attempt, sending again, and a test (contract.md, Webhooks)."""
+"""Show developers their webhook deliveries, send them again, and send tests (contract.md, Webhooks)."""
 
 import asyncio
 import json
@@ -22,23 +22,23 @@ from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks, a
 from taproof.storage.protocol import Storage
 
 TESTS_LIMIT: Final = 16
-"""Tests that are under way in a process at most; each may take as long as a receiver may."""
+"""The most tests in progress in one process. Each may take as long as the receiver may take to answer."""
 TESTS_OF_ONE_LIMIT: Final = 4
-"""Of these, so many of one developer: whose receivers hang does not hold up the tests of the others."""
+"""The most of these tests for one developer, so that hanging receivers do not delay other developers' tests."""
 
 PAGE_ATTEMPTS: Final = 400
-"""Attempts of all deliveries of a page: each answer takes the event loop ten microseconds to open and to write out, and
-200 deliveries may have 10,000 of them."""
+"""The most attempts of all deliveries of a page. Decrypting and writing one answer takes ten microseconds of the event
+loop, and 200 deliveries may have 10,000 attempts."""
 _READ_AT_ONCE: Final = 50
-"""Deliveries that the store is asked for at a time."""
+"""Deliveries read from the store at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeenDelivery:
-    """What a developer sees of a delivery.
+    """A delivery as its developer sees it.
 
-    `sending`: a worker has it in hand. `answers`: the beginning of the receiver's answer to each attempt; None when
-    there was none, or it cannot be opened.
+    `sending`: a worker is sending it now. `answers`: the beginning of the receiver's answer to each attempt; None
+    when there was no answer or it cannot be decrypted.
     """
 
     record: DeliveryRecord
@@ -48,23 +48,23 @@ class SeenDelivery:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPage:
-    """One page; `next_cursor` asks for the one after it and is None on the last."""
+    """One page of deliveries. `next_cursor` requests the next page; it is None on the last."""
 
     deliveries: list[SeenDelivery]
     next_cursor: str | None
 
 
 class Deliveries:
-    """Shows a developer the deliveries of their projects, and sends.
+    """Shows a developer the deliveries of their projects, resends them, and sends tests.
 
     Args:
         storage: the store.
-        encryptor: encrypts the bodies of tests, and opens answers.
+        encryptor: encrypts the bodies of tests, and decrypts answers.
         clock: returns the time in ms.
         entropy: returns random bytes.
         webhooks: signs tests.
-        post: sends one request, and returns whatever comes of it.
-        recorded: called when an event has become due, so that it leaves at once.
+        post: sends one request and returns its result, an answer or an error.
+        recorded: called when an event has become due, so that it is sent at once.
     """
 
     def __init__(
@@ -98,11 +98,11 @@ class Deliveries:
         limit: int,
         cursor: str | None,
     ) -> DeliveryPage:
-        """Return a page of at most `limit` deliveries of one project; of fewer when they have many attempts.
+        """Return a page of at most `limit` deliveries of one project, fewer when they have many attempts.
 
         Raises:
-            InvalidRequest: a malformed project id or cursor.
-            ProjectNotFound: none of this developer's.
+            InvalidRequest: the project id or the cursor is malformed.
+            ProjectNotFound: this developer has no such project.
         """
         before = None if cursor is None else read_cursor(cursor, "evt")
         await read_owned_project(self._storage, developer, project_id)
@@ -123,14 +123,14 @@ class Deliveries:
         seen = []
         for record in page:
             seen.append(self._seen(record))
-            await asyncio.sleep(0)  # Opening 50 answers takes its time: others have their turn in between.
+            await asyncio.sleep(0)  # Decrypting 50 answers takes time: other tasks run in between.
         return DeliveryPage(seen, next_cursor)
 
     async def read_delivery(self, developer: Developer, event_id: str) -> SeenDelivery:
         """Return one delivery.
 
         Raises:
-            DeliveryNotFound: none of this developer's.
+            DeliveryNotFound: this developer has no such delivery.
         """
         _require_event_id(event_id)
         record = await self._storage.deliveries.read_delivery(developer.id, event_id)
@@ -139,13 +139,13 @@ class Deliveries:
         return self._seen(record)
 
     async def find_deliveries(self, developer: Developer, session: Session) -> list[SeenDelivery]:
-        """Return the deliveries of the event that a session's decision caused; none while it is not decided.
+        """Return the deliveries of the event that a session's decision caused; none before the decision.
 
         Raises:
-            ProjectNotFound: the session is of none of this developer's projects.
+            ProjectNotFound: the session does not belong to this developer's projects.
         """
         await read_owned_project(self._storage, developer, session.project_id)
-        # The event is as old as the decision to the millisecond: one transaction wrote down both.
+        # Event and decision have the same time to the millisecond: one transaction wrote both.
         decided_at = session.confirmed_at if session.confirmed_at is not None else session.cancelled_at
         if decided_at is None:
             return []
@@ -153,13 +153,13 @@ class Deliveries:
         return [self._seen(record) for record in found]
 
     async def resend_delivery(self, actor: Actor, event_id: str) -> SeenDelivery:
-        """Make an event due at once, whatever became of it, with all of its retries ahead.
+        """Make an event due at once, in whatever state it is, with all of its retries ahead.
 
-        One that a worker is sending just now is left to that worker.
+        An event that a worker is sending now is left to that worker.
 
         Raises:
-            DeliveryNotFound: none of this developer's.
-            SignInReported: its user has said that it was not them.
+            DeliveryNotFound: this developer has no such delivery.
+            SignInReported: the user has reported the sign-in as not theirs.
             WebhookNotSet: its project has no webhook URL.
         """
         _require_event_id(event_id)
@@ -183,7 +183,7 @@ class Deliveries:
         return session is not None and session.reported_at is not None
 
     async def send_test(self, actor: Actor, project_id: str) -> SeenDelivery:
-        """Send an event of type webhook.test at once, once, whatever is known of the endpoint, and record it.
+        """Send a webhook.test event at once and record it, without retries, even if the endpoint is failing.
 
         Raises:
             InsufficientScope: the acting credential may only read.
@@ -194,7 +194,7 @@ class Deliveries:
         developer = actor.developer
         of_one = self._tests_by_developer.setdefault(developer.id, asyncio.Semaphore(TESTS_OF_ONE_LIMIT))
         async with of_one, self._tests:
-            # Read when it is its turn: the URL may be removed while it waits.
+            # Read only now: the URL may have been removed while the test waited.
             project = await read_owned_project(self._storage, developer, project_id)
             if project.webhook_url == "":
                 raise WebhookNotSet
@@ -236,6 +236,6 @@ class Deliveries:
 
 
 def _require_event_id(event_id: str) -> None:
-    # Any id that was not given out is unknown; one with a NUL or a lone surrogate must not reach the store.
+    # A malformed id is unknown anyway; one with a NUL or a lone surrogate must not reach the store.
     if not is_event_id(event_id):
         raise DeliveryNotFound

@@ -27,23 +27,23 @@ from taproof.storage.protocol import Storage
 
 EMAIL_LIMIT: Final = 254
 ACCESS_TOKEN_LIMIT: Final = 100
-"""Access tokens of one developer that have not expired; who had more before there was a limit keeps them."""
+"""The most unexpired access tokens of one developer. Tokens beyond it that are older than the limit stay valid."""
 _EMAIL: Final = re.compile(r"[!-?A-~]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
 _TOKEN_ID: Final = re.compile(r"tok_[A-Za-z0-9]{1,40}")
 _TOUCH_EVERY: Final = MINUTE
-"""How exact a token's last-used time is: one write a minute at most, however busy the token is."""
+"""The precision (ms) of a token's last-used time: at most one write a minute, however busy the token is."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedAccessToken:
-    """A new access token; `plaintext` is never to be had again."""
+    """A new access token. `plaintext` cannot be retrieved later."""
 
     token: AccessToken
     plaintext: str
 
 
 class Developers:
-    """Adds developers, gives out their access tokens and recognises them."""
+    """Adds developers, issues their access tokens and authenticates them."""
 
     def __init__(self, storage: Storage, clock: Clock, entropy: Entropy) -> None:
         self._storage = storage
@@ -54,12 +54,12 @@ class Developers:
         """Add a developer account, as the operator does on the command line.
 
         Args:
-            email: an address that no other developer has.
+            email: the developer's address; no other developer may have it.
             plan: the account's plan.
-            is_owner: whether it may invite others; None: whether it is the first one.
+            is_owner: whether the developer may invite others; None: only if they are the first one.
 
         Raises:
-            InvalidRequest: not an e-mail address.
+            InvalidRequest: `email` is not an e-mail address.
             DeveloperExists: the address is taken.
         """
         email = checked_email(email)
@@ -83,7 +83,7 @@ class Developers:
         """Return the developer with this e-mail address.
 
         Raises:
-            DeveloperNotFound: there is none.
+            DeveloperNotFound: no developer has it.
         """
         email = email.strip()
         developer = await self._storage.developers.read_developer(email) if _EMAIL.fullmatch(email) else None
@@ -92,7 +92,7 @@ class Developers:
         return developer
 
     async def read_developer_by_messenger_id(self, messenger_id: str) -> Developer | None:
-        """Return the developer whom this messenger account signs in; None when it signs in nobody."""
+        """Return the developer who signs in with this messenger account, or None."""
         return await self._storage.developers.read_developer_by_messenger_id(messenger_id)
 
     async def list_developers(self) -> list[Developer]:
@@ -108,21 +108,21 @@ class Developers:
         scopes: Iterable[AccessScope] | None = None,
         sign_in: DeveloperSignIn | None = None,
     ) -> CreatedAccessToken:
-        """Create an access token, which never has more scopes than the acting credential and never outlives it.
+        """Create an access token. It never has more scopes than the acting credential and never outlives it.
 
         Args:
-            actor: who creates it.
-            name: what it is called.
-            expires_at: in ms since the epoch; None: when the acting credential expires, if that expires.
-            scopes: what it may do; None: what the acting credential may.
-            sign_in: the messenger sign-in that it is given to, by `taproof login`.
+            actor: the developer and the credential that create it.
+            name: the token's name.
+            expires_at: in ms since the epoch; None: the expiry of the acting credential, if it has one.
+            scopes: the token's scopes; None: those of the acting credential.
+            sign_in: the messenger sign-in that `taproof login` creates the token for.
 
         Raises:
             InsufficientScope: the acting credential lacks the scope `tokens`.
             InvalidAccessToken, SignedOut: the acting credential has ended, and no token is created.
             AccessDenied: the sign-in was reported, and no token is created.
-            InvalidRequest: an impossible name, an expiry that is not in the future, or more than `actor` may do.
-            TooManyAccessTokens: the developer has `ACCESS_TOKEN_LIMIT` that have not expired.
+            InvalidRequest: the name is invalid, the expiry is not in the future, or the rights exceed those of `actor`.
+            TooManyAccessTokens: the developer already has `ACCESS_TOKEN_LIMIT` unexpired tokens.
         """
         name = name.strip()
         if (problem := name_problem(name)) is not None:
@@ -154,10 +154,10 @@ class Developers:
         return CreatedAccessToken(token, plaintext)
 
     async def authenticate(self, bearer: str | None) -> tuple[AccessToken, Developer]:
-        """Return the valid access token that this is, and whose it is.
+        """Return the access token with this plaintext, and its developer.
 
         Raises:
-            InvalidAccessToken: missing, malformed, unknown, revoked or expired.
+            InvalidAccessToken: the token is missing, malformed, unknown, revoked or expired.
         """
         if bearer is None or not is_key(bearer, "tap"):
             raise InvalidAccessToken
@@ -169,7 +169,7 @@ class Developers:
         if token.expires_at is not None and now >= token.expires_at:
             raise InvalidAccessToken("This access token has expired. Make a new one.")
         if token.last_used_at is None or now - token.last_used_at >= _TOUCH_EVERY:
-            # A note for the developer's eyes: a store that cannot be written just now must not keep reads from working.
+            # The time only informs the developer: reads must work even while the store cannot be written.
             with contextlib.suppress(StoreUnavailable):
                 await self._storage.credentials.touch_access_token(token.id, now)
         return token, developer
@@ -179,14 +179,14 @@ class Developers:
         return await self._storage.credentials.list_access_tokens(developer_id)
 
     async def delete_access_token(self, actor: Actor, token_id: str, *, keep_created: bool = False) -> int:
-        """Revoke an access token at once and for good, with all that was created with it; return how many.
+        """Revoke an access token permanently, with the tokens created with it; return the number of revoked tokens.
 
-        With `keep_created` the tokens that it created stay. Console sessions that were opened with it end in any case.
+        With `keep_created`, the tokens that it created stay. Console sessions that were opened with it always end.
 
         Raises:
             AccessTokenNotFound: this developer has no such token.
             InvalidRequest: the acting credential was created with that token, and cannot keep itself.
-            InsufficientScope: the acting credential lacks the scope `tokens`, and this is another token.
+            InsufficientScope: the acting credential lacks the scope `tokens`, and revokes another token than its own.
             InvalidAccessToken, SignedOut: the acting credential has ended.
         """
         if _TOKEN_ID.fullmatch(token_id) is None:
@@ -237,10 +237,10 @@ class Developers:
 
 
 def checked_email(email: str) -> str:
-    """Return an e-mail address as it is stored, without the white space around it.
+    """Return an e-mail address as it is stored, without surrounding white space.
 
     Raises:
-        InvalidRequest: not an e-mail address.
+        InvalidRequest: `email` is not an e-mail address.
     """
     email = email.strip()
     if len(email) > EMAIL_LIMIT or _EMAIL.fullmatch(email) is None:

@@ -1,7 +1,8 @@
-"""Forgetting one user: on a developer's request in their projects, on the operator's in all of them.
+"""Erase one user: in a developer's projects on their request, in all projects on the operator's.
 
-What goes: sessions with name and phone number, webhook events of these, what was asked for a phone number, and who it
-was that confirmed on a day. Counts stay. A user who signs in again afterwards is a new one.
+This erases sessions with name and phone number, their webhook events and their requests for a phone number. It also
+erases the user's identity from the records of users per day. Counts stay. A user who signs in again afterwards counts
+as a new user.
 """
 
 import asyncio
@@ -18,42 +19,42 @@ from taproof.service.audit import audit_entry
 from taproof.storage.protocol import OpenedDay, OpenedPlace, Storage
 
 BATCH: Final = 100
-"""Sessions that go in one write: as in `housekeeping.py`."""
+"""Sessions erased in one write, as in `housekeeping.py`."""
 _LOOKED_AT: Final = 500
-"""Sessions that one step of a walk looks at: on SQLite that holds the event loop for 1 to 2 ms."""
+"""Sessions that one step of a walk reads: on SQLite it holds the event loop for 1 to 2 ms."""
 _DAYS: Final = 1_000
 _MESSENGER_ID: Final = re.compile(r"[0-9]{1,20}")
 
 
 class Erasure:
-    """Erases what is kept of a user, in small steps. Each may be the last one before a kill: it is safe to repeat."""
+    """Erases a user's data in small steps. After a kill between two steps, the erasure can safely be repeated."""
 
     def __init__(self, storage: Storage, clock: Clock, entropy: Entropy) -> None:
         self._storage = storage
         self._clock = clock
         self._entropy = entropy
-        # A walk takes its share of the processor for as long as it lasts: one at a time leaves the rest to others.
+        # A walk keeps the processor busy while it lasts: only one runs at a time, so that other work goes on.
         self._turn = asyncio.Lock()
 
     async def erase_user(self, actor: Actor, messenger_id: str) -> bool:
-        """Erase what this developer's projects keep of an account; False when that is nothing.
+        """Erase the data that this developer's projects keep of an account; return False if there is none.
 
-        The audit log tells that it was done, and not of whom: it is kept for long, and the few digits of an account's
-        id could be found by trying out from any hash of them. The account's own blocks stay.
+        The audit log records the erasure without the account's id, since the log is kept for long. A hash would not
+        protect the id: it has so few digits that trying all of them finds it. The account's own blocks stay.
 
         Raises:
-            InvalidRequest: not a messenger account's id.
+            InvalidRequest: `messenger_id` is not a messenger account's id.
         """
         entry = audit_entry(actor, "user.erased", self._clock(), self._entropy, subject=actor.developer.id)
         return bool(await self._erase(messenger_id, actor.developer.id, lambda _: None, entry))
 
     async def erase_everywhere(self, messenger_id: str, progress: Callable[[int], None]) -> int:
-        """Erase what all projects keep of an account, and what it has blocked; return how many rows that were.
+        """Erase an account's data in all projects, and its blocks; return the number of erased rows.
 
-        `progress` is told the number so far, now and then.
+        `progress` is called after each step with the number so far.
 
         Raises:
-            InvalidRequest: not a messenger account's id.
+            InvalidRequest: `messenger_id` is not a messenger account's id.
         """
         return await self._erase(messenger_id, None, progress, None)
 
@@ -69,7 +70,7 @@ class Erasure:
             progress(erased)
 
         async with self._turn:
-            # What somebody confirms while the walk goes on is found after it; what they open then is a new sign-in.
+            # The last call finds sessions confirmed during the walk. A session opened during it is a new sign-in.
             await self._erase_confirmed(messenger_id, developer_id, count, entry)
             await self._erase_opened(messenger_id, developer_id, count, None if erased else entry)
             await self._erase_confirmed(messenger_id, developer_id, count, None if erased else entry)
@@ -84,7 +85,7 @@ class Erasure:
             count(rows)
             if rows == 0:
                 return
-            entry = None  # One is enough.
+            entry = None  # One audit entry is enough.
 
     async def _erase_opened(
         self, messenger_id: str, developer_id: str | None, count: Callable[[int], None], entry: AuditEntry | None
@@ -104,10 +105,10 @@ class Erasure:
 
 
 def checked_messenger_id(messenger_id: str) -> str:
-    """Return an account's id.
+    """Return a messenger account's id unchanged.
 
     Raises:
-        InvalidRequest: it is none.
+        InvalidRequest: it is not an account's id.
     """
     if _MESSENGER_ID.fullmatch(messenger_id) is None:
         raise InvalidRequest("messenger_id must be a messenger account's id: digits only, at most 20.")

@@ -1,4 +1,4 @@
-"""What an installation is held to from its first start on: its master key, and whether it is a sandbox."""
+"""Bind an installation, on its first start, to its master key and to its mode: sandbox or real."""
 
 from typing import Final
 
@@ -18,17 +18,17 @@ class WrongMode(TaproofError):
 
 
 async def has_master_key(storage: Storage) -> bool:
-    """Tell whether this database was already used with a master key, so that making a new one would be wrong."""
+    """Return whether this database was already used with a master key. If so, do not create a new one."""
     return await storage.metadata.read_mark(KEY_MARK) is not None
 
 
 async def check_master_key(storage: Storage, encryptor: Encryptor, entropy: Entropy) -> None:
-    """Bind the database to this master key on first use, and hold it to it from then on.
+    """Bind the database to this master key on first use, and check the key from then on.
 
-    Of several keys any may be the one. `service/reencryption.py` encrypts the check anew, when all else is.
+    Any one of several keys may be the right one. `service/reencryption.py` re-encrypts the check value last.
 
     Raises:
-        MasterKeyWrong: the database was made with another key.
+        MasterKeyWrong: the database was created with another key.
     """
     check = await storage.metadata.claim_mark(KEY_MARK, encryptor.encrypt(KEY_MARK, KEY_MARK, entropy))
     try:
@@ -44,7 +44,9 @@ async def is_under_first_key(storage: Storage, encryptor: Encryptor) -> bool:
 
 
 async def check_mode(storage: Storage, *, sandbox: bool) -> None:
-    """Keep pretend users out of a real database, and real ones out of a sandbox.
+    """Refuse a real database in sandbox mode and a sandbox's database in real mode.
+
+    This keeps pretend users out of a real database, and real users out of a sandbox.
 
     Raises:
         WrongMode: the database was first used in the other mode.

@@ -1,6 +1,6 @@
-"""Invitations: one-time links by which a developer comes in, and a messenger account is bound to one.
+"""Invitations: one-time links that create a developer, or bind a messenger account to an existing one.
 
-The link is `{base_url}/console/invite#inv_…`; its code is all that is needed, and only a hash of it is stored.
+The link is `{base_url}/console/invite#inv_…`. Anyone with its code can use it; only a hash of the code is stored.
 """
 
 import dataclasses
@@ -29,11 +29,11 @@ from taproof.service.developers import checked_email
 from taproof.storage.protocol import Storage
 
 FIRST_LIFETIME: Final = DAY
-"""How long (ms) the invitation of the first developer is valid: whoever starts the service is about to use it."""
+"""The lifetime (ms) of the first developer's invitation. It is short: the operator uses it right after the start."""
 LIFETIME: Final = 7 * DAY
-"""How long (ms) any other invitation is valid."""
+"""The lifetime (ms) of any other invitation."""
 INVITATION_LIMIT: Final = 200
-"""Invitations of an installation that wait at once: they are listed on one page."""
+"""The most open invitations of an installation: they are listed on one page."""
 _INVITATION_ID: Final = re.compile(r"invite_[A-Za-z0-9]{1,40}")
 _REFUSALS: Final[dict[InvitationOutcome, type[TaproofError]]] = {
     "gone": InvitationNotFound,
@@ -45,14 +45,14 @@ _REFUSALS: Final[dict[InvitationOutcome, type[TaproofError]]] = {
 
 @dataclass(frozen=True, slots=True)
 class CreatedInvitation:
-    """A new invitation; `code` is never to be had again."""
+    """A new invitation. `code` cannot be retrieved later."""
 
     invitation: Invitation
     code: str
 
 
 class Invitations:
-    """Makes, lists, revokes and takes up invitations."""
+    """Creates, lists, revokes and accepts invitations."""
 
     def __init__(self, storage: Storage, clock: Clock, entropy: Entropy) -> None:
         self._storage = storage
@@ -60,26 +60,26 @@ class Invitations:
         self._entropy = entropy
 
     async def invite_first(self) -> str | None:
-        """Return the code of an invitation for the first developer, an owner; None when there is a developer.
+        """Return the code of an invitation for the first developer, an owner; None if a developer exists.
 
-        Of any number of such invitations one makes the first developer, and the others are worth nothing then.
+        Several such invitations may be open. The first one accepted creates the developer, and the others become void.
         """
         if await self._storage.developers.list_developers():
             return None
-        # Who runs the installation is not to be held back by a plan that they themselves would have to change.
+        # A plan must not limit the operator, since they can change it themselves.
         invitation = self._new("", "business", is_owner=True, developer_id=None, inviter=None, lifetime=FIRST_LIFETIME)
         return (await self._create(invitation, None)).code
 
     async def invite_developer(
         self, actor: Actor | None, email: str, *, plan: Plan = "free", is_owner: bool = False
     ) -> CreatedInvitation:
-        """Invite somebody who is no developer yet; `actor` is None on the command line.
+        """Invite a person who is not a developer yet; `actor` is None on the command line.
 
         Raises:
-            OwnerOnly: who acts is no owner.
-            MessengerOnly: who acts does so by an access token: a leaked one must not leave other ways in behind.
-            InvalidRequest: not an e-mail address, or `INVITATION_LIMIT` invitations wait already.
-            DeveloperExists: the address is a developer's.
+            OwnerOnly: `actor` is not an owner.
+            MessengerOnly: the rights of `actor` derive from an access token. A leaked one must not create new ways in.
+            InvalidRequest: `email` is not an e-mail address, or `INVITATION_LIMIT` invitations are open.
+            DeveloperExists: a developer has this address.
         """
         if actor is not None:
             _require_owner(actor.developer)
@@ -96,12 +96,12 @@ class Invitations:
         return await self._create(invitation, actor)
 
     async def invite_again(self, actor: Actor, developer: Developer) -> CreatedInvitation:
-        """Invite a developer who is there to bind a messenger account, which takes the place of any before.
+        """Invite an existing developer to bind a messenger account, which replaces the current one.
 
-        Whoever has the link can sign in as that developer, so only the operator may do this, or the service itself.
+        The link lets its holder sign in as that developer, so only the operator or the service itself may create it.
 
         Raises:
-            OwnerOnly: who acts does so by any other way.
+            OwnerOnly: `actor` is neither the operator nor the service.
         """
         if actor.via not in {"command_line", "service"}:
             raise OwnerOnly(
@@ -118,10 +118,10 @@ class Invitations:
         return await self._create(invitation, dataclasses.replace(actor, developer=developer))
 
     async def read_invitation(self, code: str) -> Invitation:
-        """Return the invitation of a code.
+        """Return the invitation with this code.
 
         Raises:
-            InvitationNotFound: unknown, taken up, revoked, or its time is over.
+            InvitationNotFound: the invitation is unknown, accepted, revoked or expired.
         """
         found = None
         if is_key(code, "inv"):
@@ -139,18 +139,18 @@ class Invitations:
         address: str,
         sign_in: DeveloperSignIn | None = None,
     ) -> Developer:
-        """Take up an invitation, once: make the developer, or bind the messenger account to the one who is there.
+        """Accept an invitation, once: create the developer, or bind the messenger account to the existing one.
 
         Args:
-            code: the invitation's.
-            identity: who confirmed in the messenger.
+            code: the invitation's code.
+            identity: the messenger account that confirmed.
             email: the address of the first developer, whose invitation has none.
-            address: the IP address that this comes from, for the audit log.
-            sign_in: by which they confirmed.
+            address: the client's IP address, for the audit log.
+            sign_in: the confirmed sign-in.
 
         Raises:
             AccessDenied: the sign-in was reported.
-            InvitationNotFound, DeveloperExists, IdentityTaken, NotTheFirst, InvalidRequest: and nothing is changed.
+            InvitationNotFound, DeveloperExists, IdentityTaken, NotTheFirst, InvalidRequest: nothing is changed.
         """
         invitation = await self.read_invitation(code)
         now = self._clock()
@@ -177,10 +177,10 @@ class Invitations:
         return developer
 
     async def list_invitations(self, developer: Developer) -> list[Invitation]:
-        """Return the invitations that can be taken up, newest first, but for those of a first developer.
+        """Return the open invitations, newest first, except those for a first developer.
 
         Raises:
-            OwnerOnly: who asks is no owner.
+            OwnerOnly: the developer is not an owner.
         """
         _require_owner(developer)
         return await self._storage.developers.list_invitations(self._clock())
@@ -189,7 +189,8 @@ class Invitations:
         """Revoke an invitation at once.
 
         Raises:
-            OwnerOnly: who acts is no owner.
+            OwnerOnly: `actor` is not an owner.
+            MessengerOnly: the rights of `actor` derive from an access token.
             InvitationNotFound: there is no such invitation.
         """
         _require_owner(actor.developer)
@@ -218,7 +219,7 @@ class Invitations:
         )
 
     async def _create(self, invitation: Invitation, actor: Actor | None) -> CreatedInvitation:
-        """Store an invitation; without an actor there is no log that it could be noted in."""
+        """Store an invitation. Without an actor there is no audit log to record it in."""
         code = new_key("inv", self._entropy)
         entry = None
         if actor is not None:

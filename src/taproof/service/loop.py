@@ -1,4 +1,4 @@
-"""Run a worker's loop: it stops between two steps, and goes on after a failed step or while the store is away."""
+"""Run a worker's loop. It stops between two steps, and continues after a failed step or a failure of the store."""
 
 import asyncio
 import contextlib
@@ -15,12 +15,12 @@ _log = structlog.get_logger(__name__)
 
 
 async def repeat_until(stopping: asyncio.Event, name: str, step: Callable[[], Awaitable[float]]) -> None:
-    """Do `step` again and again until `stopping` is set; each returns the seconds to pause before the next.
+    """Repeat `step` until `stopping` is set.
 
     Args:
-        stopping: the step under way is finished first.
-        name: what the log calls this loop.
-        step: one bounded piece of work.
+        stopping: ends the loop; a running step is finished first.
+        name: the loop's name in the log.
+        step: does one bounded piece of work, and returns the seconds to pause before the next.
     """
     while not stopping.is_set():
         try:

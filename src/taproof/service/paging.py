@@ -1,4 +1,4 @@
-"""Cursors: where a page, newest first, ended, as a text that the client sends back.
+"""Cursors: the position where a page, newest first, ended, as text that the client sends back.
 
 Source: contract.md, Developer endpoints.
 """
@@ -20,10 +20,10 @@ def write_cursor(created_at: int, item_id: str) -> str:
 
 
 def read_cursor(cursor: str, prefix: str) -> PageCursor:
-    """Return where the page that gave out `cursor` ended; `prefix` is that of its items' ids, such as "sess".
+    """Return the position that `cursor` encodes. `prefix` is the prefix of the items' ids, such as "sess".
 
     Raises:
-        InvalidRequest: no page of such items gave it out.
+        InvalidRequest: it is not the cursor of a page of such items.
     """
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")

@@ -1,6 +1,6 @@
-"""Plans: what a developer's plan has room for, how much of it is used, and the operator's change of it.
+"""Plans: enforce their limits, read a developer's usage, and change a developer's plan.
 
-A limit is looked at when something new is started, never later: a sign-in in progress goes on to its end.
+A limit is checked only when something new starts. A sign-in in progress continues to its end.
 """
 
 from collections.abc import Mapping
@@ -16,15 +16,15 @@ from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
 
 FRESH: Final = 10 * SECOND
-"""How long a process goes by the sign-ins that it has counted, so that most calls of generate cost nothing more. What
-is confirmed meanwhile, in all processes, is how far a month may go over its limit."""
+"""The time (ms) that a process uses its count of sign-ins, so that most calls of generate need no count. A month may
+go over its limit by the sign-ins that all processes confirm in this time."""
 _KEPT: Final = 10_000
-"""Developers whose count a process remembers at most."""
+"""The most developers whose count a process keeps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a developer has of what their plan allows. A limit of None is none."""
+    """A developer's usage and the limits of their plan. A limit of None means no limit."""
 
     projects: int
     projects_limit: int | None
@@ -33,7 +33,7 @@ class Usage:
 
 
 class _Counted(NamedTuple):
-    """The sign-ins of a month, counted at a time (ms)."""
+    """The sign-ins of a month, counted at the time `at` (ms)."""
 
     first_day: int
     at: int
@@ -41,15 +41,15 @@ class _Counted(NamedTuple):
 
 
 class Plans:
-    """Knows what plans have room for, and changes them.
+    """Enforces the limits of plans, and changes developers' plans.
 
     Args:
         storage: the store.
         clock: returns the time in ms.
         entropy: returns random bytes.
-        projects: how many projects a developer may have, by plan; a plan that is not there has no limit.
-        sign_ins: how many sign-ins their users may confirm in a calendar month (UTC), likewise. A user counts once a
-            day, so one account takes at most 31 of a month.
+        projects: the most projects of a developer, by plan. A plan without an entry has no limit.
+        sign_ins: the most sign-ins that their users may confirm in a calendar month (UTC), likewise. A user counts
+            once a day, so one account takes at most 31 of a month.
     """
 
     def __init__(
@@ -69,9 +69,9 @@ class Plans:
         self._counted: dict[str, _Counted] = {}
 
     async def change_plan(self, developer: Developer, plan: Plan) -> bool:
-        """Put a developer on another plan, as the operator does; False when they are on it already.
+        """Move a developer to another plan, as the operator does; False when they are already on it.
 
-        On "free" their projects stop collecting phone numbers at once. What is over a limit of the new plan stays.
+        On "free", their projects stop collecting phone numbers at once. Projects over the new plan's limit stay.
         """
         details = {"plan": plan, "before": developer.plan}
         actor = Actor(developer, "command_line")
@@ -80,18 +80,18 @@ class Plans:
         return await self._storage.plans.update_plan(developer.id, plan, entry=entry)
 
     async def read_usage(self, developer: Developer) -> Usage:
-        """Return what a developer uses, counted now."""
+        """Return a developer's usage, counted now."""
         used = await self._storage.plans.read_used(developer.id, month_of(self._clock()).start)
         plan = developer.plan
         return Usage(used.projects, self._projects.get(plan), used.sign_ins, self._sign_ins.get(plan))
 
     async def require_room(self, developer_id: str, plan: Plan) -> None:
-        """Refuse a new sign-in of a developer whose plan has none left in this month.
+        """Refuse a new sign-in when the developer's plan has none left this month.
 
-        Sign-ins to the service itself have no limit: without them nobody could come in to do something about it.
+        Sign-ins to the service itself have no limit. Otherwise nobody could sign in to the console at the limit.
 
         Raises:
-            PlanLimitReached: until the next month, or another plan.
+            PlanLimitReached: the limit is reached, until the next month or another plan.
         """
         limit = self._sign_ins.get(plan)
         if limit is None or developer_id == SERVICE_DEVELOPER:
@@ -105,13 +105,13 @@ class Plans:
             )
 
     async def _count(self, developer_id: str, now: int) -> int:
-        """Return the sign-ins of this month, as they were a moment ago."""
+        """Return this month's sign-ins from a recent count."""
         first_day = month_of(now).start
         known = self._counted.get(developer_id)
         if known is not None and known.first_day == first_day:
             if 0 <= now - known.at < FRESH:
                 return known.sign_ins
-            # Who comes while they are counted again goes by the count before.
+            # Calls during the new count use the previous count.
             self._counted[developer_id] = known._replace(at=now)
         used = await self._storage.plans.read_used(developer_id, first_day)
         if len(self._counted) >= _KEPT:

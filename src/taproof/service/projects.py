@@ -39,11 +39,11 @@ from taproof.service.audit import audit_entry, url_origin
 from taproof.storage.protocol import Storage
 
 PROJECT_LIMIT: Final = 1000
-"""Projects of one developer at most."""
+"""The most projects of one developer."""
 OVERLAP_LIMIT: Final = 168
-"""Hours that a rotation of the webhook secret takes at most."""
+"""The most hours that a rotation of the webhook secret takes."""
 _READ_AT_ONCE: Final = 25
-"""Projects that are read, and written as JSON, in one go: it holds the event loop for 1 to 2 ms."""
+"""Projects read, and written as JSON, at a time: it holds the event loop for 1 to 2 ms."""
 
 _NO_PHONES: Final = (
     "collect_phone is available on the pro and business plans, and this account is on the free plan. Leave it false, "
@@ -76,10 +76,10 @@ class Projects:
         encryptor: encrypts the webhook secrets.
         clock: returns the time in ms.
         entropy: returns random bytes.
-        address_rules: which addresses a webhook URL may name.
-        webhook_ports: which ports a webhook URL may name.
+        address_rules: the addresses that a webhook URL may name.
+        webhook_ports: the ports that a webhook URL may name.
         allow_loopback_http: accept http:// webhook URLs to a loopback address, as the sandbox does.
-        limits: how many projects a developer may have, by plan; `PROJECT_LIMIT` for a plan that is not there.
+        limits: the most projects of a developer, by plan; `PROJECT_LIMIT` for a plan without an entry.
     """
 
     def __init__(
@@ -104,11 +104,11 @@ class Projects:
         self._limits = limits or {}
 
     def check_changes(self, actor: Actor, changes: ProjectChanges) -> ProjectChanges:
-        """Return the changes as they are stored; the store is not asked.
+        """Check changes and return them as they are stored, without a call to the store.
 
         Raises:
             InsufficientScope: the acting credential may only read.
-            InvalidRequest: a field cannot be accepted; the sentence names it.
+            InvalidRequest: a field is invalid; the error's sentence names it.
         """
         actor.grant.require("write")
         return self._checked(actor.developer, changes)
@@ -119,10 +119,10 @@ class Projects:
         """Create a project with new secrets, and with a bot if one is given.
 
         Raises:
-            InvalidRequest: a field cannot be accepted; the sentence names it.
+            InvalidRequest: a field is invalid; the error's sentence names it.
             BotTaken: the bot serves another project.
-            PlanLimitReached: the developer has as many projects as their plan has room for.
-            TooManyProjects: they have `PROJECT_LIMIT` of them.
+            PlanLimitReached: the developer has as many projects as their plan allows.
+            TooManyProjects: the developer has `PROJECT_LIMIT` projects.
         """
         wanted = self._checked(actor.developer, dataclasses.replace(wanted, name=wanted.name or ""))
         settings = {**PROJECT_DEFAULTS.given(), **wanted.given()}
@@ -146,7 +146,7 @@ class Projects:
         is_stored = await store()
         if not is_stored and project.collect_phone:
             await self._require_phone_plan(actor.developer)
-            is_stored = await store()  # The plan was another one for a moment, or there is no room.
+            is_stored = await store()  # The plan had changed for a moment, or the limit is reached.
         if not is_stored:
             raise TooManyProjects if limit == PROJECT_LIMIT else _no_room(actor.developer, limit)
         if bot is not None:
@@ -160,7 +160,7 @@ class Projects:
     async def walk_projects(self, developer: Developer) -> AsyncIterator[Project]:
         """Yield a developer's projects, oldest first, read a few at a time so that other requests need not wait.
 
-        A project that is deleted meanwhile is left out.
+        A project that is deleted during the walk is left out.
         """
         ids = [each.project_id for each in await self._storage.projects.name_projects(developer.id)]
         for start in range(0, len(ids), _READ_AT_ONCE):
@@ -177,14 +177,14 @@ class Projects:
         return await self._storage.projects.name_projects(developer.id)
 
     async def count_projects(self, developer_id: str) -> int:
-        """Return how many projects a developer has."""
+        """Return the number of a developer's projects."""
         return await self._storage.projects.count_projects(developer_id)
 
     async def read_project(self, developer: Developer, project_id: str) -> Project:
         """Return one project.
 
         Raises:
-            InvalidRequest: not the form of a project id.
+            InvalidRequest: the project id is malformed.
             ProjectNotFound: this developer has no such project.
         """
         return await read_owned_project(self._storage, developer, project_id)
@@ -192,12 +192,12 @@ class Projects:
     async def update_project(
         self, actor: Actor, project_id: str, changes: ProjectChanges, *, bot: CheckedBot | RemovedBot | None = None
     ) -> Project:
-        """Change the fields that are not None, and the bot if one is given or taken away.
+        """Change the fields that are not None, and set or remove the bot if `bot` says so.
 
         Raises:
-            InsufficientScope, InvalidRequest, ProjectNotFound, BotTaken: and nothing is changed.
+            InsufficientScope, InvalidRequest, ProjectNotFound, BotTaken: nothing is changed.
         """
-        actor.grant.require("write")  # Also where nothing is sent: the answer is the whole project.
+        actor.grant.require("write")  # Also for an empty request: the answer is the whole project.
         _check_project_id(project_id)
         changes = self._checked(actor.developer, changes)
         now = self._clock()
@@ -216,10 +216,10 @@ class Projects:
         project = await store()
         if project is None and changes.collect_phone:
             await self._require_phone_plan(actor.developer)
-            project = await store()  # The plan was another one for a moment, or there is no such project.
+            project = await store()  # The plan had changed for a moment, or there is no such project.
             if project is None:
                 await read_owned_project(self._storage, actor.developer, project_id)
-                raise InvalidRequest(_NO_PHONES)  # The plan changed once more.
+                raise InvalidRequest(_NO_PHONES)  # The plan has changed again.
         if project is None:
             raise ProjectNotFound
         return project
@@ -228,7 +228,7 @@ class Projects:
         """Delete a project with its sessions and analytics. This cannot be undone.
 
         Raises:
-            InvalidRequest, ProjectNotFound: and nothing is deleted.
+            InvalidRequest, ProjectNotFound: nothing is deleted.
         """
         project = await self.read_project(actor.developer, project_id)
         now = self._clock()
@@ -241,7 +241,7 @@ class Projects:
         """Replace the secret key and the webhook secret. The old ones stop working at once.
 
         Raises:
-            InvalidRequest, ProjectNotFound: and nothing is changed.
+            InvalidRequest, ProjectNotFound: nothing is changed.
         """
         _check_project_id(project_id)
         secrets = self._new_secrets()
@@ -276,7 +276,7 @@ class Projects:
         return Rotation(secret, self._encryptor.decrypt(following, associated_data), project.next_webhook_secret_at)
 
     async def reveal_webhook_secret(self, actor: Actor, project_id: str) -> Rotation:
-        """Return what `read_webhook_secret` returns, for a person to see: the audit log records it.
+        """Return the same as `read_webhook_secret`, to show it to a person. The audit log records it.
 
         Raises:
             InvalidRequest, ProjectNotFound: as for `read_project`.
@@ -292,7 +292,7 @@ class Projects:
         Until then both sign webhooks, and the current one signs proofs. The secret key stays.
 
         Raises:
-            InvalidRequest, ProjectNotFound, RotationUnderWay: and nothing is changed.
+            InvalidRequest, ProjectNotFound, RotationUnderWay: nothing is changed.
         """
         if not 1 <= overlap_hours <= OVERLAP_LIMIT:
             raise InvalidRequest(f"overlap_hours must be a whole number from 1 to {OVERLAP_LIMIT}.")
@@ -315,7 +315,7 @@ class Projects:
         """End a rotation at once: the next webhook secret replaces the current one, and is returned.
 
         Raises:
-            InvalidRequest, ProjectNotFound, NoRotation: and nothing is changed.
+            InvalidRequest, ProjectNotFound, NoRotation: nothing is changed.
         """
         _check_project_id(project_id)
         now = self._clock()
@@ -327,10 +327,10 @@ class Projects:
         return secret
 
     async def authenticate(self, bearer: str | None) -> Project:
-        """Return the project of a secret key; its counts are not read.
+        """Return the project with this secret key, without its counts.
 
         Raises:
-            InvalidSecretKey: missing, malformed, unknown or replaced.
+            InvalidSecretKey: the key is missing, malformed, unknown or replaced.
         """
         if bearer is None or not is_key(bearer, "sk"):
             raise InvalidSecretKey
@@ -380,7 +380,7 @@ class Projects:
 
 
 def _difference(before: Sequence[str], now: Sequence[str]) -> dict[str, object]:
-    """Return what a change of origins did, for the audit log: the whole list may be too long for an entry."""
+    """Return the added and removed origins for the audit log: the whole list may be too long for an entry."""
     return {
         "count": len(now),
         "added": [each for each in now if each not in before],
@@ -392,7 +392,7 @@ async def read_owned_project(storage: Storage, developer: Developer, project_id:
     """Return a project of this developer.
 
     Raises:
-        InvalidRequest: not the form of a project id.
+        InvalidRequest: the project id is malformed.
         ProjectNotFound: this developer has no such project.
     """
     _check_project_id(project_id)

@@ -1,7 +1,8 @@
-"""Everything that is encrypted, encrypted anew under the first master key, while the service goes on.
+"""Re-encrypt all encrypted values under the first master key, while the service runs.
 
-A value is opened in its own place and encrypted for that place: one that was moved or altered does not open, and is
-left as it is. It is replaced only if it is still the one that was read, so nothing that changes meanwhile is undone.
+A value is decrypted and re-encrypted with the associated data of its own place. A value that was moved or altered does
+not decrypt, and stays unchanged. A value is replaced only if it has not changed since it was read, so concurrent
+changes are kept.
 """
 
 import asyncio
@@ -24,13 +25,15 @@ from taproof.service.webhooks import answer_associated_data
 from taproof.storage.protocol import EncryptedKind, EncryptedRow, Replacement, Storage
 
 PAGE: Final = 500
-"""Rows that are looked at in one read."""
+"""Rows read at a time."""
 BATCH: Final = 100
-"""Values that are replaced in one write: on SQLite it holds up other writers for a few milliseconds."""
+"""Values replaced in one write: on SQLite it holds up other writers for a few milliseconds."""
 _PAUSE: Final = 0.02
-"""Seconds between two writes, in which the service's own come first: several times what those wait for the lock."""
+"""Seconds between two writes: several times as long as the service's own writes wait for the lock, so these go
+first."""
 PASSES: Final = 5
-"""Walks at most. Each after the second is there since the one before it found values of a node that encrypts on."""
+"""The most walks. A walk after the second follows only if the one before found values of a node that still encrypts
+under another key."""
 
 ASSOCIATED_DATA: Final[Mapping[EncryptedKind, Callable[[EncryptedRow], str]]] = {
     "webhook_secret": lambda row: webhook_secret_associated_data(row.name),
@@ -40,18 +43,18 @@ ASSOCIATED_DATA: Final[Mapping[EncryptedKind, Callable[[EncryptedRow], str]]] = 
     "webhook_answer": lambda row: answer_associated_data(row.name, int(row.key[1])),
     "phone": lambda row: phone_associated_data(row.name),
     "phone_request": lambda row: phone_request_associated_data(row.name),
-    # Last: as long as it is under another key than the first, no walk has come to its end since there is that key.
+    # Last: while the check value is under another key than the first, no walk has finished with that first key.
     "mark": lambda row: row.name,
 }
-"""What the values of each kind are bound to, in the order of a walk."""
+"""The associated data of each kind of value, in the order of a walk."""
 
 
 @dataclass(slots=True)
 class Reencrypted:
-    """What was done so far.
+    """The progress so far.
 
-    `left`: values that the latest walk found under another key than the first, before it did what it could.
-    `unreadable`: those that do not open, in that walk: encrypted under none of the keys, moved, or altered.
+    `left`: the values that the latest walk found under another key than the first, counted before it replaced them.
+    `unreadable`: the values that did not decrypt in that walk: encrypted under none of the keys, moved, or altered.
     """
 
     reencrypted: int = 0
@@ -60,13 +63,13 @@ class Reencrypted:
 
 
 class Reencryptor:
-    """Re-encrypts everything under the first master key.
+    """Re-encrypts all values under the first master key.
 
     Args:
         storage: the store.
         encryptor: has the new key first.
         entropy: returns random bytes.
-        told: called after each write with the number of values that were encrypted anew so far.
+        told: called after each write with the number of values re-encrypted so far.
     """
 
     def __init__(
@@ -79,11 +82,11 @@ class Reencryptor:
         self._done = Reencrypted()
 
     async def reencrypt(self, settle: Callable[[], Awaitable[None]]) -> Reencrypted:
-        """Walk through everything until a whole walk finds nothing under another key than the first, twice at least.
+        """Walk through all values, at least twice, until a walk finds none under another key than the first.
 
-        `settle` waits between two walks, so long that what was encrypted before the key became the first is stored, and
-        what was read before it was replaced is opened. In what is returned `left` is 0, unless somebody encrypts under
-        another key all the time.
+        `settle` waits between two walks. By its end, values encrypted before the key became the first are stored, and
+        values read before their replacement are decrypted. The result's `left` is 0 unless a node keeps encrypting
+        under another key.
         """
         for number in range(PASSES):
             if number:
@@ -110,7 +113,7 @@ class Reencryptor:
             page = await self._storage.encrypted_values.list_encrypted_values(kind, page.after, PAGE)
 
     def _reencrypted(self, kind: EncryptedKind, row: EncryptedRow) -> Replacement | None:
-        """Return what takes the place of a value; None when it may stay, or cannot be opened."""
+        """Return the replacement of a value; None when the value may stay or cannot be decrypted."""
         if self._encryptor.is_current(row.encrypted) or (kind == "mark" and row.name != KEY_MARK):
             return None
         associated_data = ASSOCIATED_DATA[kind](row)

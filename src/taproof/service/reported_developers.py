@@ -1,8 +1,9 @@
-"""What a developer's "This wasn't me" ends, when it is said of a sign-in to the service itself.
+"""End a sign-in to the service itself when its developer reports it with "This wasn't me".
 
-Of any other sign-in the application is told, and ends what it has opened. Here the service is that application: a
-sign-in creates console sessions, access tokens and invitations, and these create others. Each carries the sign-in that
-it comes from (`core.rights.Grant`), so a report finds all of them, whatever was revoked in between.
+For any other sign-in, the application learns of the report and ends the access that it gave. Here the service is that
+application: a sign-in creates console sessions, access tokens and invitations, and these create others. Each carries
+the sign-in that it comes from (`core.rights.Grant`). A report thus finds all of them, even if some links of the chain
+were revoked.
 """
 
 from taproof.core.accounts import AuditAction, AuditEntry, EndedRights
@@ -14,10 +15,10 @@ from taproof.storage.protocol import Storage
 
 
 class ReportedDevelopers:
-    """Ends what came of sign-ins that developers report.
+    """Ends the rights that derive from sign-ins that developers report.
 
-    The report is stored before this runs. From then on the store creates nothing with the sign-in itself, and creates
-    nothing with a credential that has ended; `end_sign_in` ends all that were created until then. So nothing is left.
+    The report is stored before this runs. From then on, the store creates nothing with the sign-in itself or with a
+    credential that has ended. `end_sign_in` ends all rights created before, so none is left.
     """
 
     def __init__(self, storage: Storage, clock: Clock, entropy: Entropy) -> None:
@@ -26,13 +27,13 @@ class ReportedDevelopers:
         self._entropy = entropy
 
     async def end_access(self, session: Session, messenger_id: str) -> bool | None:
-        """End everything that came of a reported sign-in, and sign its developer out of the console everywhere.
+        """End all rights that derive from a reported sign-in, and sign its developer out of the console everywhere.
 
-        Doing it again ends what is left.
+        A repeated call ends what an interrupted one has left.
 
         Returns:
-            Whether that account signs a developer in; None when the session is none of the service's own projects, or
-            was never confirmed.
+            True if that account signs a developer in, False if not. None when the session does not belong to the
+            service's own projects, or was never confirmed.
         """
         if session.confirmed_at is None:
             return None
@@ -53,7 +54,7 @@ class ReportedDevelopers:
                 for token in ended.tokens
             ]
             entries += [entry(developer.id, "invitation.revoked", each) for each in ended.invitations]
-            for each in ended.developers:  # In the log of the one who reported, and in their own.
+            for each in ended.developers:  # In the reporter's log, and in their own.
                 entries += [entry(whose, "developer.shut_out", each) for whose in (developer.id, each)]
             if ended.is_unbound:
                 entries.append(entry(developer.id, "developer.identity_unbound", developer.id))

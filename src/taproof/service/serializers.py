@@ -1,4 +1,4 @@
-"""Turn what the services return into JSON values, as the API and `--json` show them. What is not named is not shown."""
+"""Turn the services' results into JSON values for the API and `--json`. Only fields named here are shown."""
 
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ _TURNED_OFF: Final[dict[TurnOffReason, str]] = {
 
 
 def time_or_none(instant: int | None) -> str | None:
-    """Return a time in ms since the epoch as text; None stays None."""
+    """Return a time in ms since the epoch as ISO 8601 text; None stays None."""
     return None if instant is None else iso8601(instant)
 
 
@@ -75,7 +75,7 @@ def created_access_token(created: CreatedAccessToken) -> dict[str, Any]:
 
 
 def _turned_off(found: Project) -> dict[str, Any] | None:
-    # A project with a webhook URL again needs no word on the one before.
+    # Once the project has a new webhook URL, the old one no longer matters.
     if found.webhook_url or found.webhook_off_at is None or found.webhook_off_reason is None:
         return None
     return {

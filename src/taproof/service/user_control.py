@@ -1,7 +1,7 @@
-"""Let users look back at their sign-ins, report them, and block and unblock projects.
+"""Let users list and report their past sign-ins, and block and unblock projects.
 
-A project's own bot shows and changes only what concerns that project: the owner of a bot's token can read all its
-messages, and what its users tap.
+A project bot shows and changes only data of its own project. The reason: the owner of a bot's token can read all of
+its messages and the buttons that its users tap.
 """
 
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from taproof.storage.protocol import Storage
 
 LOOK_BACK: Final = 30 * DAY
 SHOWN: Final = 10
-"""Sign-ins and projects in one message at most: each has a button."""
+"""The most sign-ins or projects in one message: each has a button."""
 _LOOKED_AT: Final = 50
-"""The latest sign-ins whose projects are offered for blocking."""
+"""The number of latest sign-ins whose projects are offered for blocking."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecentSignIn:
-    """A sign-in that a user confirmed. `confirmed_at` in ms; `is_reported`: the user said that it was not them."""
+    """A sign-in that a user confirmed. `confirmed_at` in ms; `is_reported`: the user reported it as not theirs."""
 
     key: SessionKey
     project: NamedProject
@@ -30,13 +30,13 @@ class RecentSignIn:
 
 
 class UserControl:
-    """Answers users who ask a bot. No user can see or change anything of another user.
+    """Answers users' requests to a bot. No user can see or change the data of another user.
 
     `bot_id` is the bot that the user is talking to.
 
     Args:
         storage: the store.
-        decisions: takes reports.
+        decisions: receives the reports.
         clock: returns the time in ms.
     """
 
@@ -46,31 +46,31 @@ class UserControl:
         self._clock = clock
 
     async def list_sign_ins(self, user_id: str, bot_id: int = SERVICE_BOT) -> list[RecentSignIn]:
-        """Return the sign-ins that a user confirmed in the last 30 days, newest first, `SHOWN` at most."""
+        """Return at most `SHOWN` sign-ins that a user confirmed in the last 30 days, newest first."""
         return [_recent(session) for session in await self._sign_ins(user_id, bot_id, SHOWN)]
 
     async def list_blockable(self, user_id: str, bot_id: int = SERVICE_BOT) -> list[NamedProject]:
-        """Return the projects that a user signed in to lately and has not blocked, the latest first."""
+        """Return the projects that a user recently signed in to and has not blocked, latest first."""
         sign_ins = await self._sign_ins(user_id, bot_id, _LOOKED_AT)
         found = dict.fromkeys(NamedProject(each.project_id, each.project_name) for each in sign_ins)
         return [each for each in found if not await self._storage.users.is_blocked(user_id, each.project_id)][:SHOWN]
 
     async def list_blocks(self, user_id: str, bot_id: int = SERVICE_BOT) -> list[NamedProject]:
-        """Return the projects that a user has blocked, the latest first, `SHOWN` at most."""
+        """Return at most `SHOWN` projects that a user has blocked, latest first."""
         if bot_id == SERVICE_BOT:
             return await self._storage.users.list_blocks(user_id, SHOWN)
         own = await self._storage.bots.read_project_bot(bot_id)
         return [] if own is None else await self._storage.users.list_blocks(user_id, 1, project_id=own.project_id)
 
     async def block_project(self, user_id: str, project_id: str, bot_id: int = SERVICE_BOT) -> NamedProject | None:
-        """Block a project for a user; None when there is no such project, or not for this bot."""
+        """Block a project for a user and return it; None if it does not exist or this bot may not show it."""
         project = await self._find(project_id, bot_id)
         if project is not None:
             await self._storage.users.block_project(user_id, project_id, self._clock())
         return project
 
     async def unblock_project(self, user_id: str, project_id: str, bot_id: int = SERVICE_BOT) -> NamedProject | None:
-        """End a block, if there is one; None when there is no such project, or not for this bot."""
+        """End a user's block, if any, and return the project; None if it does not exist or this bot may not show it."""
         project = await self._find(project_id, bot_id)
         if project is not None:
             await self._storage.users.unblock_project(user_id, project_id)

@@ -1,4 +1,4 @@
-"""What is sent to a project's webhook URL: claimed, opened and signed here, posted by `webhooks/sender.py`.
+"""Claim, decrypt and sign the events for projects' webhook URLs; `webhooks/sender.py` posts them.
 
 Source: contract.md, Webhooks.
 """
@@ -24,23 +24,23 @@ from taproof.storage.protocol import Storage
 SEND_TIMEOUT: Final = 10
 """Seconds for one attempt in all: connect, send, read (contract.md, Webhooks)."""
 LEASE: Final = (SEND_TIMEOUT + 20) * SECOND
-"""How long a worker holds an event: its own attempt, and the one that it may have to wait for."""
+"""The time (ms) that a worker holds an event: its own attempt, and the one that it may have to wait for."""
 _CLOCKS_APART: Final = SECOND
-"""Nodes' clocks must agree so far (docs/how-to/processes-and-nodes.md)."""
+"""The largest difference (ms) allowed between nodes' clocks (docs/how-to/processes-and-nodes.md)."""
 ANSWER_KEPT: Final = 1024
 """Bytes of an answer's body that are kept for the developer."""
-# The lookbehind lets a match start only where a run of these characters starts, and "++" gives nothing back: each run
-# is read once. tests/test_patterns.py holds every pattern to that.
+# The lookbehind lets a match start only where a run of these characters starts. The possessive "+" after "{43,}" does
+# not backtrack. Each run is thus read once. tests/test_patterns.py checks this for every pattern.
 _LIKE_A_TOKEN: Final = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{43,}+")
-"""Masked: a receiver may send back the session token that it was sent."""
+"""Text that is masked, since a receiver may echo the session token that it received."""
 _LIKE_HALF_A_TOKEN: Final = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{20,}+\Z")
-"""Masked at the end of an answer that was cut."""
+"""Text that is masked at the end of a truncated answer."""
 FAILING_LIMIT: Final = 5 * DAY
-"""A webhook that has only failed for so long is turned off when an event is given up."""
+"""The time (ms) of nothing but failures after which a webhook is turned off, when an event is given up."""
 
 AttemptOutcome = Literal["delivered", "retried", "dead", "turned_off", "skipped", "lost"]
-"""How an attempt ended. "turned_off": it was the event's last, and the project's webhook was turned off. "skipped":
-nothing was sent, since the endpoint fails. "lost": the event is ours no more."""
+"""The outcome of an attempt. "turned_off": it was the event's last, and the project's webhook was turned off.
+"skipped": nothing was sent, since the endpoint is failing. "lost": this worker no longer holds the event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class SignedRequest:
 
 @dataclass(frozen=True, slots=True)
 class WebhookResponse:
-    """What came of a post: the receiver's status and the beginning of its body, or why there was no answer.
+    """The result of a post: the receiver's status and the beginning of its body, or the reason for no answer.
 
-    `duration` in ms, from before the host's name was resolved.
+    `duration` is in ms and includes the resolution of the host's name.
     """
 
     duration: int
@@ -66,16 +66,16 @@ class WebhookResponse:
 
     @property
     def delivered(self) -> bool:
-        """Whether the receiver has taken the event: any 2xx (contract.md, Webhooks)."""
+        """True if the receiver accepted the event with any 2xx status (contract.md, Webhooks)."""
         return self.status is not None and 200 <= self.status < 300
 
 
 class Webhooks:
-    """Hands out due deliveries, signs them, and writes down how each attempt ended.
+    """Claims due deliveries, signs them, and records the outcome of each attempt.
 
     Args:
         storage: the store.
-        encryptor: opens event bodies and webhook secrets, and encrypts answers.
+        encryptor: decrypts event bodies and webhook secrets, and encrypts answers.
         clock: returns the time in ms.
         entropy: returns random bytes.
         user_agent: sent as `User-Agent`.
@@ -105,21 +105,21 @@ class Webhooks:
         return await self._storage.deliveries.claim_deliveries(now, now + LEASE, limit, passed_over)
 
     def has_time(self, delivery: Delivery) -> bool:
-        """Tell whether an attempt that begins now ends before the lease does, also by another node's clock."""
+        """Return whether an attempt that begins now ends before the lease does, even by another node's clock."""
         return self._clock() + SEND_TIMEOUT * SECOND + _CLOCKS_APART < delivery.leased_until
 
     async def release_deliveries(self, deliveries: Sequence[Delivery]) -> None:
-        """Give back events that nothing was sent of."""
+        """Release the leases of events that were not sent."""
         await self._storage.deliveries.release_deliveries(deliveries, self._clock())
 
     async def oldest_due_age(self) -> float:
-        """Return for how many seconds the oldest due event has been waiting; 0 when none is."""
+        """Return the seconds that the oldest due event has been waiting; 0 when none is due."""
         now = self._clock()
         since = await self._storage.deliveries.read_oldest_due(now)
         return 0.0 if since is None else (now - since) / SECOND
 
     def sign_delivery(self, delivery: Delivery) -> SignedRequest:
-        """Open the event's body and sign exactly those bytes.
+        """Decrypt the body of a delivery's event and sign exactly those bytes.
 
         Raises:
             DecryptionFailed: the stored body or secret was altered.
@@ -127,11 +127,11 @@ class Webhooks:
         return self.sign_event(delivery.event, delivery.webhook_url, delivery.webhook_secrets)
 
     def sign_event(self, event: Event, webhook_url: str, webhook_secrets: EncryptedWebhookSecrets) -> SignedRequest:
-        """Open an event's body and sign exactly those bytes.
+        """Decrypt an event's body and sign exactly those bytes.
 
-        Only what opens under the event's own id is signed: nobody who can write to the store can have anything else
-        signed. During a rotation `webhook-signature` carries both secrets' signatures, `X-Service-Signature` that of
-        the secret that proofs are signed with.
+        Only a body that decrypts under the event's own id is signed, so write access to the store does not allow
+        forging one. During a rotation, `webhook-signature` carries the signatures of both secrets, and
+        `X-Service-Signature` that of the secret that signs proofs.
 
         Raises:
             DecryptionFailed: the stored body or secret was altered.
@@ -149,7 +149,7 @@ class Webhooks:
         return SignedRequest(webhook_url, headers, body)
 
     def attempt(self, event_id: str, number: int, answer: WebhookResponse) -> Attempt:
-        """Return the attempt that ended just now with `answer`, as it is stored."""
+        """Return the attempt that has just ended with `answer`, as it is stored."""
         encrypted = None
         if answer.body:
             encrypted = self._encryptor.encrypt(
@@ -158,10 +158,10 @@ class Webhooks:
         return Attempt(number, self._clock() - answer.duration, answer.duration, answer.status, answer.error, encrypted)
 
     async def finish_attempt(self, delivery: Delivery, answer: WebhookResponse) -> AttemptOutcome:
-        """Write down how an attempt ended, and what becomes of the event.
+        """Record the outcome of an attempt and the event's next state, and turn the webhook off if needed.
 
-        410 turns the webhook off, and so does an event that is given up when there were only failures for five days.
-        Killed between the two writes, that is left to the next 410 or the next event that is given up.
+        A 410 turns the webhook off. So does an event that is given up after five days of nothing but failures. After
+        a kill between the two writes, the next 410 or the next event that is given up turns it off.
         """
         event = delivery.event
         attempt = self.attempt(event.id, delivery.attempt, answer)
@@ -171,7 +171,7 @@ class Webhooks:
         if not answer.delivered and not gone:
             retry_at = next_attempt_at(delivery.stage, now, self._entropy, self._retry_delays)
         state: DeliveryState = "delivered" if answer.delivered else "failed" if retry_at is None else "due"
-        # What was not sent says nothing about the endpoint.
+        # An attempt that sent nothing says nothing about the endpoint.
         reached = answer.error not in {"circuit_open", "not_signed"}
         if not await self._storage.deliveries.finish_attempt(
             delivery, attempt, state, retry_at or now, reached=reached
@@ -199,9 +199,9 @@ class Webhooks:
 
 
 def _kept_answer(body: bytes) -> str:
-    """Return the beginning of an answer's body as it is stored: without anything that may be a session token.
+    """Return the beginning of an answer's body as it is stored, without anything that may be a session token.
 
-    Masking happens here only. What is stored is shown as it is.
+    Masking happens only here. A stored answer is shown unchanged.
     """
     text = body[:ANSWER_KEPT].decode(errors="replace")
     if len(body) >= ANSWER_KEPT:
@@ -210,5 +210,5 @@ def _kept_answer(body: bytes) -> str:
 
 
 def answer_associated_data(event_id: str, number: int) -> str:
-    """Return what the encrypted beginning of an attempt's answer is bound to."""
+    """Return the associated data of the encrypted beginning of an attempt's answer."""
     return f"webhook_answer:{event_id}:{number}"

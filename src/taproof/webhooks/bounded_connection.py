@@ -1,7 +1,7 @@
 """A connection to a receiver that may be hostile: it limits the bytes of an answer and closes without waiting.
 
-aiohttp limits lines, headers and the number of headers. It does not limit the interim (1xx) answers or the data that
-arrives without a request, and it parses all of that on the event loop.
+aiohttp limits lines, headers and the number of headers. It does not limit interim (1xx) answers or data that arrives
+without a request. It parses all of that on the event loop.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Posts to webhook URLs, which developers choose, without access to the operator's network.
+"""Post to webhook URLs, which developers choose, without access to the operator's network.
 
 The address of each connection is checked right before its socket is created, so a changed or false name lookup cannot
 bypass the check. The resolver also drops internal addresses, so that names with public and internal addresses work.
@@ -33,7 +33,7 @@ _ADDRESSES_EACH: Final = 4
 _KEEP_ALIVE: Final = 4.0
 """Seconds that an idle connection is kept. Node's servers close theirs after five, which could lose a request."""
 _HEADERS: Final = 100
-"""Most header lines of an answer."""
+"""The most header lines of an answer."""
 _IDENTITY: Final = {"Accept-Encoding": "identity"}
 """Answers are not decompressed: a few bytes could expand to gigabytes."""
 
@@ -204,7 +204,7 @@ async def open_webhook_client(
 
 
 def _code(failure: Exception) -> AttemptError:
-    """Return the code of a failed post; an unexpected failure is logged, without its text."""
+    """Return the code of a failed post. An unexpected failure is logged without its text."""
     if isinstance(failure, aiohttp.ClientConnectorError):
         return _connect_code(failure)
     if isinstance(failure, Refused):

@@ -1,7 +1,7 @@
-"""Chooses the next claimed event to post, with limits for each endpoint and in total, and a circuit breaker.
+"""Choose the next claimed event to post, with limits for each endpoint and in total, and a circuit breaker.
 
-An endpoint is a project and its webhook URL. Its state is only in the memory of this process; another process, or this
-one after a restart, starts anew.
+An endpoint is a project and its webhook URL. Its state is only in the memory of this process. Another process, or this
+one after a restart, starts without it.
 
 | rule | |
 |---|---|
@@ -33,7 +33,7 @@ FAILURES_TO_OPEN: Final = 10
 OPEN_SECONDS: Final = 30.0
 LONGEST_OPEN_SECONDS: Final = 300.0
 IDLE_KEPT: Final = 10_000
-"""Idle endpoints that are remembered; the least recently used are forgotten first. Healthy ones are not forgotten
+"""The most idle endpoints that are kept; the least recently used are dropped first. Healthy ones are not dropped
 sooner, since they would have to share the places of unproven endpoints again."""
 WAITING: Final = 5_000
 """Waiting events at which this process stops claiming more, to limit memory."""
@@ -166,8 +166,8 @@ class Scheduler:
     def add(self, delivery: Delivery) -> bool:
         """Add a claimed event to the queue; return False and do not add it if there is no room.
 
-        A proven endpoint accepts as many events as one claim brings. So one claim serves much of a backlog, and while
-        the endpoint is full, other events are claimed first.
+        A proven endpoint accepts as many events as one claim brings, so one claim serves much of a backlog. While the
+        endpoint is full, other events are claimed first.
         """
         key = _key(delivery)
         endpoint = self._busy.get(key) or self._idle.pop(key, None) or Endpoint(key, delivery.developer_id)

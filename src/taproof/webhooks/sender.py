@@ -1,4 +1,4 @@
-"""Sends due webhook events: claims them in batches, posts each one in its turn, and records the outcome.
+"""Send due webhook events: claim them in batches, post each one in its turn, and record the outcome.
 
 `scheduler.py` chooses the next event, and `http_client.py` posts it. If this loop is killed at any point, its leases
 lapse and the events are sent again: none is lost (contract.md, Webhooks).
@@ -43,11 +43,11 @@ class WebhookWatch(Protocol):
 
 
 class WebhookSender:
-    """Posts due events; a slow or failing receiver uses up only its own places.
+    """Posts due events. A slow or failing receiver uses up only its own places.
 
     Args:
         webhooks: claims, signs and finishes deliveries.
-        post: makes one request; raises nothing.
+        post: makes one request and never raises.
         recorded: set when this process makes an event due, so that it is claimed at once; cleared here.
         watch: counts every attempt.
     """

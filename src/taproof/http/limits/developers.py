@@ -1,16 +1,16 @@
-"""How often a developer may call: the developer API and the console, all tokens and browsers of one account together.
+"""Limit a developer's calls to the developer API and the console, over all tokens and browsers of the account.
 
-| limit | of whom | how much |
+| limit | calls | rate |
 |---|---|---|
-| `developer` | everything that a developer asks for | a setting, 600 a minute |
-| `developer_write` | what of that may change something | a setting, 1,000 an hour |
+| `developer` | all calls of a developer | a setting, 600 a minute |
+| `developer_write` | those that may change something | a setting, 1,000 an hour |
 
-A call across all projects takes one more unit for each hundred of them, so that the work of a minute is bounded and not
-the number of calls alone. Such calls of one developer also take turns: other tenants wait for one of them at most.
+A call across all projects takes one more unit for each hundred of them. This bounds the work of a minute, not only the
+number of calls. Such calls of one developer also take turns, so that other tenants wait for at most one of them.
 
-The way out stays open: listing and revoking access tokens, and ending console sessions, is counted by the token or the
-session that asks (`way_out`, 30 a minute), and is no write. A stolen token that uses up its developer's limits cannot
-keep itself from being revoked. Such calls of one developer take turns too.
+Listing and revoking access tokens, and ending console sessions, stays possible at the limit. Such calls are counted by
+the acting token or session (`way_out`, 30 a minute), and not as writes. A stolen token that uses up its developer's
+limits thus cannot prevent its own revocation. Such calls of one developer take turns too.
 """
 
 import asyncio
@@ -29,22 +29,22 @@ from taproof.http.metrics import LimitName
 
 PROJECTS_OF_A_UNIT: Final = 100
 WAY_OUT: Final = Gcra(30, MINUTE, 30)
-"""What one token or console session may ask for on the way out."""
+"""The limit for one token or console session of calls that list or end credentials."""
 TOKENS: Final = "/api/v1/dev/tokens"
 _PAUSE: Final = 0.03
-"""Seconds between the beginnings of two costly calls of one developer: such a call takes about 10 ms of the loop."""
+"""Seconds between the starts of two costly calls of one developer: such a call takes about 10 ms of the event loop."""
 _KNOWN: Final = 10_000
-"""Developers whose turns are remembered at most, but for those who wait."""
+"""The most developers whose turns are kept, apart from those with waiting calls."""
 _TOLD: Final = "taproof_rate_limit"
 _REFUSED: Final = 10_000
-"""Access tokens that are remembered as refused at most."""
+"""The most access tokens that are kept as refused."""
 
 CountProjects = Callable[[str], Awaitable[int]]
-"""Returns how many projects a developer has, by their id."""
+"""Returns the number of projects of the developer with this id."""
 
 
 class _Turn:
-    """Costly calls of one developer: one runs at a time, and the next may begin at `free_at` (s, of the loop)."""
+    """The costly calls of one developer. One runs at a time; the next may begin at `free_at` (s, of the loop)."""
 
     __slots__ = ("free_at", "lock")
 
@@ -57,10 +57,10 @@ class DeveloperLimits:
     """The limits of developers in this process.
 
     Args:
-        refusal: returns the error for a call that has to wait for so many ms, and counts it.
+        refusal: returns the error for a call that must wait for a number of ms, and counts it.
         clock: returns the time in ms.
-        calls: how often one developer may call; None for no limit.
-        writes: how often one developer may change something; None for no limit.
+        calls: the rate of one developer's calls; None for no limit.
+        writes: the rate of one developer's calls that may change something; None for no limit.
     """
 
     def __init__(
@@ -77,20 +77,20 @@ class DeveloperLimits:
         self._writes = None if writes is None else KeyedGcra(Gcra(writes.number, writes.window, writes.number))
         self._ways_out = KeyedGcra(WAY_OUT)
         self._refused: dict[int, int] = {}
-        """Until when (ms) an access token is refused, by a number that cannot be foreseen: no token is kept for it."""
+        """The time (ms) until which an access token is refused, by an unpredictable hash, so no token is stored."""
         self._turns: dict[str, _Turn] = {}
 
     def take(self, scope: Scope, actor: Actor, *, writes: bool = False, way_out: bool = False) -> None:
         """Count a call, and note in its scope what is left.
 
         Args:
-            scope: of the request; `TellLimits` reads what is noted.
-            actor: who calls.
+            scope: the request's scope; `TellLimits` reads the note.
+            actor: the caller.
             writes: whether the call may change something.
             way_out: whether it shows or ends access tokens or console sessions.
 
         Raises:
-            RateLimited: there are too many; nothing is counted.
+            RateLimited: there are too many calls; nothing is counted.
         """
         told: list[tuple[str, Gcra, Standing]] = []
         scope.setdefault("state", {})[_TOLD] = told
@@ -122,10 +122,10 @@ class DeveloperLimits:
             raise self._refusal("developer", told[-1][2].until_next)
 
     def refuse_again(self, scope: Scope) -> RateLimited | None:
-        """Return the error for an access token that was refused just now; None for any other call.
+        """Return the error for an access token that was just refused; None for any other call.
 
-        Whoever calls on without a pause is answered before anything of the request is looked at: recognising the caller
-        takes ten times as long. A token that is revoked meanwhile is told so once its wait is over.
+        A client that calls on without a pause is answered before its request is examined, since authentication takes
+        ten times as long. If its token is revoked meanwhile, it learns that only after the wait.
         """
         if not self._refused or self._calls is None or scope["path"].startswith(TOKENS):
             return None
@@ -141,16 +141,16 @@ class DeveloperLimits:
 
     def _remember_refused(self, scope: Scope, until: int) -> None:
         bearer = bearer_token(scope)
-        if bearer is not None:  # The console has none.
+        if bearer is not None:  # The console sends none.
             if len(self._refused) >= _REFUSED:
                 self._refused.clear()
             self._refused[hash(bearer)] = until
 
     def take_sign_in(self, developer_id: str) -> None:
-        """Count that a developer signs in to the console with an access token, which the audit log tells of.
+        """Count a developer's sign-in to the console with an access token, which the audit log records.
 
         Raises:
-            RateLimited: there are too many.
+            RateLimited: there are too many sign-ins.
         """
         now = self._clock()
         if self._writes is not None and not self._writes.spend(("sign_in", developer_id), now):
@@ -158,7 +158,7 @@ class DeveloperLimits:
 
     @asynccontextmanager
     async def turn(self, developer_id: str) -> AsyncIterator[None]:
-        """Let costly calls of one developer run one at a time, with a pause in which others have the event loop.
+        """Run costly calls of one developer one at a time, with a pause that leaves the event loop to others.
 
         Without a limit of calls there is no pause.
         """
@@ -174,7 +174,7 @@ class DeveloperLimits:
             yield
 
     async def weigh(self, developer_id: str, count_projects: CountProjects) -> None:
-        """Count a call that was let in once more for each hundred projects that it looks across."""
+        """Count an admitted call once more for each hundred projects that it covers."""
         if self._calls is None:
             return
         now = self._clock()
@@ -183,20 +183,20 @@ class DeveloperLimits:
 
 
 class HoldLimits(Protocol):
-    """Has the limits of developers, which a test may replace."""
+    """An object with the limits of developers, which a test may replace."""
 
     developers: DeveloperLimits
 
 
 class TellLimits:
-    """ASGI middleware: adds the header fields that tell what `DeveloperLimits.take` left, and refuses again."""
+    """ASGI middleware that adds header fields with what `DeveloperLimits.take` left, and calls `refuse_again`."""
 
     def __init__(self, app: ASGIApp, limits: HoldLimits) -> None:
         self._app = app
         self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the application, and tell with its answer."""
+        """Run the application, and add the header fields to its answer."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

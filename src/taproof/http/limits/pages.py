@@ -8,11 +8,11 @@ from taproof.http.limits.rates import RateLimits
 
 
 class PageLimit:
-    """ASGI middleware around what costs the event loop more than a cached answer does.
+    """ASGI middleware around an application that costs the event loop more than a cached answer does.
 
     Args:
         app: the application.
-        limits: how much one client address may open.
+        limits: has the limit for one client address.
     """
 
     def __init__(self, app: ASGIApp, limits: RateLimits) -> None:

@@ -1,23 +1,22 @@
-"""What is limited at the HTTP edge, and how a refusal is answered. Each process counts for itself, in memory.
+"""Limit rates at the HTTP edge, by client address, project or session. Each process counts for itself, in memory.
 
-| limit | of whom | how much |
+| limit | calls | rate |
 |---|---|---|
-| `generate_address` | public generate calls of a client address | a setting, 60 a minute unless it says otherwise |
+| `generate_address` | public generate calls of a client address | a setting, 60 a minute by default |
 | `generate_project` | generate calls of a project, public and server-side ones apart | a setting, 6,000 a minute |
 | `verify_session` | verify calls of a client address for one session | one each 1.45 s, 10 at once |
 | `verify_unknown` | verify calls that found nothing, of an address or a server's project | 20 a second, 200 at once |
 | `sign_in` | sign-ins to the console or of `taproof login`, begun from a client address | 20 a minute |
 | `credential` | access tokens and invitation codes tried from a client address | 20 a minute |
-| `page` | what a client address opens of the console and of /metrics | 600 a minute |
+| `page` | requests for the console and /metrics from a client address | 600 a minute |
 
-What developers do once they are recognised is limited in `developers.py`.
+`developers.py` limits the calls of authenticated developers.
 
-A client address is that of `HttpsOnly`, of IPv6 its /64. In all but `verify_session` a /48 of IPv6 is counted
-too, and has ten times as much: see `core.rate_limit`. Where the service is for this machine only, a program here has
-no address. Everywhere else loopback is an address like any other, since a proxy here may pass on strangers without a
-word of them. Public and server-side calls are counted apart, so that no flood of the
-one, which anybody can make, stops the other. What a refused call would have taken is not taken. The header fields are
-those of draft-ietf-httpapi-ratelimit-headers-11.
+A client address is that of `HttpsOnly`; for IPv6, its /64. All limits but `verify_session` also count a /48 of IPv6,
+with ten times the rate: see `core.rate_limit`. If the service is for this machine only, its programs have no address.
+Everywhere else, loopback is an address like any other, since a local proxy may forward strangers' calls without saying
+so. Public and server-side calls are counted apart: anybody can flood the public ones, which must not stop the others. A
+refused call takes nothing from other limits. The header fields are those of draft-ietf-httpapi-ratelimit-headers-11.
 """
 
 import json
@@ -35,16 +34,17 @@ from taproof.http.limits.refused_credentials import RefusedCredentials
 from taproof.http.metrics import LimitName, Metrics
 
 POLLS: Final = Gcra(1, 1_450, 10)
-"""A client that polls every 1.5 s is never refused, however late some of its calls are; ten times as often is refused
-89 % of the time. A call that waits counts as one."""
+"""A client that polls every 1.5 s is never refused, however late some of its calls are. One that polls ten times as
+often is refused 89 % of the time. A call that waits counts as one."""
 UNKNOWN: Final = Gcra(20, SECOND, 200)
-"""Far more than the lost sessions of all who share an address, and next to nothing for the store."""
+"""Far more than the lost sessions of all clients that share an address, and a small load for the store."""
 SIGN_INS: Final = Gcra(20, MINUTE, 20)
 CREDENTIALS: Final = Gcra(20, MINUTE, 20)
 PAGES: Final = Gcra(600, MINUTE, 600)
-"""Enough for an office of developers behind one address, and next to nothing for the event loop."""
+"""Enough for an office of developers behind one address, and a small load for the event loop."""
 _KNOWN_FOR: Final = MINUTE
-"""ms that a client and its session are known after a call: longer than any call waits, and the next one comes then."""
+"""The time (ms) that a client and its session are known after a call. It is longer than any call waits, and a client's
+next call follows right after."""
 _KNOWN_HOSTS: Final = 4_096
 _HERE: Final = "this machine"
 _NOBODY: Final = ("", 0)
@@ -52,7 +52,7 @@ _EXPOSE: Final = (b"access-control-expose-headers", b"RateLimit, RateLimit-Polic
 
 
 def _seconds(milliseconds: int) -> int:
-    """Return whole seconds, rounded up: whoever comes back then is not too early."""
+    """Return whole seconds, rounded up, so that a client that returns then is not too early."""
     return max(1, -(-milliseconds // SECOND))
 
 
@@ -67,13 +67,13 @@ class RateLimits:
     """The limits of this process.
 
     Args:
-        metrics: where refusals are counted.
+        metrics: counts the refusals.
         clock: returns the time in ms.
-        generate_address: how often one client address may start sessions; None for no limit.
-        generate_project: how often sessions of one project may be started; None for no limit.
+        generate_address: the rate at which one client address may start sessions; None for no limit.
+        generate_project: the rate at which sessions of one project may be started; None for no limit.
         local_only: the service is for this machine only, so calls from loopback are not limited by their address.
-        developer: how often one developer may call the developer API and the console; None for no limit.
-        developer_write: how often one developer may change something there; None for no limit.
+        developer: the rate of one developer's calls to the developer API and the console; None for no limit.
+        developer_write: the rate of those that may change something; None for no limit.
     """
 
     def __init__(
@@ -102,12 +102,12 @@ class RateLimits:
         self._addresses: dict[str, str] = {}
 
     def address(self, scope: Scope) -> str | None:
-        """Return what the client of a request is counted by; None for a program here that is not limited."""
+        """Return the address by which a request's client is counted; None for a local program without limits."""
         client = scope.get("client") or _NOBODY
         address = self._addresses.get(client[0]) or self._learn(client[0])
         if address is not _HERE:
             return address
-        # Port 0: a proxy here passed it on, so it is no program here.
+        # Port 0: a local proxy forwarded the request, so the client is not a local program.
         return None if self._local_only and client[1] != 0 else client[0]
 
     # ---- verify
@@ -115,14 +115,14 @@ class RateLimits:
     def refuse_poll(
         self, scope: Scope, project_id: str, session_token: str, code_verifier: object, *, public: bool
     ) -> int | None:
-        """Return how many seconds a verify call has to wait that comes too often; None to let it in.
+        """Return the seconds that a too frequent verify call must wait; None to admit the call.
 
-        A caller that was answered before is held to its own pace alone, whatever others do that share its address or
-        know its session. One that was not is counted by its session too, since any verifier fits a session that was
-        made without a challenge.
+        A caller that was answered before is limited only by its own pace. Others that share its address or know its
+        session do not affect it. A new caller is also counted by its session, since any verifier fits a session that
+        was created without a challenge.
         """
         client = scope.get("client") or _NOBODY
-        # As `address`, without a call: this is on the path of nearly all requests.
+        # As in `address`, but without a function call: nearly all requests come through here.
         address = self._addresses.get(client[0])
         if address is None or address is _HERE:
             address = self.address(scope)
@@ -130,7 +130,7 @@ class RateLimits:
                 return None
         if code_verifier.__class__ is not str:
             code_verifier = None
-        # A number that cannot be foreseen, so that no token is kept for it.
+        # An unpredictable hash, so that no token is stored for it.
         key = hash((address, project_id, session_token, code_verifier))
         now = self.clock()
         is_in = self._polls.spend_again(key, now)
@@ -157,16 +157,16 @@ class RateLimits:
         *,
         public: bool,
     ) -> None:
-        """Note that a verify call which was let in found nothing: no such session, or not this caller's.
+        """Note that an admitted verify call found nothing: no such session, or not this caller's.
 
-        Who has the project's key is counted by the project: strangers of the same address take nothing from them.
+        A caller with the project's key is counted by the project, so strangers at the same address do not affect it.
         """
         address = self.address(scope)
-        # A caller whom the store keeps waiting is still known when it is back.
+        # Keep the caller known while the store is unavailable.
         if address is None or isinstance(error, StoreUnavailable):
             return
         now = self.clock()
-        # Sessions that are made up take no room, and count against nobody else who asks for this one.
+        # Made-up sessions take no room, and do not count against other callers that ask for this one.
         verifier = code_verifier if isinstance(code_verifier, str) else None
         self._polls.forget(hash((address, project_id, session_token, verifier)))
         self._polls.give_back(hash((address, session_token)), now)
@@ -179,15 +179,15 @@ class RateLimits:
     # ---- the console, and the login from a terminal
 
     def start_sign_in(self, scope: Scope) -> None:
-        """Count a sign-in that is begun; raises RateLimited when there are too many."""
+        """Count a started sign-in. Raise RateLimited when there are too many."""
         self._count("sign_in", self._sign_ins, self.address(scope))
 
     def try_credential(self, scope: Scope) -> None:
-        """Count an access token or an invitation code that is tried; raises RateLimited when there are too many."""
+        """Count an attempt with an access token or an invitation code. Raise RateLimited when there are too many."""
         self._count("credential", self._credentials, self.address(scope))
 
     def open_page(self, scope: Scope) -> None:
-        """Count a page that is opened; raises RateLimited when there are too many."""
+        """Count an opened page. Raise RateLimited when there are too many."""
         self._count("page", self._pages, self.address(scope))
 
     def _count(self, name: LimitName, limit: AddressLimit, address: str | None) -> None:
@@ -196,7 +196,7 @@ class RateLimits:
             raise self.refusal(name, limit.standing(address, now).until_next)
 
     def refusal(self, name: LimitName, wait: int) -> RateLimited:
-        """Return the error for a call that has to wait for so many ms, and count it."""
+        """Return the error for a call that must wait for `wait` ms, and count the refusal."""
         self._refused[name].inc()
         return RateLimited(_seconds(wait))
 
@@ -215,10 +215,10 @@ class RateLimits:
 
 
 class GenerateCall:
-    """One call to generate: what it takes of the limits, and the header fields that tell of them.
+    """One call to generate: count it against its limits, and add the header fields about them.
 
-    Of a project only its own server is told what is left, and others once nothing is: how much a project is used is not
-    everybody's business.
+    Only the project's own server sees what is left for the project. Others see that only once nothing is left, so that
+    a project's use stays private.
     """
 
     def __init__(self, limits: RateLimits, scope: Scope, send: Send, *, public: bool) -> None:
@@ -230,7 +230,7 @@ class GenerateCall:
         self._standings: list[str] = []
 
     def take(self, project_id: str) -> None:
-        """Count this call; raises RateLimited, and nothing is counted, when there are too many."""
+        """Count this call. When there are too many, raise RateLimited and count nothing."""
         limits, now = self._limits, self._limits.clock()
         by_address, by_project = limits.generate_address, limits.generate_project
         if self._address is not None and by_address is not None:
@@ -249,7 +249,7 @@ class GenerateCall:
                 raise limits.refusal("generate_project", wait)
 
     def give_back(self, project_id: str) -> None:
-        """Count this call for its client only: it started no session of the project."""
+        """Count this call for its client only, since it started no session of the project."""
         if self._limits.generate_project is not None:
             self._limits.generate_project.give_back((self._public, project_id), self._limits.clock())
 
@@ -260,13 +260,13 @@ class GenerateCall:
                 (b"ratelimit-policy", ", ".join(self._policies).encode()),
                 (b"ratelimit", ", ".join(self._standings).encode()),
             ]
-            if self._public and message["status"] == 200:  # With an error there is the list that all errors have.
+            if self._public and message["status"] == 200:  # Error answers expose these fields already.
                 fields.append(_EXPOSE)
             message = {**message, "headers": [*message["headers"], *fields]}
         await self._send(message)
 
     def _tell(self, name: str, rule: Gcra, left: Standing) -> int:
-        """Note for the header fields what is left; return how many ms until it is one more."""
+        """Note what is left for the header fields; return the ms until one more call is possible."""
         self._policies.append(f'"{name}";q={rule.number};w={rule.window // SECOND}')
         self._standings.append(f'"{name}";r={left.remaining};t={_seconds(left.until_next)}')
         return left.until_next

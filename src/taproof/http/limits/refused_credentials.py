@@ -1,6 +1,6 @@
-"""Log each credential that was refused, unless there are too many.
+"""Log each refusal of a credential, up to a rate.
 
-The credential, or a part of it, is in none: what was refused may be a slip in a good one.
+No log line contains the credential or a part of it: it may be a valid one with a typing error.
 """
 
 from typing import Final, Literal
@@ -12,7 +12,7 @@ from taproof.core.clock import MINUTE, Clock
 from taproof.core.rate_limit import Gcra
 
 LINES: Final = Gcra(10, MINUTE, 10)
-"""Enough to see what is tried from where, and at most a few megabytes a day."""
+"""The limit of log lines: enough to see attempts and their origin, and at most a few megabytes a day."""
 
 CredentialKind = Literal["access_token", "secret_key", "invitation", "messenger_account"]
 
@@ -20,7 +20,7 @@ _log = structlog.get_logger(__name__)
 
 
 class RefusedCredentials:
-    """Logs what was refused in this process.
+    """Logs the credentials that this process refuses.
 
     Args:
         clock: returns the time in ms.
@@ -32,12 +32,12 @@ class RefusedCredentials:
         self._left_out = 0
 
     def note(self, kind: CredentialKind, scope: Scope, route: str | None = None) -> None:
-        """Log a refusal, or count it for the next line when too many were logged just now.
+        """Log a refusal, or count it for the next line if too many were just logged.
 
         Args:
-            kind: what was refused.
-            scope: the request's.
-            route: the template of its path, where a client chooses a part of that; None: the path is the route.
+            kind: the kind of the refused credential.
+            scope: the request's scope.
+            route: the template of the path, if the client chooses a part of it; None: the path is the route.
         """
         after = LINES.spend(self._tat, self._clock())
         if after is None:

@@ -1,4 +1,4 @@
-"""Signing in to the console.
+"""Sign developers in to the console.
 
-`sign_in.py` starts sign-ins and reads their results, `sessions.py` keeps console sessions.
+`sign_in.py` starts sign-ins and reads their results. `sessions.py` opens, authenticates and ends console sessions.
 """

@@ -1,4 +1,4 @@
-"""Who is signed in to the console with which browser: sessions that can be listed and ended, and end by themselves."""
+"""Console sessions, one for each signed-in browser: open, authenticate, list and end them. They also expire."""
 
 import contextlib
 import re
@@ -17,26 +17,26 @@ from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
 
 IDLE_LIFETIME: Final = 12 * HOUR
-"""A session that was not seen for so long (ms) has ended."""
+"""The time (ms) without requests after which a session ends."""
 LIFETIME: Final = 30 * DAY
-"""After so long (ms) it has ended in any case, however often it was seen."""
+"""The longest life (ms) of a session, however often it is used."""
 USER_AGENT_LIMIT: Final = 200
-"""Characters that are kept of what a browser calls itself."""
+"""Characters kept of a browser's User-Agent."""
 _TOUCH_EVERY: Final = MINUTE
-"""How exact a session's last-seen time is: one write a minute at most, however many pages are read."""
+"""The precision (ms) of a session's last-seen time: at most one write a minute, however many pages are read."""
 _SESSION_ID: Final = re.compile(r"cses_[A-Za-z0-9]{1,40}")
 
 
 @dataclass(frozen=True, slots=True)
 class AuthenticatedSession:
-    """A living session, and whose it is."""
+    """A valid session and its developer."""
 
     session: ConsoleSession
     developer: Developer
 
 
 class ConsoleSessions:
-    """Opens, recognises, lists and ends the console's sessions."""
+    """Opens, authenticates, lists and ends the console's sessions."""
 
     def __init__(self, storage: Storage, clock: Clock, entropy: Entropy) -> None:
         self._storage = storage
@@ -51,16 +51,16 @@ class ConsoleSessions:
         address: str,
         user_agent: str,
     ) -> str:
-        """Open a session and return its cookie, `con_…`, which is never to be had again.
+        """Open a session and return its cookie, `con_…`, which cannot be retrieved later.
 
         Args:
-            developer: whose it is.
-            opened_with: an access token, which the session ends with and whose scopes it has; or the messenger sign-in.
+            developer: the developer who signs in.
+            opened_with: the messenger sign-in, or an access token. The session has the token's scopes and ends with it.
             address: the browser's IP address.
-            user_agent: what the browser calls itself.
+            user_agent: the browser's User-Agent.
 
         Raises:
-            AccessDenied: the sign-in was reported, or the developer has another messenger account now.
+            AccessDenied: the sign-in was reported, or the developer now has another messenger account.
             InvalidAccessToken: the access token has ended.
         """
         sign_in, token = (None, opened_with) if isinstance(opened_with, AccessToken) else (opened_with, None)
@@ -90,9 +90,9 @@ class ConsoleSessions:
         return cookie
 
     async def authenticate(self, cookie: str | None, *, by_itself: bool = False) -> AuthenticatedSession | None:
-        """Return the living session of this cookie; None when there is none.
+        """Return the valid session of this cookie; None when there is none.
 
-        A request that a page makes `by_itself` does not put off the end of a session that nobody uses.
+        A request that a page makes `by_itself` does not extend an unused session.
         """
         if cookie is None or not is_key(cookie, "con"):
             return None
@@ -104,19 +104,19 @@ class ConsoleSessions:
         if _is_over(session, now):
             return None
         if not by_itself and now - session.last_seen_at >= _TOUCH_EVERY:
-            # A store that cannot be written just now must not keep pages from being read.
+            # Pages must be readable even while the store cannot be written.
             with contextlib.suppress(StoreUnavailable):
                 await self._storage.credentials.touch_console_session(session.id, now)
         return AuthenticatedSession(session, developer)
 
     async def list_sessions(self, developer: Developer) -> list[ConsoleSession]:
-        """Return a developer's living sessions, newest first."""
+        """Return a developer's valid sessions, newest first."""
         now = self._clock()
         found = await self._storage.credentials.list_console_sessions(developer.id, now, now - IDLE_LIFETIME)
         return [session for session in found if not _is_over(session, now)]
 
     async def end_session(self, actor: Actor, session_id: str, *, signed_out: bool = False) -> None:
-        """End a session at once; `signed_out`: by the one who uses it, not from another browser.
+        """End a session at once. `signed_out`: its own browser signed out, instead of another session revoking it.
 
         Raises:
             ConsoleSessionNotFound: this developer has no such session.
@@ -129,12 +129,12 @@ class ConsoleSessions:
             raise ConsoleSessionNotFound
 
     async def end_all_sessions(self, actor: Actor) -> int:
-        """End all sessions of the developer who acts, this one too; return how many."""
+        """End all sessions of the acting developer, including the acting one; return their number."""
         developer_id = actor.developer.id
         entry = audit_entry(actor, "console.signed_out_everywhere", self._clock(), self._entropy, subject=developer_id)
         return await self._storage.credentials.delete_console_sessions(developer_id, entry=entry)
 
 
 def _is_over(session: ConsoleSession, now: int) -> bool:
-    """Tell whether a session is too old. It is not seen any more then, so that it is erased as an idle one."""
+    """Return whether a session is too old. Its last-seen time then stays, so it is erased as an idle one."""
     return now - session.created_at >= LIFETIME

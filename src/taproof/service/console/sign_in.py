@@ -1,11 +1,11 @@
-"""Developers' own sign-ins with the messenger: the service uses itself.
+"""Sign developers in with the messenger. For this, the service is its own application.
 
-For the console, `taproof login` and invitations there is one project for each purpose, so that the messenger asks for
-exactly what a tap gives away. `SignInSessions` gives each of these sign-ins a match code, and their prompt always shows
-where the request came from. A trial is a sign-in to one of the developer's own projects, from its page in the console.
+The console, `taproof login` and invitations each have one project, so that the messenger's prompt names exactly what a
+tap allows. `SignInSessions` gives each of these sign-ins a match code, and their prompt always shows where the request
+came from. A trial is a sign-in to one of the developer's own projects, from its page in the console.
 
-Only the client that started a sign-in can read it. What the client keeps is encrypted, since the session token is also
-in the QR code: a person who photographs that code must not be able to read who confirmed.
+Only the client that started a sign-in can read it, with an encrypted text that it keeps. The session token alone is not
+enough, since the QR code contains it: a person who photographs that code must not learn who confirmed.
 """
 
 import base64
@@ -33,7 +33,7 @@ from taproof.service.sessions.wait import UntilGone, WaitEnd, Waiting
 from taproof.storage.protocol import Storage
 
 _ENCRYPTED_LIMIT: Final = 2_000
-"""Characters of an encrypted sign-in at most: it holds a link."""
+"""The most characters of an encrypted sign-in: it holds a link."""
 _START: Final = "?start="
 
 
@@ -41,8 +41,9 @@ _START: Final = "?start="
 class StartedSignIn:
     """A sign-in that waits for its decision.
 
-    `deeplink`: for the user, as a link or a QR code. `match_code`: shown beside it; None without. `encrypted`: for the
-    client that started the sign-in alone; this base64url text reads the result. `expires_at`: in ms.
+    `deeplink`: for the user, as a link or a QR code. `match_code`: shown beside it; None if there is none.
+    `encrypted`: a base64url text that reads the result, only for the client that started the sign-in. `expires_at`: in
+    ms.
     """
 
     deeplink: str
@@ -63,9 +64,9 @@ class SeenSignIn:
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What a sign-in in a project of the service's own is for.
+    """The purpose of a sign-in to one of the service's own projects.
 
-    `mark`: the name under which the project's id is stored. `project_name`: what the messenger asks to sign in to.
+    `mark`: the name under which the project's id is stored. `project_name`: the name in the messenger's prompt.
     """
 
     mark: str
@@ -73,7 +74,7 @@ class Purpose:
 
     @property
     def associated_data(self) -> str:
-        """What a sign-in of this purpose is encrypted for. It does not open for another purpose."""
+        """The associated data of a sign-in for this purpose. It does not decrypt for another purpose."""
         return f"console_sign_in:{self.mark}"
 
 
@@ -90,14 +91,14 @@ class Trial(NamedTuple):
 
     @property
     def associated_data(self) -> str:
-        """What this trial is encrypted for. It opens for no other project and no other console session."""
+        """The associated data of this trial. It decrypts for no other project and no other console session."""
         return f"console_try:{self.console_session_id}:{self.project_id}"
 
 
 class DeveloperSignIns:
     """Starts sign-ins of developers, and reads their results for the client that started them.
 
-    Each method takes the purpose that the sign-in was started for. It does not open for another one.
+    Each method takes the purpose that the sign-in was started for. It refuses a sign-in for another purpose.
 
     Args:
         storage: the store.
@@ -130,8 +131,9 @@ class DeveloperSignIns:
         """Start a sign-in, whether or not the project's public access is on; its prompt shows the `requester`.
 
         Raises:
-            MessengerUnavailable: where links lead is not known yet.
-            InvalidRequest, ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached: of a trial; nothing is stored.
+            MessengerUnavailable: the address of links is not known yet.
+            InvalidRequest, ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached: a trial only; nothing is
+                stored.
         """
         project_id = purpose.project_id if isinstance(purpose, Trial) else await self._own_project(purpose)
         session = await self._sessions.create_session(project_id, public=False, requester=requester)
@@ -142,10 +144,10 @@ class DeveloperSignIns:
         return StartedSignIn(session.deeplink, session.expires_at, text, session.match_code)
 
     async def read(self, encrypted: str, purpose: Purpose | Trial) -> SeenSignIn:
-        """Return the state of a sign-in, and change nothing.
+        """Return the state of a sign-in without changing it.
 
         Raises:
-            SignInNotFound: `encrypted` is none of this service's for `purpose`, or the sign-in is long over.
+            SignInNotFound: `encrypted` is not a sign-in of this service for `purpose`, or is no longer kept.
         """
         opened = await self._open(encrypted, purpose)
         deeplink, _, match_code = opened.kept.partition(" ")
@@ -154,7 +156,7 @@ class DeveloperSignIns:
         return SeenSignIn(status, deeplink, expires_at, match_code or None)
 
     async def wait(self, encrypted: str, purpose: Purpose | Trial, seconds: float, until_gone: UntilGone) -> WaitEnd:
-        """Wait, for at most `seconds`, as long as a sign-in is pending; change nothing.
+        """Wait for at most `seconds` while a sign-in is pending. Change nothing.
 
         Raises:
             SignInNotFound: as for `read`.
@@ -164,7 +166,7 @@ class DeveloperSignIns:
         return await self._waiting.wait(project_id, opened.session_token, seconds, until_gone, public=False)
 
     async def finish(self, encrypted: str, purpose: Purpose | Trial) -> VerifyResult:
-        """Return the answer of verify: to exactly one caller with the user who confirmed, and the proof.
+        """Return the answer of verify. Exactly one caller gets the user who confirmed, and the proof.
 
         Raises:
             SignInNotFound: as for `read`.
@@ -173,7 +175,7 @@ class DeveloperSignIns:
         return await self._sessions.verify_session(opened.session.project_id, opened.session_token, public=False)
 
     async def source(self, encrypted: str, purpose: Purpose) -> DeveloperSignIn:
-        """Return the sign-in with which a session or token is created. The store creates none with a reported one.
+        """Return the sign-in with which a session or token is created. The store refuses a reported one.
 
         Raises:
             SignInNotFound: as for `read`.
@@ -200,16 +202,16 @@ class DeveloperSignIns:
         return _Opened(kept, session_token, key, session)
 
     async def _own_project(self, purpose: Purpose) -> str:
-        """Return the id of the project of a purpose, and make the project on first use."""
+        """Return the id of a purpose's project, and create the project on first use."""
         if purpose not in self._project_ids:
             kept = await self._storage.metadata.read_mark(purpose.mark) or await self._make_project(purpose)
             self._project_ids[purpose] = kept.decode()
         return self._project_ids[purpose]
 
     async def _make_project(self, purpose: Purpose) -> bytes:
-        """Make the project, unless another caller or node has made it; return the id of the stored one.
+        """Create the project, unless another caller or node has done so; return the id of the stored one.
 
-        Nobody gets its secret key and its public access is off, so only this class can start sessions in it.
+        Its secret key is discarded and its public access is off, so only this class can start sessions in it.
         """
         secret_key = new_key("sk", self._entropy)
         project_id = new_id("proj", self._entropy)
@@ -228,7 +230,7 @@ class DeveloperSignIns:
             collect_phone=False,
             created_at=self._clock(),
         )
-        # The project is stored before anybody can learn its id.
+        # Store the project before other callers can read its id.
         await self._storage.projects.create_project(project, key_hash(secret_key))
         kept = await self._storage.metadata.claim_mark(purpose.mark, project_id.encode())
         if kept != project_id.encode():

@@ -143,7 +143,7 @@ class SignInSessions:
         """Create a pending session (POST generate/public when `public`, else POST generate).
 
         Args:
-            project_id: whose session it is.
+            project_id: the session's project.
             public: the call has no secret key.
             code_challenge: with it (RFC 7636, S256), only the holder of its verifier can read the session.
             requester: shown to the user. The address is not stored.
@@ -197,7 +197,7 @@ class SignInSessions:
         return CreatedSession(session_token, deeplink, session.expires_at, match_code)
 
     def _context(self, requester: Requester) -> str | None:
-        """Return what the prompt shows of the requester. It is kept while the session is pending."""
+        """Return the request context that the prompt shows. It is kept while the session is pending."""
         place = self._find_place(requester.address) if requester.address else ""
         user_agent = stored_text(requester.user_agent[:USER_AGENT_LIMIT])
         domain = origin_domain(requester.origin)
@@ -243,8 +243,8 @@ class SignInSessions:
     async def _check_secrets(self, key: SessionKey, polled: PolledSession, now: int) -> None:
         """Decrypt the signing secret and the phone number before the session is used up.
 
-        So a session is never used up for a proof that cannot be made. They are decrypted again from the changed row,
-        because `regenerate` may come between.
+        A session is thus never used up for a proof that cannot be made. Both are decrypted again from the changed row,
+        because `regenerate` may run in between.
         """
         storage, encryptor = self._storage, self._encryptor
         webhook_secrets = await storage.projects.read_webhook_secrets(polled.project_id)
@@ -257,7 +257,7 @@ class SignInSessions:
                 encryptor.decrypt(polled.encrypted_phone, phone_associated_data(session.id))
 
     def _confirmed(self, consumed: ConsumedSession, session_token: str) -> VerifyResult:
-        """Build the confirmed answer from stored values only, so that a second read gives the same."""
+        """Return the confirmed answer from stored values only, so that a second read returns the same."""
         project_id, used_at, identity = consumed.project_id, consumed.used_at, consumed.identity
         secret = self._encryptor.decrypt(
             signing_secrets(consumed.webhook_secrets, used_at)[0], webhook_secret_associated_data(project_id)
@@ -303,7 +303,7 @@ def _named_refusal(origin: str) -> str | None:
 
 
 def _require_verifier(digest: bytes, code_verifier: object) -> None:
-    """Refuse a caller who does not have the verifier of this session, and so did not create it."""
+    """Refuse a caller without this session's code verifier, since such a caller did not create the session."""
     if code_verifier is None:
         raise CodeVerifierMissing
     if not is_code_verifier(code_verifier):

@@ -1,10 +1,10 @@
 """The messenger's side of a sign-in: a user opens its link in a bot, and decides (contract.md, Messenger).
 
-The path of a tap is straight: an update handler calls a method here, which reads the session, writes the decision in
-one guarded statement, and wakes the calls that wait for it.
+An update handler calls a method here for each tap. The method reads the session, writes the decision in one guarded
+statement, and wakes the calls that wait for it.
 
 Every method is safe to repeat. `bot_id` is the bot that the user is talking to. It shows and decides only sessions
-whose links lead to it: the owner of a bot's token can read what its users send, session tokens too.
+whose links lead to it: the owner of a bot's token can read all that its users send, including session tokens.
 """
 
 import dataclasses
@@ -43,24 +43,25 @@ DecisionOutcome = Literal[
     "foreign",
     "unknown",
 ]
-"""What the bot tells a user about a session that they opened or decided.
+"""The state of a session for the user who opened or decided it.
 
 "opened": it waits for this user's decision. "phone": they confirmed, and it waits for their phone number. "confirmed"
-and "cancelled": it was decided, now or before. "mismatched": this very tap was on a wrong match code, so it is
-cancelled. "reported": this very tap said "This wasn't me". "blocked": the user has blocked its project. "expired": its
-time is over. "foreign": another account opened it first. "unknown": there is no such session, or not for this bot.
+and "cancelled": it was decided, now or before. "mismatched": this tap was on a wrong match code and cancelled it.
+"reported": this tap was on "This wasn't me". "blocked": the user has blocked its project. "expired": its time is over.
+"foreign": another account opened it first. "unknown": there is no such session, or this bot may not show it.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class SeenSession:
-    """What the bot may show a user. `created_at` and `decided_at` in ms; `changed`: this very call decided it.
+    """A session as the bot may show it to a user. Times are in ms.
 
-    `project_name` is exactly what the developer typed: show it through `core.names.isolated_name` only. `choices`: the
-    match codes to choose from in place of Confirm; empty without. `context`: where the request came from; a stranger
-    may have written it. `phone_asked`: the user was asked for their contact, so a keyboard for it may be showing.
-    `was_read`: of one that was reported, whether somebody got its proof, and is to be signed out by who runs the
-    project. `signed_out`: the project is the service's own, and the developer who reported it was signed out there.
+    `changed`: this call decided it. `project_name` is exactly what the developer typed: show it through
+    `core.names.isolated_name` only. `choices`: the match codes that replace Confirm; empty if there are none.
+    `context`: where the request came from; a stranger may have written it. `phone_asked`: the user was asked for their
+    contact, so a keyboard for it may be showing. `was_read`: somebody may have received the result of the reported
+    session, and the project must sign them out. `signed_out`: the project is the service's own, and the developer who
+    reported the session was signed out there.
     """
 
     outcome: DecisionOutcome
@@ -172,7 +173,7 @@ class Decisions:
     async def continue_without_phone(
         self, session_token: str, identity: MessengerIdentity, bot_id: int = SERVICE_BOT
     ) -> SeenSession:
-        """Confirm a session without a phone number, where the project leaves that to the user."""
+        """Confirm a session without a phone number, where the project makes the number optional."""
         identity = _storable(identity)
         key, session, now = await self._find(session_token, bot_id)
         if key is None or session is None:
@@ -198,18 +199,18 @@ class Decisions:
         *,
         answers: Callable[[SeenSession], bool] = lambda _: True,
     ) -> SeenSession:
-        """Confirm the session that the user was last asked for a contact for, if the contact is the user's own.
+        """Confirm the session that last asked the user for a contact, if the contact is the user's own.
 
-        An update may come again, so no other session is confirmed, also when that one was decided before. Another
-        session that waits is asked for anew when its link is opened again. The outcome "phone" says that the session
-        still waits, because the contact is another user's or has no phone number; "unknown" that none was asked for.
+        An update may come again, so no other session is confirmed, even if that one was decided before. Another
+        waiting session asks again when its link is opened again. The outcome "phone" means that the session still
+        waits: the contact is another user's or has no phone number. "unknown" means that no contact was requested.
 
         Args:
             identity: the user who sent the contact.
-            contact_owner: the account of the contact, as the messenger says; None when it does not say so.
-            phone_number: as the messenger has it, with or without the plus sign.
-            bot_id: the bot that got the contact.
-            answers: tells whether the contact answers the message that asked for it for this session.
+            contact_owner: the contact's account, as the messenger reports it; None if it reports none.
+            phone_number: the number as the messenger sends it, with or without the plus sign.
+            bot_id: the bot that received the contact.
+            answers: returns whether the contact answers the message that requested it for this session.
         """
         identity = _storable(identity)
         user_id = identity.messenger_id
@@ -229,7 +230,7 @@ class Decisions:
         if not is_own or (phone is None and details.collect_phone):
             return dataclasses.replace(seen, outcome="phone", phone_asked=True)
         session_token = self._encryptor.decrypt(request.encrypted_token, phone_request_associated_data(session.id))
-        if details.collect_phone:  # The developer's plan may have stopped that meanwhile.
+        if details.collect_phone:  # A change of the developer's plan may have turned it off.
             identity = dataclasses.replace(identity, messenger_phone=phone)
         seen = await self._decide(session, session_token, user_id, identity, now)
         return dataclasses.replace(seen, phone_asked=True)
@@ -250,7 +251,7 @@ class Decisions:
             return _UNKNOWN
         if session.opener_id != user_id:
             return _seen(session, user_id, now)
-        # First: if this process ends in between, the repeated report completes the rest.
+        # Block first: if this process ends in between, the repeated report completes the rest.
         await self._storage.users.block_project(user_id, session.project_id, now)
         event = self._event(session, session_token or "", None, now)
         status = await self._storage.sessions.report_session(key, user_id, now, event)
@@ -270,7 +271,7 @@ class Decisions:
         return await self._note_phone(session, seen)
 
     async def _was_told(self, session: Session) -> bool:
-        """Tell whether anybody may know who confirmed: from verify, or by a webhook, even an unanswered one."""
+        """Return whether anybody may know who confirmed, from verify or from a webhook, even an unanswered one."""
         if session.used_at is not None or session.confirmed_at is None:
             return session.used_at is not None
         told = await self._storage.deliveries.find_deliveries(session.project_id, session.confirmed_at, session.id)
@@ -295,7 +296,7 @@ class Decisions:
         return await self._storage.users.read_phone_request(key)
 
     async def _note_phone(self, session: Session, seen: SeenSession) -> SeenSession:
-        """Say of a session whether its user was asked for their contact; nothing to who may know nothing of it."""
+        """Set `phone_asked` if the user was asked for their contact, unless they may not know the session."""
         if not seen.session_id or await self._phone_request(session.key, session) is None:
             return seen
         return dataclasses.replace(seen, phone_asked=True)
@@ -318,7 +319,7 @@ class Decisions:
             collects = current is not None and current.prompt is not None and current.prompt.collect_phone
             if current is None or collects or identity is None or identity.messenger_phone is None:
                 return _seen(current, user_id, now)
-            # The developer's plan or the project has just stopped to collect phone numbers.
+            # The developer's plan or the project has just stopped collecting phone numbers.
             without = dataclasses.replace(identity, messenger_phone=None)
             return await self._decide(current, session_token, user_id, without, now)
         self._wake(key)
@@ -331,7 +332,7 @@ class Decisions:
         )
 
     def _event(self, session: Session, session_token: str, identity: MessengerIdentity | None, now: int) -> Event:
-        """Build the webhook event of a decision, as contract.md, Webhooks, has its body."""
+        """Return the webhook event of a decision, with the body that contract.md, Webhooks, defines."""
         event_id = new_event_id(now, self._entropy)
         event_type: EventType = "auth.cancelled" if identity is None else "auth.confirmed"
         body: dict[str, Any] = {
@@ -363,20 +364,20 @@ def _storable(identity: MessengerIdentity) -> MessengerIdentity:
 
 
 def _chosen(details: PromptDetails, choice: int | None) -> str | None:
-    """Return the match code that stands at `choice`; None when there is none."""
+    """Return the match code at the index `choice`; None when there is none."""
     codes = (details.match_choices or "").split()
     return codes[choice] if choice is not None and 0 <= choice < len(codes) else None
 
 
 def _decided(session: Session, identity: MessengerIdentity | None, now: int) -> Session:
-    """Return a pending session as the decision that has just been stored left it."""
+    """Return a pending session with the decision that has just been stored."""
     if identity is None:
         return dataclasses.replace(session, status="cancelled", cancelled_at=now)
     return dataclasses.replace(session, status="confirmed", confirmed_at=now, identity=identity)
 
 
 def _seen(session: Session | None, user_id: str, now: int, *, changed: bool = False) -> SeenSession:
-    """Tell what `user_id` may know of a session."""
+    """Return the part of a session that `user_id` may know."""
     if session is None:
         return _UNKNOWN
     status = visible_status(session.status, session.expires_at, now)

@@ -49,7 +49,7 @@ class SessionReader:
         """Return a page of at most `limit` sessions.
 
         Args:
-            developer: whose projects.
+            developer: only sessions of this developer's projects.
             project_id: only sessions of this project.
             status: only sessions in this status.
             limit: the most sessions on the page.
@@ -59,15 +59,15 @@ class SessionReader:
             messenger_id: only sessions that this messenger account confirmed.
 
         Raises:
-            InvalidRequest: a malformed project id, cursor or messenger id.
-            ProjectNotFound: none of this developer's.
+            InvalidRequest: the project id, the cursor or the messenger id is malformed.
+            ProjectNotFound: this developer has no such project.
         """
         before = None if cursor is None else read_cursor(cursor, "sess")
         if messenger_id is not None:
             checked_messenger_id(messenger_id)
         project_ids = await owned_project_ids(self._storage, developer, project_id)
         if until is not None:
-            # No id sorts before "", so the page begins with what was created earlier.
+            # No id sorts before "", so the page begins with sessions created before `until`.
             end = PageCursor(until, "")
             before = end if before is None else min(before, end)
         found = await self._storage.sessions.list_sessions(
@@ -80,7 +80,7 @@ class SessionReader:
         """Return one session with its prompt, in the status that a reader sees now.
 
         Raises:
-            SessionNotFound: it is not of this developer, or no longer kept.
+            SessionNotFound: it does not belong to this developer, or is no longer kept.
         """
         created_at = session_created_at(session_id)
         found = None
@@ -97,7 +97,7 @@ class SessionReader:
         """Return the session of a token, as `read_session` does for an id.
 
         Raises:
-            SessionNotFound: it is not of this developer, no longer kept, or the token is malformed.
+            SessionNotFound: it does not belong to this developer or is no longer kept, or the token is malformed.
         """
         key = session_key(session_token)
         found = None if key is None else await self._storage.sessions.read_session(key)
@@ -123,8 +123,8 @@ async def owned_project_ids(storage: Storage, developer: Developer, project_id: 
     """Return the ids of all of a developer's projects, or just `project_id` when it is one of them.
 
     Raises:
-        InvalidRequest: not the form of a project id.
-        ProjectNotFound: it is not of this developer.
+        InvalidRequest: the project id is malformed.
+        ProjectNotFound: this developer has no such project.
     """
     if project_id is None:
         return [project.project_id for project in await storage.projects.name_projects(developer.id)]

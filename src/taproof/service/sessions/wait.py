@@ -1,8 +1,13 @@
-"""Calls that wait until their session leaves pending, and what wakes them.
+"""Make calls wait until their session leaves pending, and wake them.
 
-A waiting call ends when `Decisions` in this process calls `wake`, when another process decides the session
-(`Storage.watch_decisions`), when the session expires, or when the call's time is over. Signals between processes may be
-lost. So each session that is waited for is also read about once a second: a lost signal only delays an answer.
+A waiting call ends on the first of these events:
+
+- `Decisions` in this process calls `wake`.
+- Another process decides the session (`Storage.watch_decisions`).
+- The session expires, or the call's time is over.
+
+Signals between processes may be lost. So each session with waiting calls is also read about once a second: a lost
+signal only delays an answer.
 """
 
 import asyncio
@@ -37,7 +42,7 @@ _GATHER: Final = 0.02
 _AFTER_A_BUG: Final = 1.0
 
 WaitEnd = Literal["over", "no_place", "gone"]
-"""How a wait ended.
+"""The reason why a wait ended.
 
 "over": the session left pending, the time is over, or there was nothing to wait for. Read the session now.
 "no_place": too many calls wait already, or the service is stopping. Read the session now.
@@ -197,7 +202,7 @@ class Waiting:
         while True:
             try:
                 await self._storage.sessions.watch_decisions(self.wake, self._needed)
-            except Exception as error:  # noqa: BLE001 — decisions elsewhere must be heard of again, whatever happened.
+            except Exception as error:  # noqa: BLE001 — watching must continue after any error; it is logged.
                 _log.exception("waiting.bug", error=type(error).__name__)
             await asyncio.sleep(_AFTER_A_BUG)
 
@@ -208,8 +213,8 @@ class Waiting:
             try:
                 await self._look_at_due()
             except StoreUnavailable:
-                pause = LOOK_EVERY  # Those who wait get to know when their time is over, if it lasts that long.
-            except Exception as error:  # noqa: BLE001 — the others that wait must still be looked at.
+                pause = LOOK_EVERY  # If the failure lasts, waiting calls end when their time is over.
+            except Exception as error:  # noqa: BLE001 — the other waiting sessions must still be read.
                 _log.exception("waiting.bug", error=type(error).__name__)
                 pause = _AFTER_A_BUG
             if self._queue and (left := self._queue[0].due - asyncio.get_running_loop().time()) > 0:
@@ -217,7 +222,7 @@ class Waiting:
             await asyncio.sleep(pause)
 
     async def _look_at_due(self) -> None:
-        """Look at the sessions whose turn it is, at most at `_CHUNK` of them."""
+        """Read at most `_CHUNK` due sessions, and end the waits for those that are no longer pending."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         due: list[_Waited] = []
