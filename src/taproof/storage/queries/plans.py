@@ -1,4 +1,4 @@
-"""Plans and what is used of them."""
+"""Developers' plans and their usage."""
 
 from typing import Final
 
@@ -27,7 +27,7 @@ class PlanQueries(Queries[AnyDatabase]):
 
     async def update_plan(self, developer_id: str, plan: Plan, *, entry: AuditEntry | None = None) -> bool:
         async def update(transaction: Transaction) -> bool:
-            # The developer before any project, as whoever sets `collect_phone` does.
+            # Lock the developer before any project, as every change of `collect_phone` does.
             if not await transaction.fetch(UPDATE_PLAN, plan, developer_id):
                 return False
             if plan == "free":
