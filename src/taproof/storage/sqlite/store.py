@@ -26,7 +26,7 @@ from taproof.storage.sqlite.sessions import SqliteSessions
 
 
 class SqliteStorage:
-    """A store in one SQLite file, composed of its parts. See `storage.protocol` for the contract of each part."""
+    """A store in one SQLite file, composed of its parts. See `storage.protocol` for each part's contract."""
 
     def __init__(self, database: SqliteDatabase, counters: Counters, clock: Clock | None) -> None:
         """Use `open`."""
