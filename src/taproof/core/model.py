@@ -252,7 +252,7 @@ PROJECT_DEFAULTS: Final = ProjectChanges(
     match_code=False,
     allowed_origins=(),
 )
-"""What a new project has unless its developer sets it."""
+"""The settings of a new project, unless its developer sets others."""
 
 PROJECT_FLAGS: Final = tuple(name for name, value in PROJECT_DEFAULTS.given().items() if isinstance(value, bool))
 """The fields of a project that are true or false. Columns, forms and answers derive from this list."""

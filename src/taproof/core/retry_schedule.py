@@ -1,4 +1,4 @@
-"""When a webhook event that was not taken is sent again (contract.md, Webhooks)."""
+"""The schedule of retries for webhook events that were not accepted (contract.md, Webhooks)."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,7 +1,7 @@
 """The life of a session, as one table. An event that is not in the table raises and changes nothing.
 
-Source: service-spec.md, States and transitions; contract.md, Session endpoints. Both drivers' guarded statements
-are held to this table by a stateful property test (`tests/storage/test_session_life.py`).
+Source: service-spec.md, States and transitions; contract.md, Session endpoints. A stateful property test checks the
+guarded statements of both drivers against this table (`tests/storage/test_session_life.py`).
 """
 
 from typing import Final, Literal
