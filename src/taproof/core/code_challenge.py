@@ -24,7 +24,7 @@ _VERIFIER: Final = re.compile(VERIFIER_PATTERN.strip("^$"))
 
 
 def challenge_digest(code_challenge: str) -> bytes | None:
-    """Return the SHA-256 that a code challenge encodes, or None when it is malformed."""
+    """Return the SHA-256 that a code challenge encodes, or None if it is malformed."""
     if _CHALLENGE.fullmatch(code_challenge) is None:
         return None
     return base64.urlsafe_b64decode(f"{code_challenge}=")

@@ -1,11 +1,11 @@
-"""Every error that a caller can cause or must be told of.
+"""The errors that a caller can cause or needs to know.
 
 Each error is declared here once. The API, the OpenAPI document and the reference pages read these attributes:
 
 - `code`: the stable name that goes into `X-Error-Code`.
-- `status`: the HTTP status of the answer. 500 marks a fault of the service: the API answers `InternalError` instead.
-- `sentence`: what the caller reads, unless the raiser gives a more exact sentence.
-- `meaning`: when the error comes, for the reference. Errors that no endpoint answers have none.
+- `status`: the HTTP status of the response. 500 marks a fault of the service: the API returns `InternalError` instead.
+- `sentence`: the text for the caller, unless the code that raises the error gives a more exact one.
+- `meaning`: the condition for the error, for the reference. Errors that no endpoint returns have none.
 
 They are attributes and not docstrings, because `python -OO` removes docstrings.
 """
@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 
 
 class TaproofError(Exception):
-    """Base of every error with a code and a sentence. Each subclass declares a `code` of its own."""
+    """The base of all errors with a code and a sentence. Each subclass declares its own `code`."""
 
     code: ClassVar[str] = "error"
     status: ClassVar[int] = 500

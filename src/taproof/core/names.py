@@ -26,7 +26,7 @@ def name_problem(name: str) -> str | None:
     return None
 
 
-@functools.lru_cache(8192)  # Lists show the same names again and again, and each character costs its look.
+@functools.lru_cache(8192)  # Lists show the same names repeatedly, and each character costs a lookup.
 def visible_name(name: str) -> str:
     """Return `name` on one line without control, direction-changing and invisible characters.
 

@@ -114,7 +114,7 @@ class KeyedGcra:
         self._turn_at = 0
 
     def __len__(self) -> int:
-        """Return how many keys are kept."""
+        """Return the number of kept keys."""
         return len(self._young) + len(self._old)
 
     def spend(self, key: Hashable, now: int) -> bool:
@@ -141,8 +141,7 @@ class KeyedGcra:
         return True
 
     def charge(self, key: Hashable, now: int) -> None:
-        """Count one more call that has already happened. A caller with nothing left stays at nothing and owes no
-        more."""
+        """Count one more call that has already happened. If a caller has nothing left, its debt does not grow."""
         if not self.spend(key, now):
             self._young[key] = now * self.rule.number + self.rule.capacity
 
@@ -184,10 +183,10 @@ class KeyedGcra:
 
 
 def counted_address(address: IPv4Address | IPv6Address) -> str:
-    """Return the key that a client address is counted by: the IPv4 address, or the /64 as `2001:0db8:0001:0002`.
+    """Return the key that counts a client address: the IPv4 address, or the /64 as `2001:0db8:0001:0002`.
 
     An IPv4 address inside IPv6, from a translator (RFC 6052, section 2.1) or 6to4 (RFC 3056), counts as IPv4. Use this
-    for counting only: unlike a mapped address, nothing vouches for the address inside.
+    only for counting: unlike a mapped address, the inner address is not verified.
     """
     if isinstance(address, IPv4Address):
         return str(address)
@@ -199,13 +198,13 @@ def counted_address(address: IPv4Address | IPv6Address) -> str:
 class AddressLimit:
     """A rule for each client address, and for each /48 of IPv6 at ten times its rate. Either can refuse.
 
-    A subscriber of IPv6 has a /64, and often a whole /48, which is 65,536 of them. So an address is counted by both:
+    A subscriber of IPv6 has a /64, and often a whole /48, which has 65,536 of them. So an address is counted by both:
     many subscribers may share a /48, and no subscriber may use the allowance of all of them.
 
     The methods are those of `KeyedGcra`. A key without a colon, such as a project's id, is counted once.
 
     Args:
-        rule: holds for each address.
+        rule: the rule for each address.
     """
 
     __slots__ = ("_addresses", "_networks", "rule")
@@ -217,7 +216,7 @@ class AddressLimit:
         self._networks = KeyedGcra(Gcra(rule.number * NETWORK_FACTOR, rule.window, burst * NETWORK_FACTOR))
 
     def __len__(self) -> int:
-        """Return how many keys are kept."""
+        """Return the number of kept keys."""
         return len(self._addresses) + len(self._networks)
 
     def spend(self, address: str, now: int) -> bool:

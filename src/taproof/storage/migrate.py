@@ -70,12 +70,12 @@ def migrations(driver: str) -> list[Migration]:
 
 
 def migrate_sqlite(connection: "apsw.Connection", now: int) -> tuple[int, int]:
-    """Apply what is missing; return the schema version before and after.
+    """Apply the missing migrations; return the schema version before and after.
 
     A database that a newer release has migrated is left as it is: old code runs on a new schema in a rolling deploy.
 
     Raises:
-        MigrationChanged: an applied migration differs from the file of that number.
+        MigrationChanged: an applied migration differs from the file with that number.
     """
     connection.execute("""
         CREATE TABLE IF NOT EXISTS schema_migrations
@@ -105,10 +105,10 @@ def migrate_sqlite(connection: "apsw.Connection", now: int) -> tuple[int, int]:
 
 
 async def migrate_postgres(connection: "asyncpg.Connection", now: int) -> tuple[int, int]:
-    """Apply what is missing; return the schema version before and after. As `migrate_sqlite`, on PostgreSQL.
+    """Apply the missing migrations on PostgreSQL, as `migrate_sqlite` does; return the schema version before and after.
 
     Raises:
-        MigrationChanged: an applied migration differs from the file of that number.
+        MigrationChanged: an applied migration differs from the file with that number.
     """
     before: int | None = None
     version = 0

@@ -168,7 +168,7 @@ class SessionStorage(Protocol):
         """Return the data that a poll needs. This is the most frequent read."""
 
     async def read_session(self, key: SessionKey) -> Session | None:
-        """Return the whole session."""
+        """Return the whole session, with the details that only the bot needs."""
 
     async def open_session(self, key: SessionKey, opener_id: str, now: int) -> bool:
         """Make `opener_id` the owner of a pending session that nobody has opened; return whether that happened."""
@@ -203,8 +203,8 @@ class SessionStorage(Protocol):
         erased, so that the event is not sent again. That event ends unless it was delivered before. An attempt in
         progress counts as interrupted.
 
-        Return None and change nothing if `opener_id` did not open the session, if it has expired at `now`, or if it was
-        cancelled or reported before.
+        Return None and change nothing if `opener_id` did not open the session, or if it has expired at `now`. The same
+        applies if it was cancelled or reported before.
         """
 
     async def expire_sessions(self, now: int, limit: int) -> int:
@@ -282,10 +282,10 @@ class ProjectStorage(Protocol):
         """Return a project with its counts."""
 
     async def read_webhook_secrets(self, project_id: str) -> EncryptedWebhookSecrets | None:
-        """Return a project's webhook secrets as they are stored."""
+        """Return a project's webhook secrets in their stored form."""
 
     async def read_project_by_secret_key(self, secret_key_hash: bytes) -> Project | None:
-        """Return the project whose current secret key has this hash; its counts are left at 0."""
+        """Return the project with this hash of its current secret key; its counts are left at 0."""
 
     async def list_projects(self, developer_id: str) -> list[Project]:
         """Return a developer's projects with their counts, oldest first."""
@@ -523,8 +523,8 @@ class DeliveryStorage(Protocol):
     ) -> bool:
         """Make an event due at once, and restart its schedule of retries.
 
-        An event that a worker is sending at `now` is left alone. False if this developer has no such event, if its
-        project has no webhook URL, or if its body was erased because the user reported the sign-in.
+        An event that a worker is sending at `now` is left alone. False if this developer has no such event, or if its
+        project has no webhook URL. Also False if the event's body was erased because the user reported the sign-in.
         """
 
     async def purge_events(self, finished_before: int, limit: int) -> int:
@@ -595,7 +595,7 @@ class DeveloperStorage(Protocol):
         """Accept an invitation: store `developer`, or link its messenger account to the existing developer.
 
         Exactly one of concurrent callers gets "accepted". This also deletes all other invitations for that developer or
-        that address, and those for the first developer, so that no older link can link another account later. Any other
+        that address, and those for the first developer. So no older link can link another account later. Any other
         outcome changes nothing, and the invitation can be tried again. "not_first": it is for the first developer, but
         a developer exists. "email_taken" and "identity_taken": another developer has that address or that messenger
         account. Linking another account to a developer ends that developer's console sessions.
@@ -674,7 +674,8 @@ class CredentialStorage(Protocol):
         """Return the session with this hash and its developer.
 
         None if it is unknown or was last seen at or before `idle_since`. Also None if the access token used to sign in
-        was revoked or has expired at `now`, or, without one, if the developer has another messenger account by now.
+        was revoked or has expired at `now`. Without an access token, also None if the developer has another messenger
+        account by now.
         """
 
     async def touch_console_session(self, session_id: str, now: int) -> None:

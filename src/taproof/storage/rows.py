@@ -91,12 +91,12 @@ _CONSOLE_SESSION_WIDTH: Final = len(signature(ConsoleSession).parameters)
 
 
 def token_and_developer_from(row: Row) -> tuple[AccessToken, Developer]:
-    """Return the token that a row begins with, and its developer."""
+    """Return the token at the beginning of a row, and its developer."""
     return token_from(row), developer_from(row[_TOKEN_WIDTH:])
 
 
 def session_and_developer_from(row: Row) -> tuple[ConsoleSession, Developer]:
-    """Return the console session that a row begins with, and its developer."""
+    """Return the console session at the beginning of a row, and its developer."""
     return console_session_from(row), developer_from(row[_CONSOLE_SESSION_WIDTH:])
 
 

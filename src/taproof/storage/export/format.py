@@ -157,7 +157,7 @@ SELECT: Final = {table: f"SELECT {_NAMES[table]} FROM {table}" for table in TABL
 INSERT: Final = {table: f"INSERT INTO {table} ({_NAMES[table]})" for table in TABLES}
 COUNT: Final = {table: f"SELECT COUNT(*) FROM {table}" for table in TABLES}  # noqa: S608
 ANY: Final = {table: f"SELECT 1 FROM {table} LIMIT 1" for table in TABLES}  # noqa: S608
-"""The statements of both ends, by table."""
+"""The statements of both ends, by table. They are built only from the constants above."""
 
 
 # ---- writing
@@ -287,7 +287,7 @@ class ExportReader:
         self._line += 1
         try:
             line = self._file.readline(_LINE_LIMIT + 1)
-        except (EOFError, OSError, ValueError) as error:  # A .gz file that is cut off, damaged, or none.
+        except (EOFError, OSError, ValueError) as error:  # The .gz file is cut off or damaged, or is no .gz file.
             raise self._wrong(f"the file cannot be read ({error})") from error
         if len(line) > _LINE_LIMIT:
             raise self._wrong("it is longer than any line of an export")

@@ -151,7 +151,7 @@ class Batcher(Generic[Item, Result]):
         """Send the items once and set the results; on failure, return the exception."""
         try:
             results = await self._send(items)
-        except Exception as failure:  # noqa: BLE001 — whatever failed, the callers must hear of it.
+        except Exception as failure:  # noqa: BLE001 — the callers must receive any error.
             return failure
         if len(results) != len(items):
             # The statement has run. Sending it again could repeat a change that must happen once.

@@ -79,7 +79,7 @@ _LAST_DAY: Final = 2**31 - 1
 _WEEK: Final = 7
 
 
-async def list_sessions(  # noqa: PLR0917 — those of the Protocol, in its order.
+async def list_sessions(  # noqa: PLR0917 — the Protocol's parameters, in its order.
     pool: PostgresPool,
     project_ids: Sequence[str],
     status: Status | None,

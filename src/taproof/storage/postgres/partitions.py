@@ -89,12 +89,12 @@ class Partitions:
 
         async def drop(connection: asyncpg.Connection) -> int:
             erased = await connection.fetchval(TABLE_SIZE, table)
-            if erased < _COUNTED:  # Too few for the statistics to be good, and few enough to be counted.
+            if erased < _COUNTED:  # Too few for good statistics, and few enough to count.
                 erased = await connection.fetchval(f"SELECT COUNT(*) FROM {table}")
             await connection.execute(f"DROP TABLE {table}", timeout=_PATIENCE)
             return max(1, int(erased))
 
         try:
             return await self._pool.transact(drop)
-        except asyncpg.UndefinedTableError:  # Another node was quicker.
+        except asyncpg.UndefinedTableError:  # Another node has dropped it.
             return 0

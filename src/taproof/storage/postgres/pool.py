@@ -70,7 +70,7 @@ MAKE_OWNER: Final = "As the server's administrator run: ALTER DATABASE <database
 
 
 class PostgresTooOld(TaproofError):
-    """The server is older than the oldest PostgreSQL that the statements run on."""
+    """The server is older than the oldest supported PostgreSQL."""
 
     code = "postgres_too_old"
     sentence = "This PostgreSQL is too old. Use version 14 or newer."

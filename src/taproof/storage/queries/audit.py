@@ -1,4 +1,4 @@
-"""The audit log: entries are added, and erased when they are old."""
+"""The audit log, to which entries are added and from which old ones are erased."""
 
 from collections import Counter
 from typing import Final

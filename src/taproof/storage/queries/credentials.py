@@ -211,7 +211,7 @@ class CredentialQueries(Queries[AnyDatabase]):
             await transaction.lock(FIND_DEVELOPER, developer_id)
             if not await transaction.fetch(FIND_CONSOLE_SESSION, developer_id, session_id):
                 return False
-            await transaction.add_entry(entry)  # First, since it may be the session that acts.
+            await transaction.add_entry(entry)  # First, because this may be the acting session.
             await transaction.fetch(DELETE_CONSOLE_SESSION, developer_id, session_id)
             return True
 

@@ -42,9 +42,9 @@ class Purge(NamedTuple):
 
 
 class Database(Protocol):
-    """Runs single statements, each in a transaction of its own, and whole transactions.
+    """Runs single statements, each in its own transaction, and whole transactions.
 
-    PostgreSQL stores no text with a NUL: with such a value `read`, `look_up` and `change` find nothing there.
+    PostgreSQL cannot store a NUL in a text. With such a value, `read`, `look_up` and `change` find nothing there.
     """
 
     async def read(self, statement: str, *values: Any) -> list[Any]:

@@ -153,13 +153,15 @@ class DeveloperQueries(Queries[AnyDatabase]):
         judged = (developer.email.lower(), developer.messenger_id, code_hash, now)
 
         async def accept(transaction: Transaction) -> InvitationOutcome:
-            # Of those who have one code, the second waits here until the first has committed, and finds nothing.
+            # Of several callers with one code, the second waits here until the first has committed, and then finds
+            # nothing.
             await transaction.lock_developers()
             await require_sign_in(transaction, sign_in)
             if not await transaction.lock(READ_INVITATION, code_hash, now):
                 return "gone"
             outcome: InvitationOutcome
-            # A statement after those that waited, so that it sees what the others have committed.
+            # This statement runs after those that waited for locks, so that it sees what other transactions have
+            # committed.
             ((invitation_id, bound_id, outcome, is_bound),) = await transaction.fetch(JUDGE_INVITATION, *judged)
             if outcome != "accepted":
                 return outcome
@@ -176,7 +178,7 @@ class DeveloperQueries(Queries[AnyDatabase]):
             await transaction.add_entry(entry)
             return outcome
 
-        # Nobody who guesses at codes gets to hold the developers.
+        # Check the code before taking the lock, so that callers who guess codes cannot lock the developers.
         if await self.read_invitation(code_hash, now) is None:
             return "gone"
         return await self._database.in_transaction(accept)
@@ -185,7 +187,8 @@ class DeveloperQueries(Queries[AnyDatabase]):
         values = (developer_id, sign_in)
 
         async def end(transaction: Transaction) -> EndedRights:
-            # Nobody invites or takes up an invitation meanwhile; then, of these developers, nobody creates anything.
+            # With this lock, nobody can create or accept an invitation. With the locks on the developers, they can
+            # create nothing.
             await transaction.lock_developers()
             invited = [row[0] for row in await transaction.fetch(FIND_INVITED_DEVELOPERS, *values)]
             for each in sorted([developer_id, *invited]):

@@ -30,7 +30,7 @@ SELECT p.id, (
   ORDER BY s.created_at DESC, s.id DESC LIMIT 1
 ) AS newest FROM projects_asked p ORDER BY newest DESC LIMIT {1}"""
 _OF_WALK: Final = "s.project_id = p.id AND s.status = $2 AND (s.created_at, s.id) < ($3, $4) AND s.created_at >= $5"
-FIND_NEWEST: Final = _NEWEST.format(_OF_WALK, "$6")  # The index alone answers it.
+FIND_NEWEST: Final = _NEWEST.format(_OF_WALK, "$6")  # An index-only scan.
 FIND_NEWEST_BY_EXPIRY: Final = _NEWEST.format(f"{_OF_WALK} AND s.expires_at > $6 AND s.expires_at <= $7", "$8")
 FIND_NEWEST_OF_USER: Final = _NEWEST.format(
     """s.messenger_id = $2 AND s.project_id = p.id AND s.status = $3 AND (s.created_at, s.id) < ($4, $5)

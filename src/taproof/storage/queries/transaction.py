@@ -16,13 +16,13 @@ class Transaction(Protocol):
         """Return the rows that a statement finds or changes."""
 
     async def lock(self, statement: str, *values: Any, mode: str = "FOR UPDATE") -> list[Any]:
-        """Return the rows that a SELECT finds, locked in the order in which it finds them."""
+        """Return the rows that a SELECT finds, and lock them in the order in which it finds them."""
 
     async def lock_developers(self) -> None:
         """Keep others from adding or changing developers. Reads are not blocked."""
 
     async def add(self, statement: str, *values: Any) -> list[Any]:
-        """Run a statement that stores text as it is: on PostgreSQL a NUL in it is an error."""
+        """Run a statement that stores text unchanged. On PostgreSQL, a NUL in a text is an error."""
 
     async def add_entry(self, entry: AuditEntry | None) -> None:
         """Add an entry to the audit log, if there is one.

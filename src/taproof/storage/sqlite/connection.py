@@ -58,7 +58,7 @@ def open_connections(path: Path) -> tuple[apsw.Connection, apsw.Connection, apsw
     """
     try:
         writer = _connect(path)
-        writer.execute(_WRITER_PRAGMAS).fetchall()  # Read to the end, or the last ones are not carried out.
+        writer.execute(_WRITER_PRAGMAS).fetchall()  # Fetch all rows; otherwise the last pragmas do not run.
         readers = [_connect(path), _connect(path)]
         for each in readers:
             each.execute(_READER_PRAGMAS).fetchall()

@@ -55,7 +55,7 @@ class SqliteErasure:
         *,
         entry: AuditEntry | None = None,
     ) -> ErasedPage:
-        await asyncio.sleep(0)  # It reads on the event loop, page after page: whoever waits has their turn in between.
+        await asyncio.sleep(0)  # Let other tasks run between pages: the reads run on the event loop.
         keys, left = [], limit
         following: OpenedPlace | None = None
         for start in queries.opened_starts(of, after):

@@ -131,7 +131,7 @@ class GroupCommit:
             results = [write(self._connection) for write, _ in group]
             self._finish(self._connection)
             await asyncio.get_running_loop().run_in_executor(self._disk, self._connection.execute, "COMMIT")
-        except Exception as error:  # noqa: BLE001 — whatever failed, the callers must hear of it and the lock must go.
+        except Exception as error:  # noqa: BLE001 — the callers must receive any error, and the lock must be released.
             with contextlib.suppress(apsw.Error):
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")

@@ -16,7 +16,7 @@ from taproof.storage.rows import page_start, session_from
 from taproof.storage.sqlite.database import Read
 
 
-def list_sessions(  # noqa: PLR0917 — those of the Protocol, in its order.
+def list_sessions(  # noqa: PLR0917 — the Protocol's parameters, in its order.
     read: Read,
     project_ids: Sequence[str],
     status: Status | None,
