@@ -89,15 +89,16 @@ class Gcra:
 class KeyedGcra:
     """A rule for many callers, identified by keys, in bounded memory.
 
-    Keys are kept in two generations. When the younger generation is as old as a TAT can matter, it replaces the older
-    one, which is dropped. This loses nothing. The same happens when the younger generation holds `keys` keys. Then a
-    caller that was not seen for two such turns starts again with a full allowance. So resetting one caller takes twice
-    `keys` other callers, each allowed at least once. By then they have used their own bursts many times over. A caller
-    that continues to call, allowed or not, moves to the younger generation and is not forgotten.
+    Keys are kept in two generations. When the younger generation reaches the lifetime of a TAT, it replaces the older
+    one. The older one is dropped, and nothing is lost, because its TATs no longer matter. The same happens when the
+    younger generation holds `keys` keys. Then a caller that was not seen for two such turns starts again with a full
+    allowance. So resetting one caller takes twice `keys` other callers, each allowed at least once. By then they have
+    used their own bursts many times over. A caller that continues to call, allowed or not, moves to the younger
+    generation and is not forgotten.
 
     Args:
         rule: the rule for each key.
-        keep: the minimum time in ms to keep a key after its last call, if it is longer than its TAT can matter.
+        keep: the minimum time in ms to keep a key after its last call, if it is longer than the lifetime of a TAT.
         keys: the maximum number of keys in one generation.
     """
 

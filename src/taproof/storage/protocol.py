@@ -91,7 +91,7 @@ EncryptedKind = Literal[
     "phone_request",
     "mark",
 ]
-"""A kind of encrypted values. Each kind is one column of one table: see `queries/encrypted_values.py`."""
+"""A kind of encrypted value. Each kind is one column of one table: see `queries/encrypted_values.py`."""
 RowKey = tuple[str | int | bytes, ...]
 """The primary key of a row."""
 
@@ -777,11 +777,11 @@ class ErasureStorage(Protocol):
         *,
         entry: AuditEntry | None = None,
     ) -> int:
-        """Erase at most about `limit` rows of the sign-ins of an account; return their number (0: nothing is left).
+        """Erase at most about `limit` rows of an account's sign-ins; return their number (0: nothing is left).
 
-        A record that somebody confirmed on a day stays, under the name `replacement`, so that the counts of distinct
-        users stay exact. `replacement` must be unique, and different at each call. Without `developer_id`, the
-        account's blocks are erased too, since they belong to the user and not to a developer.
+        The record of a confirmation on a day stays, under the name `replacement`, so that the counts of distinct users
+        stay exact. `replacement` must be unique, and different at each call. Without `developer_id`, the account's
+        blocks are erased too, since they belong to the user and not to a developer.
         """
 
     async def list_opened_days(self, developer_id: str | None, after: OpenedDay | None, limit: int) -> list[OpenedDay]:

@@ -157,7 +157,7 @@ SELECT: Final = {table: f"SELECT {_NAMES[table]} FROM {table}" for table in TABL
 INSERT: Final = {table: f"INSERT INTO {table} ({_NAMES[table]})" for table in TABLES}
 COUNT: Final = {table: f"SELECT COUNT(*) FROM {table}" for table in TABLES}  # noqa: S608
 ANY: Final = {table: f"SELECT 1 FROM {table} LIMIT 1" for table in TABLES}  # noqa: S608
-"""The statements of both ends, by table. They are built only from the constants above."""
+"""The statements of both ends, by table."""
 
 
 # ---- writing

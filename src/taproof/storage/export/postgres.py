@@ -66,7 +66,7 @@ class PostgresTarget:
         self._days = days
 
     async def insert(self, table: str, rows: Sequence[Row], lines: Sequence[int]) -> None:
-        """Add rows, and name the line of a row that cannot be added."""
+        """Add rows. Raise ExportFileWrong with the line of a row that cannot be added."""
         if table == "sessions":
             await self._prepare({row[0] for row in rows})
         columns = [column.name for column in TABLES[table]]

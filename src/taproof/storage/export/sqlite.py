@@ -61,7 +61,7 @@ class SqliteTarget:
             connection.execute(f"DROP INDEX {name}")
 
     async def insert(self, table: str, rows: Sequence[Row], lines: Sequence[int]) -> None:
-        """Add rows, and name the line of a row that cannot be added."""
+        """Add rows. Raise ExportFileWrong with the line of a row that cannot be added."""
         taken = 0
 
         def each() -> Iterator[Row]:

@@ -18,7 +18,7 @@ ORDER BY created_at DESC, id DESC LIMIT $4"""
 READ_AUDIT_PURGE: Final = "SELECT before, entries, purged_at FROM audit_purges WHERE developer_id = $1"
 FIND_OLD_ENTRIES: Final = """
 SELECT developer_id, created_at, id FROM audit_entries WHERE created_at < $1 ORDER BY created_at LIMIT $2"""
-# `before` only increases: a shorter retention that is set for a while cannot be taken back.
+# `before` only increases, even if the retention becomes longer again: erased entries do not come back.
 RECORD_AUDIT_PURGE: Final = """
 INSERT INTO audit_purges (developer_id, before, entries, purged_at) VALUES ($1, $2, $3, $4)
 ON CONFLICT (developer_id) DO UPDATE SET entries = audit_purges.entries + excluded.entries,

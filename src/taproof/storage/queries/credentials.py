@@ -52,7 +52,7 @@ ORDER BY created_at, id"""
 ADOPT_ACCESS_TOKENS: Final = """
 UPDATE access_tokens SET parent_id = (SELECT p.parent_id FROM access_tokens p WHERE p.id = $1)
 WHERE parent_id = $1 AND developer_id = $2"""
-"""Gives the tokens that a token created its own parent as their parent."""
+"""Replaces the parent of the tokens that a token created with that token's own parent."""
 DELETE_ACCESS_TOKENS_OF_SIGN_IN: Final = """
 DELETE FROM access_tokens WHERE developer_id = $1 AND sign_in >= substr($2, 1, 12)
 RETURNING id, developer_id, name, preview"""
