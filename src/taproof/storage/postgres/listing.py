@@ -55,7 +55,7 @@ ORDER BY s.created_at DESC, s.id DESC LIMIT $10"""
 LIST_SESSIONS: Final = _SESSIONS.format("""x.project_id = p.id AND x.status = w.status
     AND (x.created_at, x.id) < (w.created_at, w.id) AND x.created_at >= w.since
   ORDER BY x.created_at DESC, x.id DESC""")
-# This form has its order only in the index that begins with the account. Otherwise, depending on the statistics, the
+# Only the index that begins with the account has the order of this form. Otherwise, depending on the statistics, the
 # planner may scan all confirmed sessions of a project and skip those of other accounts.
 LIST_SESSIONS_OF_USER: Final = _SESSIONS.format("""x.messenger_id IS NOT NULL
     AND (x.messenger_id, x.project_id, x.status, x.created_at, x.id) < ($11, p.id, w.status, w.created_at, w.id)

@@ -34,8 +34,8 @@ class Partitions:
 
         async def make(connection: asyncpg.Connection) -> None:
             # Take this lock first, and only on the parent: a vacuum may lock a day's partition for hours. The lock
-            # allows reads and writes. Another node that creates or drops a partition waits here, where it holds no lock
-            # that this one could wait for.
+            # allows reads and writes. A concurrent call that creates or drops a partition waits here, where it holds no
+            # lock that blocks this one.
             await connection.execute(LOCK_SESSIONS)
             present = {row[0] for row in await connection.fetch(SESSION_TABLES)}
             for day in sorted(days - present):

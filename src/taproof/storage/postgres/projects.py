@@ -149,8 +149,10 @@ class PostgresProjects(queries.ProjectQueries[PostgresPool]):
                 await end_more(self._database, FIND_ENDED_WEBHOOK, (developer_id, project_id), ENDED_AT_ONCE)
 
     async def purge_deleted_projects(self, limit: int) -> int:
-        """Erase one project after the other. A row of deleted_projects goes a minute after its project: see the
-        schema."""
+        """Erase a part of the next deleted project.
+
+        A row of deleted_projects is erased at the earliest a minute after the deletion of its project: see the schema.
+        """
         if not await self._database.fetch(ANY_DELETED_PROJECT):
             return 0
 

@@ -21,7 +21,7 @@ class Counters:
         self._counts: dict[tuple[str, int], dict[Counted, int]] = {}
 
     def clear(self) -> None:
-        """Reset all counts. It is called when a transaction begins or is rolled back."""
+        """Reset all counts, at the beginning of a transaction."""
         self._counts.clear()
 
     def add(self, counted: Counted, project_id: str, day: int) -> None:
