@@ -192,9 +192,8 @@ class EndedToken:
 class EndedRights:
     """The credentials and rights that a reported sign-in ended.
 
-    `console_sessions` is their number; `invitations` and `developers` are ids. A developer who accepted an
-    invitation of
-    the reported sign-in keeps the account, but can no longer sign in and is no owner. `is_unbound` is true if the
+    `console_sessions` is their number; `invitations` and `developers` are ids. A developer who accepted an invitation
+    of the reported sign-in keeps the account, but can no longer sign in and is no owner. `is_unbound` is true if the
     sign-in had linked the developer's messenger account, which is now unlinked.
     """
 

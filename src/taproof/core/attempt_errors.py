@@ -50,7 +50,7 @@ _OF_A_NEWER_RELEASE: Final = (
 
 
 def attempt_sentence(status: int | None, error: str | None) -> str | None:
-    """Return the sentence on why an attempt failed, given what is stored of it; None when the event was taken."""
+    """Return the sentence on a failed attempt, from its stored status and error; None if the event was accepted."""
     code = attempt_error(status, error)
     if code is not None:
         return SENTENCES[code]

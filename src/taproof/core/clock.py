@@ -21,7 +21,7 @@ def system_clock() -> int:
 
 
 def day_number(instant: int) -> int:
-    """Return the UTC day that `instant` (ms) lies in, counted from 1970-01-01."""
+    """Return the UTC day of `instant` (ms), as a number of days since 1970-01-01."""
     return instant // DAY
 
 
@@ -32,7 +32,7 @@ def iso8601(instant: int) -> str:
 
 @functools.lru_cache(256)
 def _to_the_second(seconds: int) -> str:
-    """Return the part that all instants of one second share."""
+    """Return the part of the text that all instants of one second share."""
     return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
 
 
@@ -42,7 +42,7 @@ def iso_date(day: int) -> str:
 
 
 def month_of(instant: int) -> range:
-    """Return the days of the UTC calendar month that `instant` (ms) lies in, as `day_number` counts them."""
+    """Return the days of the UTC calendar month of `instant` (ms), as `day_number` counts them."""
     first = datetime.fromtimestamp(instant // SECOND, UTC).replace(day=1, hour=0, minute=0, second=0)
     following = (first + timedelta(days=31)).replace(day=1)
     return range(*(day_number(int(each.timestamp()) * SECOND) for each in (first, following)))

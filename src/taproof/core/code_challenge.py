@@ -15,7 +15,7 @@ METHOD: Final = "S256"
 REREAD_WINDOW: Final = 60 * SECOND
 """Milliseconds after the first confirmed read in which the holder of the verifier may read the same answer again.
 
-So a lost answer does not lose the sign-in."""
+So a lost response does not lose the sign-in."""
 CHALLENGE_PATTERN: Final = "^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$"
 VERIFIER_PATTERN: Final = "^[A-Za-z0-9._~-]{43,128}$"
 
@@ -24,7 +24,7 @@ _VERIFIER: Final = re.compile(VERIFIER_PATTERN.strip("^$"))
 
 
 def challenge_digest(code_challenge: str) -> bytes | None:
-    """Return the SHA-256 that a code challenge encodes, or None when it is malformed."""
+    """Return the SHA-256 that a code challenge encodes, or None if it is malformed."""
     if _CHALLENGE.fullmatch(code_challenge) is None:
         return None
     return base64.urlsafe_b64decode(f"{code_challenge}=")

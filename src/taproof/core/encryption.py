@@ -1,8 +1,8 @@
 """Encryption at rest: AES-256-GCM under a master key, with the row of the value as associated data.
 
 An encrypted value is `version (1) | key id (4) | nonce (12) | ciphertext and tag`. The associated data (for example
-`webhook_secret:proj_…`) is authenticated, so a value moved to another row cannot be decrypted. While one master key
-replaces another there are several: the first encrypts, all decrypt, and the key id selects one.
+`webhook_secret:proj_…`) is authenticated, so a value moved to another row cannot be decrypted. During a rotation there
+are several master keys. The first one encrypts, all of them decrypt, and the key id selects one.
 """
 
 import base64
@@ -32,7 +32,7 @@ def new_master_key(entropy: Entropy) -> str:
 
 
 def split_master_keys(text: str) -> list[str]:
-    """Return the master keys of a text, separated by commas or line ends. They are not checked."""
+    """Return the master keys in a text, separated by commas or line ends. They are not validated."""
     return [each.strip() for each in _BETWEEN.split(text.strip())]
 
 
@@ -57,12 +57,12 @@ class Encryptor:
     """Encrypts and decrypts values.
 
     Args:
-        master_keys: the base64 or base64url of 32 bytes, or several with commas or line ends between them.
-        newer: asked before each use; returns the keys once more when they have changed since it was last asked, else
-            None. It does not return what this class would refuse.
+        master_keys: the base64 or base64url of 32 bytes, or several such keys separated by commas or line ends.
+        newer: called before each use. It returns the keys if they have changed since its last call, else None. It must
+            return only keys that this class accepts.
 
     Raises:
-        ValueError: a key does not have that form, or two of them have one id (of four thousand million).
+        ValueError: a key is malformed, or two keys have the same id (of about four billion).
     """
 
     def __init__(self, master_keys: str, newer: Callable[[], str | None] | None = None) -> None:
@@ -71,19 +71,19 @@ class Encryptor:
 
     @property
     def key_count(self) -> int:
-        """How many master keys there are."""
+        """The number of master keys."""
         return len(self._keys())
 
     def encrypt(self, plaintext: str, associated_data: str, entropy: Entropy) -> bytes:
-        """Encrypt `plaintext` for the place that `associated_data` names, under the first key."""
+        """Encrypt `plaintext` under the first key, bound to `associated_data`."""
         nonce, key = entropy(12), self._keys()[0]
         return _VERSION + key.id + nonce + key.cipher.encrypt(nonce, plaintext.encode(), associated_data.encode())
 
     def decrypt(self, encrypted: bytes, associated_data: str) -> str:
-        """Decrypt a value that was encrypted for `associated_data`, under whichever key it was.
+        """Decrypt a value that was encrypted for `associated_data` under any of the keys.
 
         Raises:
-            DecryptionFailed: it was altered, was encrypted for another place, or under a key that is none of these.
+            DecryptionFailed: the value was altered, or was encrypted for other associated data or under an unknown key.
         """
         key = self._key_of(encrypted)
         if key is None:
@@ -94,19 +94,19 @@ class Encryptor:
             raise DecryptionFailed from None
 
     def is_current(self, encrypted: bytes) -> bool:
-        """Tell whether a value says that it is encrypted under the first key."""
+        """Return whether the key id of a value is that of the first key."""
         return self._key_of(encrypted) is self._known[0]
 
     def knows(self, encrypted: bytes) -> bool:
-        """Tell whether a value says that it is encrypted under one of the keys."""
+        """Return whether the key id of a value is that of a known key."""
         return self._key_of(encrypted) is not None
 
     def derive(self, purpose: str) -> str:
-        """Return a secret for `purpose` that every node with this first key derives alike: 64 hex digits."""
+        """Return a secret for `purpose`: 64 hex digits, the same on every node with this first key."""
         return self.derive_all(purpose)[0]
 
     def derive_all(self, purpose: str) -> list[str]:
-        """Return what `derive` gives with each of the keys as the first: what whoever checks that secret accepts."""
+        """Return the result of `derive` for each key. A check of the secret must accept all of them."""
         return [hmac.digest(key.secret, purpose.encode(), "sha256").hex() for key in self._keys()]
 
     def _keys(self) -> list[_Key]:
@@ -122,36 +122,36 @@ class Encryptor:
 
 
 def _ready(text: str) -> list[_Key]:
-    """Return the keys of a text, each once, in their order."""
+    """Return the keys in a text, each once, in their order."""
     keys = {key.secret: key for key in map(_Key, split_master_keys(text))}
     if len({key.id for key in keys.values()}) < len(keys):
         raise ValueError("two of the master keys have the same id, so another one must be made")
     return list(keys.values())
 
 
-# ---- associated data: what each encrypted value is bound to, so that it decrypts in its own row only
+# ---- associated data: it binds each encrypted value to its own row, so that it decrypts only there
 
 
 def webhook_secret_associated_data(project_id: str) -> str:
-    """Return what a project's encrypted webhook secret is bound to."""
+    """Return the associated data of a project's encrypted webhook secret."""
     return f"webhook_secret:{project_id}"
 
 
 def bot_token_associated_data(project_id: str) -> str:
-    """Return what the encrypted token of a project bot is bound to."""
+    """Return the associated data of a project bot's encrypted token."""
     return f"bot_token:{project_id}"
 
 
 def event_body_associated_data(event_id: str) -> str:
-    """Return what an event's encrypted body is bound to."""
+    """Return the associated data of an event's encrypted body."""
     return f"event_body:{event_id}"
 
 
 def phone_associated_data(session_id: str) -> str:
-    """Return what a session's encrypted phone number is bound to."""
+    """Return the associated data of a session's encrypted phone number."""
     return f"phone:{session_id}"
 
 
 def phone_request_associated_data(session_id: str) -> str:
-    """Return what the encrypted token of a session that waits for a phone number is bound to."""
+    """Return the associated data of the encrypted token of a session that waits for a phone number."""
     return f"phone_request:{session_id}"

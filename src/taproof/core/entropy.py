@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Callable
 
 Entropy = Callable[[int], bytes]
-"""Takes a number of bytes, returns that many unpredictable ones."""
+"""Returns the given number of unpredictable bytes."""
 
 
 def system_entropy(size: int) -> bytes:

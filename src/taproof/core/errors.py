@@ -1,11 +1,11 @@
-"""Every error that a caller can cause or must be told of.
+"""The errors that a caller can cause or needs to know.
 
 Each error is declared here once. The API, the OpenAPI document and the reference pages read these attributes:
 
 - `code`: the stable name that goes into `X-Error-Code`.
-- `status`: the HTTP status of the answer. 500 marks a fault of the service: the API answers `InternalError` instead.
-- `sentence`: what the caller reads, unless the raiser gives a more exact sentence.
-- `meaning`: when the error comes, for the reference. Errors that no endpoint answers have none.
+- `status`: the HTTP status of the response. 500 marks a fault of the service: the API returns `InternalError` instead.
+- `sentence`: the text for the caller, unless the code that raises the error gives a more exact one.
+- `meaning`: the condition for the error, for the reference. Errors that no endpoint returns have none.
 
 They are attributes and not docstrings, because `python -OO` removes docstrings.
 """
@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 
 
 class TaproofError(Exception):
-    """Base of every error with a code and a sentence. Each subclass declares a `code` of its own."""
+    """The base of all errors with a code and a sentence. Each subclass declares its own `code`."""
 
     code: ClassVar[str] = "error"
     status: ClassVar[int] = 500
@@ -22,7 +22,7 @@ class TaproofError(Exception):
     meaning: ClassVar[str] = ""
 
     def __init__(self, sentence: str | None = None) -> None:
-        """`sentence`: replaces that of the class."""
+        """Use `sentence` instead of the class's sentence, if given."""
         if sentence is not None:
             self.sentence = sentence
         super().__init__(self.sentence)
@@ -131,7 +131,7 @@ class InsufficientScope(TaproofError):
     meaning = "The access token does not have the scope that the call needs; WWW-Authenticate names it."
 
     def __init__(self, scope: str = "write") -> None:
-        """`scope`: the one that is missing."""
+        """Name the missing `scope` in the sentence."""
         super().__init__(f"This needs the scope {scope}, which your access token does not have. Use one that has it.")
         self.scope = scope
 
@@ -344,7 +344,7 @@ class RateLimited(TaproofError):
     )
 
     def __init__(self, retry_after: int | None = None) -> None:
-        """`retry_after` in seconds."""
+        """Store `retry_after`, in seconds."""
         unit = "second" if retry_after == 1 else "seconds"
         super().__init__(None if retry_after is None else f"Too many requests. Try again in {retry_after} {unit}.")
         self.retry_after = 1 if retry_after is None else retry_after
@@ -390,4 +390,4 @@ class DecryptionFailed(TaproofError):
 API_ERRORS: Final = tuple(
     error for error in TaproofError.__subclasses__() if error.status != TaproofError.status or error is InternalError
 )
-"""The errors above that the API answers. `InternalError` stands for all others."""
+"""The errors that the API returns. `InternalError` represents all other errors."""

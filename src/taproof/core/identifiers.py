@@ -13,13 +13,14 @@ from taproof.core.model import SessionKey
 
 ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 ID_LENGTH: Final = 22
-"""Characters after the prefix."""
+"""The number of characters after the prefix."""
 KEY_LENGTH: Final = 43
-"""Random characters of a key: 43 letters and digits carry 256 bits; six more are the checksum."""
+"""The number of random characters of a key: 43 letters and digits hold 256 bits. Six more characters are the
+checksum."""
 CHECKSUM_LENGTH: Final = 6
 TOKEN_LENGTH: Final = 43
 _TIME_LENGTH: Final = 7
-"""Characters for milliseconds since the epoch, until the year 2081."""
+"""The number of characters for the time in milliseconds since the epoch. They last until the year 2081."""
 
 _SESSION_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _PROJECT_ID: Final = re.compile(r"proj_[A-Za-z0-9]{16,40}")
@@ -38,15 +39,16 @@ def _base62(value: int, length: int) -> str:
 
 def new_id(prefix: str, entropy: Entropy) -> str:
     """Return a new identifier such as `proj_4Ksd…`, with at least 110 random bits."""
-    # Base64 with two letters in place of its two marks: those come up twice as often, so a character carries at least
-    # 5 bits. One is made for every session; an even spread over 62 characters would take 20 times as long.
+    # Base64 with two letters in place of its two marks. These letters are twice as frequent, so a character still holds
+    # at least 5 bits. Every session needs an id, and an even distribution over 62 characters would take 20 times as
+    # long.
     return f"{prefix}_{base64.b64encode(entropy(18), b'Az')[:ID_LENGTH].decode()}"
 
 
 def new_event_id(now: int, entropy: Entropy) -> str:
-    """Return a new webhook event's id, `evt_…`: seven characters of time, in their order, and at least 75 random bits.
+    """Return a new webhook event's id, `evt_…`: seven characters that sort by time, and at least 75 random bits.
 
-    Ids that were made one after the other lie side by side in the store, whose pages are then written once for many.
+    Ids made one after the other are neighbours in the store, so one write of a page serves many of them.
     """
     rest = base64.b64encode(entropy(12), b"Az")[: ID_LENGTH - _TIME_LENGTH].decode()
     return f"evt_{_base62(now, _TIME_LENGTH)}{rest}"
@@ -55,13 +57,13 @@ def new_event_id(now: int, entropy: Entropy) -> str:
 def new_session_id(now: int, entropy: Entropy) -> str:
     """Return a new session's id, `sess_…`: seven characters of time and at least 100 random bits.
 
-    The time leads to the session: it is found by project and time of creation, so that its id needs no index.
+    A session is found by its project and time of creation, which its id contains, so the id needs no index.
     """
     return f"sess_{_base62(now, _TIME_LENGTH)}{base64.b64encode(entropy(15), b'Az').decode()}"
 
 
 def session_created_at(session_id: str) -> int | None:
-    """Return when a session was created (ms), which its id says; None when `session_id` does not have that form."""
+    """Return the time of creation (ms) that a session's id contains; None if `session_id` is malformed."""
     found = _SESSION_ID.fullmatch(session_id)
     if found is None:
         return None
@@ -72,26 +74,29 @@ def session_created_at(session_id: str) -> int | None:
 
 
 def is_project_id(value: str) -> bool:
-    """Tell whether `value` has the form of a project id."""
+    """Return whether `value` has the form of a project id."""
     return _PROJECT_ID.fullmatch(value) is not None
 
 
 def is_event_id(value: str) -> bool:
-    """Tell whether `value` has the form of a webhook event's id."""
+    """Return whether `value` has the form of a webhook event's id."""
     return _EVENT_ID.fullmatch(value) is not None
 
 
 def new_session_token(now: int, entropy: Entropy) -> str:
-    """Return a session token: 32 bytes, base64url without padding, the first two the UTC day of creation."""
+    """Return a new session token: the base64url of 32 bytes, without padding.
+
+    The first two bytes are the UTC day of creation.
+    """
     raw = day_number(now).to_bytes(2) + entropy(30)
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
 def session_key(session_token: str) -> SessionKey | None:
-    """Return where the session of this token is stored, or None when it does not have the form of a token.
+    """Return the key under which the session of this token is stored; None if the token is malformed.
 
-    Only the one spelling that the service gives out is accepted: the last character carries two unused bits,
-    which must be zero, so that no second token leads to the same session.
+    Only the spelling that the service issues is accepted. The last character has two unused bits, which must be zero,
+    so that no second token leads to the same session.
     """
     if _SESSION_TOKEN.fullmatch(session_token) is None or session_token[-1] not in _LAST_CHARACTERS:
         return None
@@ -100,7 +105,7 @@ def session_key(session_token: str) -> SessionKey | None:
 
 @functools.lru_cache(1024)
 def _day(head: str) -> int:
-    """Return the day that the first four characters of a token carry: nearly all tokens of a time begin alike."""
+    """Return the day in the first four characters of a token, cached because nearly all current tokens share them."""
     return int.from_bytes(base64.urlsafe_b64decode(head)[:2])
 
 
@@ -110,14 +115,14 @@ _LAST_CHARACTERS: Final = frozenset("AEIMQUYcgkosw048")
 def new_key(prefix: str, entropy: Entropy) -> str:
     """Return a new secret key (`sk`) or access token (`tap`): random letters and digits and their CRC-32.
 
-    The checksum lets a scanner tell a leaked key from a random word without asking the service.
+    With the checksum, a scanner can distinguish a leaked key from a random word without calling the service.
     """
     body = _base62(int.from_bytes(entropy(32)), KEY_LENGTH)
     return f"{prefix}_{body}{_checksum(prefix, body)}"
 
 
 def is_key(value: str, prefix: str) -> bool:
-    """Tell whether `value` is a well-formed key of this kind, checksum included."""
+    """Return whether `value` is a well-formed key of this kind with a correct checksum."""
     kind, _, rest = value.partition("_")
     if kind != prefix or _KEY.fullmatch(rest) is None:
         return False
@@ -129,7 +134,7 @@ def _checksum(prefix: str, body: str) -> str:
 
 
 def key_hash(key: str) -> bytes:
-    """Return the SHA-256 under which a key is stored and looked up. A key has 256 random bits: no salt is needed."""
+    """Return the SHA-256 under which a key is stored and found. A key has 256 random bits, so no salt is needed."""
     return hashlib.sha256(key.encode()).digest()
 
 

@@ -1,7 +1,7 @@
-"""Match codes: a number that the page shows, to be picked out of three in the messenger.
+"""Match codes: the sign-in page shows a number, and the user picks it out of three in the messenger.
 
-Who was only sent a link does not know the number, so a tap that is made without looking is wrong two times of three.
-It does not stop an attacker who tells the victim the number meanwhile (docs/explanation/threat-model.md).
+A user who only received a link does not know the number, so a careless tap is wrong two times out of three. Match codes
+do not stop an attacker who tells the victim the number (docs/explanation/threat-model.md).
 """
 
 from typing import Final
@@ -11,14 +11,14 @@ from taproof.core.entropy import Entropy
 CHOICES: Final = 3
 _LOWEST: Final = 10
 _CODES: Final = 90
-"""Two digits, none of which is a leading zero: they read alike in every language."""
+"""Two digits without a leading zero, which read the same in every language."""
 
 
 def new_match_code(entropy: Entropy) -> tuple[str, tuple[str, ...]]:
-    """Return a code, and three different ones in random order, of which it is one."""
+    """Return a code, and three different codes in random order that include it."""
     codes: list[int] = []
     while len(codes) < CHOICES:
-        # By 32 bits, of which 90 takes an equal share to one part in 47 million.
+        # 32 random bits, so that the 90 codes are equally likely to one part in 47 million.
         code = _LOWEST + int.from_bytes(entropy(4)) % _CODES
         if code not in codes:
             codes.append(code)

@@ -252,7 +252,7 @@ PROJECT_DEFAULTS: Final = ProjectChanges(
     match_code=False,
     allowed_origins=(),
 )
-"""What a new project has unless its developer sets it."""
+"""The settings of a new project, unless its developer sets others."""
 
 PROJECT_FLAGS: Final = tuple(name for name, value in PROJECT_DEFAULTS.given().items() if isinstance(value, bool))
 """The fields of a project that are true or false. Columns, forms and answers derive from this list."""
@@ -301,7 +301,7 @@ class CheckedBot:
 
 
 class RemovedBot(NamedTuple):
-    """A project's bot, which is to be taken away; `username` is None when the project has none."""
+    """A project's bot, which is to be removed. `username` is None if the project has none."""
 
     username: str | None
 
@@ -328,8 +328,8 @@ class DailyCounts:
 class DailyUsers:
     """Distinct users of one UTC day, over all projects of a developer.
 
-    `unique_users` confirmed on that day; `latest_users` confirmed on that day and on no later one, so that the
-    sum of `latest_users` from a day onwards is the number of distinct users since that day.
+    `unique_users` confirmed on that day; `latest_users` confirmed on that day and on no later one. So the sum of
+    `latest_users` from a day on is the number of distinct users since that day.
     """
 
     day: int

@@ -1,4 +1,4 @@
-"""Names that other people choose: what is accepted, and how they are shown so that they cannot pose as more."""
+"""Names chosen by others: the rules for accepting them, and how to show them so that they cannot imitate other text."""
 
 import functools
 import unicodedata
@@ -6,16 +6,17 @@ from typing import Final
 
 NAME_LIMIT: Final = 100
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""Letters, marks and symbols by category that show nothing: fillers, the grapheme joiner, the empty Braille cell."""
+"""Characters that show nothing but whose category is letter, mark or symbol: fillers, the grapheme joiner, the empty
+Braille cell."""
 _JOINERS: Final = "\u200c\u200d"
 _SELECTORS: Final = "".join(map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
-"""With the joiner and non-joiner what emoji and several scripts need, but only after something visible."""
+"""Like the joiner and non-joiner, emoji and several scripts need these, but only after a visible character."""
 _FIRST_STRONG_ISOLATE: Final = "\u2068"
 _POP_DIRECTIONAL_ISOLATE: Final = "\u2069"
 
 
 def name_problem(name: str) -> str | None:
-    """Return why `name`, already trimmed, cannot be a project's name, as the rest of a sentence; None if it can."""
+    """Return the problem of a trimmed project name, as the rest of a sentence; None if the name is accepted."""
     if not 1 <= len(name) <= NAME_LIMIT:
         return f"must have 1 to {NAME_LIMIT} characters"
     if any(unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"} for character in name):
@@ -25,12 +26,12 @@ def name_problem(name: str) -> str | None:
     return None
 
 
-@functools.lru_cache(8192)  # Lists show the same names again and again, and each character costs its look.
+@functools.lru_cache(8192)  # Lists show the same names repeatedly, and each character costs a lookup.
 def visible_name(name: str) -> str:
     """Return `name` on one line without control, direction-changing and invisible characters.
 
-    What is dropped: the categories Cc, Cf (which holds every bidirectional control), Cs, Co and Cn, and characters
-    that show nothing. What joins emoji and several scripts stays where it follows something visible.
+    This removes the categories Cc, Cf (which holds every bidirectional control), Cs, Co and Cn, and characters that
+    show nothing. Joiners and variation selectors of emoji and several scripts stay if they follow a visible character.
     """
     kept = "".join(
         " " if character.isspace() else character
@@ -49,5 +50,5 @@ def isolated_name(name: str) -> str:
 
 
 def stored_text(text: str) -> str:
-    """Return a messenger's text as it can be stored and sent on: without NUL and lone surrogates."""
+    """Return a messenger's text without NUL and lone surrogates, so that it can be stored and sent."""
     return "".join(c for c in text if c != "\0" and not "\ud800" <= c <= "\udfff")

@@ -1,4 +1,4 @@
-"""The origins of web pages (RFC 6454), in the one spelling in which browsers send them in the header Origin."""
+"""The origins of web pages (RFC 6454), in the spelling that browsers send in the Origin header."""
 
 import re
 from collections.abc import Sequence
@@ -10,25 +10,25 @@ from taproof.core.errors import InvalidRequest
 from taproof.core.webhook_url import is_loopback
 
 ORIGINS_LIMIT: Final = 20
-"""Origins of one project at most."""
+"""The maximum number of origins of one project."""
 ORIGIN_LENGTH: Final = 300
-"""Characters of one at most: a host name has 253."""
+"""The maximum number of characters of an origin. A host name has at most 253."""
 _LABEL: Final = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
-# What browsers take for an IPv4 address, in whatever spelling: its last part is a number.
+# Browsers read a host as an IPv4 address, in any spelling, if its last part is a number.
 _NUMBER_LAST: Final = re.compile(r"(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$")
 _PORTS: Final = {"https": 443, "http": 80}
 
 
 class NotAnOrigin(ValueError):
-    """Its message says why, as the rest of a sentence that begins with the origin."""
+    """The text is not a valid origin. The message is the rest of a sentence that begins with the origin."""
 
 
 def read_origins(texts: Sequence[str]) -> tuple[str, ...]:
-    """Return the origins of a project as browsers send them, each once.
+    """Return the origins of a project in the spelling of browsers, each once.
 
     Raises:
-        InvalidRequest: there are too many, or one is not an origin; the sentence gives its place in the list.
+        InvalidRequest: there are too many, or one is invalid; the sentence names its position in the list.
     """
     if len(texts) > ORIGINS_LIMIT:
         raise InvalidRequest(f"allowed_origins must hold at most {ORIGINS_LIMIT} origins.")
@@ -42,10 +42,10 @@ def read_origins(texts: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_origin(text: str) -> str:
-    """Return an origin as browsers send it: in lower case, and without the port that its scheme has by itself.
+    """Return an origin in the spelling of browsers: in lower case, and without the default port of its scheme.
 
     Raises:
-        NotAnOrigin: it is none, or one that no page of a sign-in should have.
+        NotAnOrigin: the text is not an origin, or is one that no sign-in page should have.
     """
     if len(text) > ORIGIN_LENGTH:
         raise NotAnOrigin(f"must have at most {ORIGIN_LENGTH} characters")
@@ -72,7 +72,7 @@ def read_origin(text: str) -> str:
 
 
 def _host(host: str) -> str:
-    """Return a host as it stands in an origin; "" for one that browsers write otherwise, or not at all."""
+    """Return a host in the spelling of an origin; "" if the host is invalid or browsers spell it differently."""
     if ":" not in host and not _NUMBER_LAST.search(host):
         return host if len(host) <= 253 and _NAME.fullmatch(host) else ""
     try:
@@ -81,5 +81,6 @@ def _host(host: str) -> str:
         return ""
     if not isinstance(address, IPv6Address):
         return host
-    # Of an address that carries an IPv4 one there are two spellings, and of a zone none.
+    # An IPv6 address that contains an IPv4 address has two spellings. An address with a zone has no spelling in an
+    # origin.
     return f"[{address.compressed}]" if "." not in address.compressed and "%" not in host else ""

@@ -1,4 +1,4 @@
-"""The proof: a JWT, HS256, and the secret that signs it (service-spec.md, Proof; RFC 7519; RFC 8725)."""
+"""The proof: a JWT with HS256, and the secret that signs it (service-spec.md, Proof; RFC 7519; RFC 8725)."""
 
 from typing import Final
 
@@ -13,10 +13,10 @@ PROOF_LIFETIME: Final = 300
 
 
 def signing_secrets(stored: EncryptedWebhookSecrets, now: int) -> tuple[bytes, bytes | None]:
-    """Return the secret that signs proofs and webhooks at `now`, and during a rotation the one that follows it.
+    """Return the secret that signs proofs and webhooks at `now`. During a rotation, also return the next secret.
 
-    Webhooks are signed with both (`service/webhooks.py`). From `next_at` on, the second secret is the only one, even
-    if the stored row has not changed yet.
+    Webhooks are signed with both (`service/webhooks.py`). From `next_at` on, the second secret is the only one, even if
+    the stored row has not changed yet.
     """
     if stored.next is None or stored.next_at is None:
         return stored.current, None

@@ -1,7 +1,7 @@
-"""How often something may be done: the generic cell rate algorithm, for many callers and for client addresses.
+"""Rate limits: the generic cell rate algorithm, for many callers and for client addresses.
 
-Source: ITU-T Recommendation I.371, the virtual scheduling form of the GCRA. All that is kept of a caller is one number,
-its theoretical arrival time (TAT): until then what it has done so far is paid for.
+Source: ITU-T Recommendation I.371, the virtual scheduling form of the GCRA. The only state of a caller is one number,
+its theoretical arrival time (TAT). At its TAT, a caller has its full allowance again.
 """
 
 from collections.abc import Hashable
@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 from taproof.core.clock import HOUR, MINUTE, SECOND
 
 KEYS: Final = 100_000
-"""Callers of one generation at most: see `KeyedGcra`."""
+"""The maximum number of callers in one generation: see `KeyedGcra`."""
 NETWORK_FACTOR: Final = 10
-"""A /48 has this many times the allowance of a /64."""
+"""The allowance of a /48, as a multiple of that of a /64."""
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _LENGTH_48: Final = len("2001:0db8:0001")
 _LENGTH_64: Final = len("2001:0db8:0001:0002")
@@ -22,23 +22,24 @@ _LENGTH_64: Final = len("2001:0db8:0001:0002")
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many within so many ms, all of which may come at once; as a text `60/minute`."""
+    """A number of calls within a window in ms. All of them may come at once. The text form is `60/minute`."""
 
     number: int
     window: int
 
     def __str__(self) -> str:
-        """Return how it is written in the settings."""
+        """Return the rate as it is written in the settings."""
         units = {SECOND: "second", MINUTE: "minute", HOUR: "hour"}
         return f"{self.number}/{units.get(self.window, f'{self.window} ms')}"
 
 
 class Standing(NamedTuple):
-    """What is left to a caller.
+    """The remaining allowance of a caller.
 
     Attributes:
-        remaining: how many are allowed at this instant.
-        until_next: ms until it is one more, rounded up; when nothing remains, how long to wait before the next try.
+        remaining: the number of calls allowed at this instant.
+        until_next: ms until one more call is allowed, rounded up. If nothing remains, this is the time to wait before
+            the next try.
     """
 
     remaining: int
@@ -46,15 +47,15 @@ class Standing(NamedTuple):
 
 
 class Gcra:
-    """The rule: one for each emission interval on average, and up to `burst` at once after a pause.
+    """The rule: on average one call per emission interval, and up to `burst` calls at once after a pause.
 
-    A TAT is an integer in units of 1/`number` ms, so that the emission interval, which is `window / number` ms, is
-    exact whatever the two are; 0 is that of a caller who has done nothing yet.
+    A TAT is an integer in units of 1/`number` ms. So the emission interval of `window / number` ms is exact for all
+    values. A caller without calls has a TAT of 0.
 
     Args:
-        number: how many within `window`.
-        window: in ms.
-        burst: how many at once.
+        number: the number of calls within `window`.
+        window: the window in ms.
+        burst: the number of calls at once.
     """
 
     __slots__ = ("capacity", "lifetime", "number", "tolerance", "window")
@@ -65,39 +66,40 @@ class Gcra:
         self.tolerance = window * (burst - 1)
         self.capacity = window * burst
         self.lifetime = -(-self.capacity // number)
-        """ms after which whatever was done is paid for, and its TAT may be forgotten."""
+        """ms until any usage has expired, so that its TAT can be dropped."""
 
     def spend(self, tat: int, now: int) -> int | None:
-        """Return the TAT after doing it once more at `now` (ms), or None when that is not allowed."""
+        """Return the TAT after one more call at `now` (ms), or None if the call is not allowed."""
         arrival = now * self.number
         if tat <= arrival:
             return arrival + self.window
         backlog = tat - arrival
         if backlog <= self.tolerance:
             return tat + self.window
-        # A TAT that no caller can reach: the clock was set back. It must not refuse for as long as that.
+        # No caller can reach such a TAT: the clock was set back. Calls must not be refused for that long.
         return arrival + self.capacity if backlog > self.capacity else None
 
     def standing(self, tat: int, now: int) -> Standing:
-        """Return what is left at `now` (ms) to who has this TAT."""
+        """Return the remaining allowance at `now` (ms) of a caller with this TAT."""
         free = self.capacity - min(max(tat - now * self.number, 0), self.capacity)
         remaining = free // self.window
         return Standing(remaining, -(-((remaining + 1) * self.window - free) // self.number))
 
 
 class KeyedGcra:
-    """A rule for many callers by their keys, in bounded memory.
+    """A rule for many callers, identified by keys, in bounded memory.
 
-    Keys are kept in two generations. Once the younger one is as old as a TAT can matter, the older one is dropped, by
-    which nothing is lost, and the younger one takes its place. The same happens when the younger one holds `keys` of
-    them. Then something is: who was not seen for two such turns begins anew. So it takes twice `keys` callers that are
-    each let in once to give one of them its burst back, which they have had many times over by then; and whoever goes
-    on calling, let in or not, is in the younger one and is not forgotten.
+    Keys are kept in two generations. When the younger generation reaches the lifetime of a TAT, it replaces the older
+    one. The older one is dropped, and nothing is lost, because its TATs no longer matter. The same happens when the
+    younger generation holds `keys` keys. Then a caller that was not seen for two such turns starts again with a full
+    allowance. So resetting one caller takes twice `keys` other callers, each allowed at least once. By then they have
+    used their own bursts many times over. A caller that continues to call, allowed or not, moves to the younger
+    generation and is not forgotten.
 
     Args:
-        rule: holds for each key.
-        keep: ms that a key is kept at least after it was last seen, if that is longer than its TAT can matter.
-        keys: of one generation at most.
+        rule: the rule for each key.
+        keep: the minimum time in ms to keep a key after its last call, if it is longer than the lifetime of a TAT.
+        keys: the maximum number of keys in one generation.
     """
 
     __slots__ = ("_keep", "_keys", "_number", "_old", "_turn_at", "_window", "_young", "rule")
@@ -113,11 +115,11 @@ class KeyedGcra:
         self._turn_at = 0
 
     def __len__(self) -> int:
-        """Return how many keys are kept."""
+        """Return the number of kept keys."""
         return len(self._young) + len(self._old)
 
     def spend(self, key: Hashable, now: int) -> bool:
-        """Note one more at `now` (ms) if it is allowed; a refusal takes nothing."""
+        """Count one more call at `now` (ms) if it is allowed; a refused call is not counted."""
         again = self.spend_again(key, now)
         if again is None:
             self._young[key] = now * self.rule.number + self.rule.window
@@ -125,14 +127,14 @@ class KeyedGcra:
         return again
 
     def spend_again(self, key: Hashable, now: int) -> bool | None:
-        """Do as `spend` for a key that is kept; return None for another one, and note nothing."""
+        """Do the same as `spend` for a known key; return None for an unknown one, and count nothing."""
         tat = self._young.get(key)
         if tat is None:
             tat = self._grow_older(key, now)
             if tat is None:
                 return None
         arrival = now * self._number
-        # What nearly all ask, on the path of nearly all requests: without a call.
+        # The common case on the path of nearly all requests, inlined to avoid a call.
         after = arrival + self._window if tat <= arrival else self.rule.spend(tat, now)
         if after is None:
             return False
@@ -140,12 +142,12 @@ class KeyedGcra:
         return True
 
     def charge(self, key: Hashable, now: int) -> None:
-        """Note one more that has happened already; who has nothing left stays so, and owes no more than that."""
+        """Count one more call that has already happened. If a caller has nothing left, its debt does not grow."""
         if not self.spend(key, now):
             self._young[key] = now * self.rule.number + self.rule.capacity
 
     def give_back(self, key: Hashable, now: int) -> None:
-        """Take back one that was noted, as if it had not been asked for."""
+        """Undo the count of one allowed call."""
         tat = self._tat(key) - self.rule.window
         if tat <= now * self.rule.number:
             self.forget(key)
@@ -153,12 +155,12 @@ class KeyedGcra:
             self._young[key] = tat
 
     def forget(self, key: Hashable) -> None:
-        """Let this key begin anew."""
+        """Forget a key, so that it starts again with a full allowance."""
         self._young.pop(key, None)
         self._old.pop(key, None)
 
     def standing(self, key: Hashable, now: int) -> Standing:
-        """Return what is left to this key at `now` (ms)."""
+        """Return the remaining allowance of this key at `now` (ms)."""
         return self.rule.standing(self._tat(key), now)
 
     def _tat(self, key: Hashable) -> int:
@@ -166,23 +168,26 @@ class KeyedGcra:
         return self._old.get(key, 0) if tat is None else tat
 
     def _grow_older(self, key: Hashable, now: int) -> int | None:
-        """Return the TAT of a key that is not in the younger generation, and bring it there; turn when it is time."""
+        """Return the TAT of a key that is not in the younger generation, and move it there.
+
+        Start a new generation first if it is time.
+        """
         tat = self._old.pop(key, None)
         if now >= self._turn_at or len(self._young) >= self._keys:
             self._old = self._young
             self._young = {}
             self._turn_at = now + self._keep
         if tat is not None:
-            # Here, so that who is refused all the time is not forgotten for that.
+            # Move the key here, so that a caller that is always refused is not forgotten.
             self._young[key] = tat
         return tat
 
 
 def counted_address(address: IPv4Address | IPv6Address) -> str:
-    """Return the key that a client address is counted by: the IPv4 address, or the /64 as `2001:0db8:0001:0002`.
+    """Return the key that counts a client address: the IPv4 address, or the /64 as `2001:0db8:0001:0002`.
 
     An IPv4 address inside IPv6, from a translator (RFC 6052, section 2.1) or 6to4 (RFC 3056), counts as IPv4. Use this
-    for counting only: unlike a mapped address, nothing vouches for the address inside.
+    only for counting: unlike a mapped address, the inner address is not verified.
     """
     if isinstance(address, IPv4Address):
         return str(address)
@@ -194,13 +199,13 @@ def counted_address(address: IPv4Address | IPv6Address) -> str:
 class AddressLimit:
     """A rule for each client address, and for each /48 of IPv6 at ten times its rate. Either can refuse.
 
-    A subscriber of IPv6 has a /64, and often a whole /48, which is 65,536 of them. So an address is counted by both:
+    A subscriber of IPv6 has a /64, and often a whole /48, which has 65,536 of them. So an address is counted by both:
     many subscribers may share a /48, and no subscriber may use the allowance of all of them.
 
     The methods are those of `KeyedGcra`. A key without a colon, such as a project's id, is counted once.
 
     Args:
-        rule: holds for each address.
+        rule: the rule for each address.
     """
 
     __slots__ = ("_addresses", "_networks", "rule")
@@ -212,7 +217,7 @@ class AddressLimit:
         self._networks = KeyedGcra(Gcra(rule.number * NETWORK_FACTOR, rule.window, burst * NETWORK_FACTOR))
 
     def __len__(self) -> int:
-        """Return how many keys are kept."""
+        """Return the number of kept keys."""
         return len(self._addresses) + len(self._networks)
 
     def spend(self, address: str, now: int) -> bool:
@@ -225,7 +230,7 @@ class AddressLimit:
         return False
 
     def charge(self, address: str, now: int) -> None:
-        """Count one more call that has happened already. An address that has nothing left stays at nothing."""
+        """Count one more call that has already happened. An address with nothing left stays at nothing."""
         self._addresses.charge(address, now)
         if ":" in address:
             self._networks.charge(address[:_LENGTH_48], now)
@@ -237,7 +242,7 @@ class AddressLimit:
             self._networks.give_back(address[:_LENGTH_48], now)
 
     def standing(self, address: str, now: int) -> Standing:
-        """Return what is left to this address at `now` (ms): the lesser of its own and its network's."""
+        """Return the remaining allowance of this address at `now` (ms): the lesser of its own and its network's."""
         own = self._addresses.standing(address, now)
         if ":" not in address:
             return own

@@ -1,4 +1,4 @@
-"""Where a request to sign in came from, as far as that is known: what helps a user tell their own from a stranger's."""
+"""The known origin of a sign-in request, which helps users to recognize a request that is not their own."""
 
 import json
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import Final, NamedTuple
 from taproof.core.origins import NotAnOrigin, read_origin
 
 USER_AGENT_LIMIT: Final = 300
-"""Characters of a User-Agent that are kept: browsers send fewer."""
+"""The maximum number of stored characters of a User-Agent. Browsers send fewer."""
 
 
 class Requester(NamedTuple):
-    """Who asks for a session, as the request says: nothing of it is proven but the address.
+    """The sender of a request for a session, as the request describes it. Only the address is verified.
 
-    `origin` is the Origin header, None when there is none; `address` an IP address, "" when it is not known.
+    `origin` is the Origin header, None without one. `address` is an IP address, "" if it is unknown.
     """
 
     origin: str | None = None
@@ -23,10 +23,10 @@ class Requester(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """What a prompt may tell of a request; each part is "" when it is not known.
+    """The details of a request that a prompt may show. Unknown ones are "".
 
-    `domain`: of the page; `user_agent`: what the browser calls itself, cut; `place`: roughly where, such as
-    "Berlin, Germany"; `hides_page`: whether a browser sent an origin that names no page.
+    `domain` is the domain of the page. `user_agent` is the browser's own name, cut. `place` is the approximate
+    location, such as "Berlin, Germany". `hides_page` is true if a browser sent an origin that names no page.
     """
 
     domain: str = ""
@@ -39,9 +39,10 @@ NOTHING_KNOWN: Final = RequestContext()
 
 
 def origin_domain(origin: str | None) -> str:
-    """Return host and port of an origin (RFC 6454), without a port that is the usual one; "" when it is none.
+    """Return the host and port of an origin (RFC 6454), without a default port; "" if it is not an origin.
 
-    It is written by whoever asks, so it is shown only if it has the form in which browsers write one: no free text.
+    The sender of the request controls this text. So it is shown only in the form in which browsers write an origin, and
+    never as free text.
     """
     if origin is None or not origin.startswith(("https://", "http://")):
         return ""
@@ -53,12 +54,12 @@ def origin_domain(origin: str | None) -> str:
 
 
 def dump_context(context: RequestContext) -> str | None:
-    """Return a context as it is stored; None when there is nothing to tell."""
+    """Return a context in its stored form; None if nothing is known."""
     known = {name: value for name in context.__slots__ if (value := getattr(context, name))}
     return json.dumps(known, ensure_ascii=False) if known else None
 
 
 def load_context(stored: str | None) -> RequestContext:
-    """Return what `dump_context` made; whatever a newer release stored beside it is left out."""
+    """Return the context from the result of `dump_context`. Fields that a newer release stored are ignored."""
     known = json.loads(stored) if stored else {}
     return RequestContext(**{name: known[name] for name in RequestContext.__slots__ if name in known})

@@ -1,4 +1,4 @@
-"""When a webhook event that was not taken is sent again (contract.md, Webhooks)."""
+"""The schedule of retries for webhook events that were not accepted (contract.md, Webhooks)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,7 +16,7 @@ RETRY_DELAYS: Final = (
     10 * HOUR,
     10 * HOUR,
 )
-"""Milliseconds from the end of a failed attempt to the next one. After the last of them the event is a dead letter."""
+"""Milliseconds from the end of a failed attempt to the next one. After the last attempt, the event is a dead letter."""
 _JITTER: Final = 5
 """A delay grows by up to a fifth, so that events that failed together are not retried together."""
 

@@ -1,7 +1,7 @@
 """The life of a session, as one table. An event that is not in the table raises and changes nothing.
 
-Source: service-spec.md, States and transitions; contract.md, Session endpoints. Both drivers' guarded statements
-are held to this table by a stateful property test (`tests/storage/test_session_life.py`).
+Source: service-spec.md, States and transitions; contract.md, Session endpoints. A stateful property test checks the
+guarded statements of both drivers against this table (`tests/storage/test_session_life.py`).
 """
 
 from typing import Final, Literal
@@ -28,7 +28,7 @@ TRANSITIONS: Final[dict[tuple[Status, SessionEvent], Status]] = {
 
 
 class IllegalTransition(Exception):
-    """The event does not exist in that state."""
+    """The event is not allowed in that state."""
 
 
 def visible_status(stored: Status, expires_at: int, now: int) -> Status:
@@ -40,7 +40,7 @@ def next_status(stored: Status, event: SessionEvent, expires_at: int, now: int) 
     """Return the state after `event` at `now`.
 
     Raises:
-        IllegalTransition: the table has no such row; the session stays as it is.
+        IllegalTransition: the table has no such row. The session does not change.
     """
     seen = "pending" if event == "expire" and stored == "pending" else visible_status(stored, expires_at, now)
     if event == "expire" and now < expires_at:

@@ -1,7 +1,7 @@
 """Webhook signatures over exactly the bytes that are sent.
 
-`X-Service-Signature` comes from service-spec.md (Authentication), the other three headers from Standard Webhooks
-(https://www.standardwebhooks.com). One secret serves both kinds of receiver.
+`X-Service-Signature` is defined in service-spec.md (Authentication). The other three headers are defined in Standard
+Webhooks (https://www.standardwebhooks.com). One secret serves both kinds of receiver.
 """
 
 import base64
@@ -13,14 +13,14 @@ from taproof.core.clock import SECOND
 
 
 def signature_headers(event_id: str, body: bytes, webhook_secrets: Sequence[str], now: int) -> dict[str, str]:
-    """Return the headers that let a receiver check `body`.
+    """Return the headers with which a receiver checks `body`.
 
     Args:
-        event_id: goes into `webhook-id`, and is signed.
-        body: what will be sent.
-        webhook_secrets: `whsec_…` strings. `webhook-signature` carries one signature for each, as Standard Webhooks
-            defines for a rotation; `X-Service-Signature` carries only that of the first.
-        now: the time in ms; goes into `webhook-timestamp`, and is signed.
+        event_id: the value of `webhook-id`, which is signed.
+        body: the body to send.
+        webhook_secrets: `whsec_…` strings. `webhook-signature` has one signature for each, as Standard Webhooks defines
+            for a rotation; `X-Service-Signature` uses only the first.
+        now: the time in ms. In seconds, it is the value of `webhook-timestamp`, which is signed.
     """
     timestamp = str(now // SECOND)
     signed = f"{event_id}.{timestamp}.".encode() + body

@@ -1,4 +1,4 @@
-"""Numbered SQL files, applied forward only, each in one transaction under a lock, held to its checksum."""
+"""Applies numbered SQL files, forward only: each in one transaction, under a lock, and checked against its checksum."""
 
 import hashlib
 import re
@@ -11,7 +11,7 @@ from taproof.core.clock import iso8601
 from taproof.core.errors import TaproofError
 
 if TYPE_CHECKING:
-    # Each driver brings its own library: a service on one store needs nothing of the other.
+    # Each driver imports its own library: a service on one store does not need that of the other.
     import apsw
     import asyncpg
 
@@ -20,9 +20,10 @@ _FILE = re.compile(r"(?P<driver>[a-z]+)_(?P<version>\d{4})_(?P<name>\w+)\.sql")
 
 _APPLIED = "SELECT version, checksum FROM schema_migrations"
 LOCK_PATIENCE = 2_000
-"""Milliseconds that a step waits for a table; meanwhile everybody else who wants it waits behind."""
+"""Milliseconds for which a step waits for a lock on a table. Meanwhile all other users of the table queue behind it."""
 _LOCK = "SELECT pg_advisory_xact_lock(8387771130)"
-"""For the length of one transaction, and not of a session: so it also holds behind PgBouncer. A number of our own."""
+"""An arbitrary number that only Taproof uses. The lock lasts for one transaction, not a session, so it also works
+behind PgBouncer."""
 
 
 class MigrationChanged(TaproofError):
@@ -36,7 +37,7 @@ class MigrationChanged(TaproofError):
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step of the schema."""
+    """One migration of the schema."""
 
     version: int
     name: str
@@ -48,10 +49,10 @@ class Migration:
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
     def is_missing(self, applied: Mapping[int, str]) -> bool:
-        """Tell whether a database with these versions and checksums lacks this step.
+        """Return whether a database with these applied versions and checksums lacks this migration.
 
         Raises:
-            MigrationChanged: it has another one of this number.
+            MigrationChanged: the database has a different migration with this number.
         """
         if self.version in applied and applied[self.version] != self.checksum:
             raise MigrationChanged
@@ -69,12 +70,12 @@ def migrations(driver: str) -> list[Migration]:
 
 
 def migrate_sqlite(connection: "apsw.Connection", now: int) -> tuple[int, int]:
-    """Apply what is missing; return the schema version before and after.
+    """Apply the missing migrations; return the schema version before and after.
 
     A database that a newer release has migrated is left as it is: old code runs on a new schema in a rolling deploy.
 
     Raises:
-        MigrationChanged: an applied migration differs from the file of that number.
+        MigrationChanged: an applied migration differs from the file with that number.
     """
     connection.execute("""
         CREATE TABLE IF NOT EXISTS schema_migrations
@@ -104,17 +105,17 @@ def migrate_sqlite(connection: "apsw.Connection", now: int) -> tuple[int, int]:
 
 
 async def migrate_postgres(connection: "asyncpg.Connection", now: int) -> tuple[int, int]:
-    """Apply what is missing; return the schema version before and after. As `migrate_sqlite`, on PostgreSQL.
+    """Apply the missing migrations on PostgreSQL, as `migrate_sqlite` does; return the schema version before and after.
 
     Raises:
-        MigrationChanged: an applied migration differs from the file of that number.
+        MigrationChanged: an applied migration differs from the file with that number.
     """
     before: int | None = None
     version = 0
     for migration in migrations("postgres"):
         async with connection.transaction():
             await connection.execute(_LOCK)
-            # Also under the lock: two nodes that make one table at once collide, IF NOT EXISTS or not.
+            # Create this table under the lock too: two concurrent CREATE statements collide, even with IF NOT EXISTS.
             await connection.execute("""
                 CREATE TABLE IF NOT EXISTS schema_migrations
                   (version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at TEXT NOT NULL)
@@ -122,7 +123,8 @@ async def migrate_postgres(connection: "asyncpg.Connection", now: int) -> tuple[
             applied = {row[0]: row[1] for row in await connection.fetch(_APPLIED)}
             before = max(applied, default=0) if before is None else before
             if migration.is_missing(applied):
-                # Whoever waits for a table makes everybody else wait behind: rather try again when it is free.
+                # While this statement waits for a table, all others queue behind it. So give up soon and try again
+                # later.
                 await connection.execute(f"SET LOCAL lock_timeout = {LOCK_PATIENCE}")
                 await connection.execute(migration.sql)
                 await connection.execute(

@@ -1,16 +1,16 @@
-"""What the service asks of a store. Each method is one atomic operation; a write is durable when it returns.
+"""The interface of a store. Each method is one atomic operation, and a write is durable when it returns.
 
 A store is composed of parts (`store.sessions`, `store.projects`, …), one Protocol each. Any method may raise
 `StoreUnavailable` when the database is locked, full, read-only or out of reach; then nothing was changed. Times are
 milliseconds since the epoch.
 
-A method that takes an `entry` adds it to the audit log in the transaction of the change, if anything was changed. If
-an access token or a console session made the entry, the change is made only while that credential exists, checked in
-the same transaction. Otherwise the method raises InvalidAccessToken or SignedOut and changes nothing. So no credential
-is created by one that has ended (design.md, convention 17). A change with `sign_in` is made only while that messenger
-sign-in is not reported, and raises AccessDenied otherwise.
+A method that takes an `entry` adds it to the audit log in the transaction of the change, if anything was changed. If an
+access token or a console session made the entry, the change requires that this credential still exists. The same
+transaction checks it. Otherwise the method raises InvalidAccessToken or SignedOut and changes nothing. So a credential
+that has ended cannot create another one (design.md, convention 17). A change with `sign_in` requires that this
+messenger sign-in is not reported; otherwise the method raises AccessDenied.
 
-A method named `purge_…` erases in bounded steps and returns how much it erased (0: all is done).
+A method named `purge_…` erases in bounded steps and returns the number of erased items (0: nothing is left).
 """
 
 import asyncio
@@ -64,20 +64,22 @@ from taproof.core.model import (
 )
 
 CONSOLE_SESSIONS_KEPT: Final = 50
-"""Console sessions of one developer that are kept: they are listed on one page, and signing in again is easy."""
+"""The console sessions kept for one developer: one page lists them all, and signing in again is easy."""
 EXPIRED_TOKENS_KEPT: Final = 100
-"""Expired access tokens of one developer that are kept, for the list of them."""
+"""The expired access tokens kept for one developer, so that the list of tokens can show them."""
 NO_LIMIT: Final = sys.maxsize
 ENDED_AT_ONCE: Final = 200
-"""Due deliveries that end in the very transaction that removes their webhook: 100,000 would hold up every other writer
-for seconds."""
+"""The due deliveries that end in the transaction that removes their webhook. Ending 100,000 there would block all other
+writers for seconds."""
 PROJECTS_OF_USER: Final = 200
-"""Projects of one account that its sign-ins are looked for in: what a list costs grows with them alone."""
+"""The projects of one account that are searched for its sign-ins. The cost of a list depends only on this number."""
 
 DescribeEnded = Callable[[EndedRights], Sequence[AuditEntry]]
-"""Returns the audit entries of what a report ended. It has no other effect: a driver may call it more than once."""
+"""Returns the audit entries for what a report ended. A driver may call it more than once, so it must have no side
+effects."""
 DescribeTokens = Callable[[Sequence[EndedToken]], Sequence[AuditEntry]]
-"""Returns the audit entries of tokens that are revoked, or raises what undoes it all; likewise."""
+"""Returns the audit entries for revoked tokens. If it raises, the revocation is rolled back. A driver may call it more
+than once, so it must have no side effects."""
 UpdateClaim = Literal["claimed", "in_progress", "done"]
 EncryptedKind = Literal[
     "webhook_secret",
@@ -89,7 +91,7 @@ EncryptedKind = Literal[
     "phone_request",
     "mark",
 ]
-"""Where an encrypted value lies: each is one column of one table, see `queries/encrypted_values.py`."""
+"""A kind of encrypted value. Each kind is one column of one table: see `queries/encrypted_values.py`."""
 RowKey = tuple[str | int | bytes, ...]
 """The primary key of a row."""
 
@@ -103,14 +105,17 @@ class EncryptedRow(NamedTuple):
 
 
 class EncryptedPage(NamedTuple):
-    """Encrypted values, by key. `after` continues the walk and is None at its end; a page before that may be empty."""
+    """A page of encrypted values in the order of their keys.
+
+    `after` is the start of the next page, None after the last page. A page may be empty without being the last.
+    """
 
     rows: list[EncryptedRow]
     after: RowKey | None
 
 
 class Replacement(NamedTuple):
-    """One encrypted value in place of another one, which must be the one that is there."""
+    """A new encrypted value and the old one that it replaces. Nothing changes if the row no longer holds `old`."""
 
     key: RowKey
     old: bytes
@@ -118,14 +123,14 @@ class Replacement(NamedTuple):
 
 
 class OpenedDay(NamedTuple):
-    """Sessions of one project and UTC day, of which some were opened and not confirmed."""
+    """A project and a UTC day with sessions that were opened and not confirmed."""
 
     project_id: str
     day: int
 
 
 class OpenedPlace(NamedTuple):
-    """Where a walk over the sessions of an `OpenedDay` stands."""
+    """The position of a walk over the sessions of an `OpenedDay`."""
 
     status: Status
     created_at: int
@@ -133,16 +138,16 @@ class OpenedPlace(NamedTuple):
 
 
 class ErasedPage(NamedTuple):
-    """How much was erased of what was looked at; `after` continues the walk, and is None at its end."""
+    """The number of sessions that one page erased. `after` is the start of the next page, None after the last page."""
 
     erased: int
     after: OpenedPlace | None
 
 
 class Used(NamedTuple):
-    """What a developer has used of a plan: projects there are, and sign-ins confirmed since a day.
+    """The usage of a developer's plan: the existing projects, and the sign-ins confirmed since a day.
 
-    A user counts once a day, however often they sign in, and to however many projects of the developer.
+    A user counts once a day, even if they sign in several times or to several projects of the developer.
     """
 
     projects: int
@@ -150,57 +155,60 @@ class Used(NamedTuple):
 
 
 class SessionStorage(Protocol):
-    """Sessions. A change of a session's state is one guarded statement: of any number of callers one wins."""
+    """Sessions. Each change of a session's state is one guarded statement: exactly one of concurrent callers wins."""
 
     async def create_session(self, session: NewSession, *, public: bool) -> bool:
         """Store a pending session and count it.
 
-        False, and nothing stored, when the project does not exist, is paused, or `public` is true and its public
-        access is off.
+        Return False and store nothing if the project does not exist or is paused. The same applies if `public` is true
+        and the project's public access is off.
         """
 
     async def poll_session(self, key: SessionKey) -> PolledSession | None:
-        """Return what a poll needs: the hottest read."""
+        """Return the data that a poll needs. This is the most frequent read."""
 
     async def read_session(self, key: SessionKey) -> Session | None:
-        """Return the whole session."""
+        """Return the whole session, with the details that only the bot needs."""
 
     async def open_session(self, key: SessionKey, opener_id: str, now: int) -> bool:
-        """Make `opener_id` the owner of a pending session that nobody has opened; tell whether that happened."""
+        """Make `opener_id` the owner of a pending session that nobody has opened; return whether that happened."""
 
     async def confirm_session(
         self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, encrypted_phone: bytes | None = None
     ) -> bool:
-        """Move pending to confirmed if `identity` opened it, record it, and record `event` if a webhook is set.
+        """Move a session from pending to confirmed if `identity` opened it, and store the identity.
 
-        `encrypted_phone` is the phone number that goes with it, encrypted. With one, nothing is changed unless the
-        project collects them and its developer's plan is not "free".
+        `event` is recorded if the project has a webhook. `encrypted_phone` is the user's encrypted phone number. With
+        one, nothing changes unless the project collects phone numbers and its developer's plan is not "free".
         """
 
     async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
-        """Move pending to cancelled if `opener_id` opened it, and record `event` if a webhook is set."""
+        """Move a session from pending to cancelled if `opener_id` opened it; record `event` if a webhook is set."""
 
     async def consume_session(self, key: SessionKey, now: int) -> ConsumedSession | None:
-        """Move confirmed to used; only the one caller that did so gets the identity."""
+        """Move a session from confirmed to used. Only the caller that made this change gets the identity."""
 
     async def reread_session(self, key: SessionKey, since: int) -> ConsumedSession | None:
-        """Return what `consume_session` gave to its one caller, of a session with a code challenge.
+        """Return the result of `consume_session` again, for a session with a code challenge.
 
-        None when that was at `since` (ms) or before, or the webhook secret that proofs are signed with was changed
-        after it: the same proof cannot be made any more.
+        None if the session was consumed at or before `since` (ms), or was reported. Also None if the webhook secret
+        that signs proofs has changed since it was consumed: the same proof can no longer be made.
         """
 
     async def report_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Status | None:
-        """Write down that its user says "This wasn't me", and count it; return the state that it has now.
+        """Record that the session's user reports "This wasn't me", count the report, and return the new state.
 
-        A pending session is cancelled, and `event` recorded if a webhook is set. A confirmed one is used, and nobody
-        gets its proof; the body of its auth.confirmed is erased, so that it is not sent again, and it has ended if it
-        was not delivered before; an attempt that is under way counts as interrupted. None, and nothing is changed, when
-        `opener_id` did not open it, it has expired at `now`, was cancelled, or was reported before.
+        A pending session becomes cancelled, and `event` is recorded if a webhook is set. A confirmed session becomes
+        used, and nobody gets its proof. If the session was confirmed or used, the body of its auth.confirmed event is
+        erased, so that the event is not sent again. That event ends unless it was delivered before. An attempt in
+        progress counts as interrupted.
+
+        Return None and change nothing if `opener_id` did not open the session, or if it has expired at `now`. The same
+        applies if it was cancelled or reported before.
         """
 
     async def expire_sessions(self, now: int, limit: int) -> int:
-        """Write down the expiry of at most `limit` sessions whose time is over; return how many."""
+        """Move at most `limit` overdue sessions from pending to expired; return their number."""
 
     async def list_sessions(
         self,
@@ -213,36 +221,39 @@ class SessionStorage(Protocol):
         since: int = 0,
         messenger_id: str | None = None,
     ) -> list[Session]:
-        """Return sessions newest first, with the status that a reader sees at `now`, strictly after `before`.
+        """Return sessions newest first, strictly after `before`, with the status that a reader sees at `now`.
 
-        Only those that were created at `since` (ms) or later, and with `messenger_id` only those which that account
+        Only sessions created at `since` (ms) or later are returned. With `messenger_id`, only those that this account
         confirmed.
         """
 
     async def list_sign_ins(
         self, messenger_id: str, since: int, limit: int, now: int, *, project_id: str | None = None
     ) -> list[Session]:
-        """Return what an account confirmed of the sessions since then, newest first; with `project_id` there only."""
+        """Return the sessions created since `since` that an account confirmed, newest first.
+
+        With `project_id`, only the sessions of that project are returned.
+        """
 
     async def find_session(
         self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
     ) -> Session | None:
-        """Return the session of one of these projects that was created at `created_at` and has this id."""
+        """Return the session with this id and time of creation, if it belongs to one of these projects."""
 
     async def watch_decisions(self, wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
-        """Call `wake` with each session that is confirmed or cancelled through any process, until cancelled.
+        """Call `wake` with each session that any process confirms or cancels. Run until cancelled.
 
-        A session may be missed or told twice, so callers look for themselves now and then. While `needed` is not
-        set nobody is waiting, and the store may rest. Errors of the store are survived.
+        A decision may be missed or announced twice, so callers must also poll now and then. While `needed` is not set,
+        nobody is waiting and the store may stop watching. Errors of the store do not end the watch.
         """
 
     async def prepare_days(self, first_day: int, last_day: int) -> None:
-        """Make room for the sessions of these days, both included, where that has to be made beforehand."""
+        """Prepare the storage for the sessions of these days, both included; for example, create their partitions."""
 
     async def purge_sessions(self, before_day: int, limit: int) -> int:
-        """Erase at most about `limit` sessions, or the whole of some days, created before that day.
+        """Erase sessions created before that day: at most about `limit`, or all sessions of some days.
 
-        Their counts stay. Pending ones are not spared: `before_day` lies further back than any session can be pending.
+        Their counts stay. Pending sessions are erased too, so `before_day` must be so far back that none is pending.
         """
 
 
@@ -258,38 +269,41 @@ class ProjectStorage(Protocol):
         entry: AuditEntry | None = None,
         bot: BotChange | None = None,
     ) -> bool:
-        """Store a project, with `bot` together with it.
+        """Store a project, together with its bot if `bot` is given.
 
-        False, and nothing stored, when the developer has `limit` of them, or it is to collect phone numbers and their
-        plan is "free".
+        Return False and store nothing if the developer already has `limit` projects. The same applies if the project
+        collects phone numbers and the developer's plan is "free".
 
         Raises:
-            BotTaken: the bot serves another project, which does not lose it now; and nothing is stored.
+            BotTaken: the bot serves another project, and this change does not take it away. Nothing is stored.
         """
 
     async def read_project(self, project_id: str) -> Project | None:
         """Return a project with its counts."""
 
     async def read_webhook_secrets(self, project_id: str) -> EncryptedWebhookSecrets | None:
-        """Return a project's webhook secrets as they are stored."""
+        """Return a project's webhook secrets in their stored form."""
 
     async def read_project_by_secret_key(self, secret_key_hash: bytes) -> Project | None:
-        """Return the project whose current secret key has this hash; its counts are left at 0."""
+        """Return the project with this hash of its current secret key; its counts are left at 0."""
 
     async def list_projects(self, developer_id: str) -> list[Project]:
         """Return a developer's projects with their counts, oldest first."""
 
     async def count_projects(self, developer_id: str) -> int:
-        """Return how many projects a developer has."""
+        """Return the number of a developer's projects."""
 
     async def name_projects(self, developer_id: str) -> list[NamedProject]:
-        """Return id and name of each project of a developer, oldest first: nothing that costs more as it is used."""
+        """Return the id and name of each project of a developer, oldest first.
+
+        Unlike `list_projects`, the cost does not grow with the usage of the projects.
+        """
 
     async def read_projects(self, developer_id: str, project_ids: Sequence[str]) -> list[Project]:
-        """Return those of these projects that are this developer's, with their counts, oldest first."""
+        """Return the projects with these ids that belong to this developer, with their counts, oldest first."""
 
     async def read_sign_in_project(self, project_id: str) -> SignInProject | None:
-        """Return what a project has to say about a new session."""
+        """Return the settings of a project that a new session depends on."""
 
     async def update_project(
         self,
@@ -301,18 +315,18 @@ class ProjectStorage(Protocol):
         entry: AuditEntry | None = None,
         bot: BotChange | None = None,
     ) -> Project | None:
-        """Change the fields that are not None, and the bot if one is given: all of it or nothing.
+        """Change the fields that are not None, and the bot if `bot` is given: all of them or nothing.
 
-        None, and nothing changed, when this developer has no such project, or it is to collect phone numbers from here
-        on and their plan is "free".
+        Return None and change nothing if this developer has no such project. The same applies if the change turns the
+        collection of phone numbers on and the developer's plan is "free".
 
         Removing the webhook URL ends the project's due deliveries: `ENDED_AT_ONCE` of them now, and the others in
-        `end_deliveries`. These are shown as due until then, but nobody gets them any more; a webhook URL is not set
-        before the last of them has ended. A webhook URL, also the same one again, makes what was known of the endpoint
-        forgotten: since when it fails, and that it was turned off.
+        `end_deliveries`. Until then, the others are shown as due, but no worker can claim them. A new webhook URL is
+        set only after the last of them has ended. Setting a webhook URL, even the same one, resets the state of the
+        endpoint: since when it has been failing, and that it was turned off.
 
         Raises:
-            BotTaken: the bot serves another project, which does not lose it now; and nothing is changed.
+            BotTaken: the bot serves another project, and this change does not take it away. Nothing is changed.
         """
 
     async def replace_project_secrets(
@@ -325,7 +339,7 @@ class ProjectStorage(Protocol):
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
-        """Replace both secrets at once; False when this developer has no such project. Ends a rotation under way."""
+        """Replace both secrets at once, and end a rotation in progress. False if this developer has no such project."""
 
     async def rotate_webhook_secret(
         self,
@@ -337,95 +351,97 @@ class ProjectStorage(Protocol):
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
-        """Let another webhook secret follow the current one at `next_at`.
+        """Store a webhook secret that replaces the current one at `next_at`.
 
-        False when this developer has no such project, or another rotation of it is under way at `now`.
+        False if this developer has no such project, or if another rotation is in progress at `now`.
         """
 
     async def promote_webhook_secret(
         self, developer_id: str, project_id: str, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
-        """Let the next webhook secret be the current one at once; False when no rotation is under way at `now`."""
+        """Make the next webhook secret the current one at once; False if no rotation is in progress at `now`."""
 
     async def delete_project(self, developer_id: str, project_id: str, *, entry: AuditEntry | None = None) -> bool:
-        """Delete a project: from here on nothing of it is found, but `read_used` goes on counting its users.
+        """Delete a project. From now on no method finds its data, but `read_used` still counts its users.
 
-        `purge_deleted_projects` erases what is left of it, and takes its people out of `read_daily_users` as it goes.
+        `purge_deleted_projects` erases the remaining rows, and removes the project's users from `read_daily_users`.
         """
 
     async def purge_deleted_projects(self, limit: int) -> int:
-        """Erase at most about `limit` rows of deleted projects; return how many were erased (0: all is done)."""
+        """Erase at most about `limit` rows of deleted projects; return their number (0: nothing is left)."""
 
 
 class BotStorage(Protocol):
     """The bots of projects, and the updates that bots receive."""
 
     async def list_project_bots(self) -> list[ProjectBot]:
-        """Return the bots of all projects, broken or not, by id."""
+        """Return the bots of all projects, broken or not, in the order of their ids."""
 
     async def read_project_bot(self, bot_id: int) -> ProjectBot | None:
-        """Return the bot with this id and whose it is; None when it is no project's."""
+        """Return the bot with this id and its project; None if no project has this bot."""
 
     async def mark_bot_broken(
         self, project_id: str, encrypted_token: bytes, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
-        """Write down that the messenger refuses this token since `now`, until another is set; once.
+        """Record that the messenger has refused this token since `now`. Setting another token clears the mark.
 
-        False, and nothing is changed, when the project has another token by now or that was written down before.
+        Return False and change nothing if the project has another token by now, or if the bot is already marked.
         """
 
     async def rename_bot(self, bot_id: int, username: str) -> bool:
-        """Write down a bot's username; False when it is that already, or the bot is no project's."""
+        """Store a bot's username; False if it has not changed, or if no project has this bot."""
 
     async def claim_update(self, bot_id: int, update_id: int, now: int, stale_before: int) -> UpdateClaim:
         """Claim a bot update for handling.
 
-        "claimed": handle it, then `finish_update`. "done": it was handled already. "in_progress": somebody claimed it
-        after `stale_before` and has not finished; let the messenger deliver it again.
+        "claimed": the caller handles the update and then calls `finish_update`. "done": it was already handled.
+        "in_progress": another caller claimed it after `stale_before` and has not finished, so the messenger must
+        deliver it again.
         """
 
     async def finish_update(self, bot_id: int, update_id: int) -> None:
-        """Write down that an update was handled to its end."""
+        """Record that an update was handled completely."""
 
     async def release_update(self, bot_id: int, update_id: int) -> None:
-        """Give up a claim, so that the update can be claimed again at once. One that is finished stays finished."""
+        """Give up a claim, so that the update can be claimed again at once. A finished update stays finished."""
 
     async def purge_updates(self, claimed_before: int, limit: int) -> int:
-        """Forget at most `limit` updates that were claimed before that time; return how many."""
+        """Erase at most `limit` updates that were claimed before that time; return their number."""
 
 
 class UserStorage(Protocol):
-    """What users said through a bot: phone numbers under way, and blocked projects."""
+    """Requests for users' phone numbers, and the projects that users have blocked."""
 
     async def ask_for_phone(self, request: PhoneRequest) -> None:
-        """Remember that a user is asked for their contact. Safe to repeat: only `asked_at` moves on.
+        """Record that a user is asked for their contact. Repeating the call is safe: it only advances `asked_at`.
 
-        It becomes later than that of all else which this user was asked for by this bot.
+        The stored `asked_at` is later than that of any other request of this bot to this user.
         """
 
     async def read_phone_request(self, key: SessionKey) -> PhoneRequest | None:
-        """Return whether, and of whom, a contact was asked for this session."""
+        """Return the request for a contact that belongs to this session; None if there is none."""
 
     async def find_phone_request(self, messenger_id: str, bot_id: int) -> PhoneRequest | None:
-        """Return what this user was asked for last by this bot: that is what a contact answers.
+        """Return the latest request of this bot to this user, which is the one that a contact answers.
 
-        Also when it was decided or has expired meanwhile, so that a contact that comes twice hears the same twice.
+        Its session may have been decided or have expired meanwhile, so that a contact sent twice gets the same answer
+        twice.
         """
 
     async def purge_phone_requests(self, expired_before: int, limit: int) -> int:
-        """Erase at most `limit` requests whose time was over at `expired_before`; return how many."""
+        """Erase at most `limit` requests that expired at or before `expired_before`; return their number."""
 
     async def block_project(self, messenger_id: str, project_id: str, now: int) -> bool:
-        """Let an account hear nothing of a project any more; False when it is blocked already, or there is none."""
+        """Block a project for an account; False if it is already blocked, or if the project does not exist."""
 
     async def unblock_project(self, messenger_id: str, project_id: str) -> bool:
-        """End a block; False when there is none."""
+        """Remove a block; False if there is none."""
 
     async def is_blocked(self, messenger_id: str, project_id: str) -> bool:
-        """Tell whether an account wants to hear nothing of a project."""
+        """Return whether an account has blocked a project."""
 
     async def list_blocks(self, messenger_id: str, limit: int, *, project_id: str | None = None) -> list[NamedProject]:
-        """Return what an account has blocked, the latest first; with `project_id` that one only."""
+        """Return the projects that an account has blocked, the latest first; with `project_id`, only that one."""
 
 
 class DeliveryStorage(Protocol):
@@ -434,19 +450,24 @@ class DeliveryStorage(Protocol):
     async def claim_deliveries(
         self, now: int, leased_until: int, limit: int, passed_over: PassedOver = NOBODY
     ) -> list[Delivery]:
-        """Lease at most `limit` events that are due at `now` and that no living lease holds, oldest due first."""
+        """Lease at most `limit` events that are due at `now` and not leased, those due longest first.
+
+        Events that `passed_over` names are left out.
+        """
 
     async def release_deliveries(self, deliveries: Sequence[Delivery], now: int) -> None:
-        """Give up leases of events that nothing was sent of: they are due at once. Lost leases are passed over."""
+        """Give up the leases of events that were not sent, so that they are due at once. Skip leases already lost."""
 
     async def finish_attempt(
         self, delivery: Delivery, attempt: Attempt, state: DeliveryState, due_at: int, *, reached: bool = True
     ) -> bool:
-        """Write down an attempt, and what becomes of its event: "due" again at `due_at`, or another state for good.
+        """Record an attempt and the event's new state: "due" again at `due_at`, or a final state.
 
-        One that was delivered ends the time for which the endpoint has been failing; any other begins it, unless
-        `reached` is False: then nothing was tried. Of the event's attempts the latest `ATTEMPTS_SHOWN` are kept. False,
-        and nothing is changed, when the lease was lost to another worker, or the webhook was removed meanwhile.
+        With "delivered", the endpoint no longer counts as failing. With any other state it counts as failing from this
+        attempt on, unless it was failing before. If `reached` is False, no request was made, and the endpoint's state
+        does not change. Only the event's latest `ATTEMPTS_SHOWN` attempts are kept.
+
+        Return False and change nothing if another worker has taken the lease, or if the webhook was removed meanwhile.
         """
 
     async def turn_off_webhook(
@@ -459,25 +480,26 @@ class DeliveryStorage(Protocol):
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
-        """Empty a project's webhook URL, keep it and the reason for its developer to see, and end its due deliveries.
+        """Clear a project's webhook URL and end its due deliveries, as `update_project` does.
 
-        They end as `update_project` has it. False when the URL is another by now, or when `failing_before` is given and
-        the endpoint has not been failing since that time.
+        The old URL and `reason` are kept for the developer to see. False if the URL has changed meanwhile. Also False
+        if `failing_before` is given and the endpoint has not been failing since that time.
         """
 
     async def end_deliveries(self, limit: int) -> int:
-        """End at most `limit` due deliveries that were left when their webhook was removed.
+        """End at most `limit` due deliveries that were left when their webhook was removed; return their number.
 
-        Return how many. When it is 0 all of them have ended, or a later call goes on with them.
+        0 means that all of them have ended, or that a later call continues.
         """
 
     async def read_oldest_due(self, now: int) -> int | None:
-        """Return since when the event has been due that has waited longest at `now`; None when none is due."""
+        """Return the time since which the longest-waiting event is due at `now`; None if no event is due."""
 
     async def record_delivery(self, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
-        """Store an event with the one attempt that was made to send it; False when its project does not exist.
+        """Store an event with the only attempt to send it; False if its project does not exist.
 
-        One that was delivered ends the time for which the endpoint has been failing; any other changes nothing there.
+        With "delivered", the endpoint no longer counts as failing. Any other state does not change the endpoint's
+        state.
         """
 
     async def list_deliveries(
@@ -491,49 +513,57 @@ class DeliveryStorage(Protocol):
         """Return deliveries of a project with their attempts, newest event first, strictly after `before`."""
 
     async def read_delivery(self, developer_id: str, event_id: str) -> DeliveryRecord | None:
-        """Return one delivery with its attempts; None when it is of none of this developer's projects."""
+        """Return one delivery with its attempts; None if it belongs to none of this developer's projects."""
 
     async def find_deliveries(self, project_id: str, created_at: int, session_id: str) -> list[DeliveryRecord]:
-        """Return the deliveries of the events of a session, which was decided at `created_at`, with their attempts."""
+        """Return the deliveries, with their attempts, of the events of a session that was decided at `created_at`."""
 
     async def resend_delivery(
         self, developer_id: str, event_id: str, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
-        """Make an event due at once, with the schedule of retries from its beginning.
+        """Make an event due at once, and restart its schedule of retries.
 
-        One that a worker is sending at `now` is left alone. False when this developer has no such event, its project
-        has no webhook URL, or its body was erased since the user has said that it was not them.
+        An event that a worker is sending at `now` is left alone. False if this developer has no such event, or if its
+        project has no webhook URL. Also False if the event's body was erased because the user reported the sign-in.
         """
 
     async def purge_events(self, finished_before: int, limit: int) -> int:
-        """Erase at most `limit` webhook events that were finished before that time; those that are due stay."""
+        """Erase at most `limit` webhook events that were finished before that time. Due events stay."""
 
 
 class DeveloperStorage(Protocol):
     """Developers and invitations."""
 
     async def create_developer(self, developer: Developer, *, entry: AuditEntry | None = None) -> bool:
-        """Store a developer; False when the e-mail address is taken (compared without case)."""
+        """Store a developer; False if the e-mail address is taken (compared without case)."""
 
     async def read_developer(self, email: str) -> Developer | None:
         """Return the developer with this e-mail address (compared without case)."""
 
     async def read_developer_by_messenger_id(self, messenger_id: str) -> Developer | None:
-        """Return the developer whom this messenger account signs in to the console."""
+        """Return the developer that this messenger account signs in to the console."""
 
     async def list_developers(self) -> list[Developer]:
         """Return all developers, oldest first."""
 
     async def read_developer_of_sign_in(self, messenger_id: str, sign_in: str) -> Developer | None:
-        """Return the developer who has something that came of a sign-in, or else whom this account signs in."""
+        """Return the developer with credentials or rights that derive from a sign-in.
+
+        Without one, return the developer that this account signs in to the console.
+        """
 
     async def end_sign_in(self, developer_id: str, sign_in: str, *, describe: DescribeEnded) -> EndedRights:
-        """End everything that came of a sign-in of a developer which was reported before this call, in one transaction.
+        """End, in one transaction, all credentials and rights that derive from a developer's reported sign-in.
 
-        All console sessions of the developer end, and all access tokens that came of this sign-in or of a later one,
-        however far removed; of invitations those that came of this one. Nobody who came by one of these invitations can
-        sign in any more, or act with what they created. A messenger account that the sign-in bound is bound no longer.
-        While this runs nothing of the kind is created, so nothing is left. Safe to repeat.
+        The sign-in must be reported before this call. The transaction ends:
+
+        - all console sessions of the developer;
+        - all access tokens that derive, directly or indirectly, from this sign-in or a later one;
+        - the invitations that derive from this sign-in; those of later sign-ins too, if this one linked the account.
+
+        Developers who accepted one of these invitations can no longer sign in, and the credentials that they created
+        end too. A messenger account that the sign-in linked is unlinked. No such credential can be created while this
+        runs, so none is left. Repeating the call is safe.
         """
 
     async def create_invitation(
@@ -541,17 +571,17 @@ class DeveloperStorage(Protocol):
     ) -> None:
         """Store an invitation under the SHA-256 of its code.
 
-        It takes the place of all others for the same developer, or the same address, compared without case.
+        It replaces all other invitations for the same developer or the same address (compared without case).
         """
 
     async def read_invitation(self, code_hash: bytes, now: int) -> Invitation | None:
-        """Return the invitation with this hash if its time is not over."""
+        """Return the invitation with this hash; None if there is none or it has expired at `now`."""
 
     async def list_invitations(self, now: int) -> list[Invitation]:
-        """Return the invitations with an e-mail address whose time is not over, newest first."""
+        """Return the invitations with an e-mail address that have not expired at `now`, newest first."""
 
     async def delete_invitation(self, invitation_id: str, *, entry: AuditEntry | None = None) -> bool:
-        """Revoke an invitation; False when there is none."""
+        """Revoke an invitation; False if there is none."""
 
     async def accept_invitation(
         self,
@@ -562,25 +592,26 @@ class DeveloperStorage(Protocol):
         sign_in: DeveloperSignIn | None = None,
         entry: AuditEntry | None = None,
     ) -> InvitationOutcome:
-        """Take up an invitation: store `developer`, or bind its messenger account to the one who is there already.
+        """Accept an invitation: store `developer`, or link its messenger account to the existing developer.
 
-        Of any number of callers one is "accepted", and then the invitation is gone, and with it all others for that
-        developer or that address, and those for a first developer: no older link can bind another account later. The
-        other callers change nothing, and leave theirs for another try. "not_first": it is for the first developer, and
-        there is one. "email_taken" and "identity_taken": another developer has that address or that messenger account.
-        Binding another account to a developer ends that developer's console sessions.
+        Exactly one of concurrent callers gets "accepted". This also deletes all other invitations for that developer or
+        that address, and those for the first developer. So no older link can link another account later. Any other
+        outcome changes nothing, and the invitation can be tried again. "not_first": it is for the first developer, but
+        a developer exists. "email_taken" and "identity_taken": another developer has that address or that messenger
+        account. Linking another account to a developer ends that developer's console sessions.
 
         Args:
             code_hash: the SHA-256 of the invitation's code.
-            developer: for an invitation with a `developer_id` the one with that id, whose messenger account is bound.
-            now: in ms.
-            sign_in: by which the messenger account was confirmed.
-            entry: for the audit log.
+            developer: the developer to store. For an invitation with a `developer_id`, the existing developer with that
+                id, with the messenger account to link.
+            now: the current time in ms.
+            sign_in: the sign-in that confirmed the messenger account.
+            entry: the entry for the audit log.
         """
 
 
 class CredentialStorage(Protocol):
-    """What signs developers in: access tokens and console sessions."""
+    """The credentials of developers: access tokens and console sessions."""
 
     async def create_access_token(
         self,
@@ -593,18 +624,18 @@ class CredentialStorage(Protocol):
     ) -> bool:
         """Store an access token under the SHA-256 of its plaintext.
 
-        `sign_in`: the sign-in that it is given to directly, by `taproof login`. The account that confirmed it must sign
-        the developer in, still; otherwise this raises AccessDenied.
+        `sign_in` is the sign-in that directly created the token, by `taproof login`. The account that confirmed it must
+        still sign the developer in; otherwise this raises AccessDenied.
 
-        False, and nothing stored, when the developer has `limit` tokens that have not expired when it is created. Of
-        those that have, the `EXPIRED_TOKENS_KEPT` that did so last stay.
+        Return False and store nothing if the developer has `limit` tokens that have not expired when the token is
+        created. Of the expired ones, the `EXPIRED_TOKENS_KEPT` that expired last are kept.
         """
 
     async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
-        """Return the token with this hash and its developer, expired or not; None when unknown or revoked."""
+        """Return the token with this hash, expired or not, and its developer; None if it is unknown or revoked."""
 
     async def touch_access_token(self, token_id: str, now: int) -> None:
-        """Write down that the token was used at `now`."""
+        """Record that the token was used at `now`."""
 
     async def list_access_tokens(self, developer_id: str) -> list[AccessToken]:
         """Return a developer's tokens, newest first."""
@@ -612,13 +643,13 @@ class CredentialStorage(Protocol):
     async def delete_access_token(
         self, developer_id: str, token_id: str, *, keep_created: bool = False, describe: DescribeTokens | None = None
     ) -> list[EndedToken]:
-        """Revoke a token for good, with all tokens that were created with it, and with these in turn.
+        """Revoke a token permanently, with all tokens that it created, directly or indirectly.
 
-        With `keep_created` those stay, and count as created with the parent of this one. Console sessions that were
-        opened with a token end with it.
+        With `keep_created` the created tokens stay, and the parent of this token becomes theirs. Console sessions that
+        were opened with a revoked token end.
 
         Returns:
-            What was revoked, the token itself first; nothing when this developer has no such token.
+            The revoked tokens, this one first; an empty list if this developer has no such token.
         """
 
     async def create_console_session(
@@ -631,10 +662,10 @@ class CredentialStorage(Protocol):
     ) -> bool:
         """Store a console session under the SHA-256 of its cookie.
 
-        False, and nothing stored, when what it was opened with does not open one any more: the access token was revoked
-        or has expired, the developer has another messenger account.
+        Return False and store nothing if the access token used to sign in was revoked or has expired. Without an access
+        token, the same applies if the developer has another messenger account by now.
 
-        It ends those of the developer that were seen longest ago, so that `CONSOLE_SESSIONS_KEPT` are left.
+        The developer's least recently seen sessions end, so that at most `CONSOLE_SESSIONS_KEPT` remain.
         """
 
     async def read_console_session(
@@ -642,28 +673,30 @@ class CredentialStorage(Protocol):
     ) -> tuple[ConsoleSession, Developer] | None:
         """Return the session with this hash and its developer.
 
-        None when it is unknown, was last seen at or before `idle_since`, or what it was signed in with does so no
-        longer: the access token was revoked or has expired at `now`, the developer has another messenger account.
+        None if it is unknown or was last seen at or before `idle_since`. Also None if the access token used to sign in
+        was revoked or has expired at `now`. Without an access token, also None if the developer has another messenger
+        account by now.
         """
 
     async def touch_console_session(self, session_id: str, now: int) -> None:
-        """Write down that the session was seen at `now`."""
+        """Record that the session was seen at `now`."""
 
     async def list_console_sessions(self, developer_id: str, now: int, idle_since: int) -> list[ConsoleSession]:
-        """Return a developer's sessions that `read_console_session` would return, newest first."""
+        """Return those of a developer's sessions that `read_console_session` would return, newest first."""
 
     async def delete_console_session(
         self, developer_id: str, session_id: str, *, entry: AuditEntry | None = None
     ) -> bool:
-        """End a session; False when this developer has no such session."""
+        """End a session; False if this developer has no such session."""
 
     async def delete_console_sessions(self, developer_id: str, *, entry: AuditEntry | None = None) -> int:
-        """End all sessions of a developer; return how many."""
+        """End all sessions of a developer; return their number."""
 
     async def purge_console_access(self, now: int, idle_since: int, limit: int) -> int:
-        """Erase at most `limit` console sessions last seen at or before `idle_since`, and as many outdated invitations.
+        """Erase idle console sessions and expired invitations, at most `limit` of each; return their total number.
 
-        Return how many in all. An invitation is outdated when its time is over at `now`.
+        A console session is idle if it was last seen at or before `idle_since`. An invitation is expired if its time is
+        over at `now`.
         """
 
 
@@ -671,46 +704,46 @@ class AuditStorage(Protocol):
     """The audit log."""
 
     async def add_audit_entry(self, entry: AuditEntry) -> None:
-        """Add an entry of something that changed nothing in the store, such as that a secret was shown."""
+        """Add an entry for an action that changed nothing in the store, such as revealing a secret."""
 
     async def list_audit_entries(self, developer_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
         """Return entries of a developer's audit log, newest first, strictly after `before`."""
 
     async def read_audit_purge(self, developer_id: str) -> AuditPurge | None:
-        """Return what was erased of a developer's log; None when it is whole."""
+        """Return the erased part of a developer's log; None if nothing was erased."""
 
     async def purge_audit_entries(self, before: int, now: int, limit: int) -> int:
-        """Erase at most `limit` entries made before that time (ms), and note whose; return how many.
+        """Erase at most `limit` entries made before that time (ms), and record it in each log; return their number.
 
-        Of a log of which any is erased, all entries made before that time are no longer listed.
+        Once any entry of a log is erased, none of its entries made before that time is listed.
         """
 
 
 class PlanStorage(Protocol):
-    """Plans and how much of them is used."""
+    """Developers' plans and their usage."""
 
     async def update_plan(self, developer_id: str, plan: Plan, *, entry: AuditEntry | None = None) -> bool:
-        """Put a developer on another plan; False when there is none, or they are on it already.
+        """Change a developer's plan; False if there is no such developer, or if they are on this plan already.
 
-        On "free" no project of theirs collects phone numbers any more: from here on none is set to, whoever tries so
-        at the same instant, since `create_project` and `update_project` look at the plan too.
+        With "free", all their projects stop collecting phone numbers. A concurrent change cannot turn the collection on
+        again, because `create_project` and `update_project` check the plan too.
         """
 
     async def read_used(self, developer_id: str, first_day: int) -> Used:
-        """Return what a developer uses; a sign-in counts on the day that its session was created on.
+        """Return a developer's usage since `first_day`. A sign-in counts on the day on which its session was created.
 
-        Users of projects that are deleted by now count too.
+        Users of deleted projects count too.
         """
 
     async def purge_removed_usage(self, before_day: int, limit: int) -> int:
-        """Forget who had confirmed in deleted projects before that day; return of how many days, `limit` at most."""
+        """Erase the usage of deleted projects before that day; return the number of erased days, at most `limit`."""
 
 
 class CountStorage(Protocol):
     """Counts of sessions and of distinct users."""
 
     async def read_daily_counts(self, project_ids: Sequence[str], first_day: int) -> list[DailyCounts]:
-        """Return the counts of each project and day from `first_day` on; days without any are left out."""
+        """Return the counts of each project and day from `first_day` on. Days without counts are left out."""
 
     async def read_daily_totals(self, developer_id: str, first_day: int) -> list[DailyCounts]:
         """Return the counts of each day from `first_day` on, over all projects of a developer.
@@ -722,14 +755,17 @@ class CountStorage(Protocol):
         """Return distinct users per day over all projects of a developer, from `first_day` on."""
 
     async def purge_user_days(self, before_day: int, limit: int) -> int:
-        """Forget who confirmed on days before that one; the counts of distinct users since any later day stay exact."""
+        """Erase the records of who confirmed on days before that one, at most `limit`.
+
+        The counts of distinct users since any later day stay exact.
+        """
 
 
 class ErasureStorage(Protocol):
-    """Forgets users. Each call is bounded, and holds up nobody for longer than a moment.
+    """Erases users. Each call is bounded, so it blocks others only briefly.
 
-    A session goes with its phone number, its webhook events, due ones too, and its request for a phone number, in one
-    transaction. Counts stay as they are. With `developer_id` only this developer's projects are looked at.
+    A session is erased with its phone number, its webhook events (due ones too) and its request for a phone number, in
+    one transaction. Counts stay as they are. With `developer_id`, only this developer's projects are searched.
     """
 
     async def erase_user(
@@ -741,15 +777,15 @@ class ErasureStorage(Protocol):
         *,
         entry: AuditEntry | None = None,
     ) -> int:
-        """Erase at most about `limit` rows of what an account confirmed; return how many (0: all is done).
+        """Erase at most about `limit` rows of an account's sign-ins; return their number (0: nothing is left).
 
-        So that the counts of distinct users stay exact, that somebody confirmed on a day is kept, as `replacement`:
-        a name that nobody else has, and another one at each call. Without `developer_id` also what the account has
-        blocked is erased; the blocks are the user's own.
+        The record of a confirmation on a day stays, under the name `replacement`, so that the counts of distinct users
+        stay exact. `replacement` must be unique, and different at each call. Without `developer_id`, the account's
+        blocks are erased too, since they belong to the user and not to a developer.
         """
 
     async def list_opened_days(self, developer_id: str | None, after: OpenedDay | None, limit: int) -> list[OpenedDay]:
-        """Return project days with sessions that somebody opened and did not confirm, strictly after `after`."""
+        """Return the projects and days with opened and unconfirmed sessions, strictly after `after`."""
 
     async def erase_opened(
         self,
@@ -760,9 +796,9 @@ class ErasureStorage(Protocol):
         *,
         entry: AuditEntry | None = None,
     ) -> ErasedPage:
-        """Look at the next `limit` sessions, and erase those that the account opened and did not confirm.
+        """Check the next `limit` sessions, and erase those that the account opened and did not confirm.
 
-        No session is passed over that was there when the walk began, unless it was confirmed meanwhile.
+        A walk checks every session that existed when it began, unless the session was confirmed meanwhile.
         """
 
 
@@ -770,36 +806,36 @@ class EncryptedValueStorage(Protocol):
     """All encrypted values, for the rotation of the master key."""
 
     async def list_encrypted_values(self, kind: EncryptedKind, after: RowKey | None, limit: int) -> EncryptedPage:
-        """Return the next encrypted values of a kind, having looked at no more than `limit` rows.
+        """Return the next encrypted values of a kind, from at most `limit` rows.
 
-        No row is passed over that was there when the walk began and still is; those that come meanwhile may be.
+        A walk returns every value whose row existed when it began and still exists. It may miss rows added meanwhile.
         """
 
     async def replace_encrypted_values(self, kind: EncryptedKind, replacements: Sequence[Replacement]) -> int:
-        """Replace each value that is still the old one; return how many were. Nothing else of their rows changes.
+        """Replace each value that is still the old one; return their number. Other columns do not change.
 
-        On PostgreSQL each is a transaction of its own, so that this can be in nobody's way.
+        On PostgreSQL each replacement is a transaction of its own, so that it does not block others.
         """
 
 
 class LeaseStorage(Protocol):
-    """Leases, by which several processes on one store elect one of them."""
+    """Leases, with which the processes on one store elect a leader."""
 
     async def hold_lease(self, name: str, holder: str, now: int, until: int) -> bool:
-        """Take the lease `name` for `holder`, or renew it; False while another holds it and its time is not over."""
+        """Take or renew the lease `name` for `holder`; False while another process holds it and it has not expired."""
 
     async def release_lease(self, name: str, holder: str) -> None:
-        """Give up a lease, so that another may take it at once. Nothing happens when `holder` does not hold it."""
+        """Give up a lease, so that another process can take it at once. Do nothing if `holder` does not hold it."""
 
 
 class MetadataStorage(Protocol):
-    """What the installation remembers about itself."""
+    """The named values of an installation."""
 
     async def read_mark(self, name: str) -> bytes | None:
-        """Return the value kept under `name`, or None."""
+        """Return the value stored under `name`, or None."""
 
     async def claim_mark(self, name: str, value: bytes) -> bytes:
-        """Keep `value` under `name` unless something is kept there already; return what is kept now."""
+        """Store `value` under `name` unless a value exists; return the stored value."""
 
 
 class Storage(Protocol):
@@ -821,7 +857,7 @@ class Storage(Protocol):
     metadata: MetadataStorage
 
     async def close(self) -> None:
-        """Let go of the database. Writes under way are finished first."""
+        """Close the database after finishing the writes in progress."""
 
     async def ping(self) -> None:
-        """Do the smallest read that proves that the store answers."""
+        """Run the smallest read that proves that the store responds."""

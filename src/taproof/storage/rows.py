@@ -1,4 +1,4 @@
-"""Turns what `core/` holds into the values of a statement, and rows back into it: the same for every driver.
+"""Converts the models of `core/` into values of statements, and rows into models. All drivers share it.
 
 A statement names its columns in the order of the model's fields. Flags are stored as 0 and 1.
 """
@@ -38,20 +38,20 @@ _NEWEST: Final = PageCursor(2**62, "")
 
 
 def page_start(before: PageCursor | None) -> PageCursor:
-    """Return the place that a page, newest first, begins below.
+    """Return the position below which a page, newest first, begins.
 
-    PostgreSQL takes no NUL. The characters of an id all come after both NUL and the character that replaces it.
+    PostgreSQL accepts no NUL. All characters of an id sort after both NUL and the character that replaces it.
     """
     return _NEWEST if before is None else before._replace(id=before.id.replace("\0", "\1"))
 
 
 def columns(rows: Iterable[Row]) -> list[Values]:
-    """Return rows turned into columns, for a statement that takes one array for each."""
+    """Return the columns of rows, for a statement that takes one array for each column."""
     return list(zip(*rows, strict=True))
 
 
 def access_ended(entry: AuditEntry) -> TaproofError:
-    """Return the error for a change whose acting credential has ended: it is undone."""
+    """Return the error for a change whose acting credential has ended. The change is rolled back."""
     return SignedOut() if entry.via == "console" else InvalidAccessToken()
 
 
@@ -59,13 +59,13 @@ def access_ended(entry: AuditEntry) -> TaproofError:
 
 
 def _reader(model: Callable[..., Model], **conversions: Callable[[Any], Any]) -> Callable[[Row], Model]:
-    """Return a function that makes a model of a row that begins with its fields, in their order.
+    """Return a function that makes a model from a row that begins with its fields, in their order.
 
     The last fields that have defaults may be missing from the row.
 
     Args:
         model: the class.
-        conversions: for a field, what turns a column's value into it; the value itself without one.
+        conversions: for a field, the function that converts a column's value. Other fields take the value as it is.
     """
     fields = list(signature(model).parameters)
     converted = [(fields.index(name), convert) for name, convert in conversions.items()]
@@ -91,19 +91,19 @@ _CONSOLE_SESSION_WIDTH: Final = len(signature(ConsoleSession).parameters)
 
 
 def token_and_developer_from(row: Row) -> tuple[AccessToken, Developer]:
-    """Return the token that a row begins with, and its developer."""
+    """Return the token at the beginning of a row, and its developer."""
     return token_from(row), developer_from(row[_TOKEN_WIDTH:])
 
 
 def session_and_developer_from(row: Row) -> tuple[ConsoleSession, Developer]:
-    """Return the console session that a row begins with, and its developer."""
+    """Return the console session at the beginning of a row, and its developer."""
     return console_session_from(row), developer_from(row[_CONSOLE_SESSION_WIDTH:])
 
 
 def session_from(row: Row, now: int | None = None) -> Session:
     """Return the session of a row of `SESSION_COLUMNS`; with `now`, in the state that a reader sees then.
 
-    `READ_SESSION` alone has the columns of the prompt, too.
+    Only `READ_SESSION` has the columns of the prompt as well.
     """
     day, token_hash, session_id, project_id, project_name, status, created_at, expires_at, *rest = row
     opened_at, opener_id, confirmed_at, cancelled_at, used_at, messenger_id, name, username, phone, *rest = rest
@@ -133,20 +133,20 @@ def session_from(row: Row, now: int | None = None) -> Session:
 
 
 def consumed_from(row: Row) -> ConsumedSession:
-    """Return what a row of `CONSUME_SESSION` or `REREAD_SESSION` holds."""
+    """Return the consumed session of a row of `CONSUME_SESSION` or `REREAD_SESSION`."""
     project_id, messenger_id, name, username, confirmed_at, secret, next_secret, next_at, *rest = row
     secrets = EncryptedWebhookSecrets(secret, next_secret, next_at)
     return ConsumedSession(project_id, MessengerIdentity(messenger_id, name, username), confirmed_at, secrets, *rest)
 
 
 def phone_request_from(row: Row) -> PhoneRequest:
-    """Return the request of a row of `READ_PHONE_REQUEST` and its kin."""
+    """Return the request of a row of `READ_PHONE_REQUEST` or a similar statement."""
     day, token_hash, *rest = row
     return PhoneRequest(SessionKey(day, token_hash), *rest)
 
 
 def delivery_from(row: Row, leased_until: int) -> Delivery:
-    """Return the delivery of a row of `CLAIM_DELIVERY` and its kin."""
+    """Return the delivery of a row of `CLAIM_DELIVERY` or a similar statement."""
     event_id, event_type, project_id, encrypted_body, created_at, attempts, schedule_start, *rest = row
     event = Event(event_id, event_type, project_id, encrypted_body, created_at)
     developer_id, webhook_url, *secrets, failing_since = rest
@@ -156,7 +156,7 @@ def delivery_from(row: Row, leased_until: int) -> Delivery:
 
 
 def with_attempts(record: DeliveryRecord, latest_first: Iterable[Row]) -> DeliveryRecord:
-    """Return a delivery with the attempts of rows of `READ_ATTEMPTS`."""
+    """Return a delivery with its attempts, given as rows of `READ_ATTEMPTS`."""
     return replace(record, attempts=tuple(Attempt(*row) for row in latest_first)[::-1])
 
 
@@ -173,7 +173,7 @@ entry_values = _fields("id developer_id created_at action actor via via_id addre
 identity_values = _fields("messenger_id messenger_name messenger_username")
 """The values of an identity in `CONFIRM_SESSION`."""
 event_values = _fields("id type encrypted_body created_at project_id")
-"""The values of `RECORD_EVENT`, but for the id of its session."""
+"""The values of `RECORD_EVENT`, without the id of its session."""
 _developer_rest = _fields("plan created_at is_owner messenger_id messenger_name")
 _token_rest = _fields("created_at expires_at")
 _invitation_rest = _fields("email plan is_owner developer_id invited_by created_at expires_at inviter_id sign_in")
@@ -191,7 +191,7 @@ def developer_values(developer: Developer) -> Values:
 
 
 def token_values(token: AccessToken, token_hash: bytes) -> Values:
-    """Return the values of `CREATE_ACCESS_TOKEN`, but for the limit."""
+    """Return the values of `CREATE_ACCESS_TOKEN`, without the limit."""
     named = (token.id, token.developer_id, token.name, token.preview)
     return (*named, token_hash, *_token_rest(token), scopes_text(token.scopes), token.parent_id, token.sign_in)
 
@@ -208,7 +208,7 @@ def console_session_values(session: ConsoleSession, token_hash: bytes) -> Values
 
 
 def project_values(project: Project, secret_key_hash: bytes) -> Values:
-    """Return the values of `CREATE_PROJECT`, but for the limit."""
+    """Return the values of `CREATE_PROJECT`, without the limit."""
     named = (project.id, project.developer_id, project.name)
     return (*named, secret_key_hash, *_project_rest(project), " ".join(project.allowed_origins))
 

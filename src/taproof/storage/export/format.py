@@ -1,12 +1,12 @@
-"""An export: everything that a store keeps as one file, and how such a file is written and read.
+"""The format of an export: all data of a store in one file, and the code that writes and reads such a file.
 
-The file is JSON Lines in ASCII: first a header with the names of all columns, then one array for each row, which begins
-with the name of its table, and at the end a footer with the number of rows and the SHA-256 of all before it. Values
-that are bytes are base64. Both ways a few thousand rows are in memory at a time.
+The file is JSON Lines in ASCII. A header with the names of all columns comes first. Then there is one array for each
+row, which begins with the name of its table. A footer with the number of rows and the SHA-256 of everything before it
+ends the file. Values of type bytes are base64. Writing and reading keep a few thousand rows in memory at a time.
 
-`sqlite.py` and `postgres.py` are the two ends. Left out is what means nothing in another store:
-leases, the decisions by which the processes on a SQLite file wake each other, and the browsers that are signed in to
-the console, which sign in again.
+`sqlite.py` and `postgres.py` are the two ends. An export leaves out what means nothing in another store: leases, the
+table of decisions by which the processes on a SQLite file wake each other, and the sessions of browsers in the console.
+Those browsers sign in again.
 """
 
 import base64
@@ -22,10 +22,11 @@ from taproof.core.model import PROJECT_FLAGS
 FORMAT: Final = "taproof-export"
 VERSION: Final = 1
 CHUNK: Final = 5_000
-"""Rows that are in memory at a time."""
+"""The maximum number of rows in memory at a time."""
 _CHUNK_BYTES: Final = 8 << 20
 _LINE_LIMIT: Final = 1 << 20
-"""Bytes of a line. The longest that an export has is a webhook's body, of a few thousand."""
+"""The maximum number of bytes in a line. The longest line of an export holds a webhook's body of a few thousand
+bytes."""
 
 Kind = Literal["text", "bytes", "day", "small", "int"]
 Row = Sequence[Any]
@@ -37,7 +38,7 @@ _RANGES: Final[Mapping[Kind, range]] = {
 
 
 class ExportFileWrong(TaproofError):
-    """This is not a whole export of Taproof."""
+    """The file is not a complete export of Taproof."""
 
     code = "export_file_wrong"
 
@@ -57,13 +58,13 @@ class Column(NamedTuple):
 
 
 def _columns(text: str) -> tuple[Column, ...]:
-    """Return columns written as `name:kind`, or `name:kind?` where they may be null."""
+    """Return columns written as `name:kind`, or as `name:kind?` if they may be null."""
     parts = (part.split(":") for part in text.split())
     return tuple(Column(name, kind.rstrip("?"), kind.endswith("?")) for name, kind in parts)  # type: ignore[arg-type]
 
 
 TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
-    # First, so that a wrong master key is found before anything else is read.
+    # First, so that a wrong master key is detected before anything else is read.
     "metadata": _columns("name:text value:bytes"),
     "developers": _columns(
         "id:text email:text email_key:text plan:text created_at:int is_owner:small messenger_id:text? "
@@ -118,40 +119,40 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "removed_usage": _columns("developer_id:text day:day confirmed:small"),
     "bot_updates": _columns("bot_id:int update_id:int claimed_at:int done:small"),
 }
-"""What is moved, by table, in the order of the file: the same columns in both stores."""
+"""The exported columns by table, in the order of the file. They are the same in both stores."""
 
 
 class Source(Protocol):
-    """One consistent picture of a store, whatever is written to it meanwhile."""
+    """One consistent snapshot of a store, regardless of later writes."""
 
     async def count(self, table: str) -> int:
-        """Return how many rows a table has."""
+        """Return the number of rows of a table."""
 
     def read(self, table: str) -> AsyncIterator[list[Row]]:
         """Yield all rows of a table, in chunks, with the columns that `TABLES` names."""
 
 
 class Target(Protocol):
-    """An empty store, filled in one transaction that nobody else can write beside."""
+    """An empty store, filled in one transaction while nobody else can write to it."""
 
     async def insert(self, table: str, rows: Sequence[Row], lines: Sequence[int]) -> None:
         """Add rows, with the columns that `TABLES` names.
 
         Args:
-            table: where.
-            rows: what.
-            lines: where each row stands in the file.
+            table: the table.
+            rows: the rows.
+            lines: the line number of each row in the file.
 
         Raises:
-            ExportFileWrong: a row cannot be added, for example since it is there twice.
+            ExportFileWrong: a row cannot be added, for example because it exists already.
         """
 
     async def commit(self, counts: Mapping[str, int]) -> None:
-        """Make everything durable at once. Raises ExportFileWrong when a table does not have so many rows."""
+        """Make everything durable at once. Raise ExportFileWrong if a table does not have the given number of rows."""
 
 
 _NAMES: Final = {table: ", ".join(column.name for column in columns) for table, columns in TABLES.items()}
-# Built from the constants above only.
+# The statements are built only from the constants above.
 SELECT: Final = {table: f"SELECT {_NAMES[table]} FROM {table}" for table in TABLES}  # noqa: S608
 INSERT: Final = {table: f"INSERT INTO {table} ({_NAMES[table]})" for table in TABLES}
 COUNT: Final = {table: f"SELECT COUNT(*) FROM {table}" for table in TABLES}  # noqa: S608
@@ -165,13 +166,13 @@ ANY: Final = {table: f"SELECT 1 FROM {table} LIMIT 1" for table in TABLES}  # no
 async def write_export(
     source: Source, write: Callable[[bytes], object], created_at: str, on_rows: Callable[[int], None]
 ) -> int:
-    """Write an export; return how many rows it has.
+    """Write an export; return the number of its rows.
 
     Args:
-        source: what is exported.
-        write: takes the next bytes of the file.
-        created_at: the time, in ISO 8601.
-        on_rows: told of each chunk that was written, by its number of rows.
+        source: the store to export.
+        write: receives the next bytes of the file.
+        created_at: the current time, in ISO 8601.
+        on_rows: called after each chunk, with its number of rows.
     """
     digest = hashlib.sha256()
     encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -186,7 +187,7 @@ async def write_export(
     put(encode(header) + "\n")
     counts = dict.fromkeys(TABLES, 0)
     for table, columns in TABLES.items():
-        # The name of the table comes first, so each place is one further.
+        # The name of the table comes first, so every index is one higher.
         places = [place for place, column in enumerate(columns, 1) if column.kind == "bytes"]
         async for rows in source.read(table):
             lines = []
@@ -207,7 +208,7 @@ async def write_export(
 
 
 class ExportReader:
-    """Reads an export that may be damaged, or not be one at all.
+    """Reads an export that may be damaged, or may be another file.
 
     Raises:
         ExportFileWrong: the first line is not the header of an export that this release can read.
@@ -243,7 +244,7 @@ class ExportReader:
     async def copy_to(
         self, target: Target, check_metadata: Callable[[str, bytes], None], on_chunk: Callable[[], None]
     ) -> dict[str, int]:
-        """Put all rows into the target and commit; return how many each table has.
+        """Copy all rows into the target and commit; return the number of rows of each table.
 
         Args:
             target: an empty store.
@@ -251,7 +252,7 @@ class ExportReader:
             on_chunk: called after each chunk.
 
         Raises:
-            ExportFileWrong: with the line at fault.
+            ExportFileWrong: the file is wrong; the sentence names the line.
         """
         counts = dict.fromkeys(TABLES, 0)
         table, size = "", 0
@@ -282,11 +283,11 @@ class ExportReader:
         return counts
 
     def _next_line(self) -> bytes:
-        """Return the next line with its end; the header counts into the checksum at once."""
+        """Return the next line with its end. The header is added to the checksum here."""
         self._line += 1
         try:
             line = self._file.readline(_LINE_LIMIT + 1)
-        except (EOFError, OSError, ValueError) as error:  # A .gz file that is cut off, damaged, or none.
+        except (EOFError, OSError, ValueError) as error:  # The .gz file is cut off or damaged, or is no .gz file.
             raise self._wrong(f"the file cannot be read ({error})") from error
         if len(line) > _LINE_LIMIT:
             raise self._wrong("it is longer than any line of an export")
@@ -314,7 +315,10 @@ class ExportReader:
         return [self._value(table, column, value) for column, value in zip(columns, parsed[1:], strict=True)]
 
     def _value(self, table: str, column: Column, value: Any) -> Any:
-        """Return a value as it is stored. `type()` and not `isinstance`: true is no number here."""
+        """Return a value in its stored form.
+
+        The types are compared with `type()` instead of `isinstance()`, because true must not count as a number.
+        """
         if value is None and column.may_be_null:
             return None
         if column.kind == "text":
@@ -347,7 +351,7 @@ class ExportReader:
 
 
 def _can_be_stored(text: str) -> bool:
-    """Tell whether PostgreSQL can: no NUL and no half of a character, neither of which Taproof stores (core/names)."""
+    """Return whether PostgreSQL can store a text: one without NUL and lone surrogates, as in `core/names.py`."""
     return "\0" not in text and (text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text))
 
 

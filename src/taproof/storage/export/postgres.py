@@ -1,6 +1,6 @@
-"""The PostgreSQL ends of an export: a database that is read as of one moment, or filled in one transaction.
+"""The PostgreSQL ends of an export: a database read in one snapshot, or filled in one transaction.
 
-Each uses one connection of its own and prepares nothing by name, so that both also work behind PgBouncer.
+Each uses its own connection and prepares nothing by name, so that both also work behind PgBouncer.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from taproof.storage.postgres.partitions import SESSION_TABLES
 
 _CONNECT_PATIENCE: Final = 5.0
 _TABLES: Final = ", ".join(TABLES)
-# A table may take minutes, whatever the server is set to for the service.
+# A table may take minutes, so the server's timeouts for the service must not apply.
 _NO_HURRY: Final = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
 _AWAY: Final = (
     OSError,
@@ -40,18 +40,18 @@ _COPY_LINE: Final = re.compile(r"COPY \w+, line (\d+)")
 
 
 class PostgresSource:
-    """What a database held when it was opened."""
+    """A snapshot of a database, taken when it was opened."""
 
     def __init__(self, connection: asyncpg.Connection) -> None:
         self._connection = connection
 
     async def count(self, table: str) -> int:
-        """Return how many rows a table has."""
+        """Return the number of rows of a table."""
         return await _count(self._connection, table)
 
     async def read(self, table: str) -> AsyncIterator[list[Row]]:
         """Yield all rows in chunks."""
-        # In SQL and not by the driver's own cursor, which prepares a statement by name.
+        # Use a cursor in SQL: the driver's own cursor prepares a statement by name.
         await self._connection.execute(f"DECLARE rows NO SCROLL CURSOR FOR {SELECT[table]}")
         while chunk := await self._connection.fetch(f"FETCH {CHUNK} FROM rows"):
             yield [tuple(row) for row in chunk]
@@ -59,14 +59,14 @@ class PostgresSource:
 
 
 class PostgresTarget:
-    """An empty database, with a transaction open in which it is filled."""
+    """An empty database with an open transaction that fills it."""
 
     def __init__(self, connection: asyncpg.Connection, days: set[int]) -> None:
         self._connection = connection
         self._days = days
 
     async def insert(self, table: str, rows: Sequence[Row], lines: Sequence[int]) -> None:
-        """Add rows."""
+        """Add rows. Raise ExportFileWrong with the line of a row that cannot be added."""
         if table == "sessions":
             await self._prepare({row[0] for row in rows})
         columns = [column.name for column in TABLES[table]]
@@ -89,20 +89,20 @@ class PostgresTarget:
         for table in TABLES:
             if await _count(self._connection, table) != counts[table]:
                 raise ExportFileWrong(f"Not all rows of {table} have arrived. Nothing was imported. Try it again.")
-        # Until the server looks at them by itself it would plan as for empty tables.
+        # Until the server's next automatic ANALYZE, it would plan as for empty tables.
         await self._connection.execute(f"ANALYZE {_TABLES}")
         await self._connection.execute("COMMIT")
 
 
 @contextlib.asynccontextmanager
 async def open_postgres_source(dsn: str) -> AsyncIterator[PostgresSource]:
-    """Open a database to be exported; whoever writes to it is not held up.
+    """Open a database to export. Writers are not blocked.
 
     Raises:
-        StoreUnavailable: it cannot be read; the sentence says why.
+        StoreUnavailable: the database cannot be read; the sentence gives the reason.
     """
     async with _connected(dsn, "read") as connection:
-        # The picture is taken by the first read, when no day can be dropped any more.
+        # The first read takes the snapshot; from then on, no day can be dropped.
         await connection.execute(
             f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_NO_HURRY}; LOCK TABLE {_TABLES} IN ACCESS SHARE MODE"
         )
@@ -111,13 +111,13 @@ async def open_postgres_source(dsn: str) -> AsyncIterator[PostgresSource]:
 
 @contextlib.asynccontextmanager
 async def open_postgres_target(dsn: str) -> AsyncIterator[PostgresTarget]:
-    """Open a database with a current schema to be filled. What was not committed is undone, also by a kill.
+    """Open a database with a current schema to fill it. Without a commit everything is rolled back, even after a kill.
 
-    While this lasts nobody else can write to any table; whoever tries to waits, and then finds the imported rows.
+    Meanwhile nobody else can write to any table. Other writers wait, and then find the imported rows.
 
     Raises:
-        NotEmpty: it has rows.
-        StoreUnavailable: it cannot be written; the sentence says why.
+        NotEmpty: the database has rows.
+        StoreUnavailable: the database cannot be written; the sentence gives the reason.
     """
     async with _connected(dsn, "written") as connection:
         await connection.execute(f"BEGIN; {_NO_HURRY}; SET LOCAL lock_timeout = '5s'")
@@ -144,7 +144,7 @@ async def _count(connection: asyncpg.Connection, table: str) -> int:
 
 @contextlib.asynccontextmanager
 async def _connected(dsn: str, done: str) -> AsyncIterator[Any]:
-    """Yield a connection that is closed, and its transaction undone, whatever happens."""
+    """Yield a connection. It is always closed in the end, and an open transaction is rolled back."""
     try:
         connection = await asyncpg.connect(dsn, timeout=_CONNECT_PATIENCE, statement_cache_size=0)
         try:
@@ -154,7 +154,7 @@ async def _connected(dsn: str, done: str) -> AsyncIterator[Any]:
     except TaproofError:
         raise
     except _AWAY as error:
-        # The driver quotes an address that it does not understand, and that may hold a password.
+        # The driver quotes an address that it cannot parse, and that may hold a password.
         if isinstance(error, asyncpg.PostgresError):
             reason = " ".join(part for part in (f"{error.args[0]}.", error.hint) if part)
         else:

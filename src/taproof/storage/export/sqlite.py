@@ -1,4 +1,4 @@
-"""The SQLite ends of an export: a file that is read as of one moment, or filled in one exclusive transaction."""
+"""The SQLite ends of an export: a file read in one snapshot, or filled in one exclusive transaction."""
 
 import contextlib
 import itertools
@@ -24,43 +24,44 @@ from taproof.storage.export.format import (
 from taproof.storage.sqlite.group_commit import rows as all_rows
 
 _PATIENCE: Final = 2_000
-"""Milliseconds that another process's lock is waited for."""
+"""Milliseconds to wait for the lock of another process."""
 _CACHE: Final = "PRAGMA cache_size = -65536"
 _INDEXES: Final = """
 SELECT name, sql FROM sqlite_schema
 WHERE type = 'index' AND sql IS NOT NULL AND sql NOT LIKE 'CREATE UNIQUE%'"""
-"""Those that are for speed alone. A unique one refuses a row, and is needed while rows come."""
+"""Finds the indexes that only serve speed. Unique indexes stay, because they must refuse duplicate rows during an
+import."""
 
 
 class SqliteSource:
-    """What a SQLite file held when it was opened."""
+    """A snapshot of a SQLite file, taken when it was opened."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
 
     async def count(self, table: str) -> int:
-        """Return how many rows a table has."""
+        """Return the number of rows of a table."""
         return _count(self._connection, table)
 
     async def read(self, table: str) -> AsyncIterator[list[Row]]:
-        """Yield all rows in chunks, in the order of the primary key: the same content is always the same file."""
+        """Yield all rows in chunks, in the order of the primary key, so that equal content makes an equal file."""
         cursor = self._connection.execute(f"{SELECT[table]} NOT INDEXED")
         while chunk := list(itertools.islice(cursor, CHUNK)):
             yield chunk
 
 
 class SqliteTarget:
-    """An empty SQLite file, with a transaction open in which it is filled."""
+    """An empty SQLite file with an open transaction that fills it."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        # Built once at the end, an index takes a fraction of the time and is not written again and again on the way.
+        # Building an index once at the end takes a fraction of the time, and it is not rewritten during the import.
         self._indexes = all_rows(connection, _INDEXES)
         for name, _ in self._indexes:
             connection.execute(f"DROP INDEX {name}")
 
     async def insert(self, table: str, rows: Sequence[Row], lines: Sequence[int]) -> None:
-        """Add rows."""
+        """Add rows. Raise ExportFileWrong with the line of a row that cannot be added."""
         taken = 0
 
         def each() -> Iterator[Row]:
@@ -87,10 +88,10 @@ class SqliteTarget:
 
 @contextlib.asynccontextmanager
 async def open_sqlite_source(path: Path) -> AsyncIterator[SqliteSource]:
-    """Open a file to be exported; whoever writes to it is not held up.
+    """Open a file to export. Writers are not blocked.
 
     Raises:
-        StoreUnavailable: it cannot be read; the sentence says why.
+        StoreUnavailable: the file cannot be read; the sentence gives the reason.
     """
     with _sentences(path, "read"), contextlib.closing(_connect(path)) as connection:
         connection.execute("PRAGMA query_only = 1; BEGIN").fetchall()
@@ -100,14 +101,14 @@ async def open_sqlite_source(path: Path) -> AsyncIterator[SqliteSource]:
 
 @contextlib.asynccontextmanager
 async def open_sqlite_target(path: Path) -> AsyncIterator[SqliteTarget]:
-    """Open a file with a current schema to be filled. What was not committed is undone, also by a kill.
+    """Open a file with a current schema to fill it. Without a commit everything is rolled back, even after a kill.
 
-    While this lasts the file is not in WAL mode: pages are written once, nobody else can so much as read, and nobody
-    else has it open when it begins. Opening the store turns WAL mode on again.
+    Meanwhile the file is not in WAL mode: each page is written once, and no other process can even read. No other
+    process may have the file open at the start. Opening the store turns WAL mode on again.
 
     Raises:
-        NotEmpty: it has rows.
-        StoreUnavailable: it cannot be written, or another process has it open; the sentence says which.
+        NotEmpty: the file has rows.
+        StoreUnavailable: the file cannot be written, or another process has it open; the sentence gives the reason.
     """
     with _sentences(path, "written"), contextlib.closing(_connect(path)) as connection:
         connection.execute(f"{_CACHE}; PRAGMA synchronous = FULL").fetchall()

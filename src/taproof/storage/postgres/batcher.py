@@ -1,7 +1,7 @@
-"""Calls that come together become one statement.
+"""Combines concurrent calls into one statement.
 
-A round trip to the database costs about the same for one row as for a hundred. So while one statement is under way,
-the calls that arrive wait, and leave together in the next. A lone call waits for nobody: there is no timer.
+A round trip to the database costs about the same for one row as for a hundred. So calls that arrive while a statement
+is running wait, and leave together in the next one. A lone call does not wait: there is no timer.
 """
 
 import asyncio
@@ -16,14 +16,14 @@ Result = TypeVar("Result")
 
 
 class Batcher(Generic[Item, Result]):
-    """Gathers the calls of one kind; of its batches never more than one is under way.
+    """Collects calls of one kind into batches. At most one batch is running at a time.
 
     Args:
-        send: runs one statement for all of the items and returns one result for each, in their order; or raises, and
-            then has changed nothing, unless what it raises is `StoreUnavailable`.
-        limit: items in one batch at most.
-        key: what two items of one batch never share; the second waits for a later batch. For statements that could
-            not tell which of two changes to one row comes first.
+        send: runs one statement for all items, and returns one result for each, in their order. If it raises anything
+            but `StoreUnavailable`, it must have changed nothing.
+        limit: the maximum number of items in one batch.
+        key: returns the key of an item. Two items with the same key never share a batch; the second one waits for a
+            later batch. Use it for statements that cannot order two changes to one row.
     """
 
     def __init__(
@@ -36,10 +36,10 @@ class Batcher(Generic[Item, Result]):
         self._send = send
         self._limit = limit
         self._key = key
-        # Two lists and no pairs: on the polled path nothing is allocated that is not needed.
+        # Two lists instead of pairs: polling must not allocate more than it needs.
         self._items: list[Item] = []
         self._futures: list[asyncio.Future[Result]] = []
-        # For each key in `_items`, those who wait behind it: so no batch walks over them to find its own.
+        # For each key in `_items`, the callers that wait behind it. So no batch has to skip them to find its own items.
         self._behind: dict[Hashable, deque[tuple[Item, asyncio.Future[Result]]]] = {}
         self._drain_task: asyncio.Task[None] | None = None
         self._draining = False
@@ -48,11 +48,12 @@ class Batcher(Generic[Item, Result]):
     async def run(self, item: Item) -> Result:
         """Return the result of `item`.
 
-        A caller that is cancelled while it waits is left out; once its batch has left, cancelling undoes nothing.
+        A caller that is cancelled while it waits is left out. Once its batch has left, cancelling undoes nothing.
 
         Raises:
-            StoreUnavailable: the database cannot be reached, or was lost underway: then the change may have been made.
-            Exception: whatever `send` raises for this item alone.
+            StoreUnavailable: the database is out of reach, or the connection was lost during the statement. In the
+                second case the change may have been made.
+            Exception: any exception that `send` raises for this item alone.
         """
         if self._closed:
             raise StoreUnavailable
@@ -63,18 +64,18 @@ class Batcher(Generic[Item, Result]):
             self._futures.append(future)
         if not self._draining:
             self._draining = True
-            # A task, and not this caller's own frame: cancelling the caller must not cancel the statement.
+            # A task of its own: cancelling the caller must not cancel the statement.
             self._drain_task = loop.create_task(self._drain())
         return await future
 
     async def close(self) -> None:
-        """Finish what is waiting; refuse what comes from now on."""
+        """Finish the waiting calls, and refuse new ones."""
         self._closed = True
         if self._drain_task is not None:
             await asyncio.wait([self._drain_task])
 
     def _is_first(self, key: Hashable, item: Item, future: asyncio.Future[Result]) -> bool:
-        """Tell whether nobody waits with this key; else put the item behind those who do."""
+        """Return whether no item with this key is waiting; otherwise queue the item behind the others."""
         behind = self._behind.get(key)
         if behind is None:
             self._behind[key] = deque()
@@ -91,7 +92,8 @@ class Batcher(Generic[Item, Result]):
                 if items:
                     await self._answer(items, futures)
         except BaseException:
-            # This task was cancelled, as happens when a loop is ended: without an answer they would wait for ever.
+            # This task was cancelled, for example at the end of the event loop. Without an answer, the callers would
+            # wait forever.
             behind = [future for waiting in self._behind.values() for _, future in waiting]
             _fail(futures + self._futures + behind, StoreUnavailable())
             self._items, self._futures, self._behind = [], [], {}
@@ -100,7 +102,7 @@ class Batcher(Generic[Item, Result]):
             self._draining = False
 
     def _take_batch(self) -> tuple[list[Item], list[asyncio.Future[Result]]]:
-        """Return the items that leave next, without those whose callers have gone."""
+        """Return the items of the next batch, without those whose callers were cancelled."""
         if len(self._items) <= self._limit:
             items, futures = self._items, self._futures
             self._items, self._futures = [], []
@@ -116,7 +118,7 @@ class Batcher(Generic[Item, Result]):
         return items, futures
 
     def _call_up(self, key: Hashable) -> None:
-        """Let the next one of a key take its place among those who leave, now that the one before it does."""
+        """Move the next item of a key into the queue, now that the item before it leaves."""
         behind = self._behind[key]
         while behind:
             item, future = behind.popleft()
@@ -133,26 +135,26 @@ class Batcher(Generic[Item, Result]):
         if len(items) == 1 or isinstance(failure, StoreUnavailable):
             _fail(futures, failure)
             return
-        # One of them failed and took its neighbours along: nothing was changed, and each now goes alone.
+        # One item failed and the whole batch changed nothing. Each item is now sent alone.
         for item, future in zip(items, futures, strict=True):
             if future.cancelled():
                 continue
             failure = await self._attempt([item], [future])
             if isinstance(failure, StoreUnavailable):
-                # The rest are not made to wait for it one after the other.
+                # The other items fail too, so that they do not wait for the database one after the other.
                 _fail(futures, failure)
                 return
             if failure is not None:
                 _fail([future], failure)
 
     async def _attempt(self, items: list[Item], futures: list[asyncio.Future[Result]]) -> Exception | None:
-        """Send once and hand out the results; return why there are none."""
+        """Send the items once and set the results; on failure, return the exception."""
         try:
             results = await self._send(items)
-        except Exception as failure:  # noqa: BLE001 — whatever failed, the callers must hear of it.
+        except Exception as failure:  # noqa: BLE001 — the callers must receive any error.
             return failure
         if len(results) != len(items):
-            # The statement was carried out: to send it again could do twice what must be done once.
+            # The statement has run. Sending it again could repeat a change that must happen once.
             _fail(futures, RuntimeError(f"{len(results)} results for {len(items)} items"))
             return None
         for future, result in zip(futures, results, strict=True):
@@ -162,7 +164,7 @@ class Batcher(Generic[Item, Result]):
 
 
 def _fail(futures: Sequence["asyncio.Future[Result]"], failure: Exception) -> None:
-    """Tell all that still wait why there is no result for them."""
+    """Set the exception of all futures that are not done."""
     for future in futures:
         if not future.done():
             future.set_exception(failure)

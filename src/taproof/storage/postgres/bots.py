@@ -14,7 +14,7 @@ from taproof.storage.queries import bots as queries
 from taproof.storage.rows import columns
 
 HOLD_PROJECTS: Final = "SELECT FROM projects WHERE id IN ($1, $2) ORDER BY id FOR UPDATE"
-"""Before either is changed: see `postgres/__init__.py` for the order."""
+"""Locks both projects before either is changed: see `postgres/__init__.py` for the lock order."""
 CLAIM_UPDATES: Final = """
 INSERT INTO bot_updates AS u (bot_id, update_id, claimed_at, done)
 SELECT a.bot_id, a.update_id, a.claimed_at, 0
@@ -58,7 +58,7 @@ class PostgresBots(queries.BotQueries[PostgresPool]):
         self._finished = Batcher[tuple[int, int], None](self._finish_updates, limit=_UPDATES)
 
     async def close(self) -> None:
-        """Finish what is waiting."""
+        """Finish the waiting calls."""
         await self._claims.close()
         await self._finished.close()
 
@@ -82,16 +82,16 @@ class PostgresBots(queries.BotQueries[PostgresPool]):
 
 
 async def hold_projects(connection: asyncpg.Connection, project_id: str, change: BotChange | None) -> None:
-    """Hold a project that is about to be changed together with the one that loses its bot to it, if there is one."""
+    """Lock a project that is about to change together with the project that loses its bot to it, if there is one."""
     if change is not None and change.loss is not None:
         await connection.execute(HOLD_PROJECTS, project_id, change.loss.project_id)
 
 
 async def write_bot(connection: asyncpg.Connection, owned: tuple[str, str], change: BotChange | None) -> None:
-    """Make a change, if there is any, of the bot of a developer's project.
+    """Apply a change, if there is one, to the bot of a developer's project.
 
     Raises:
-        BotTaken: it serves another project. The transaction is undone.
+        BotTaken: the bot serves another project. The transaction is rolled back.
     """
     if change is None:
         return
@@ -105,7 +105,8 @@ async def write_bot(connection: asyncpg.Connection, owned: tuple[str, str], chan
         try:
             changed = await connection.fetch(queries.SET_PROJECT_BOT, *values, *owned)
         except asyncpg.UniqueViolationError:
-            # The index `projects_by_bot`: of two nodes at once the second waits for the first, and then hears this.
+            # Raised by the index `projects_by_bot`. Of two concurrent nodes, the second waits for the first and then
+            # fails here.
             raise BotTaken from None
     if changed:
         await add_entry(connection, entry)

@@ -1,4 +1,4 @@
-"""Webhook events on PostgreSQL: leases, attempts and what a developer sees of them."""
+"""Webhook events on PostgreSQL: leases, attempts, and lists of deliveries."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -33,10 +33,10 @@ from taproof.storage.rows import (
 )
 
 _WRITES: Final = 256
-"""Events in one statement at most: bounds how long it holds its locks."""
+"""The maximum number of events in one statement. It bounds how long the statement holds its locks."""
 _NO_SORT: Final = "SET LOCAL enable_sort = off"
-"""What is due is then read in the order of an index, as far as it is needed. By the statistics of a quiet hour it
-would look cheaper to read all of it and sort."""
+"""Makes the planner read due events in the order of an index, and only as many as needed. With the statistics of a
+quiet hour, reading and sorting all of them looks cheaper."""
 _ONE_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 CLAIM_DELIVERIES: Final = """
 WITH due AS MATERIALIZED (
@@ -65,7 +65,7 @@ _HELD: Final = """
       AND EXISTS (SELECT FROM projects p WHERE p.id = e.project_id AND p.webhook_url <> '')
     LIMIT 1 FOR UPDATE
   ) AS e"""
-"""Those asked for of which the asker still has the lease, and whose webhook was not removed, locked."""
+"""Locks those of the requested events whose lease the caller still holds and whose webhook was not removed."""
 RELEASE_DELIVERIES: Final = f"""
 WITH asked AS (
   SELECT * FROM unnest($1::TEXT[], $2::BIGINT[]) AS a (id, leased_until)
@@ -102,8 +102,8 @@ WITH asked AS (
   ORDER BY n.project_id ON CONFLICT (project_id) DO NOTHING
 )
 SELECT id FROM finished"""
-# A URL that is there was set by a node of the older release, which waits for no ending: new events are left alone. The
-# due ones are found in the order of their index, so that the limit does not make reading the whole table look cheap.
+# If the URL is set, a node of the older release set it without waiting for the ending: leave the new events alone. The
+# due events are found in the order of their index. Otherwise the limit makes reading the whole table look cheap.
 END_DELIVERIES: Final = """
 WITH found AS MATERIALIZED (
   SELECT id FROM webhook_events WHERE project_id = $2 AND state = 'due'
@@ -147,7 +147,7 @@ SELECT a.* FROM unnest($1::TEXT[]) AS e (id) CROSS JOIN LATERAL (
 
 
 class _NotFailing(Exception):
-    """Undoes the transaction of `turn_off_webhook`."""
+    """Rolls back the transaction of `turn_off_webhook`."""
 
 
 class _Finish(NamedTuple):
@@ -165,11 +165,11 @@ class PostgresDeliveries(queries.DeliveryQueries[PostgresPool]):
 
     def __init__(self, pool: PostgresPool) -> None:
         super().__init__(pool)
-        # Only one of two calls for one event has its lease, and a single statement could not tell which comes first.
+        # Only one of two calls for one event holds its lease, and a single statement cannot order the two.
         self._attempts = Batcher[_Finish, bool](self._finish, limit=_WRITES, key=lambda each: each.delivery.event.id)
 
     async def close(self) -> None:
-        """Finish what is waiting."""
+        """Finish the waiting calls."""
         await self._attempts.close()
 
     async def claim_deliveries(
@@ -230,7 +230,7 @@ class PostgresDeliveries(queries.DeliveryQueries[PostgresPool]):
             if not await connection.fetch(queries.EMPTY_WEBHOOK_URL, project_id, webhook_url, failing_before):
                 return False
             await begin_ending(connection, project_id, now)
-            # This waits for the attempts that are just being written down: one of them may have succeeded.
+            # This waits for attempts that are being recorded: one of them may have succeeded.
             if failing_before is not None and not await connection.fetch(IS_FAILING, project_id, failing_before):
                 raise _NotFailing
             await connection.execute(queries.TURN_OFF_ENDPOINT, project_id, now, reason, webhook_url)
@@ -257,7 +257,8 @@ class PostgresDeliveries(queries.DeliveryQueries[PostgresPool]):
     ) -> list[DeliveryRecord]:
         if "\0" in project_id:
             return []
-        # The index leads by project, state and type: each pair is one short walk, and the walks are merged.
+        # The index begins with project, state and type. Each pair of state and type is one short walk, and the walks
+        # are merged.
         states = [state] if state else get_args(DeliveryState)
         types = [event_type] if event_type else get_args(EventType)
 
@@ -294,7 +295,7 @@ class PostgresDeliveries(queries.DeliveryQueries[PostgresPool]):
 
 
 async def end_more(pool: PostgresPool, find: str, values: tuple[str, ...], limit: int) -> int:
-    """Go on with the ending that a statement finds and locks, if any."""
+    """Continue the ending that the statement `find` returns and locks, if there is one."""
 
     async def end(connection: asyncpg.Connection) -> int:
         ending = await connection.fetchrow(find, *values)
@@ -310,20 +311,20 @@ async def end_more(pool: PostgresPool, find: str, values: tuple[str, ...], limit
 
 
 async def begin_ending(connection: asyncpg.Connection, project_id: str, now: int) -> None:
-    """End the due deliveries of a webhook that was just removed, or make a note of those that are too many for now."""
+    """End the due deliveries of a webhook that was just removed. If there are too many, record that others remain."""
     if await _end(connection, project_id, now, ENDED_AT_ONCE) == ENDED_AT_ONCE:
         await connection.execute(queries.REMEMBER_ENDED_WEBHOOK, project_id, now)
 
 
 async def _end(connection: asyncpg.Connection, project_id: str, ended_at: int, limit: int) -> int:
-    """End due deliveries of a project that has no webhook; return how many were found, `limit` at most."""
+    """End due deliveries of a project without a webhook; return the number of found ones, at most `limit`."""
     await connection.execute(_NO_SORT)
     ended: int = await connection.fetchval(END_DELIVERIES, ended_at, project_id, limit)
     return ended
 
 
 async def _with_attempts(connection: asyncpg.Connection, rows: list[asyncpg.Record]) -> list[DeliveryRecord]:
-    """Return the records of rows of deliveries, with their attempts."""
+    """Return the records of these rows of deliveries, with their attempts."""
     attempts: dict[str, list[asyncpg.Record]] = defaultdict(list)
     records = [DeliveryRecord(*row) for row in rows]
     event_ids = [each.event_id for each in records]

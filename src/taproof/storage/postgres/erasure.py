@@ -1,4 +1,4 @@
-"""Forgetting one user on PostgreSQL."""
+"""The erasure of one user on PostgreSQL."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -23,7 +23,7 @@ _HOLD_SESSIONS: Final = """
 SELECT token_hash, project_id, id, confirmed_at, cancelled_at FROM sessions
 WHERE day = $1 AND token_hash = ANY ($2::BYTEA[]) AND (opener_id = $3 OR messenger_id = $3)
 ORDER BY token_hash FOR UPDATE"""
-# A statement after the one that waited for the sessions, so that it sees their events.
+# This statement runs after the one that waited for the locks on the sessions, so that it sees their events.
 _FIND_EVENTS: Final = """
 SELECT e.id FROM unnest($1::TEXT[], $2::TEXT[], $3::BIGINT[], $4::BIGINT[])
   AS a (project_id, session_id, confirmed_at, cancelled_at)
@@ -42,7 +42,7 @@ _ERASE_PHONE_REQUESTS: Final = "DELETE FROM phone_requests WHERE day = $1 AND to
 _ERASE_SESSIONS: Final = "DELETE FROM sessions WHERE day = $1 AND token_hash = ANY ($2::BYTEA[])"
 _LOCK_PERSON: Final = "SELECT lock_people(ARRAY[$1::TEXT], ARRAY[$2::TEXT])"
 _IN_ORDER: Final = "SET LOCAL enable_sort = off"
-"""A page is then read in the order of the index, as far as it goes, and not sorted out of the whole day."""
+"""Makes the planner read a page in the order of the index, as far as needed, instead of sorting the whole day."""
 
 
 class PostgresErasure:
@@ -117,16 +117,17 @@ async def _erase_sign_ins(
         else:
             values = (messenger_id, developer_id, limit)
             found = await connection.fetch(queries.FIND_SIGN_INS_OF_DEVELOPER, *values)
-        # Nothing is left to do only when nothing is found: what was found may have been erased by another node since.
+        # The erasure is complete only when nothing is found: another node may have erased the found sessions meanwhile.
         erased = await _erase_sessions(connection, [tuple(row) for row in found], messenger_id)
         if erased or not found:
             return erased
 
 
 async def _erase_sessions(connection: asyncpg.Connection, keys: Iterable[tuple[int, bytes]], messenger_id: str) -> int:
-    """Erase those of these sessions that are still the account's, with all that hangs on them.
+    """Erase those of these sessions that still belong to the account, with their webhook events and phone requests.
 
-    They are locked first, so that one that is just confirmed is found here with its event, or is not confirmed.
+    The sessions are locked first. So a session that is just being confirmed is either found here with its event, or is
+    not confirmed.
     """
     held: list[tuple[int, list[asyncpg.Record]]] = []
     for day, of_day in groupby(sorted(keys), key=itemgetter(0)):
@@ -147,7 +148,7 @@ async def _erase_sessions(connection: asyncpg.Connection, keys: Iterable[tuple[i
 async def _forget_person(
     connection: asyncpg.Connection, messenger_id: str, developer_id: str | None, replacement: str
 ) -> int:
-    """Give one developer's person another name: on all days at once, since it stays one person."""
+    """Rename the user in the counts of a developer: on all days at once, so that they still count as one person."""
     if developer_id is None:
         developer_id = await connection.fetchval(queries.FIND_PERSON, messenger_id)
     if developer_id is None:

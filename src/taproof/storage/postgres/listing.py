@@ -1,6 +1,6 @@
-"""Sessions as a developer looks them up on PostgreSQL: page by page, newest first, and one by its id.
+"""Lists of sessions on PostgreSQL, page by page and newest first, and the search for one by its id.
 
-A page does not read the days that it does not reach.
+A page reads only the days that it covers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from taproof.storage.queries.listing import session_walks
 from taproof.storage.queries.sessions import SESSION_COLUMNS
 from taproof.storage.rows import columns, page_start, session_from
 
-# From one project to the next by the index, as SQLite does it; ordered so that no other index will do.
+# The index leads from one project to the next, as on SQLite. The ordering rules out any other index.
 LIST_PROJECTS_OF_USER: Final = """
 WITH RECURSIVE found (id) AS (
   (SELECT s.project_id FROM sessions s WHERE s.messenger_id = $1 AND s.day >= $2
@@ -28,8 +28,8 @@ WITH RECURSIVE found (id) AS (
 )
 SELECT f.id FROM found f LIMIT $3"""
 _SESSION: Final = f"SELECT {SESSION_COLUMNS} FROM projects p"
-# The newest session of each walk says which walks the page can need: no more of them than it holds sessions. A project
-# that counted nothing in these days has no partition searched.
+# The newest session of each walk shows which walks the page can need: at most as many as it has sessions. No partition
+# is searched for a project without counts in these days.
 _SESSIONS: Final = f"""
 WITH walks AS MATERIALIZED (
   SELECT p.id AS project_id, w.*
@@ -55,8 +55,8 @@ ORDER BY s.created_at DESC, s.id DESC LIMIT $10"""
 LIST_SESSIONS: Final = _SESSIONS.format("""x.project_id = p.id AND x.status = w.status
     AND (x.created_at, x.id) < (w.created_at, w.id) AND x.created_at >= w.since
   ORDER BY x.created_at DESC, x.id DESC""")
-# Written so that only the index that begins with the account has this order: by the statistics it may look as cheap to
-# walk over all confirmed sessions of a project and pass over those of others.
+# Only the index that begins with the account has the order of this form. Otherwise, depending on the statistics, the
+# planner may scan all confirmed sessions of a project and skip those of other accounts.
 LIST_SESSIONS_OF_USER: Final = _SESSIONS.format("""x.messenger_id IS NOT NULL
     AND (x.messenger_id, x.project_id, x.status, x.created_at, x.id) < ($11, p.id, w.status, w.created_at, w.id)
     AND (x.messenger_id, x.project_id, x.status, x.created_at, x.id) >= ($11, p.id, w.status, w.since, '')
@@ -72,14 +72,14 @@ WHERE p.id = ANY ($1::TEXT[])"""
 _ONE_SNAPSHOT_IN_ORDER: Final = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL enable_sort = off"
 )
-"""A session decided meanwhile is seen before or after, not twice and not never. And what a walk finds is read in the
-order of its index, as far as it is needed: so many conditions make it look so little that reading all of it and sorting
-would seem cheaper."""
+"""In one snapshot, a session that is decided meanwhile is seen exactly once, before or after its decision. Without
+sorting, a walk is read in the order of its index, and only as far as needed. With so many conditions, the planner
+expects few rows and would otherwise read and sort all of them."""
 _LAST_DAY: Final = 2**31 - 1
 _WEEK: Final = 7
 
 
-async def list_sessions(  # noqa: PLR0917 — those of the Protocol, in its order.
+async def list_sessions(  # noqa: PLR0917 — the Protocol's parameters, in its order.
     pool: PostgresPool,
     project_ids: Sequence[str],
     status: Status | None,
@@ -90,7 +90,7 @@ async def list_sessions(  # noqa: PLR0917 — those of the Protocol, in its orde
     since: int,
     messenger_id: str | None,
 ) -> list[Session]:
-    """Return a page, as `storage.protocol.SessionStorage` has it."""
+    """Return a page of sessions, as `storage.protocol.SessionStorage` defines it."""
     start = page_start(before)
     project_ids = storable(project_ids)
     of_user = [] if messenger_id is None else [messenger_id]
@@ -115,10 +115,11 @@ async def list_sessions(  # noqa: PLR0917 — those of the Protocol, in its orde
 
 
 def _windows(created_before: int, now: int, oldest: int) -> Iterator[tuple[int, int]]:
-    """Yield first and last days, newest first: most pages end within one day, nearly all within a week.
+    """Yield windows of days, newest first, as pairs of first and last day.
 
-    A session lies in the partition of the day of its creation, so no window holds anything newer than the one before.
-    That of a node whose clock is ahead may lie in a day that is yet to come.
+    Most pages end within one day, and nearly all within a week. A session lies in the partition of the day of its
+    creation, so no window holds a newer session than the window before it. A node whose clock is ahead may have created
+    sessions in a future day.
     """
     last = min(day_number(created_before), _LAST_DAY)
     newest = min(last, day_number(now))
@@ -130,7 +131,7 @@ def _windows(created_before: int, now: int, oldest: int) -> Iterator[tuple[int, 
 async def find_session(
     pool: PostgresPool, project_ids: Sequence[str], created_at: int, session_id: str, now: int
 ) -> Session | None:
-    """Return one session, as `storage.protocol.SessionStorage` has it."""
+    """Return one session, as `storage.protocol.SessionStorage` defines it."""
     values = (day_number(created_at), created_at, session_id)
     found = await pool.read(FIND_SESSION, storable(project_ids), get_args(Status), *values)
     return session_from(found[0], now) if found else None

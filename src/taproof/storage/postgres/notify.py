@@ -1,4 +1,4 @@
-"""How nodes on one PostgreSQL hear of each other's decisions: NOTIFY after the commit, LISTEN on a connection apart."""
+"""Announces decisions to other nodes on one PostgreSQL: NOTIFY after the commit, LISTEN on a separate connection."""
 
 import asyncio
 import contextlib
@@ -15,16 +15,16 @@ from taproof.storage.postgres.pool import AWAY, PostgresPool, disconnect
 CHANNEL: Final = "taproof_decisions"
 _TELL: Final = f"SELECT pg_notify('{CHANNEL}', $1)"
 _KEYS_IN_PAYLOAD: Final = 100
-"""A key takes at most 76 characters, a payload may have 7,999."""
+"""A key takes at most 76 characters, and a payload can have 7,999."""
 _CHECK_EVERY: Final = 5.0
 _BACKOFF: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
 
 
 class Announcer:
-    """Tells all nodes of decisions that are committed, many in one signal, and lets nobody wait for it.
+    """Announces committed decisions to all nodes, many in one signal. No caller waits for it.
 
-    The signal is a statement of its own: inside the transaction of a decision it would make all such transactions of
-    the server commit one after the other. What is lost costs those who wait a second, since they look for themselves.
+    The signal is a separate statement. Inside the transaction of a decision, NOTIFY would make all such transactions of
+    the server commit one after the other. A lost signal delays the waiting callers by a second, since they also poll.
     """
 
     def __init__(self, pool: PostgresPool) -> None:
@@ -33,13 +33,13 @@ class Announcer:
         self._task: asyncio.Task[None] | None = None
 
     def tell(self, keys: Iterable[SessionKey]) -> None:
-        """Announce decisions soon."""
+        """Queue decisions to be announced."""
         self._keys += keys
         if self._keys and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._send())
 
     async def close(self) -> None:
-        """Finish what is to be told."""
+        """Finish the pending announcements."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
@@ -56,12 +56,12 @@ async def listen(
     wake: Callable[[SessionKey], None],
     needed: asyncio.Event,
 ) -> None:
-    """Call `wake` with every session that is decided from now on, as `storage.protocol.SessionStorage` has it.
+    """Call `wake` with every session that is decided from now on, as `storage.protocol.SessionStorage` defines it.
 
     Args:
-        connect: opens a connection to the server itself, which is held until this is cancelled.
+        connect: opens a direct connection to the server, which is held until this is cancelled.
         wake: called on the event loop; must not raise.
-        needed: signals are dropped unread while it is not set.
+        needed: while it is not set, signals are dropped unread.
     """
 
     def hear(_connection: Any, _pid: int, _channel: str, payload: object) -> None:
@@ -79,7 +79,7 @@ async def listen(
                 await connection.add_listener(CHANNEL, hear)
                 failures = 0
                 while not lost.is_set():
-                    # A connection that died without a word is noticed by asking.
+                    # This query detects a connection that died silently.
                     await connection.fetchval("SELECT 1")
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(lost.wait(), _CHECK_EVERY)
@@ -96,7 +96,7 @@ def _payloads(keys: list[SessionKey]) -> Iterator[str]:
 
 
 def _keys(payload: str) -> Iterator[SessionKey]:
-    """Read a payload. Anybody who may connect to the database can send one: what is no key is passed over."""
+    """Yield the keys of a payload. Skip invalid ones: anybody who may connect to the database can send a payload."""
     for word in payload.split():
         day, _, token_hash = word.partition(":")
         with contextlib.suppress(ValueError):

@@ -1,4 +1,4 @@
-"""One partition of sessions for each day: made before it is needed, dropped as a whole. No poll waits for either."""
+"""Manages one partition of sessions for each day: created in advance, dropped as a whole. Polls wait for neither."""
 
 from collections.abc import Set as AbstractSet
 from typing import Final
@@ -17,25 +17,25 @@ ORDER BY i.inhdetachpending DESC NULLS LAST, day"""
 TABLE_SIZE: Final = "SELECT reltuples FROM pg_class WHERE oid = to_regclass($1)"
 LOCK_SESSIONS: Final = "LOCK TABLE ONLY sessions IN SHARE UPDATE EXCLUSIVE MODE"
 _PATIENCE: Final = 5.0
-"""Seconds that a day's partition waits for those who still use it; the next sweep goes on where this one stopped."""
+"""Seconds for which dropping a day's partition waits for statements that still use it. The next sweep continues."""
 _COUNTED: Final = 10_000
 
 
 class Partitions:
-    """Makes and drops the partitions of `sessions`."""
+    """Creates and drops the partitions of `sessions`."""
 
     def __init__(self, pool: PostgresPool) -> None:
         self._pool = pool
 
     async def prepare(self, days: AbstractSet[int]) -> None:
-        """Make what is missing of the partitions of these days. Two nodes may do so at once."""
+        """Create the missing partitions of these days. Two nodes may do so at once."""
         if not days - await self.days():
             return
 
         async def make(connection: asyncpg.Connection) -> None:
-            # First of all, and without the days, of which one may be vacuumed for hours: this lock lets everybody read
-            # and write, but whoever also makes or drops a partition waits here, where it holds nothing that the other
-            # could wait for.
+            # Take this lock first, and only on the parent: a vacuum may lock a day's partition for hours. The lock
+            # allows reads and writes. A concurrent call that creates or drops a partition waits here, where it holds no
+            # lock that blocks this one.
             await connection.execute(LOCK_SESSIONS)
             present = {row[0] for row in await connection.fetch(SESSION_TABLES)}
             for day in sorted(days - present):
@@ -50,7 +50,7 @@ class Partitions:
         return {row[0] for row in await self._pool.fetch(SESSION_TABLES) if row[1] is False}
 
     async def drop(self, before_day: int, limit: int) -> int:
-        """Drop the partitions of days before that one until at least `limit` sessions are gone; return how many."""
+        """Drop the partitions of days before that one until at least `limit` sessions are gone; return their number."""
         erased = 0
         for day, is_pending in await self._pool.fetch(SESSION_TABLES):
             if day >= before_day or erased >= limit:
@@ -61,14 +61,15 @@ class Partitions:
         return erased
 
     async def _detach(self, day: int, *, finalize: bool) -> bool:
-        """Take a day out of `sessions`; False when somebody still uses it, or another node is doing it.
+        """Detach a day from `sessions`; False if a statement still uses it, or if another node is detaching it.
 
-        Interrupted between its two steps (`kill -9`), it leaves the partition pending, which FINALIZE takes up.
+        If the process ends between the two steps of DETACH (`kill -9`), the partition stays pending. FINALIZE completes
+        it.
         """
         how = "FINALIZE" if finalize else "CONCURRENTLY"
 
         async def detach(connection: asyncpg.Connection) -> None:
-            # Not in a transaction: it is two of its own, so that it need not lock out those who read other days.
+            # Do not run this in a transaction: it uses two of its own, so that it does not block readers of other days.
             statement = f"ALTER TABLE sessions DETACH PARTITION sessions_{day:d} {how}"
             await connection.execute(statement, timeout=_PATIENCE)
 
@@ -83,17 +84,17 @@ class Partitions:
         return True
 
     async def _drop(self, day: int) -> int:
-        """Drop the table of a day that was detached; return how many sessions were in it, at least 1."""
+        """Drop the table of a detached day; return the number of its sessions, at least 1."""
         table = f"sessions_{day:d}"
 
         async def drop(connection: asyncpg.Connection) -> int:
             erased = await connection.fetchval(TABLE_SIZE, table)
-            if erased < _COUNTED:  # Too few for the statistics to be good, and few enough to be counted.
+            if erased < _COUNTED:  # Too few for good statistics, and few enough to count.
                 erased = await connection.fetchval(f"SELECT COUNT(*) FROM {table}")
             await connection.execute(f"DROP TABLE {table}", timeout=_PATIENCE)
             return max(1, int(erased))
 
         try:
             return await self._pool.transact(drop)
-        except asyncpg.UndefinedTableError:  # Another node was quicker.
+        except asyncpg.UndefinedTableError:  # Another node has dropped it.
             return 0

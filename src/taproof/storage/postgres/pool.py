@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: how they are opened, what their errors mean, and statements run on them."""
+"""Connections to PostgreSQL: opens them, translates their errors, and runs statements on them."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from taproof.storage.queries.transaction import Transaction
 
 T = TypeVar("T")
 OLDEST_SERVER: Final = 14
-"""The first that can detach a partition without stopping those who read the others."""
+"""The first version that can detach a partition without blocking readers of the others."""
 _CONNECT_PATIENCE: Final = 5.0
 _ACQUIRE_PATIENCE: Final = 5.0
 _COMMAND_PATIENCE: Final = 10.0
@@ -28,17 +28,18 @@ _CLOSE_PATIENCE: Final = 5.0
 _CONNECTIONS: Final = (2, 10)
 _ATTEMPTS: Final = 4
 _MIGRATE_ATTEMPTS: Final = 15
-"""With the waits between them they take about a minute."""
+"""Together with the waits between them, they take about a minute."""
 _NAME: Final = "taproof"
 _SETTINGS: Final = {
     "application_name": _NAME,
-    # A plan must name its days, so that it locks and walks their partitions only: one that is made for any values
-    # takes all of them, and one that was made while a day's partition was empty would go on reading it whole.
+    # A plan must name its days, so that it locks and walks only their partitions. A generic plan covers all partitions.
+    # A plan made while a day's partition was empty would go on scanning it completely.
     "plan_cache_mode": "force_custom_plan",
-    # By the default, meant for turning disks, a few dozen walks down an index cost more than reading a day of 10,000.
+    # The default is meant for hard disks. With it, a few dozen walks down an index look more expensive than reading a
+    # day of 10,000 sessions.
     "random_page_cost": "1.1",
     "jit": "off",
-    # The server's own end of a statement whose node cannot be reached any more.
+    # Lets the server end a statement whose node is out of reach.
     "statement_timeout": "15s",
     "idle_in_transaction_session_timeout": "15s",
 }
@@ -55,7 +56,7 @@ AWAY: Final = (
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.LockNotAvailableError,
     asyncpg.TransactionRollbackError,
-    # What a new connection of the pool may meet although the first ones were made.
+    # A new connection of the pool may fail with these even if the first ones succeeded.
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
 )
@@ -65,21 +66,21 @@ _FORM: Final = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with marks in the
 _QUOTED_NAME: Final = re.compile(r'"([a-z_]{1,63})"')
 _MAY_MAKE_TABLES: Final = "SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), FALSE)"
 MAKE_OWNER: Final = "As the server's administrator run: ALTER DATABASE <database> OWNER TO <user>"
-"""What to do for a user who may not make tables."""
+"""The advice for a user who may not create tables."""
 
 
 class PostgresTooOld(TaproofError):
-    """The server is older than the oldest PostgreSQL that the statements run on."""
+    """The server is older than the oldest supported PostgreSQL."""
 
     code = "postgres_too_old"
     sentence = "This PostgreSQL is too old. Use version 14 or newer."
 
 
 class PostgresPool:
-    """Runs statements. It is a `storage.queries.database.Database`.
+    """Runs statements. It implements `storage.queries.database.Database`.
 
-    An error of the connection is StoreUnavailable, and the statement is not tried again. Only what the server itself
-    undid because two transactions got in each other's way is repeated.
+    A connection error becomes StoreUnavailable, and the statement is not repeated. Statements are only repeated if the
+    server rolled them back because of a conflict between two transactions.
     """
 
     def __init__(self, dsn: str, *, pgbouncer: bool) -> None:
@@ -88,8 +89,8 @@ class PostgresPool:
         self._options: dict[str, Any] = {
             "timeout": _CONNECT_PATIENCE,
             "command_timeout": _COMMAND_PATIENCE,
-            # In PgBouncer's transaction mode the next transaction may meet another connection to the server: nothing
-            # is prepared by name, and it refuses settings that it does not know.
+            # In PgBouncer's transaction mode, the next transaction may use another connection to the server. So nothing
+            # is prepared by name. PgBouncer also rejects settings that it does not know.
             **({"statement_cache_size": 0} if pgbouncer else {"max_cached_statement_lifetime": 0}),
             "server_settings": {"application_name": _NAME} if pgbouncer else _SETTINGS,
         }
@@ -113,7 +114,7 @@ class PostgresPool:
         return pool
 
     async def close(self) -> None:
-        """Let what is under way finish, then disconnect."""
+        """Finish the current calls, then disconnect."""
         self._closed = True
         while self._under_way:
             self._rest.clear()
@@ -124,11 +125,11 @@ class PostgresPool:
             self._pool.terminate()
 
     async def connect(self) -> asyncpg.Connection:
-        """Return a connection beside the pool, which its user closes."""
+        """Return a connection outside the pool. The caller must close it."""
         return await asyncpg.connect(self._dsn, **self._options)
 
     async def fetch(self, statement: str, *values: Any) -> list[asyncpg.Record]:
-        """Run a statement as a transaction of its own and return its rows."""
+        """Run a statement in its own transaction and return its rows."""
 
         async def run(connection: asyncpg.Connection) -> list[asyncpg.Record]:
             rows: list[asyncpg.Record] = await connection.fetch(statement, *values)
@@ -163,7 +164,7 @@ class PostgresPool:
         return await self.transact(lambda connection: work(PostgresTransaction(connection)))
 
     async def transact(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        """Run `work` in one transaction. It may run more than once, so it does nothing but statements."""
+        """Run `work` in one transaction. It may run more than once, so it must only run statements."""
 
         async def run(connection: asyncpg.Connection) -> T:
             async with connection.transaction():
@@ -172,10 +173,11 @@ class PostgresPool:
         return await self.run(run)
 
     async def run(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        """Run `work` on a connection, again if the server undid it for the sake of another transaction.
+        """Run `work` on a connection. Repeat it if the server rolled it back because of another transaction.
 
         Raises:
-            StoreUnavailable: the database is out of reach. If it was lost underway, a change may have been made.
+            StoreUnavailable: the database is out of reach. If the connection was lost during `work`, a change may have
+                been made.
         """
         if self._closed:
             raise StoreUnavailable
@@ -204,34 +206,34 @@ class PostgresPool:
             try:
                 yield connection
             except asyncpg.ReadOnlySQLTransactionError:
-                # This server is a standby now: every connection is made anew and may find the other one.
+                # This server is a standby now. Renew all connections, so that they may find the new primary.
                 await self._pool.expire_connections()
                 raise
             except asyncpg.InternalClientError:
-                # The driver has lost its place in what the server says: nobody shall be given this one again.
+                # The driver no longer understands the server's messages: this connection must not be used again.
                 connection.terminate()
                 raise
             finally:
                 await self._pool.release(connection, timeout=_RELEASE_PATIENCE)
         except AWAY as error:
-            # A value that does not fit its column is an InterfaceError by name only.
+            # A value that does not fit its column also raises an InterfaceError, but it is no connection error.
             if isinstance(error, (ValueError, *_UNDONE)):
                 raise
             raise StoreUnavailable from error
 
 
 async def migrate_postgres(dsn: str, now: int) -> tuple[int, int]:
-    """Bring the schema up to date; return its version before and after.
+    """Migrate the schema; return its version before and after.
 
     A database that a newer release has migrated is left as it is: old code runs on a new schema in a rolling deploy.
 
     Raises:
         PostgresTooOld: the server is older than 14.
         StoreUnavailable: the database cannot be reached; the sentence says what to check.
-        MigrationChanged: it was made by a release with another history.
+        MigrationChanged: a release with a different history created the schema.
     """
     with _opening(dsn):
-        # Nothing is kept from one statement to the next, so that this also works behind PgBouncer.
+        # No statement is cached, so that this also works behind PgBouncer.
         connection = await asyncpg.connect(
             dsn, timeout=_CONNECT_PATIENCE, statement_cache_size=0, server_settings={"application_name": _NAME}
         )
@@ -246,7 +248,7 @@ async def migrate_postgres(dsn: str, now: int) -> tuple[int, int]:
 
 
 async def may_make_tables(dsn: str) -> bool:
-    """Tell whether this user may make tables in the database; nothing is changed.
+    """Return whether this user may create tables in the database. Nothing is changed.
 
     Raises:
         StoreUnavailable: the database cannot be reached; the sentence says what to check.
@@ -260,20 +262,21 @@ async def may_make_tables(dsn: str) -> bool:
 
 
 async def disconnect(connection: asyncpg.Connection) -> None:
-    """Close a connection beside the pool, politely if the server still listens."""
+    """Close a connection outside the pool, gracefully if the server still responds."""
     with contextlib.suppress(*AWAY):
         await connection.close(timeout=1)
 
 
 def storable(names: Iterable[str]) -> list[str]:
-    """Return the names without those that hold a NUL: PostgreSQL stores none, so there can be nothing of that name."""
+    """Return the names without those that hold a NUL: PostgreSQL stores no NUL, so no row can have such a name."""
     return [name for name in names if "\0" not in name]
 
 
 async def _migrate(connection: asyncpg.Connection, now: int) -> tuple[int, int]:
-    """Migrate, again if the server undid a step for the sake of a node at work: each step is one transaction.
+    """Migrate. Repeat it if the server rolled a migration back because of a conflict with an active node.
 
-    A table that is being read, as an export or a backup does for minutes, is asked for now and then for a while.
+    Each migration is one transaction. If an export or a backup reads a table for minutes, the lock is requested
+    repeatedly for about a minute.
     """
     for attempt in range(_MIGRATE_ATTEMPTS):
         with contextlib.suppress(*_UNDONE, asyncpg.LockNotAvailableError):
@@ -286,26 +289,27 @@ async def _migrate(connection: asyncpg.Connection, now: int) -> tuple[int, int]:
 
 
 async def _leave_as_it_is(_connection: asyncpg.Connection) -> None:
-    """Take the place of the statement that resets a connection each time: nothing is ever set on one."""
+    """Do nothing, instead of the statement that resets a connection after each use: no code sets anything on one."""
 
 
 @contextlib.contextmanager
 def _opening(dsn: str) -> Iterator[None]:
-    """Turn what can go wrong with an address into a sentence."""
+    """Turn errors of an address or its server into StoreUnavailable with a sentence."""
     try:
         yield
     except Exception as error:
         sentence = sentence_about(error, dsn)
         if sentence is None:
             raise
-        # The driver quotes what it does not understand, and that may be a part of the password.
+        # The driver quotes text that it cannot parse, which may be a part of the password.
         raise StoreUnavailable(sentence) from (None if isinstance(error, (ValueError, asyncpg.DataError)) else error)
 
 
 def sentence_about(error: Exception, dsn: str) -> str | None:
-    """Return what is wrong with an address or its server, and what to do; None for an error that nobody foresaw.
+    """Return a sentence on the problem with an address or its server and how to fix it; None for an unexpected error.
 
-    No part of the address is in it, since that holds a password; only the name of a parameter is told.
+    The sentence contains no part of the address, since that holds a password. It contains at most the name of a
+    parameter.
     """
     for explain in (_tls_sentence, _parameter_sentence, _refusal_sentence):
         if sentence := explain(error, dsn):

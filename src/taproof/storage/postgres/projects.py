@@ -34,7 +34,7 @@ READ_PROJECTS_BY_SECRET_KEY: Final = queries.READ_PROJECT_BY_SECRET_KEY.replace(
 )
 READ_PROJECTS: Final = queries.READ_PROJECTS.replace("IN (SELECT value FROM json_each($2))", "= ANY ($2::TEXT[])")
 _SETTLED: Final = "deleted_at < clock_timestamp() - INTERVAL '60 seconds'"
-"""No statement that began before the deletion can still be under way: each ends within seconds."""
+"""After this time, no statement that began before the deletion is still running: each ends within seconds."""
 ANY_DELETED_PROJECT: Final = f"SELECT 1 FROM deleted_projects WHERE is_erased = 0 OR {_SETTLED} LIMIT 1"
 NEXT_DELETED_PROJECT: Final = f"""
 SELECT id, developer_id, {_SETTLED} FROM deleted_projects WHERE is_erased = 0 OR {_SETTLED}
@@ -53,7 +53,7 @@ _READS: Final = 512
 
 
 class _StillEnding(Exception):
-    """Undoes the transaction of `update_project`."""
+    """Rolls back the transaction of `update_project`."""
 
 
 class PostgresProjects(queries.ProjectQueries[PostgresPool]):
@@ -66,7 +66,7 @@ class PostgresProjects(queries.ProjectQueries[PostgresPool]):
         self._keys = Batcher[bytes, Project | None](self._read_by_keys, limit=_READS)
 
     async def close(self) -> None:
-        """Finish what is waiting."""
+        """Finish the waiting calls."""
         for each in (self._secrets, self._sign_in_projects, self._keys):
             await each.close()
 
@@ -149,7 +149,10 @@ class PostgresProjects(queries.ProjectQueries[PostgresPool]):
                 await end_more(self._database, FIND_ENDED_WEBHOOK, (developer_id, project_id), ENDED_AT_ONCE)
 
     async def purge_deleted_projects(self, limit: int) -> int:
-        """Erase one project after the other; each is forgotten a minute after its deletion, see the schema."""
+        """Erase a part of the next deleted project.
+
+        A row of deleted_projects is erased at the earliest a minute after the deletion of its project: see the schema.
+        """
         if not await self._database.fetch(ANY_DELETED_PROJECT):
             return 0
 
@@ -169,25 +172,25 @@ class PostgresProjects(queries.ProjectQueries[PostgresPool]):
 
 
 async def _hold_plan(connection: asyncpg.Connection, developer_id: str, changes: ProjectChanges) -> None:
-    """Hold the developer before changes that their plan must allow: the next statement sees the plan that counts."""
+    """Lock the developer before changes that depend on their plan, so that the next statement sees the current plan."""
     if changes.collect_phone:
         await connection.execute(_HOLD_DEVELOPER, developer_id)
 
 
 async def _erase_project(connection: asyncpg.Connection, project: asyncpg.Record, limit: int) -> int:
-    """Erase a step of a deleted project, in the transaction that holds its row."""
+    """Erase a part of a deleted project, in the transaction that locks its row."""
     project_id, developer_id, is_settled = project
     erased = 0
     left = limit
     while left > 0 and (day := await connection.fetchval(DAY_OF_PROJECT, project_id)) is not None:
-        # One that somebody holds just now is passed over; then this step is not the last.
+        # A session that is locked by others is skipped. Then this step is not the last.
         sessions = max(1, len(await connection.fetch(ERASE_SESSIONS, day, project_id, left)))
         erased += sessions
         left -= sessions
     erased += len(await connection.fetch(ERASE_EVENTS, project_id, limit))
     erased += await connection.fetchval(ERASE_PEOPLE, developer_id, project_id, limit // 5 + 1)
     if erased == 0:
-        # Counts are no personal data: what a late statement adds to them goes when the project is forgotten.
+        # Counts are not personal data. Counts that a late statement adds are erased with the project's row.
         await connection.execute(count_queries.ERASE_DAILY_COUNTS, project_id)
         await connection.execute(delivery_queries.FORGET_ENDPOINT, project_id)
         await connection.execute(user_queries.ERASE_BLOCKS, project_id)

@@ -1,4 +1,4 @@
-"""The life of a session on PostgreSQL: the calls of one kind that come together are one statement."""
+"""The life of a session on PostgreSQL, with one statement for concurrent calls of one kind."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ from taproof.storage.rows import columns, consumed_from, event_values, identity_
 
 _READS: Final = 512
 _WRITES: Final = 256
-"""Sessions in one statement at most: bounds how long it holds its locks."""
+"""The maximum number of sessions in one statement. It bounds how long the statement holds its locks."""
 _LOOK_BACK_EVERY: Final = 10 * MINUTE
 
 CREATE_SESSIONS: Final = """
@@ -135,7 +135,7 @@ WITH asked AS (
   ON CONFLICT (project_id, day) DO UPDATE SET used = c.used + excluded.used
 )
 SELECT * FROM moved"""
-# `used_at` stays as it is: it is when somebody got the proof.
+# `used_at` does not change: it is the time when an application got the proof.
 REPORT_SESSION: Final = """
 WITH held AS MATERIALIZED (
   SELECT s.day, s.token_hash, s.status FROM sessions s
@@ -223,11 +223,10 @@ class PostgresSessions(queries.SessionQueries[PostgresPool]):
 
     Args:
         pool: runs statements.
-        partitions: hold the sessions of a day each.
-        clock: read again when a decision's turn to be written comes; without it a decision counts as of the `now` that
-            it was made with.
-        hears: whether decisions are heard from other nodes: LISTEN needs a connection of its own, so PgBouncer in
-            transaction mode stands in the way.
+        partitions: the partitions of sessions, one for each day.
+        clock: read again when a decision is written. Without it, the `now` of the decision counts.
+        hears: true to receive decisions of other nodes. LISTEN needs its own connection to the server, so it is
+            impossible behind a PgBouncer in transaction mode.
     """
 
     def __init__(self, pool: PostgresPool, partitions: Partitions, clock: Clock | None, *, hears: bool) -> None:
@@ -240,21 +239,21 @@ class PostgresSessions(queries.SessionQueries[PostgresPool]):
         self._overlooked: list[int] = []
         self._creations = Batcher[tuple[NewSession, bool], bool](self._create, limit=_WRITES)
         self._polls = Batcher[SessionKey, PolledSession | None](self._poll, limit=_READS)
-        # Which of two calls for one session comes first, a single statement could not tell.
+        # A single statement cannot order two calls for one session.
         self._openings = Batcher[_Opening, bool](self._open, limit=_WRITES, key=_key)
         self._confirmations = Batcher[_Confirmation, bool](self._confirm, limit=_WRITES, key=_key)
         self._cancellations = Batcher[_Cancellation, bool](self._cancel, limit=_WRITES, key=_key)
         self._readings = Batcher[tuple[SessionKey, int], ConsumedSession | None](self._consume, limit=_WRITES)
 
     async def close(self) -> None:
-        """Finish what is waiting."""
+        """Finish the waiting calls."""
         for batcher in (self._creations, self._polls, self._openings, self._confirmations, self._cancellations):
             await batcher.close()
         await self._readings.close()
         await self._announcer.close()
 
     def _deadline(self, now: int) -> int:
-        """Return the time that a deadline is held to in a write: nobody may have read "expired" before a decision."""
+        """Return the time that a write compares with deadlines: no reader may see "expired" before a decision."""
         return now if self._clock is None else max(now, self._clock())
 
     async def create_session(self, session: NewSession, *, public: bool) -> bool:
@@ -265,7 +264,7 @@ class PostgresSessions(queries.SessionQueries[PostgresPool]):
         try:
             made = await self._database.fetch(CREATE_SESSIONS, *values)
         except asyncpg.CheckViolationError:
-            # No partition takes one of these days; the statement has changed nothing.
+            # One of these days has no partition; the statement has changed nothing.
             await self._partitions.prepare(set(values[0]))
             made = await self._database.fetch(CREATE_SESSIONS, *values)
         return _are_in(made, [each.key for each, _ in items])
@@ -324,7 +323,7 @@ class PostgresSessions(queries.SessionQueries[PostgresPool]):
         return await self._readings.run((key, now))
 
     async def _consume(self, items: list[tuple[SessionKey, int]]) -> list[ConsumedSession | None]:
-        # Of several callers for one session the first takes it.
+        # Of several callers for one session, the first one consumes it.
         first = dict(reversed(items))
         values = columns((*key, now) for key, now in first.items())
         used: dict[tuple[Any, ...], ConsumedSession] = {}
@@ -352,7 +351,7 @@ class PostgresSessions(queries.SessionQueries[PostgresPool]):
         return status
 
     async def expire_sessions(self, now: int, limit: int) -> int:
-        """Expire the sessions of yesterday and today, and now and then of all that were overlooked."""
+        """Expire the sessions of yesterday and today, and now and then those of older days that were missed."""
         today = day_number(now)
         if self._looked_back is None or abs(now - self._looked_back) >= _LOOK_BACK_EVERY:
             self._looked_back = now
@@ -419,6 +418,6 @@ def _key(item: _Opening | _Confirmation | _Cancellation) -> SessionKey:
 
 
 def _are_in(rows: list[asyncpg.Record], keys: list[SessionKey]) -> list[bool]:
-    """Tell of each key whether it is among the rows."""
+    """Return for each key whether it is among the rows."""
     found = {tuple(row) for row in rows}
     return [key in found for key in keys]

@@ -1,4 +1,4 @@
-"""The store for many nodes: PostgreSQL, where calls of one kind that come together are one statement."""
+"""The store for many nodes: PostgreSQL, with one statement for concurrent calls of one kind."""
 
 from typing import Self
 
@@ -23,7 +23,7 @@ from taproof.storage.queries.users import UserQueries
 
 
 class PostgresStorage:
-    """Storage in one PostgreSQL database, composed of its parts. See `storage.protocol` for what each promises."""
+    """A store in one PostgreSQL database, composed of its parts. See `storage.protocol` for each part's contract."""
 
     def __init__(self, pool: PostgresPool, clock: Clock | None, *, pgbouncer: bool) -> None:
         """Use `open`."""
@@ -51,19 +51,19 @@ class PostgresStorage:
 
     @classmethod
     async def open(cls, dsn: str, now: int, clock: Clock | None = None, *, pgbouncer: bool = False) -> Self:
-        """Connect to a database and bring its schema up to date where needed.
+        """Connect to a database and migrate its schema where needed.
 
         Args:
             dsn: `postgresql://user:password@host:port/database`.
-            now: when its schema is brought up to date, in ms.
+            now: the time recorded for migrations, in ms.
             clock: see `PostgresSessions`.
-            pgbouncer: the address is that of a PgBouncer in transaction mode. Nothing is prepared by name then, and
-                decisions are not heard from other nodes.
+            pgbouncer: true if the address is that of a PgBouncer in transaction mode. Then nothing is prepared by name,
+                and no decisions are received from other nodes.
 
         Raises:
             PostgresTooOld: the server is older than 14.
             StoreUnavailable: the database cannot be reached; the sentence says what to check.
-            MigrationChanged: it was made by a release with another history.
+            MigrationChanged: a release with a different history created the schema.
         """
         await migrate_postgres(dsn, now)
         return cls(await PostgresPool.open(dsn, pgbouncer=pgbouncer), clock, pgbouncer=pgbouncer)

@@ -8,7 +8,8 @@ from taproof.core.accounts import AuditEntry
 from taproof.storage.rows import access_ended, entry_values
 
 _LOCK_DEVELOPERS: Final = "LOCK TABLE developers IN SHARE ROW EXCLUSIVE MODE"
-# A locked row that is deleted meanwhile is not found, so whoever acts while their credential ends changes nothing.
+# A row that is deleted while this waits for its lock is not found. So a change whose acting credential ends meanwhile
+# does not happen.
 _ADD_AUDIT_ENTRY: Final = """
 WITH token AS MATERIALIZED (
   SELECT 1 FROM access_tokens t WHERE $6 = 'access_token' AND t.id = $7 AND t.developer_id = $2
@@ -21,26 +22,26 @@ INSERT INTO audit_entries (id, developer_id, created_at, action, actor, via, via
 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10
 WHERE $6 NOT IN ('access_token', 'console') OR EXISTS (SELECT 1 FROM token) OR EXISTS (SELECT 1 FROM console)
 RETURNING id"""
-"""As `queries.rights.ADD_AUDIT_ENTRY`; the acting credential cannot end before this transaction does."""
+"""Like `queries.rights.ADD_AUDIT_ENTRY`, but the acting credential cannot end before this transaction does."""
 
 
 async def add_entry(connection: asyncpg.Connection, entry: AuditEntry | None) -> None:
-    """Add an entry to the audit log, in the transaction of the change that it tells of.
+    """Add an entry to the audit log, in the transaction of the change that it records.
 
     Raises:
-        InvalidAccessToken, SignedOut: the credential that acts has ended, so the transaction must not be committed.
+        InvalidAccessToken, SignedOut: the acting credential has ended, so the transaction must not be committed.
     """
     if entry is not None and not await connection.fetch(_ADD_AUDIT_ENTRY, *entry_values(entry)):
         raise access_ended(entry)
 
 
 def has_nul(*values: Any) -> bool:
-    """Return whether a text has a NUL, which PostgreSQL takes in no value: so there is no such row."""
+    """Return whether a text value has a NUL. PostgreSQL accepts no NUL, so no row can match."""
     return any(isinstance(value, str) and "\0" in value for value in values)
 
 
 class PostgresTransaction:
-    """It is a `storage.queries.transaction.Transaction`."""
+    """Implements `storage.queries.transaction.Transaction`."""
 
     def __init__(self, connection: asyncpg.Connection) -> None:
         self._connection = connection

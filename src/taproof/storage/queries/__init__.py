@@ -1,8 +1,8 @@
 """Each SQL statement once, by concept, in the dialect that SQLite and PostgreSQL share.
 
 Statements use `$1` placeholders, which must first appear in ascending order because SQLite binds them by name in order
-of appearance. A driver overrides only what must differ.
+of appearance. A driver overrides only the statements that must differ.
 
 The methods that are the same on both databases stand beside their statements, in one class for each part of a store.
-They run on what `database.py` describes. A part of which a driver does something in its own way is a subclass there.
+They use the interface in `database.py`. If a driver implements a method differently, it has a subclass for that part.
 """

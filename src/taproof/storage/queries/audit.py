@@ -1,4 +1,4 @@
-"""The audit log: entries are added, and erased when they are old."""
+"""The audit log, to which entries are added and from which old ones are erased."""
 
 from collections import Counter
 from typing import Final
@@ -9,7 +9,7 @@ from taproof.storage.queries.database import AnyDatabase, Queries
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import page_start
 
-# What is about to be erased is not shown any more: the log ends where the note of its erasure says.
+# Entries older than the recorded purge are not listed, even if some are not erased yet.
 LIST_AUDIT_ENTRIES: Final = """
 SELECT id, developer_id, created_at, action, actor, via, via_id, address, subject, details FROM audit_entries
 WHERE developer_id = $1 AND (created_at, id) < ($2, $3)
@@ -18,7 +18,7 @@ ORDER BY created_at DESC, id DESC LIMIT $4"""
 READ_AUDIT_PURGE: Final = "SELECT before, entries, purged_at FROM audit_purges WHERE developer_id = $1"
 FIND_OLD_ENTRIES: Final = """
 SELECT developer_id, created_at, id FROM audit_entries WHERE created_at < $1 ORDER BY created_at LIMIT $2"""
-# Only ever further: a shorter time that is set for a while takes nothing back.
+# `before` only increases, even if the retention becomes longer again: erased entries do not come back.
 RECORD_AUDIT_PURGE: Final = """
 INSERT INTO audit_purges (developer_id, before, entries, purged_at) VALUES ($1, $2, $3, $4)
 ON CONFLICT (developer_id) DO UPDATE SET entries = audit_purges.entries + excluded.entries,
@@ -44,14 +44,15 @@ class AuditQueries(Queries[AnyDatabase]):
     async def purge_audit_entries(self, before: int, now: int, limit: int) -> int:
         async def purge(transaction: Transaction) -> int:
             found = await transaction.lock(FIND_OLD_ENTRIES, before, limit, mode="FOR UPDATE SKIP LOCKED")
-            # By developer, as the locks of `audit_purges` are taken; the next statement sees what this one wrote.
+            # In the order of developers, which is the lock order of `audit_purges`. The next statement sees the rows
+            # that this one wrote.
             for developer_id, number in sorted(Counter(row[0] for row in found).items()):
                 await transaction.add(RECORD_AUDIT_PURGE, developer_id, before, number, now)
             for key in found:
                 await transaction.fetch(ERASE_AUDIT_ENTRY, *key)
             return len(found)
 
-        # A write waits for the disk: it is not begun when there is nothing to erase.
+        # A write waits for the disk, so it starts only if there is something to erase.
         return (
             await self._database.in_transaction(purge) if await self._database.read(FIND_OLD_ENTRIES, before, 1) else 0
         )

@@ -14,7 +14,7 @@ WHERE developer_id = $5 AND id = $6 RETURNING id"""
 REMOVE_PROJECT_BOT: Final = """
 UPDATE projects SET bot_id = NULL, bot_username = NULL, encrypted_bot_token = NULL, bot_broken_at = NULL
 WHERE developer_id = $1 AND id = $2 AND bot_username IS NOT NULL RETURNING id"""
-# `bot_username` and `bot_broken_at` stay, so that no other bot takes its place before the developer says so.
+# `bot_username` and `bot_broken_at` stay, so that no other bot takes over before the developer decides.
 LOSE_PROJECT_BOT: Final = """
 UPDATE projects SET bot_id = NULL, encrypted_bot_token = NULL
 WHERE id = $1 AND bot_id = $2 AND bot_broken_at IS NOT NULL RETURNING id"""

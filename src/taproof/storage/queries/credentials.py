@@ -1,4 +1,4 @@
-"""What signs developers in: access tokens and console sessions."""
+"""The credentials of developers: access tokens and console sessions."""
 
 from typing import Final
 
@@ -48,15 +48,15 @@ WITH RECURSIVE created (id) AS (
 )
 SELECT id, developer_id, name, preview FROM access_tokens WHERE id IN (SELECT id FROM created)
 ORDER BY created_at, id"""
-"""Those that were created with a token, and with these in turn."""
+"""Finds the tokens that a token created, directly or indirectly."""
 ADOPT_ACCESS_TOKENS: Final = """
 UPDATE access_tokens SET parent_id = (SELECT p.parent_id FROM access_tokens p WHERE p.id = $1)
 WHERE parent_id = $1 AND developer_id = $2"""
-"""The tokens that a token created become those of its own parent."""
+"""Replaces the parent of the tokens that a token created with that token's own parent."""
 DELETE_ACCESS_TOKENS_OF_SIGN_IN: Final = """
 DELETE FROM access_tokens WHERE developer_id = $1 AND sign_in >= substr($2, 1, 12)
 RETURNING id, developer_id, name, preview"""
-"""Also of later sign-ins: the first 12 characters of a session's id are its prefix and the time of its creation."""
+"""Includes later sign-ins: the first 12 characters of a session's id are its prefix and its time of creation."""
 DELETE_ACCESS_TOKENS: Final = """
 DELETE FROM access_tokens WHERE developer_id = $1 RETURNING id, developer_id, name, preview"""
 
@@ -147,7 +147,8 @@ class CredentialQueries(Queries[AnyDatabase]):
         values = (developer_id, token_id)
 
         async def delete(transaction: Transaction) -> list[EndedToken]:
-            # Whoever creates a token with one of these waits, and then finds it gone.
+            # A concurrent call that creates a token with one of these waits for this lock, and then finds its token
+            # gone.
             await transaction.lock(FIND_DEVELOPER, developer_id)
             found = await transaction.fetch(READ_ENDED_TOKEN, *values)
             if not found:
@@ -157,7 +158,7 @@ class CredentialQueries(Queries[AnyDatabase]):
             else:
                 found += await transaction.fetch(FIND_ACCESS_TOKENS_CREATED, *values)
             ended = [EndedToken(*row) for row in found]
-            # Before they go: one of them may be the credential that acts.
+            # Add the entries before the tokens are deleted: one of these may be the acting credential.
             for entry in describe(ended) if describe is not None else ():
                 await transaction.add_entry(entry)
             for each in ended:
@@ -210,7 +211,7 @@ class CredentialQueries(Queries[AnyDatabase]):
             await transaction.lock(FIND_DEVELOPER, developer_id)
             if not await transaction.fetch(FIND_CONSOLE_SESSION, developer_id, session_id):
                 return False
-            await transaction.add_entry(entry)  # First, since it may be the session that acts.
+            await transaction.add_entry(entry)  # First, because this may be the acting session.
             await transaction.fetch(DELETE_CONSOLE_SESSION, developer_id, session_id)
             return True
 
@@ -232,6 +233,6 @@ class CredentialQueries(Queries[AnyDatabase]):
 
 
 async def end_console_sessions(transaction: Transaction, developer_id: str) -> int:
-    """End all console sessions of a developer; return how many."""
+    """End all console sessions of a developer; return their number."""
     await transaction.lock(FIND_CONSOLE_SESSIONS, developer_id)
     return len(await transaction.fetch(DELETE_CONSOLE_SESSIONS, developer_id))

@@ -1,4 +1,4 @@
-"""What the parts of a store run on: single statements and whole transactions, on either database."""
+"""The database interface that the parts of a store use: single statements and transactions, on either database."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -13,9 +13,9 @@ class Purge(NamedTuple):
     """The statements that erase old rows of a table in bounded steps.
 
     Args:
-        table: its name.
-        key: the columns of its primary key, with commas between them.
-        is_old: the condition that a row is old, given the time or day `$1`.
+        table: the name of the table.
+        key: the columns of its primary key, separated by commas.
+        is_old: the condition for an old row, with a time or day as `$1`.
     """
 
     table: str
@@ -24,49 +24,49 @@ class Purge(NamedTuple):
 
     @property
     def find_any(self) -> str:
-        """Find one old row."""
+        """The statement that finds one old row."""
         return f"SELECT 1 FROM {self.table} WHERE {self.is_old} LIMIT 1"
 
     @property
     def sqlite(self) -> str:
-        """Erase at most `$2` old rows."""
+        """The statement that erases at most `$2` old rows."""
         old = f"SELECT {self.key} FROM {self.table} WHERE {self.is_old} LIMIT $2"
         return f"DELETE FROM {self.table} WHERE ({self.key}) IN ({old}) RETURNING 1"
 
     @property
     def postgres(self) -> str:
-        """Erase at most `$2` old rows. Rows that another transaction has locked are passed over."""
+        """The statement that erases at most `$2` old rows. It skips rows that another transaction has locked."""
         old = f"SELECT {self.key} FROM {self.table} WHERE {self.is_old} LIMIT $2 FOR UPDATE SKIP LOCKED"
         same = " AND ".join(f"t.{column} = o.{column}" for column in self.key.split(", "))
         return f"WITH old AS MATERIALIZED ({old}) DELETE FROM {self.table} t USING old o WHERE {same} RETURNING 1"
 
 
 class Database(Protocol):
-    """Runs single statements, each in a transaction of its own, and whole transactions.
+    """Runs single statements, each in its own transaction, and whole transactions.
 
-    PostgreSQL stores no text with a NUL: with such a value `read`, `look_up` and `change` find nothing there.
+    PostgreSQL cannot store a NUL in a text. With such a value, `read`, `look_up` and `change` find nothing there.
     """
 
     async def read(self, statement: str, *values: Any) -> list[Any]:
         """Return the rows that a statement finds."""
 
     async def look_up(self, statement: str, *values: Any) -> list[Any]:
-        """Do as `read`, where the cost grows with what a developer has."""
+        """Do the same as `read`, for statements whose cost grows with a developer's data."""
 
     async def change(self, statement: str, *values: Any, entry: AuditEntry | None = None) -> list[Any]:
-        """Return what a statement changed; if that is anything, `entry` goes into the audit log."""
+        """Return the rows that a statement changed; if there are any, add `entry` to the audit log."""
 
     async def add(self, statement: str, *values: Any, entry: AuditEntry | None = None) -> list[Any]:
-        """Do as `change` with a statement that adds a row."""
+        """Do the same as `change`, for a statement that adds a row."""
 
     async def in_transaction(self, work: Callable[[Transaction], Coroutine[Any, Any, T]]) -> T:
-        """Run `work` in one transaction, and return what it returned once that is durable.
+        """Run `work` in one transaction, and return its result once the transaction is durable.
 
-        It must await nothing but the methods of the transaction. It may run more than once.
+        `work` must await only the methods of the transaction. It may run more than once.
         """
 
     async def purge(self, purge: Purge, before: int, limit: int) -> int:
-        """Erase at most `limit` old rows; return how many."""
+        """Erase at most `limit` old rows; return their number."""
 
 
 AnyDatabase = TypeVar("AnyDatabase", bound=Database)

@@ -20,7 +20,7 @@ WHERE e.state = 'due' AND e.due_at <= $1 AND e.leased_until <= $1
     SELECT o.id FROM projects o WHERE o.developer_id IN (SELECT value FROM json_each($3))
       AND o.id NOT IN (SELECT value FROM json_each($4)))
 ORDER BY e.due_at LIMIT $5"""
-# A lease also puts off when the event is due: what is leased need not be walked over to find what is not.
+# A lease also moves `due_at`, so that the search for due events need not skip leased ones.
 CLAIM_DELIVERY: Final = """
 UPDATE webhook_events SET interrupted = interrupted + CASE WHEN leased_until > 0 THEN 1 ELSE 0 END,
   due_at = $1, leased_until = $1
@@ -59,7 +59,7 @@ TURN_OFF_ENDPOINT: Final = """
 INSERT INTO webhook_endpoints (project_id, off_at, off_reason, off_url) VALUES ($1, $2, $3, $4)
 ON CONFLICT (project_id) DO UPDATE SET off_at = excluded.off_at, off_reason = excluded.off_reason,
   off_url = excluded.off_url"""
-# A URL that is there was set by a node of the older release, which waits for no ending: new events are left alone.
+# If the URL is set, a node of the older release set it without waiting for the ending: leave the new events alone.
 END_DELIVERIES: Final = """
 UPDATE webhook_events SET state = 'ended', finished_at = $1, leased_until = 0 WHERE id IN
   (SELECT id FROM webhook_events WHERE project_id = $2 AND state = 'due'
@@ -128,7 +128,7 @@ class DeliveryQueries(Queries[AnyDatabase]):
         self, developer_id: str, event_id: str, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
         async def resend(transaction: Transaction) -> bool:
-            # The lock keeps the webhook from being removed in between: its due events are ended after this commit.
+            # The lock prevents a concurrent removal of the webhook: its due events end after this commit.
             if not await transaction.lock(FIND_RESENDABLE, developer_id, event_id, mode="FOR SHARE OF p"):
                 return False
             if await transaction.fetch(RESEND_DELIVERY, now, event_id):

@@ -37,14 +37,14 @@ FROM invitations"""
 READ_INVITATION: Final = f"{_INVITATION} WHERE code_hash = $1 AND expires_at > $2"
 LIST_INVITATIONS: Final = f"{_INVITATION} WHERE expires_at > $1 AND email <> '' ORDER BY created_at DESC, id DESC"
 DELETE_INVITATION: Final = "DELETE FROM invitations WHERE id = $1 RETURNING id"
-# Addresses are ASCII, so that any database's lower() does.
+# Addresses are ASCII, so lower() of any database works.
 REPLACE_INVITATIONS: Final = """
 DELETE FROM invitations
 WHERE id <> $1 AND email <> '' AND (developer_id = $2 OR lower(email) = lower($3))"""
-"""The others for the same developer or the same address."""
+"""Deletes the other invitations for the same developer or the same address."""
 SETTLE_INVITATIONS: Final = """
 DELETE FROM invitations WHERE id = $1 OR developer_id = $2 OR lower(email) = lower($3) OR email = ''"""
-"""The one that was taken up, all others for that developer or that address, and those for a first developer."""
+"""Deletes the accepted invitation, all others for that developer or address, and those for the first developer."""
 JUDGE_INVITATION: Final = """
 SELECT i.id, i.developer_id, CASE
   WHEN i.email = '' AND EXISTS (SELECT 1 FROM developers) THEN 'not_first'
@@ -54,13 +54,13 @@ SELECT i.id, i.developer_id, CASE
   ELSE 'accepted' END,
   EXISTS (SELECT 1 FROM developers d WHERE d.id = i.developer_id AND d.messenger_id = $2)
 FROM invitations i WHERE i.code_hash = $3 AND i.expires_at > $4"""
-"""What becomes of taking up an invitation, and whether its developer has this messenger account already."""
+"""Finds the outcome of accepting an invitation, and whether its developer already has this messenger account."""
 LINK_DEVELOPER: Final = """
 UPDATE developers SET bound_by = $1,
   inviter_id = (SELECT i.inviter_id FROM invitations i WHERE i.id = $2),
   sign_in = (SELECT i.sign_in FROM invitations i WHERE i.id = $2)
 WHERE id = $3"""
-"""Notes what a developer comes from, and the sign-in that bound the messenger account."""
+"""Records the inviter and sign-in of a developer's invitation, and the sign-in that linked the messenger account."""
 
 # ---- the report of a sign-in
 
@@ -73,8 +73,8 @@ SELECT {DEVELOPER_COLUMNS} FROM developers d WHERE d.id IN (
   UNION SELECT b.id FROM developers b WHERE b.bound_by = $1
   UNION SELECT m.id FROM developers m WHERE m.messenger_id = $2)
 ORDER BY CASE WHEN d.messenger_id = $2 THEN 1 ELSE 0 END LIMIT 1"""
-"""The developer who has something that came of a sign-in, whatever account signs them in now; without one, the
-developer whom the account signs in."""
+"""Finds the developer with credentials or rights that derive from a sign-in, even if another account signs them in now.
+Without one, finds the developer that the account signs in."""
 FIND_INVITED_DEVELOPERS: Final = """
 WITH RECURSIVE invited (id) AS (
   SELECT d.id FROM developers d WHERE d.inviter_id = $1 AND (d.sign_in = $2 OR (d.sign_in >= substr($2, 1, 12)
@@ -82,8 +82,8 @@ WITH RECURSIVE invited (id) AS (
   UNION SELECT d.id FROM invited i JOIN developers d ON d.inviter_id = i.id AND d.id <> $1
 )
 SELECT id FROM invited ORDER BY id"""
-"""The developers who came by an invitation of this sign-in, and by invitations of theirs in turn; of any later sign-in
-too, if this one bound the account that signs in."""
+"""Finds the developers invited in this sign-in, and those whom they invited in turn. If this sign-in linked the account
+that signs in, also finds those of any later sign-in."""
 UNBIND_SIGN_IN: Final = """
 UPDATE developers SET messenger_id = NULL, messenger_name = '', bound_by = NULL WHERE id = $1 AND bound_by = $2
 RETURNING id"""
@@ -121,7 +121,8 @@ class DeveloperQueries(Queries[AnyDatabase]):
         self, invitation: Invitation, code_hash: bytes, *, entry: AuditEntry | None = None
     ) -> None:
         async def create(transaction: Transaction) -> None:
-            # So that of two that are made at once one is left, and none beside one that is just taken up.
+            # With this lock, only one of two concurrent invitations remains, and none remains beside one that is just
+            # accepted.
             await transaction.lock_developers()
             await transaction.add(CREATE_INVITATION, *invitation_values(invitation, code_hash))
             others = (invitation.id, invitation.developer_id, invitation.email)
@@ -152,13 +153,15 @@ class DeveloperQueries(Queries[AnyDatabase]):
         judged = (developer.email.lower(), developer.messenger_id, code_hash, now)
 
         async def accept(transaction: Transaction) -> InvitationOutcome:
-            # Of those who have one code, the second waits here until the first has committed, and finds nothing.
+            # Of several callers with one code, the second waits here until the first has committed, and then finds
+            # nothing.
             await transaction.lock_developers()
             await require_sign_in(transaction, sign_in)
             if not await transaction.lock(READ_INVITATION, code_hash, now):
                 return "gone"
             outcome: InvitationOutcome
-            # A statement after those that waited, so that it sees what the others have committed.
+            # This statement runs after those that waited for locks, so that it sees what other transactions have
+            # committed.
             ((invitation_id, bound_id, outcome, is_bound),) = await transaction.fetch(JUDGE_INVITATION, *judged)
             if outcome != "accepted":
                 return outcome
@@ -175,7 +178,7 @@ class DeveloperQueries(Queries[AnyDatabase]):
             await transaction.add_entry(entry)
             return outcome
 
-        # Nobody who guesses at codes gets to hold the developers.
+        # Check the code before taking the lock, so that callers who guess codes cannot lock the developers.
         if await self.read_invitation(code_hash, now) is None:
             return "gone"
         return await self._database.in_transaction(accept)
@@ -184,12 +187,14 @@ class DeveloperQueries(Queries[AnyDatabase]):
         values = (developer_id, sign_in)
 
         async def end(transaction: Transaction) -> EndedRights:
-            # Nobody invites or takes up an invitation meanwhile; then, of these developers, nobody creates anything.
+            # With this lock, nobody can create or accept an invitation. With the locks on the developers, they can
+            # create nothing.
             await transaction.lock_developers()
             invited = [row[0] for row in await transaction.fetch(FIND_INVITED_DEVELOPERS, *values)]
             for each in sorted([developer_id, *invited]):
                 await transaction.lock(FIND_DEVELOPER, each)
-            # Invitations before credentials: whoever revokes an invitation holds it, then the session that acts.
+            # Invitations before credentials: a call that revokes an invitation locks it first, and then the acting
+            # session.
             invitations = await transaction.fetch(DELETE_INVITATIONS_OF_SIGN_IN, *values)
             for each in invited:
                 invitations += await transaction.fetch(DELETE_INVITATIONS_OF, each)

@@ -1,4 +1,4 @@
-"""All encrypted values, for the rotation of the master key: their columns, and how to walk and replace them."""
+"""The columns of all encrypted values, and the statements that list and replace them when the master key rotates."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -8,7 +8,11 @@ from taproof.storage.queries.database import AnyDatabase, Queries
 
 
 class EncryptedColumn(NamedTuple):
-    """A column, the primary key of its table, what comes before every such key, and the column with the name."""
+    """A column with encrypted values.
+
+    `key` is the primary key of the table, and `before_all` sorts before every such key. `name` is the column for the
+    `name` of an `EncryptedRow`.
+    """
 
     table: str
     column: str
@@ -43,22 +47,22 @@ def _list(of: EncryptedColumn) -> str:
 
 
 def _replace(of: EncryptedColumn) -> str:
-    # The key first, as the index has it; the guard last.
+    # The columns of the key come first, as in the index; the guard comes last.
     found = " AND ".join(f"{name} = ${place}" for place, name in enumerate(of.key, 2))
     guard = f"${len(of.key) + 2}"
     return f"UPDATE {of.table} SET {of.column} = $1 WHERE {found} AND {of.column} = {guard} RETURNING {of.key[0]}"
 
 
 LIST_ENCRYPTED: Final = {kind: _list(column) for kind, column in ENCRYPTED_COLUMNS.items()}
-"""A page: $1 and on are the key that it begins after, the last is the limit."""
+"""The statements that list a page. The first values are the key after which the page begins; the last is the limit."""
 REPLACE_ENCRYPTED: Final = {kind: _replace(column) for kind, column in ENCRYPTED_COLUMNS.items()}
-"""$1 is the new value, then come the key and the old value."""
+"""The statements that replace one value. `$1` is the new value; the key and the old value follow."""
 
 
 def encrypted_page(rows: list[Any], limit: int) -> EncryptedPage:
-    """Return the page that these rows of `LIST_ENCRYPTED` are."""
+    """Return the page of these rows of `LIST_ENCRYPTED`."""
     found = [EncryptedRow(tuple(key), name, encrypted) for *key, name, encrypted in rows]
-    # Nothing is empty that was encrypted: that is a body which was erased.
+    # An encrypted value is never empty. An empty one is an event's body that was erased.
     return EncryptedPage([each for each in found if each.encrypted], found[-1].key if len(rows) == limit else None)
 
 

@@ -1,4 +1,4 @@
-"""Forgets one user. For the order of locks on PostgreSQL see `postgres/__init__.py`."""
+"""The statements that erase one user. For the lock order on PostgreSQL, see `postgres/__init__.py`."""
 
 from typing import Any, Final, NamedTuple
 
@@ -7,7 +7,8 @@ from taproof.core.model import Status
 from taproof.storage.protocol import OpenedDay, OpenedPlace
 
 OPENED: Final[tuple[Status, ...]] = ("pending", "expired", "cancelled")
-"""Where sessions are that somebody opened and did not confirm. They only move from the first to one of the others."""
+"""The states of sessions that can be opened and not confirmed. The only moves among them are from the first to the
+others."""
 _BEFORE_ALL: Final = OpenedDay("", -1)
 
 FIND_SIGN_INS: Final = "SELECT day, token_hash FROM sessions WHERE messenger_id = $1 LIMIT $2"
@@ -26,7 +27,7 @@ LIST_OPENED: Final = """
 SELECT day, token_hash, created_at, id, opener_id FROM sessions
 WHERE project_id = $1 AND status = $2 AND created_at >= $3 AND (created_at, id) < ($4, $5)
 ORDER BY created_at DESC, id DESC LIMIT $6"""
-# Whose project is there no more has no rows here either, but for a while.
+# A developer without projects has no rows in `user_days` either, except for a while after deleting a project.
 FIND_PERSON: Final = """
 SELECT x.developer_id FROM (SELECT developer_id FROM projects UNION SELECT developer_id FROM deleted_projects) x
 WHERE EXISTS (SELECT 1 FROM user_days u WHERE u.developer_id = x.developer_id AND u.messenger_id = $1) LIMIT 1"""
@@ -65,9 +66,9 @@ def opened_days(developer_id: str | None, after: OpenedDay | None, oldest: int, 
 
 
 def opened_starts(of: OpenedDay, after: OpenedPlace | None) -> list[OpenedPlace]:
-    """Return where the walks of a day, one for each status, go on strictly below `after`.
+    """Return the starting points of a day's walks, one for each status, strictly after `after`.
 
-    They go in an order in which sessions move, if they do, so that none is passed over.
+    The walks follow the order in which sessions change their status, so that no session is missed.
     """
     end = (of.day + 1) * DAY
     following = OPENED if after is None else OPENED[OPENED.index(after.status) + 1 :]

@@ -1,4 +1,4 @@
-"""Leases, by which several processes on one store elect one of them."""
+"""Leases, with which the processes on one store elect a leader."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What the installation remembers about itself."""
+"""The named values of an installation."""
 
 from typing import Final
 

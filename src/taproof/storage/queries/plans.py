@@ -1,4 +1,4 @@
-"""Plans and what is used of them."""
+"""Developers' plans and their usage."""
 
 from typing import Final
 
@@ -10,8 +10,8 @@ from taproof.storage.queries.transaction import Transaction
 UPDATE_PLAN: Final = "UPDATE developers SET plan = $1 WHERE id = $2 AND plan <> $1 RETURNING id"
 FIND_COLLECTING: Final = "SELECT id FROM projects WHERE developer_id = $1 AND collect_phone = 1 ORDER BY id"
 STOP_COLLECTING: Final = "UPDATE projects SET collect_phone = 0 WHERE developer_id = $1 AND collect_phone = 1"
-# A user counts once a day, so the sum has a row for each day of the month, however many users there are. Erasing a
-# deleted project moves its users from `daily_users` to `removed_usage`, so the sum stays the same.
+# A user counts once a day, so the sum has one row for each day of the month, regardless of the number of users. Erasing
+# a deleted project moves its users from `daily_users` to `removed_usage`, so the sum stays the same.
 READ_USED: Final = """
 SELECT (SELECT COUNT(*) FROM projects p WHERE p.developer_id = $1),
   (SELECT COALESCE(SUM(u.unique_users), 0) FROM daily_users u WHERE u.developer_id = $1 AND u.day >= $2)
@@ -27,7 +27,7 @@ class PlanQueries(Queries[AnyDatabase]):
 
     async def update_plan(self, developer_id: str, plan: Plan, *, entry: AuditEntry | None = None) -> bool:
         async def update(transaction: Transaction) -> bool:
-            # The developer before any project, as whoever sets `collect_phone` does.
+            # Lock the developer before any project, as every change of `collect_phone` does.
             if not await transaction.fetch(UPDATE_PLAN, plan, developer_id):
                 return False
             if plan == "free":

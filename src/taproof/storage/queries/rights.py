@@ -1,4 +1,4 @@
-"""Checks in a transaction that the credential and the sign-in that a change depends on still stand."""
+"""Transactional checks that the acting credential and the sign-in behind a change are still valid."""
 
 from typing import Final
 
@@ -7,15 +7,15 @@ from taproof.core.model import DeveloperSignIn
 from taproof.storage.queries.transaction import Transaction
 
 FIND_DEVELOPER: Final = "SELECT 1 FROM developers WHERE id = $1"
-"""To lock: of those who add something to one developer, of which there may be so many, the second counts after the
-first."""
+"""Locks a developer, so that limits hold: of two calls that add something to one developer, the second counts after the
+first commits."""
 
 SIGN_IN_STANDS: Final = "SELECT 1 FROM sessions WHERE day = $1 AND token_hash = $2 AND reported_at IS NULL"
-"""Finds a sign-in that nobody has reported."""
+"""Finds a sign-in that is not reported."""
 SIGN_IN_IS_OF_DEVELOPER: Final = """
 SELECT 1 FROM sessions s JOIN developers d ON d.messenger_id = s.messenger_id
 WHERE s.day = $1 AND s.token_hash = $2 AND d.id = $3"""
-"""Tells whether the account that confirmed a sign-in signs this developer in, still."""
+"""Checks that the account that confirmed a sign-in still signs this developer in."""
 ADD_AUDIT_ENTRY: Final = """
 INSERT INTO audit_entries (id, developer_id, created_at, action, actor, via, via_id, address, subject, details)
 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 WHERE CASE $6
@@ -25,18 +25,18 @@ SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 WHERE CASE $6
     WHERE s.id = $7 AND s.developer_id = $2 AND (s.expires_at IS NULL OR s.expires_at > $3))
   ELSE TRUE END
 RETURNING id"""
-"""Adds an entry if the credential that acts still exists: without it nothing that the entry tells of is done."""
+"""Adds an entry if the acting credential still exists. Otherwise the change that the entry records must not happen."""
 
 
 async def require_sign_in(
     transaction: Transaction, sign_in: DeveloperSignIn | None, developer_id: str | None = None
 ) -> None:
-    """Refuse what comes of a sign-in that was reported, or that does not sign in the developer who is named.
+    """Refuse a change based on a sign-in that was reported or that does not sign in the given developer.
 
-    A report of this sign-in waits until what is created with it is committed, and then finds it.
+    A report of this sign-in waits until the change commits, and then finds its results.
 
     Raises:
-        AccessDenied: it was reported, is not there any more, or its account signs that developer in no more.
+        AccessDenied: the sign-in was reported or no longer exists, or its account no longer signs that developer in.
     """
     if sign_in is None:
         return

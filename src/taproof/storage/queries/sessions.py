@@ -48,7 +48,7 @@ RETURNING project_id, messenger_id, messenger_name, messenger_username, confirme
   (SELECT p.encrypted_webhook_secret FROM projects p WHERE p.id = sessions.project_id),
   (SELECT p.encrypted_next_webhook_secret FROM projects p WHERE p.id = sessions.project_id),
   (SELECT p.next_webhook_secret_at FROM projects p WHERE p.id = sessions.project_id), used_at, id, encrypted_phone"""
-# By `used_at`, which only a used session has: so its key is the one way to it, whatever a planner thinks of a status.
+# Uses `used_at`, which only a used session has, and no status, so that the planner can find the row only by its key.
 REREAD_SESSION: Final = """
 SELECT s.project_id, s.messenger_id, s.messenger_name, s.messenger_username, s.confirmed_at,
   p.encrypted_webhook_secret, p.encrypted_next_webhook_secret, p.next_webhook_secret_at, s.used_at, s.id,
@@ -56,7 +56,7 @@ SELECT s.project_id, s.messenger_id, s.messenger_name, s.messenger_username, s.c
 FROM sessions s JOIN projects p ON p.id = s.project_id
 WHERE s.day = $1 AND s.token_hash = $2 AND s.code_challenge IS NOT NULL AND s.used_at > $3
   AND s.secrets_version = p.secrets_version AND s.reported_at IS NULL"""
-# Of the assignments each sees the row as it was. `used_at` stays as it is: it is when somebody got the proof.
+# Every assignment sees the old row. `used_at` does not change: it is the time when an application got the proof.
 REPORT_SESSION: Final = """
 UPDATE sessions SET reported_at = $1, context = NULL,
   status = CASE status WHEN 'pending' THEN 'cancelled' ELSE 'used' END,
@@ -65,8 +65,8 @@ WHERE day = $2 AND token_hash = $3 AND opener_id = $4 AND reported_at IS NULL
   AND (status IN ('confirmed', 'used') OR (status = 'pending' AND expires_at > $5))
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, id, status, confirmed_at"""
-# No application is told any more that somebody is signed in who says that it was not them, also not when the event is
-# asked for again. An attempt that is under way may still arrive.
+# After the user's report, no application may receive that this user is signed in, not even if the event is resent. An
+# attempt in progress may still arrive.
 END_CONFIRMED_EVENT: Final = """
 UPDATE webhook_events SET state = CASE state WHEN 'delivered' THEN state ELSE 'ended' END, encrypted_body = $1,
   finished_at = COALESCE(finished_at, $2), leased_until = 0,

@@ -1,4 +1,4 @@
-"""What users said through a bot: phone numbers under way, and blocked projects."""
+"""Requests for users' phone numbers, and the projects that users have blocked."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from taproof.core.model import NamedProject, PhoneRequest, SessionKey
 from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 from taproof.storage.rows import phone_request_from, phone_request_values
 
-# Later than whatever else the user was asked for in this bot, also where the clocks of two nodes are not the same.
+# `asked_at` is later than that of any other request of this bot to the user, even if the clocks of two nodes differ.
 ASK_FOR_PHONE: Final = """
 INSERT INTO phone_requests (day, token_hash, session_id, messenger_id, bot_id, encrypted_token, asked_at, expires_at)
 SELECT $1, $2, $3, $4, $5, $6, (
@@ -18,7 +18,7 @@ _PHONE_REQUEST: Final = """
 SELECT r.day, r.token_hash, r.session_id, r.messenger_id, r.bot_id, r.encrypted_token, r.asked_at, r.expires_at
 FROM phone_requests r"""
 READ_PHONE_REQUEST: Final = f"{_PHONE_REQUEST} WHERE r.day = $1 AND r.token_hash = $2"
-# Whatever became of it: a contact that comes once more, or too late, must not go to another one that still waits.
+# Finds a request in any state. A contact that is sent again or too late must not answer another open request.
 FIND_PHONE_REQUEST: Final = f"""{_PHONE_REQUEST}
 WHERE r.messenger_id = $1 AND r.bot_id = $2 ORDER BY r.asked_at DESC, r.session_id DESC LIMIT 1"""
 BLOCK_PROJECT: Final = """

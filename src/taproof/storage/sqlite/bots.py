@@ -27,10 +27,10 @@ class SqliteBots(queries.BotQueries[SqliteDatabase]):
 
 
 def is_taken(connection: apsw.Connection, project_id: str, change: BotChange | None) -> bool:
-    """Return whether the bot of a change, if there is any, serves another project, and does not lose it now.
+    """Return whether the bot of a change serves another project that does not lose it in this change.
 
-    It is asked before anything is written, as nobody else writes meanwhile: an index that refuses a row would undo the
-    whole group of writes.
+    Call it before any write. No other writer runs meanwhile, and a row refused by an index would undo the whole group
+    of writes.
     """
     if change is None or change.bot is None:
         return False
@@ -42,7 +42,7 @@ def is_taken(connection: apsw.Connection, project_id: str, change: BotChange | N
 
 
 def write_bot(connection: apsw.Connection, owned: tuple[str, str], change: BotChange | None) -> None:
-    """Make a change, if there is any, of the bot of a developer's project; the new one is not taken."""
+    """Apply a change, if there is one, to the bot of a developer's project. The new bot must not be taken."""
     if change is None:
         return
     bot, entry, loss = change

@@ -1,4 +1,4 @@
-"""Opens a SQLite file: which SQLite is sound, the file's mode, the schema, and how each connection is set up."""
+"""Opens a SQLite file: checks SQLite's version, sets the file's mode, migrates the schema and sets up connections."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ from taproof.storage.migrate import migrate_sqlite
 SOUND_VERSION: Final = (3, 51, 3)
 """The first SQLite without the WAL-reset bug, which can corrupt a database (sqlite.org/wal.html#walresetbug)."""
 _READER_PRAGMAS: Final = "PRAGMA cache_size = -32768; PRAGMA query_only = 1"
-# secure_delete: what is erased leaves no bytes behind in the file. It costs nothing that could be measured.
+# secure_delete: erased data leaves no bytes in the file. It has no measurable cost.
 _WRITER_PRAGMAS: Final = """
 PRAGMA synchronous = FULL; PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 2000;
 PRAGMA journal_size_limit = 67108864; PRAGMA secure_delete = ON"""
@@ -26,17 +26,18 @@ class SqliteTooOld(TaproofError):
 
 
 def migrate_file(path: Path, now: int) -> tuple[int, int]:
-    """Make the file (mode 0600) where there is none, bring its schema up to date; return its version before and after.
+    """Create the file (mode 0600) if needed, and migrate its schema; return the schema version before and after.
 
     Raises:
-        SqliteTooOld: the linked SQLite is not sound.
-        StoreUnavailable: the file cannot be opened or written; the sentence says why.
-        MigrationChanged: it was made by a release with another history.
+        SqliteTooOld: the linked SQLite has the WAL-reset bug.
+        StoreUnavailable: the file cannot be opened or written; the sentence gives the reason.
+        MigrationChanged: a release with a different history created the file.
     """
     if tuple(map(int, apsw.sqlite_lib_version().split("."))) < SOUND_VERSION:
         raise SqliteTooOld
     try:
-        # SQLite gives its -wal and -shm files the mode of the database: personal data is the owner's to read.
+        # SQLite gives its -wal and -shm files the mode of the database. They hold personal data, so only the owner may
+        # read them.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         connection = apsw.Connection(str(path))
         try:
@@ -50,14 +51,14 @@ def migrate_file(path: Path, now: int) -> tuple[int, int]:
 
 
 def open_connections(path: Path) -> tuple[apsw.Connection, apsw.Connection, apsw.Connection]:
-    """Return three connections: one that only reads, one for the group commit, one for lookups.
+    """Return three connections: one that only reads, one for the group commit, and one for lookups.
 
     Raises:
-        StoreUnavailable: as `migrate_file`.
+        StoreUnavailable: as for `migrate_file`.
     """
     try:
         writer = _connect(path)
-        writer.execute(_WRITER_PRAGMAS).fetchall()  # Read to the end, or the last ones are not carried out.
+        writer.execute(_WRITER_PRAGMAS).fetchall()  # Fetch all rows; otherwise the last pragmas do not run.
         readers = [_connect(path), _connect(path)]
         for each in readers:
             each.execute(_READER_PRAGMAS).fetchall()
@@ -69,8 +70,8 @@ def open_connections(path: Path) -> tuple[apsw.Connection, apsw.Connection, apsw
 
 def _connect(path: Path) -> apsw.Connection:
     connection = apsw.Connection(str(path), statementcachesize=200)
-    # Plans must not depend on the values bound: without this, joins are planned anew at each call, which made the
-    # statement of a poll take 22 µs in place of 4 (benchmarks/README.md).
+    # Plans must not depend on the bound values. Otherwise SQLite plans joins again at each call, and the statement of a
+    # poll takes 22 µs instead of 4 (benchmarks/README.md).
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     return connection
 

@@ -1,7 +1,7 @@
-"""Counts what happens to sessions in one transaction, and writes each counter once for all of it.
+"""Counts the changes to sessions in one transaction, and writes each counter once per transaction.
 
-Forty sessions created by one commit raise one counter of their project and day: once by forty is a tenth of the work of
-forty times by one.
+If one commit creates forty sessions, they all raise the same counter of their project and day. Raising it once by forty
+takes a tenth of the time of forty separate updates.
 """
 
 from typing import Final, Literal
@@ -15,13 +15,13 @@ COLUMNS: Final[tuple[Counted, ...]] = ("requested", "opened", "confirmed", "used
 
 
 class Counters:
-    """What the transaction under way has counted, by project and day."""
+    """The counts of the current transaction, by project and day."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, int], dict[Counted, int]] = {}
 
     def clear(self) -> None:
-        """Forget everything: a transaction begins, or was undone."""
+        """Reset all counts, at the beginning of a transaction."""
         self._counts.clear()
 
     def add(self, counted: Counted, project_id: str, day: int) -> None:
@@ -30,6 +30,6 @@ class Counters:
         counts[counted] = counts.get(counted, 0) + 1
 
     def write(self, connection: apsw.Connection) -> None:
-        """Raise the counters, in the transaction that changed the sessions."""
+        """Write the counts, in the transaction that changed the sessions."""
         for (project_id, day), counts in self._counts.items():
             connection.execute(queries.COUNT, (project_id, day, *(counts.get(column, 0) for column in COLUMNS)))

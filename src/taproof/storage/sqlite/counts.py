@@ -1,7 +1,9 @@
-"""Counts on SQLite. Those of distinct users stay exact, in the transaction that confirms a session or erases a project.
+"""Counts on SQLite. The counts of distinct users are always exact.
 
-A day's `unique_users` is how many people confirmed a session of that day; its `latest_users` how many of them have none
-of a later day. The latter, summed from a day onwards, is the number of distinct people since then: no scan of sessions.
+They change in the transaction that confirms a session or erases a project. A day's `unique_users` is the number of
+people who confirmed a session of that day. Its `latest_users` is the number of those who confirmed no session of a
+later day. The sum of `latest_users` from a day on is the number of distinct people since then, so no sessions are
+scanned.
 """
 
 from collections.abc import Sequence
@@ -47,9 +49,9 @@ def count_user(connection: apsw.Connection, developer_id: str, project_id: str, 
 
 
 def erase_users(connection: apsw.Connection, developer_id: str, project_id: str, limit: int) -> int:
-    """Take at most `limit` person-days of a deleted project out of its developer's counts; return how many.
+    """Remove at most `limit` person-days of a deleted project from its developer's counts; return their number.
 
-    What they have used of the developer's plan stays used.
+    They still count towards the usage of the developer's plan.
     """
     found = rows(connection, queries.NEXT_USER_DAYS, (project_id, limit))
     for messenger_id, day in found:

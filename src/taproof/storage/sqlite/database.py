@@ -1,6 +1,7 @@
-"""A SQLite store's three connections.
+"""The three connections of a SQLite store.
 
-One reads on the event loop, one is behind the group commit, and one looks up in a thread what may take milliseconds.
+One reads on the event loop, and one belongs to the group commit. The third runs lookups that may take milliseconds, in
+a thread.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ Read = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
 
 
 class SqliteDatabase:
-    """Reads and writes. It is a `storage.queries.database.Database`."""
+    """Reads and writes. It implements `storage.queries.database.Database`."""
 
     def __init__(self, reader: apsw.Connection, writer: GroupCommit, lookup: apsw.Connection) -> None:
         self.reader = reader
@@ -32,14 +33,14 @@ class SqliteDatabase:
         self._lookups = ThreadPoolExecutor(1, thread_name_prefix="taproof-lookup")
 
     def rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        """Read on the event loop, where a point read takes 10 µs."""
+        """Run a read on the event loop. A point read takes 10 µs there."""
         return _read(self.reader, statement, values)
 
     async def in_snapshot(self, look: Callable[[Read], Found]) -> Found:
-        """Return what `look` finds in one snapshot of the database, in a thread.
+        """Run `look` on one snapshot of the database, in a thread, and return its result.
 
-        This is for reads whose cost grows with what a developer has: SQLite walks without holding the event loop. A
-        thread costs several hundred microseconds.
+        Use it for reads whose cost grows with a developer's data, so that they do not block the event loop. A thread
+        costs several hundred microseconds.
         """
 
         def read(statement: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
@@ -59,7 +60,7 @@ class SqliteDatabase:
         return await looking
 
     async def close(self) -> None:
-        """Finish the writes under way and the lookup, then close all connections."""
+        """Finish the current writes and the lookup, then close all connections."""
         await self.writer.close()
         self._lookups.shutdown()
         self.lookup.close()
@@ -86,7 +87,7 @@ class SqliteDatabase:
         return await self.writer.run(lambda connection: finish(work(SqliteTransaction(connection))))
 
     async def purge(self, purge: Purge, before: int, limit: int) -> int:
-        # A write waits for the disk: it is not begun when there is nothing to erase.
+        # A write waits for the disk, so it starts only if there is something to erase.
         return len(await self.change(purge.sqlite, before, limit)) if self.rows(purge.find_any, (before,)) else 0
 
 

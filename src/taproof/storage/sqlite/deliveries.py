@@ -1,4 +1,4 @@
-"""Webhook events on SQLite: leases, attempts and what a developer sees of them."""
+"""Webhook events on SQLite: leases, attempts, and lists of deliveries."""
 
 import heapq
 import itertools
@@ -40,7 +40,7 @@ class SqliteDeliveries(queries.DeliveryQueries[SqliteDatabase]):
     async def claim_deliveries(
         self, now: int, leased_until: int, limit: int, passed_over: PassedOver = NOBODY
     ) -> list[Delivery]:
-        # What may be claimed is looked for outside the transaction, which holds up other writers.
+        # Search for due events outside the transaction, which blocks other writers.
         due = self._database.rows(queries.FIND_DUE, (now, *(json.dumps(list(each)) for each in passed_over), limit))
         if not due:
             return []
@@ -112,7 +112,8 @@ class SqliteDeliveries(queries.DeliveryQueries[SqliteDatabase]):
         types = [event_type] if event_type else get_args(EventType)
 
         def look(read: Read) -> list[DeliveryRecord]:
-            # The index leads by project, state and type: each pair is one short walk, and the walks are merged.
+            # The index begins with project, state and type. Each pair of state and type is one short walk, and the
+            # walks are merged.
             walks = [_walk(read, project_id, *pair, start) for pair in itertools.product(states, types)]
             newest_first = heapq.merge(*walks, key=lambda each: (each.created_at, each.event_id), reverse=True)
             return [_with_attempts(read, each) for each in itertools.islice(newest_first, limit)]
@@ -124,7 +125,7 @@ class SqliteDeliveries(queries.DeliveryQueries[SqliteDatabase]):
         return _with_attempts(self._database.rows, DeliveryRecord(*found[0])) if found else None
 
     async def find_deliveries(self, project_id: str, created_at: int, session_id: str) -> list[DeliveryRecord]:
-        # One transaction for all states: an event that is finished meanwhile is seen once.
+        # One transaction covers all states, so an event that is finished meanwhile is seen exactly once.
         self._database.rows("BEGIN", ())
         try:
             return [
@@ -140,7 +141,7 @@ class SqliteDeliveries(queries.DeliveryQueries[SqliteDatabase]):
 
 
 async def end_more(database: SqliteDatabase, find: str, values: tuple[Any, ...], limit: int) -> int:
-    """Go on with the ending that a statement finds, if any."""
+    """Continue the ending that the statement `find` returns, if there is one."""
     if not database.rows(find, values):
         return 0
 
@@ -156,7 +157,10 @@ async def end_more(database: SqliteDatabase, find: str, values: tuple[Any, ...],
 
 
 def _walk(read: Read, project_id: str, state: str, event_type: str, below: PageCursor) -> Iterator[DeliveryRecord]:
-    """Yield the events of a project in one state and of one type, newest first, reading little more than needed."""
+    """Yield the events of a project in one state and of one type, newest first.
+
+    The batches grow, so that few more rows are read than are needed.
+    """
     for limit in itertools.chain((1, 8, 64), itertools.repeat(200)):
         found = read(queries.LIST_DELIVERIES, (project_id, state, event_type, *below, limit))
         for row in found:
@@ -172,6 +176,6 @@ def _with_attempts(read: Read, record: DeliveryRecord) -> DeliveryRecord:
 
 
 def begin_ending(connection: apsw.Connection, project_id: str, now: int) -> None:
-    """End the due deliveries of a webhook that was just removed, or make a note of those that are too many for now."""
+    """End the due deliveries of a webhook that was just removed. If there are too many, record that others remain."""
     if len(rows(connection, queries.END_DELIVERIES, (now, project_id, ENDED_AT_ONCE))) == ENDED_AT_ONCE:
         connection.execute(queries.REMEMBER_ENDED_WEBHOOK, (project_id, now))

@@ -1,4 +1,4 @@
-"""All encrypted values of a SQLite file."""
+"""The replacement of encrypted values in a SQLite file."""
 
 from collections.abc import Sequence
 

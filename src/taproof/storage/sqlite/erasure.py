@@ -1,4 +1,4 @@
-"""Forgetting one user on SQLite."""
+"""The erasure of one user on SQLite."""
 
 import asyncio
 from collections.abc import Iterable
@@ -55,7 +55,7 @@ class SqliteErasure:
         *,
         entry: AuditEntry | None = None,
     ) -> ErasedPage:
-        await asyncio.sleep(0)  # It reads on the event loop, page after page: whoever waits has their turn in between.
+        await asyncio.sleep(0)  # Let other tasks run between pages: the reads run on the event loop.
         keys, left = [], limit
         following: OpenedPlace | None = None
         for start in queries.opened_starts(of, after):
@@ -85,7 +85,7 @@ def _erase_sign_ins(connection: apsw.Connection, messenger_id: str, developer_id
 
 
 def _erase_sessions(connection: apsw.Connection, keys: Iterable[tuple[int, bytes]], messenger_id: str) -> int:
-    """Erase those of these sessions that are still the account's, with all that hangs on them."""
+    """Erase those of these sessions that still belong to the account, with their webhook events and phone requests."""
     erased = 0
     for key in keys:
         for session in rows(connection, queries.ERASE_SESSION, (*key, messenger_id)):
@@ -96,7 +96,7 @@ def _erase_sessions(connection: apsw.Connection, keys: Iterable[tuple[int, bytes
 
 
 def _forget_person(connection: apsw.Connection, messenger_id: str, developer_id: str | None, replacement: str) -> int:
-    """Give one developer's person another name: on all days at once, since it stays one person."""
+    """Rename the user in the counts of a developer: on all days at once, so that they still count as one person."""
     developers = [(developer_id,)] if developer_id else rows(connection, queries.FIND_PERSON, (messenger_id,))
     return sum(
         len(rows(connection, queries.RENAME_PERSON, (replacement, each, messenger_id))) for (each,) in developers

@@ -1,8 +1,8 @@
 """One writer that commits many writes at once.
 
-A durable commit costs one wait for the disk, whatever it holds. Writes that arrive while the previous commit waits are
-run together in the next transaction. The statements run on the event loop, where each takes microseconds; only
-COMMIT, which waits for the disk, runs in a thread, so that reads go on meanwhile.
+A durable commit costs one wait for the disk, regardless of its size. Writes that arrive while the previous commit waits
+run together in the next transaction. The statements run on the event loop, where each takes microseconds. Only COMMIT,
+which waits for the disk, runs in a thread, so that reads continue meanwhile.
 """
 
 import asyncio
@@ -17,16 +17,17 @@ import apsw
 from taproof.core.errors import StoreUnavailable
 
 GROUP_LIMIT: Final = 256
-"""Writes in one transaction at most: bounds how long the statements of a group hold the event loop."""
+"""The maximum number of writes in one transaction. It bounds how long the statements of a group block the event
+loop."""
 _BUSY: Final = 4
 _FULL: Final = 64
 _RECENT: Final = 0.01
 _GATHER: Final = 0.001
-"""Seconds that a group waits for more writes while there are many: when the one before it, which ended within
-`_RECENT`, had `_BUSY` or more, and not yet `_FULL` are there. A commit costs the processor as much as several writes,
-so small groups would leave less of it for everything else. While writes come one by one none of them waits."""
+"""Seconds for which a group waits for more writes under load. It waits if the previous group ended within `_RECENT` and
+had `_BUSY` or more writes, and if fewer than `_FULL` are waiting. A commit costs as much CPU time as several writes, so
+small groups would slow down everything else. Single writes never wait."""
 _LOCK_PATIENCE: Final = 5.0
-"""Seconds that a group waits for another process (the command line, a backup) to let go of the write lock."""
+"""Seconds for which a group waits until another process (the command line, a backup) releases the write lock."""
 _LOCK_RETRY: Final = 0.005
 
 T = TypeVar("T")
@@ -34,17 +35,17 @@ Write = Callable[[apsw.Connection], Any]
 
 
 def rows(connection: apsw.Connection, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Run a statement and return all of its rows."""
+    """Run a statement and return all its rows."""
     return connection.execute(statement, values).fetchall()
 
 
 class GroupCommit:
-    """Runs writes on one connection, many to a transaction.
+    """Runs writes on one connection, many in one transaction.
 
     Args:
-        connection: belongs to this object alone.
+        connection: used only by this object.
         begun: called when a transaction begins.
-        finish: adds what belongs to the transaction as a whole, right before its commit.
+        finish: called right before the commit, to write what belongs to the transaction as a whole.
     """
 
     def __init__(
@@ -64,10 +65,10 @@ class GroupCommit:
         self._ended_at = 0.0
 
     async def run(self, write: Callable[[apsw.Connection], T]) -> T:
-        """Return what `write` returned, once it is durable.
+        """Run `write`, and return its result once it is durable.
 
-        `write` must do nothing but statements: it may run twice, when a neighbour in its group failed. Cancelling the
-        caller does not undo a write that has begun.
+        `write` must only run statements: it may run twice if another write of its group failed. Cancelling the caller
+        does not undo a write that has begun.
 
         Raises:
             StoreUnavailable: the database could not be written; nothing was changed.
@@ -81,10 +82,10 @@ class GroupCommit:
         return await future
 
     async def close(self) -> None:
-        """Finish what is waiting, then let go of the connection."""
+        """Finish the waiting writes, then close the connection."""
         self._closed = True
         if self._task is not None:
-            # Whoever gives up waiting for the end must not cut off the group that is under way.
+            # A caller that stops waiting for the close must not cancel the current group.
             await asyncio.wait([self._task])
         self._disk.shutdown()
         self._connection.close()
@@ -100,13 +101,13 @@ class GroupCommit:
             if len(group) == 1 or isinstance(failure, StoreUnavailable):
                 _fail(group, failure)
                 continue
-            # One write of the group failed and took its neighbours along: each now gets a transaction of its own.
+            # One write failed and rolled back the whole group. Each write now gets a transaction of its own.
             for item in group:
                 if item[1].cancelled():
                     continue
                 failure = await self._commit([item])
                 if isinstance(failure, StoreUnavailable):
-                    # The rest are not made to wait for the lock one after the other.
+                    # The other writes fail too, so that they do not wait for the lock one after the other.
                     _fail(group, failure)
                     break
                 if failure is not None:
@@ -118,7 +119,10 @@ class GroupCommit:
             await asyncio.sleep(_GATHER)
 
     async def _commit(self, group: list[tuple[Write, asyncio.Future[Any]]]) -> Exception | None:
-        """Run a group in one transaction and answer its callers; on failure undo all of it and return the reason."""
+        """Run a group in one transaction and set the results of its callers.
+
+        On failure, roll everything back and return the error.
+        """
         if not group:
             return None
         try:
@@ -127,7 +131,7 @@ class GroupCommit:
             results = [write(self._connection) for write, _ in group]
             self._finish(self._connection)
             await asyncio.get_running_loop().run_in_executor(self._disk, self._connection.execute, "COMMIT")
-        except Exception as error:  # noqa: BLE001 — whatever failed, the callers must hear of it and the lock must go.
+        except Exception as error:  # noqa: BLE001 — the callers must receive any error, and the lock must be released.
             with contextlib.suppress(apsw.Error):
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
@@ -158,7 +162,7 @@ def _fail(group: list[tuple[Write, asyncio.Future[Any]]], failure: Exception) ->
 
 
 def _store_error(error: Exception) -> Exception:
-    """Tell a database that cannot be written from a write that is wrong."""
+    """Return StoreUnavailable if the database cannot be written, and `error` itself if the write is wrong."""
     if isinstance(error, apsw.Error) and not isinstance(
         error, (apsw.ConstraintError, apsw.SQLError, apsw.MismatchError)
     ):

@@ -1,7 +1,7 @@
-"""Sessions as a developer looks them up on SQLite: page by page, newest first, and one by its id.
+"""Lists of sessions on SQLite, page by page and newest first, and the search for one by its id.
 
-One statement for each walk finds the projects with its newest sessions, by the index and without reading the others.
-Only the few walks that the page can need are then read.
+One statement for each walk finds the projects with its newest sessions, using the index without reading other sessions.
+Then only the few walks that the page can need are read.
 """
 
 import heapq
@@ -16,7 +16,7 @@ from taproof.storage.rows import page_start, session_from
 from taproof.storage.sqlite.database import Read
 
 
-def list_sessions(  # noqa: PLR0917 — those of the Protocol, in its order.
+def list_sessions(  # noqa: PLR0917 — the Protocol's parameters, in its order.
     read: Read,
     project_ids: Sequence[str],
     status: Status | None,
@@ -27,7 +27,7 @@ def list_sessions(  # noqa: PLR0917 — those of the Protocol, in its order.
     since: int,
     messenger_id: str | None,
 ) -> list[Session]:
-    """Return a page, as `storage.protocol.SessionStorage` has it."""
+    """Return a page of sessions, as `storage.protocol.SessionStorage` defines it."""
     walks = session_walks(status, page_start(before), since, now, messenger_id)
     each_newest_first = [
         _sessions(read, project_id, walk, messenger_id, now)
@@ -40,7 +40,7 @@ def list_sessions(  # noqa: PLR0917 — those of the Protocol, in its order.
 def _newest_walks(
     read: Read, project_ids: Sequence[str], walks: list[Walk], limit: int, messenger_id: str | None
 ) -> list[tuple[str, Walk]]:
-    """Return the `limit` walks that begin with the newest sessions: no other one has a session of the page."""
+    """Return the `limit` walks that begin with the newest sessions. No other walk has a session of the page."""
     if len(project_ids) == 1:
         return [(project_ids[0], walk) for walk in walks]
     ids = json.dumps(list(project_ids))
@@ -58,7 +58,10 @@ def _newest_walks(
 
 
 def _sessions(read: Read, project_id: str, walk: Walk, messenger_id: str | None, now: int) -> Iterator[Session]:
-    """Yield the sessions of a walk in one project, newest first, reading little more than is asked for."""
+    """Yield the sessions of a walk in one project, newest first.
+
+    The batches grow, so that few more rows are read than are needed.
+    """
     for limit in itertools.chain((1, 8, 64), itertools.repeat(200)):
         if messenger_id is None:
             found = read(queries.LIST_SESSIONS, (project_id, *walk, limit))
@@ -73,6 +76,6 @@ def _sessions(read: Read, project_id: str, walk: Walk, messenger_id: str | None,
 
 
 def find_session(read: Read, project_ids: Sequence[str], created_at: int, session_id: str, now: int) -> Session | None:
-    """Return one session, as `storage.protocol.SessionStorage` has it."""
+    """Return one session, as `storage.protocol.SessionStorage` defines it."""
     found = read(queries.FIND_SESSION, (json.dumps(list(project_ids)), created_at, session_id))
     return session_from(found[0], now) if found else None

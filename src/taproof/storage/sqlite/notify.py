@@ -1,7 +1,7 @@
-"""How processes on one SQLite file hear of each other's decisions: a short table that each reads on from its place.
+"""Announces decisions to other processes on the same SQLite file, with a short table that each process reads.
 
-There is no signal between the processes: while somebody waits, a reader asks a hundred times a second whether another
-process committed anything (`PRAGMA data_version`, 2 µs), and only then looks into the table.
+There is no signal between the processes. While a caller waits, a reader checks a hundred times a second whether
+anything was committed (`PRAGMA data_version`, 2 µs). Only then does it read the table from its last position.
 """
 
 import asyncio
@@ -14,7 +14,8 @@ from taproof.core.errors import StoreUnavailable
 from taproof.core.model import SessionKey
 
 KEPT: Final = 10_000
-"""Decisions kept for other processes to read; who falls further behind finds out by looking at the sessions."""
+"""The decisions kept for other processes. A process that falls further behind learns the rest by polling the
+sessions."""
 _TRIM_EVERY: Final = 256
 _EVERY: Final = 0.01
 _WHEN_STORE_IS_AWAY: Final = 1.0
@@ -29,7 +30,7 @@ Read = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
 
 
 def record(connection: apsw.Connection, key: SessionKey) -> None:
-    """Tell the other processes that a session was decided, in the transaction that decides it."""
+    """Announce a decided session to the other processes, in the transaction that decides it."""
     connection.execute(_RECORD, key)
     last = connection.last_insert_rowid()
     if last % _TRIM_EVERY == 0:
@@ -37,7 +38,7 @@ def record(connection: apsw.Connection, key: SessionKey) -> None:
 
 
 async def watch(read: Read, wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
-    """Call `wake` with every session that is decided from now on, as `storage.protocol.SessionStorage` has it.
+    """Call `wake` with every session that is decided from now on, as `storage.protocol.SessionStorage` defines it.
 
     Args:
         read: runs a statement on a connection that only reads.
@@ -48,7 +49,8 @@ async def watch(read: Read, wake: Callable[[SessionKey], None], needed: asyncio.
     last: int | None = None
     while True:
         try:
-            # The connection that reads never writes, so this changes with every commit, also of this process.
+            # This connection never writes, so its data version changes with every commit, including those of this
+            # process.
             changed = read(_VERSION, ())[0][0]
             if last is None:
                 last = read(_LAST, ())[0][0]

@@ -38,9 +38,9 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
 
     Args:
         database: reads and writes.
-        counters: count what a group of writes does.
-        clock: read again when a decision's turn to be written comes, which may be seconds later while another process
-            holds the lock; without it a decision counts as of the `now` that it was made with.
+        counters: counts the changes of a group of writes.
+        clock: read again when a decision is written, which may be seconds later while another process holds the lock.
+            Without it, the `now` of the decision counts.
     """
 
     def __init__(self, database: SqliteDatabase, counters: Counters, clock: Clock | None) -> None:
@@ -49,7 +49,7 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
         self._clock = clock
 
     def _deadline(self, now: int) -> int:
-        """Return the time that a deadline is held to in a write: nobody may have read "expired" before a decision."""
+        """Return the time that a write compares with deadlines: no reader may see "expired" before a decision."""
         return now if self._clock is None else max(now, self._clock())
 
     async def create_session(self, session: NewSession, *, public: bool) -> bool:

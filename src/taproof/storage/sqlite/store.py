@@ -1,4 +1,4 @@
-"""The store on one machine: a SQLite file in WAL mode, read directly on the event loop, written by one group commit."""
+"""The store for one machine: a SQLite file in WAL mode, read on the event loop and written by one group commit."""
 
 from pathlib import Path
 from typing import Self
@@ -26,7 +26,7 @@ from taproof.storage.sqlite.sessions import SqliteSessions
 
 
 class SqliteStorage:
-    """Storage in one SQLite file, composed of its parts. See `storage.protocol` for what each promises."""
+    """A store in one SQLite file, composed of its parts. See `storage.protocol` for each part's contract."""
 
     def __init__(self, database: SqliteDatabase, counters: Counters, clock: Clock | None) -> None:
         """Use `open`."""
@@ -48,17 +48,17 @@ class SqliteStorage:
 
     @classmethod
     def open(cls, path: Path, now: int, clock: Clock | None = None) -> Self:
-        """Open the file, making it (mode 0600) and bringing its schema up to date where needed.
+        """Open the file, after creating it (mode 0600) and migrating its schema where needed.
 
         Args:
             path: the file.
-            now: when its schema is brought up to date, in ms.
+            now: the time recorded for migrations, in ms.
             clock: see `SqliteSessions`.
 
         Raises:
-            SqliteTooOld: the linked SQLite is not sound.
-            StoreUnavailable: the file cannot be opened or written; the sentence says why.
-            MigrationChanged: it was made by a release with another history.
+            SqliteTooOld: the linked SQLite has the WAL-reset bug.
+            StoreUnavailable: the file cannot be opened or written; the sentence gives the reason.
+            MigrationChanged: a release with a different history created the file.
         """
         migrate_file(path, now)
         reader, writer, lookup = open_connections(path)

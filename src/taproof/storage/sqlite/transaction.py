@@ -1,4 +1,4 @@
-"""Transactions on SQLite: what both databases do in one, run as a write of the group commit."""
+"""Transactions on SQLite, which run as writes of the group commit."""
 
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -14,17 +14,17 @@ T = TypeVar("T")
 
 
 def add_entry(connection: apsw.Connection, entry: AuditEntry | None) -> None:
-    """Add an entry to the audit log, in the transaction of the change that it tells of.
+    """Add an entry to the audit log, in the transaction of the change that it records.
 
     Raises:
-        InvalidAccessToken, SignedOut: the credential that acts has ended, so the transaction must not be committed.
+        InvalidAccessToken, SignedOut: the acting credential has ended, so the transaction must not be committed.
     """
     if entry is not None and not rows(connection, queries.ADD_AUDIT_ENTRY, entry_values(entry)):
         raise access_ended(entry)
 
 
 class SqliteTransaction:
-    """It is a `storage.queries.transaction.Transaction`. None of its methods waits."""
+    """Implements `storage.queries.transaction.Transaction`. None of its methods waits."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
@@ -38,7 +38,7 @@ class SqliteTransaction:
         return rows(self._connection, statement, values)
 
     async def lock_developers(self) -> None:
-        """Do nothing: this transaction is the only one that writes."""
+        """Do nothing: no other transaction writes at the same time."""
 
     async def add_entry(self, entry: AuditEntry | None) -> None:
         add_entry(self._connection, entry)
