@@ -16,8 +16,8 @@ REPLIES: Final = Rate(20, 10 * MINUTE)
 """The limit on all other replies to messages: help, and the outcome of a link."""
 
 Allowance = Literal["allowed", "told", "silent"]
-"""The answer to whether a prompt may be shown. "told": no, and the bot tells the user so; "silent": no, and the user
-was already told."""
+"""The decision on a prompt. "told": it is refused, and the bot must tell the user. "silent": it is refused, and the
+user already knows."""
 
 
 class ReplyLimits:

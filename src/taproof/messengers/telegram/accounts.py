@@ -30,7 +30,7 @@ class Accounts:
 
         Raises:
             BotTokenRefused: no bot has this token.
-            MessengerUnavailable: the Bot API gives no usable answer at the moment.
+            MessengerUnavailable: the Bot API returned no usable answer.
         """
         try:
             me = await Bot(self._api, token).get_me(seconds=ASK_SECONDS)

@@ -27,7 +27,7 @@ class BotTokenRefusedError(Exception):
 
 
 class BotApiUnreachableError(Exception):
-    """The Bot API gave no usable answer. The message says why."""
+    """The Bot API returned no usable answer. The message says why."""
 
 
 async def fetch_username(bot: Bot) -> str:
@@ -35,7 +35,7 @@ async def fetch_username(bot: Bot) -> str:
 
     Raises:
         BotTokenRefusedError: no bot has this token.
-        BotApiUnreachableError: the Bot API gives no usable answer at the moment.
+        BotApiUnreachableError: the Bot API returned no usable answer.
     """
     try:
         me = await bot.get_me()

@@ -53,7 +53,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Conversation:
-    """Answers one update at a time. It keeps no state but the number of messages to each user.
+    """Answers one update at a time. Its only state is the number of messages to each user.
 
     Only two replies wait out the Bot API's flood limit, since a sign-in needs them: the prompt, and the outcome of a
     decision that was just made. Any other reply that meets the limit is left out.

@@ -66,12 +66,12 @@ def phone_reply(texts: Texts, seen: SeenSession, session_token: str) -> Reply:
 
 
 def phone_keyboard(texts: Texts, seen: SeenSession) -> Reply:
-    """Return the separate message that brings the button to share the user's contact."""
+    """Return the message that shows the button to share the user's contact. A reply keyboard needs its own message."""
     return Reply(texts.phone.keyboard.format(project=shown_project(seen.project_name)), keyboard=_keyboard(texts))
 
 
 def wrong_contact_reply(texts: Texts, seen: SeenSession) -> Reply:
-    """Return the message that asks the user to share with the button only, and brings the button again."""
+    """Return the message that asks the user to share only with the button, and shows the button again."""
     wrong = texts.phone.wrong.format(share=texts.phone.share_button)
     return Reply(f"{wrong}\n\n{phone_keyboard(texts, seen).text}", keyboard=_keyboard(texts))
 

@@ -41,7 +41,7 @@ class PhoneTexts:
     share_button: str
     without_button: str
     keyboard: Annotated[str, "project"]
-    """The message that brings the button."""
+    """The message that shows the button."""
     notice: str
     """Shown in a pop-up of at most 200 characters; so is `over`."""
     wrong: Annotated[str, "share"]
@@ -75,7 +75,7 @@ class ControlTexts:
     reported_used: Annotated[str, "project", "unblock"]
     """For a sign-in whose result was received, or may have been."""
     reported_developer: Annotated[str, "project", "unblock"]
-    """For a developer's own sign-in to the service: docs/explanation/rights.md says what the report ends."""
+    """For a developer's own sign-in to the service. docs/explanation/rights.md lists the effects of the report."""
     reported_notice: str
     block: str
     """The heading of the projects to choose from; `unblock` is the same for unblocking."""

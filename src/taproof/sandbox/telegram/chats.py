@@ -129,7 +129,7 @@ class SandboxChat:
         changed.set()
 
     async def wait_until(self, condition: Callable[[], bool], seconds: float) -> bool:
-        """Wait at most `seconds` until `condition` holds, and return whether it holds. Check it at each change."""
+        """Wait at most `seconds` until `condition` is true, and return whether it is. Check it at each change."""
         try:
             async with asyncio.timeout(seconds):
                 while not condition():

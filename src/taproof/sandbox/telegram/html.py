@@ -261,7 +261,7 @@ class _Parser:
 
 
 def _argument(tag: str, attribute: str, value: str) -> str:
-    """Return the argument that an attribute gives its tag, "" if it has no meaning there."""
+    """Return the argument of the tag that an attribute sets, "" if the attribute has no meaning there."""
     if (tag, attribute) in {("a", "href"), ("tg-emoji", "emoji-id"), ("blockquote", "expandable")}:
         return value
     if (tag, attribute) == ("code", "class") and value.startswith("language-"):

@@ -1,7 +1,7 @@
 """Posts updates to the bot's webhook (https://core.telegram.org/bots/api#setwebhook).
 
-One person's updates are sent in order, one at a time, and those of different people concurrently. An update that is not
-answered with a 2xx status is sent again at once, then after growing pauses, until it is accepted or a day old.
+One person's updates are sent in order, one at a time, and those of different people concurrently. Without a 2xx answer,
+an update is sent again at once, then after growing pauses, until it is accepted or a day old.
 """
 
 import asyncio
