@@ -1,4 +1,4 @@
-"""The host names of this sandbox. It answers under no others, and calls no others over plain HTTP."""
+"""The host names of this sandbox. Its pages answer under no others, and webhooks on other hosts must use HTTPS."""
 
 from urllib.parse import urlsplit
 

@@ -136,7 +136,7 @@ class BotMethods:
         return True, "Webhook was set"
 
     def _webhook_url(self, url: str) -> str:
-        """Return a webhook's address; https:// is added where no scheme is named, as the real server does."""
+        """Return a webhook's URL, or refuse it. Like the real server, add https:// if the scheme is missing."""
         if "://" not in url:
             url = f"https://{url}"
         try:
