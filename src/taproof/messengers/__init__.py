@@ -1,4 +1,5 @@
-"""The messengers that users sign in with: `telegram/`, and the texts that a bot sends, in `texts/`.
+"""The messengers that users sign in with.
 
-`browsers.py` names the browser of a request, and `reply_limits.py` limits the replies to one user.
+`telegram/` is the bot, and `texts/` holds the texts that it sends. `browsers.py` names the browser of a request, and
+`reply_limits.py` limits the replies to one user.
 """

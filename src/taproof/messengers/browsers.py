@@ -1,7 +1,7 @@
-"""What a browser is called, by its User-Agent header: `Chrome on Windows`.
+"""The name of a browser, read from its User-Agent header: `Chrome on Windows`.
 
-The header is whatever its sender likes, and stands beside the Confirm button. So the answer is one of the names below
-or nothing: no text of a stranger's reaches the user.
+The sender can write anything into the header, and the prompt shows the name above the Confirm button. The result is
+therefore one of the names below or nothing, so a stranger's text never reaches the user.
 """
 
 import asyncio
@@ -77,7 +77,7 @@ _SYSTEMS: Final = {
 
 
 class Browser(NamedTuple):
-    """Names that are safe to show; each is "" when it is not known."""
+    """Names that are safe to show; a name is "" if it is unknown."""
 
     program: str = ""
     system: str = ""
@@ -87,9 +87,9 @@ UNKNOWN_BROWSER: Final = Browser()
 
 
 async def name_browser(user_agent: str) -> Browser:
-    """Return what a User-Agent stands for.
+    """Return the browser that a User-Agent header names.
 
-    What reads it takes most of a second and 30 MB to load, so that happens at the first one, in a thread.
+    The parser takes most of a second and 30 MB to load. The first call loads it, in a thread.
     """
     if not user_agent:
         return UNKNOWN_BROWSER

@@ -1,7 +1,7 @@
-"""How often the bot writes to one user of its own accord, so that it cannot be made to wear somebody out.
+"""Limits on the messages that the bot sends to one user.
 
-Whoever gets a user to open link after link wants them to tap Confirm at last, only to be left in peace. And what
-anybody sends to the bot must not become as many messages of it.
+An attacker may get a user to open link after link, until the user taps Confirm only to stop the prompts (MFA fatigue).
+The limits also keep a user who floods the bot from receiving as many replies.
 """
 
 from typing import Final, Literal
@@ -10,22 +10,23 @@ from taproof.core.clock import MINUTE, Clock
 from taproof.core.rate_limit import Gcra, KeyedGcra, Rate
 
 PROMPTS: Final = Rate(10, 10 * MINUTE)
-"""A request lives ten minutes and a person opens one or two of them. Ten at once leave room for who tries again and
-again; from then on it is one a minute."""
+"""The limit on prompts. A session lasts ten minutes, and a person opens one or two links in that time. Ten at once
+allow for repeated attempts; after that, it is one a minute."""
 REPLIES: Final = Rate(20, 10 * MINUTE)
-"""All other answers to messages: help, and what became of a link."""
+"""The limit on all other replies to messages: help, and the outcome of a link."""
 
 Allowance = Literal["allowed", "told", "silent"]
-"""Whether a prompt may be shown. "told": not, and it is time to say so; "silent": not, and that was said already."""
+"""The decision on a prompt. "told": it is refused, and the bot must tell the user. "silent": it is refused, and the
+user already knows."""
 
 
 class ReplyLimits:
-    """Counts by user, in the memory of this process; one user's count delays nobody else.
+    """Counts messages per user, in the memory of this process. One user's count does not affect other users.
 
     Args:
         clock: returns the time in ms.
-        prompts: how many prompts a user gets, all of which may come at once.
-        replies: how many other messages.
+        prompts: the limit on prompts, all of which may come at once.
+        replies: the limit on other messages.
     """
 
     def __init__(self, clock: Clock, prompts: Rate = PROMPTS, replies: Rate = REPLIES) -> None:
@@ -35,7 +36,7 @@ class ReplyLimits:
         self._told = KeyedGcra(Gcra(1, prompts.window, 1))
 
     def spend_prompt(self, user_id: int) -> Allowance:
-        """Count a prompt if it is allowed."""
+        """Count a prompt, if it is allowed, and return whether it is."""
         now = self._clock()
         if self._prompts.spend(user_id, now):
             return "allowed"
@@ -46,5 +47,5 @@ class ReplyLimits:
         self._prompts.give_back(user_id, self._clock())
 
     def spend_reply(self, user_id: int) -> bool:
-        """Count a message that is no prompt if it is allowed."""
+        """Count a message other than a prompt, if it is allowed, and return whether it is."""
         return self._replies.spend(user_id, self._clock())

@@ -1,4 +1,4 @@
-"""Which host names are this sandbox itself: no other may name it, or be called by it over plain HTTP."""
+"""The host names of this sandbox. Its pages answer under no others, and webhooks on other hosts must use HTTPS."""
 
 from urllib.parse import urlsplit
 
@@ -6,18 +6,18 @@ from taproof.core.webhook_url import is_loopback
 
 
 class OwnHosts:
-    """This machine's loopback, and the host of the address that clients use."""
+    """The loopback names of this machine, and the host of the address that clients use."""
 
     def __init__(self, base_url: str) -> None:
         self._host = (urlsplit(base_url).hostname or "").lower()
 
     def include(self, host: str) -> bool:
-        """Tell whether `host`, without a port, is one of them."""
+        """Tell whether `host`, without a port, is one of the sandbox's own."""
         host = host.lower().rstrip(".")
         return host == self._host or host.endswith(".localhost") or is_loopback(host)
 
     def include_authority(self, authority: str) -> bool:
-        """Tell the same of a Host header's value, which may have a port."""
+        """Tell the same for the value of a Host header, which may have a port."""
         try:
             parts = urlsplit(f"//{authority}")
             _ = parts.port

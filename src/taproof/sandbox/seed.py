@@ -1,4 +1,4 @@
-"""What a sandbox starts with: a developer with a fresh access token, and a project for the demo."""
+"""Prepares the store of a sandbox: a developer with a new access token, and a project for the demo."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -24,7 +24,7 @@ class Seed:
 
 
 async def seed(developers: Developers, projects: Projects) -> Seed:
-    """Find or make the developer and the project; replace the access token of the last start by a new one."""
+    """Find or create the developer and the project, and replace the access token of the last start."""
     try:
         developer = await developers.create_developer(EMAIL, "business")
     except DeveloperExists:

@@ -1,4 +1,4 @@
-"""Puts the sandbox messenger together: one ASGI application for everything below /sandbox."""
+"""Builds the sandbox messenger: one ASGI application for everything below /sandbox."""
 
 import traceback
 from typing import Final
@@ -35,17 +35,17 @@ _log = structlog.get_logger(__name__)
 
 
 class Sandbox:
-    """The pretend messenger, with the service's own bot; the control API adds further ones.
+    """The pretend messenger, with the service's own bot. The control API can add more bots.
 
     `app` answers full paths: /sandbox, /sandbox/phone, /sandbox/users, /sandbox/bots, /sandbox/faults,
     /sandbox/bot<token>/<method>.
 
     Args:
-        bot_token: what the service's bot calls the Bot API with; the number before its colon is the bot's id.
-        bot_username: its name, without the `@`.
+        bot_token: the token of the service's own bot; the number before its colon is the bot's id.
+        bot_username: the bot's username, without the `@`.
         clock: returns the time in ms.
         entropy: returns random bytes.
-        base_url: the address that clients use; only its host and this machine's loopback are answered.
+        base_url: the address that clients use. Only requests to its host and to this machine's loopback are answered.
     """
 
     def __init__(self, bot_token: str, bot_username: str, clock: Clock, entropy: Entropy, base_url: str) -> None:
@@ -65,21 +65,21 @@ class Sandbox:
         )
 
     def stop_waiting(self) -> None:
-        """End every long poll at once, and let no new one begin: a server that drains need not wait for them."""
+        """End every long poll at once and refuse new ones, so that a draining server need not wait for them."""
         self.bots.close()
 
     async def close(self) -> None:
-        """End what waits, and send no more updates."""
+        """End all waiting calls, and stop sending updates."""
         self.stop_waiting()
         for bot in self.bots:
             await bot.webhook.set(None)
 
 
 class _Gate:
-    """Middleware: refuses hosts that are not the sandbox's own, and answers for what fails unexpectedly.
+    """Middleware that refuses hosts other than the sandbox's own, and answers 500 to unexpected errors.
 
-    A page of another site can let its own name point to this machine (DNS rebinding) and would then be of the same
-    origin as the sandbox; the Host header gives it away. The Bot API asks for a token instead.
+    Another site can point its own name to this machine (DNS rebinding), so that its pages share the sandbox's origin.
+    The Host header reveals this. Calls of the Bot API are exempt, since they need a token.
     """
 
     def __init__(self, app: ASGIApp, own_hosts: OwnHosts) -> None:
@@ -107,7 +107,7 @@ class _Gate:
             await self._app(scope, receive, noting_send)
         except ClientDisconnect:
             return
-        except Exception as error:  # noqa: BLE001 — raised further, the server would log its message.
+        except Exception as error:  # noqa: BLE001 — if it propagated, the server would log its message.
             stack = "".join(traceback.format_tb(error.__traceback__))
             _log.error("sandbox_failed", error=type(error).__name__, stack=stack)
             if not started:
@@ -117,12 +117,12 @@ class _Gate:
 
 
 async def _on_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, SandboxError)  # noqa: S101 — it is registered for nothing else.
+    assert isinstance(error, SandboxError)  # noqa: S101 — it is registered only for this type.
     return error_response(error)
 
 
 async def _on_http_exception(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 — it is registered for nothing else.
+    assert isinstance(error, HTTPException)  # noqa: S101 — it is registered only for this type.
     if error.status_code == 405:
         return error_response(SandboxMethodNotAllowed(), dict(error.headers or {}))
     return error_response(SandboxPathNotFound())

@@ -1,4 +1,4 @@
-"""Asks the messenger whose a bot token is, for developers who give projects their own bots."""
+"""Looks up the bot account of a token, for developers who give projects their own bots."""
 
 from typing import Final
 
@@ -16,21 +16,21 @@ ASK_SECONDS: Final = 10
 
 
 class Accounts:
-    """Asks the Bot API. Close it at the end.
+    """Looks up bot accounts at the Bot API. Close it at the end.
 
     Args:
-        api: what the calls go through.
+        api: the client that makes the calls.
     """
 
     def __init__(self, api: BotApiClient) -> None:
         self._api = api
 
     async def fetch_account(self, token: str) -> BotAccount:
-        """Return the bot that has this token.
+        """Return the account of the bot that has this token.
 
         Raises:
-            BotTokenRefused: no bot has it.
-            MessengerUnavailable: there is no usable answer just now.
+            BotTokenRefused: no bot has this token.
+            MessengerUnavailable: the Bot API returned no usable answer.
         """
         try:
             me = await Bot(self._api, token).get_me(seconds=ASK_SECONDS)

@@ -1,7 +1,7 @@
-"""A client of the Bot API (https://core.telegram.org/bots/api#making-requests) with the methods that are used here.
+"""A client of the Bot API (https://core.telegram.org/bots/api#making-requests) with the methods that Taproof uses.
 
-The bot's token is part of every address that is called, and an HTTP library's errors may quote the address. So every
-error is stripped of the token before it is raised. An answer is read through a size limit.
+The bot's token is part of every URL that the client calls, and errors of the HTTP library may quote the URL. The client
+therefore removes the token from every error before raising it. It reads each answer through a size limit.
 """
 
 import asyncio
@@ -27,23 +27,23 @@ from taproof.messengers.telegram.types import (
 )
 
 REQUEST_SECONDS: Final = 20
-"""How long a call may take in all, unless it says otherwise."""
+"""The default time limit of one attempt at a call, in seconds."""
 CONNECT_SECONDS: Final = 10
 CONNECTIONS: Final = 100
-"""Of one bot at a time: as many as it has updates in hand at most."""
+"""The connections that one bot uses at once: one for each update that it can have in progress."""
 ANSWER_LIMIT: Final = 16 * 1024 * 1024
-"""Bytes: a hundred updates of the largest kind are far below it."""
+"""The largest answer, in bytes. A hundred updates of the largest kind are far below it."""
 FLOOD_ATTEMPTS: Final = 3
 FLOOD_WAIT_LIMIT: Final = 60
-"""How long one reply is put off in all because of the flood limit."""
+"""The longest total time, in seconds, for which one reply waits because of the flood limit."""
 
 _ADDRESS_SECONDS: Final = 3600
-"""How long the server's address is remembered, so that the bot outlives a failure of the name server."""
+"""The lifetime of the cached DNS answer, which keeps the bot working while the name server fails."""
 _ADDRESS: Final = re.compile(r"https?://[^\s{}?#]+")
 _TOKEN: Final = re.compile(r"[0-9]{1,18}:[A-Za-z0-9_-]+")
 _HTML: Final[dict[str, Any]] = {"parse_mode": "HTML", "link_preview_options": {"is_disabled": True}}
 _PRIVATE_CHATS: Final = {"type": "all_private_chats"}
-"""In a group the bot has no command."""
+"""The scope of the bot's commands: the bot has none in groups."""
 
 Markup = InlineKeyboardMarkup | ReplyKeyboardMarkup | ReplyKeyboardRemove
 _Result = TypeVar("_Result")
@@ -52,7 +52,7 @@ _log = structlog.get_logger(__name__)
 
 
 class TelegramAPIError(Exception):
-    """The Bot API refused a call, or gave no usable answer. The message never holds the token."""
+    """The Bot API refused a call or gave no usable answer. The message never contains the token."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -60,7 +60,7 @@ class TelegramAPIError(Exception):
 
 
 class TelegramNetworkError(TelegramAPIError):
-    """There was no answer, or none of the Bot API's."""
+    """There was no answer, or the answer did not come from the Bot API."""
 
 
 class TelegramBadRequest(TelegramAPIError):
@@ -68,7 +68,7 @@ class TelegramBadRequest(TelegramAPIError):
 
 
 class TelegramMigrateToChat(TelegramBadRequest):
-    """The group is a supergroup by now, with another id."""
+    """The group has become a supergroup, with another id."""
 
     def __init__(self, message: str, chat_id: int) -> None:
         super().__init__(message)
@@ -80,11 +80,11 @@ class TelegramUnauthorizedError(TelegramAPIError):
 
 
 class TelegramForbiddenError(TelegramAPIError):
-    """HTTP status 403: the user blocked the bot, for example."""
+    """HTTP status 403: for example, the user blocked the bot."""
 
 
 class TelegramNotFound(TelegramAPIError):
-    """HTTP status 404: for a method that exists, no bot has this token."""
+    """HTTP status 404. If the method exists, it means that no bot has this token."""
 
 
 class TelegramConflictError(TelegramAPIError):
@@ -92,7 +92,7 @@ class TelegramConflictError(TelegramAPIError):
 
 
 class TelegramRetryAfter(TelegramAPIError):
-    """The flood limit is met. The call may be made again after `retry_after` seconds."""
+    """The call met the flood limit. It may be repeated after `retry_after` seconds."""
 
     def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message)
@@ -116,12 +116,12 @@ class BotApiClient:
     """Calls the Bot API for any number of bots, over one pool of connections. Close it at the end.
 
     Args:
-        api_url: where `/bot<token>/<method>` hangs, such as `https://api.telegram.org`.
-        tls: what to trust instead of the public certificate authorities; for a Bot API server of one's own.
-        limit: connections at a time, over which calls wait; 0 is any number.
+        api_url: the base of `/bot<token>/<method>`, such as `https://api.telegram.org`.
+        tls: the certificates to trust instead of the public authorities, for a self-hosted Bot API server.
+        limit: the most connections at once; further calls wait. 0 means no limit.
 
     Raises:
-        ValueError: the address does not have its form.
+        ValueError: the address is malformed.
     """
 
     def __init__(self, api_url: str, *, tls: ssl.SSLContext | None = None, limit: int = CONNECTIONS) -> None:
@@ -145,17 +145,17 @@ class BotApiClient:
         """Call a method and return its result.
 
         Args:
-            token: of the bot.
-            method: its name.
-            returns: reads the result; it raises ValueError for one of another type.
-            parameters: those that are None are left out.
-            seconds: how long the call may take in all.
-            hurry: until it is set, a call that meets the flood limit is made again after a wait, 60 s in all at most.
-                Without it, such a call fails at once: waiting is the exception, since a user who makes the bot answer
-                too often must not keep it from answering others.
+            token: the bot's token.
+            method: the name of the method.
+            returns: parses the result; it raises ValueError for a result of another type.
+            parameters: the parameters of the method; those that are None are left out.
+            seconds: the time limit of each attempt.
+            hurry: until it is set, a call that meets the flood limit is repeated after a wait, 60 s in total at most.
+                Without it, such a call fails at once. Waiting is the exception: a user who makes the bot answer too
+                often must not keep it from answering others.
 
         Raises:
-            TelegramAPIError: one of its kinds, without the token.
+            TelegramAPIError: the call failed. Subclasses tell the reasons apart; none contains the token.
         """
         body = {name: value for name, value in (parameters or {}).items() if value is not None}
         left = FLOOD_WAIT_LIMIT
@@ -180,14 +180,14 @@ class BotApiClient:
                 f"{self._base}/bot{token}/{method}",
                 json=body,
                 timeout=ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS),
-                allow_redirects=False,  # The address holds the token: it is not taken to wherever an answer points.
+                allow_redirects=False,  # The URL contains the token, which must not follow a redirect elsewhere.
             ) as answer:
                 status = answer.status
                 content = await _read_answer(answer)
             response = Response.model_validate(json.loads(content))
             if not (200 <= status < 300 and response.ok):
                 raise _refusal(status, response, token)
-            # Every method has a result: null would break the promise of its type.
+            # Every method has a result; null would violate its type.
             if response.result is not None:
                 return returns(response.result)
             trouble = f"an answer with HTTP status {status} that is not the Bot API's"
@@ -196,14 +196,14 @@ class BotApiClient:
         except (ClientError, OSError) as error:
             trouble = _without_token(f"{type(error).__name__}: {error}", token)
         except (ValueError, RecursionError):
-            # A proxy's error page, for example. Its text is not repeated: it may quote the address.
+            # For example, a proxy's error page. Its text may quote the URL, so the error does not repeat it.
             trouble = f"an answer with HTTP status {status} that is not the Bot API's"
-        # Raised out here so that it does not carry the original error, which may hold the address, as its context.
+        # Raised outside the handlers: the original error may contain the URL and must not become the context.
         raise TelegramNetworkError(trouble)
 
     def _open(self) -> ClientSession:
         if self._client is None:
-            # Not made in the constructor, since it belongs to the event loop that runs.
+            # Not created in the constructor, since a session belongs to the running event loop.
             connector = TCPConnector(ssl=self._tls or True, limit=self._limit, ttl_dns_cache=_ADDRESS_SECONDS)
             self._client = ClientSession(connector=connector)
         return self._client
@@ -255,11 +255,11 @@ class Bot:
     """One bot. Messages are HTML and show no link previews.
 
     Args:
-        api: what its calls go through; several bots may share it.
+        api: the client that makes the calls; several bots may share it.
         token: the bot's token.
 
     Raises:
-        ValueError: the token does not have its form. The message does not repeat it.
+        ValueError: the token is malformed. The message does not repeat it.
     """
 
     def __init__(self, api: BotApiClient, token: str) -> None:
@@ -277,11 +277,11 @@ class Bot:
         return f"Bot({self.id})"
 
     async def get_me(self, *, seconds: float | None = None) -> User:
-        """https://core.telegram.org/bots/api#getme."""
+        """Return the bot's own account: https://core.telegram.org/bots/api#getme."""
         return await self.api.call(self._token, "getMe", User.model_validate, seconds=seconds)
 
     async def read_username(self) -> str:
-        """Return the bot's username, "" if it has none. It is asked for once."""
+        """Return the bot's username, "" if it has none. Only the first call asks the Bot API."""
         if self._username is None:
             self._username = (await self.get_me()).username or ""
         return self._username
@@ -293,16 +293,19 @@ class Bot:
         allowed_updates: Sequence[str],
         seconds: float,
         limit: int | None = None,
-        timeout: int = 0,  # noqa: ASYNC109 — how long the server waits.
+        timeout: int = 0,  # noqa: ASYNC109 — the server waits this long.
     ) -> list[dict[str, Any]]:
-        """https://core.telegram.org/bots/api#getupdates; unread, so that a malformed update does not spoil the rest."""
+        """Return updates: https://core.telegram.org/bots/api#getupdates.
+
+        They are not parsed here, so that one malformed update does not fail the others.
+        """
         parameters = {"offset": offset, "limit": limit, "timeout": timeout, "allowed_updates": allowed_updates}
         return await self.api.call(self._token, "getUpdates", _are_objects, parameters, seconds=seconds)
 
     async def send_message(
         self, chat_id: int, text: str, markup: Markup | None = None, *, hurry: asyncio.Event | None = None
     ) -> None:
-        """https://core.telegram.org/bots/api#sendmessage; see `BotApiClient.call` for `hurry`."""
+        """Send a message: https://core.telegram.org/bots/api#sendmessage; see `BotApiClient.call` for `hurry`."""
         parameters = {"chat_id": chat_id, "text": text, **_HTML, "reply_markup": _as_json(markup)}
         await self.api.call(self._token, "sendMessage", _is_object, parameters, hurry=hurry)
 
@@ -315,7 +318,10 @@ class Bot:
         *,
         hurry: asyncio.Event | None = None,
     ) -> None:
-        """https://core.telegram.org/bots/api#editmessagetext; the message's buttons go unless given."""
+        """Replace a message's text and buttons: https://core.telegram.org/bots/api#editmessagetext.
+
+        Without `markup`, the message loses its buttons. See `BotApiClient.call` for `hurry`.
+        """
         parameters = {
             "chat_id": chat_id,
             "message_id": message_id,
@@ -326,12 +332,12 @@ class Bot:
         await self.api.call(self._token, "editMessageText", _is_object, parameters, hurry=hurry)
 
     async def answer_callback_query(self, query_id: str, text: str, *, alert: bool = False) -> None:
-        """https://core.telegram.org/bots/api#answercallbackquery."""
+        """Answer a tap on a button: https://core.telegram.org/bots/api#answercallbackquery."""
         parameters = {"callback_query_id": query_id, "text": text, "show_alert": alert}
         await self.api.call(self._token, "answerCallbackQuery", _is_done, parameters)
 
     async def set_webhook(self, url: str, *, secret_token: str, allowed_updates: Sequence[str]) -> None:
-        """https://core.telegram.org/bots/api#setwebhook; updates that wait are kept."""
+        """Set the webhook and keep pending updates: https://core.telegram.org/bots/api#setwebhook."""
         parameters = {
             "url": url,
             "secret_token": secret_token,
@@ -341,15 +347,15 @@ class Bot:
         await self.api.call(self._token, "setWebhook", _is_done, parameters)
 
     async def delete_webhook(self) -> None:
-        """https://core.telegram.org/bots/api#deletewebhook; updates that wait are kept."""
+        """Delete the webhook and keep pending updates: https://core.telegram.org/bots/api#deletewebhook."""
         await self.api.call(self._token, "deleteWebhook", _is_done, {"drop_pending_updates": False})
 
     async def get_webhook_info(self) -> WebhookInfo:
-        """https://core.telegram.org/bots/api#getwebhookinfo."""
+        """Return the current webhook: https://core.telegram.org/bots/api#getwebhookinfo."""
         return await self.api.call(self._token, "getWebhookInfo", WebhookInfo.model_validate)
 
     async def set_my_commands(self, commands: Sequence[BotCommand], *, language_code: str | None = None) -> None:
-        """https://core.telegram.org/bots/api#setmycommands, for private chats."""
+        """Set the commands for private chats: https://core.telegram.org/bots/api#setmycommands."""
         parameters = {
             "commands": [each.model_dump() for each in commands],
             "scope": _PRIVATE_CHATS,
@@ -358,7 +364,10 @@ class Bot:
         await self.api.call(self._token, "setMyCommands", _is_done, parameters)
 
     async def get_my_commands(self) -> list[BotCommand]:
-        """https://core.telegram.org/bots/api#getmycommands: those for whoever's language has none of its own."""
+        """Return the commands of private chats: https://core.telegram.org/bots/api#getmycommands.
+
+        They are those for users whose language has no list of its own.
+        """
         return await self.api.call(self._token, "getMyCommands", _are_commands, {"scope": _PRIVATE_CHATS})
 
 

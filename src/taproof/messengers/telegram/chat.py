@@ -1,8 +1,8 @@
-"""What handlers act through: the private chat of one user with one bot, while one update of theirs is handled.
+"""The private chat of one user with one bot, through which handlers reply while they handle one update.
 
-What is not part of the sign-in's own conversation (`handlers.py`) comes in as `Acts`: a command's or a button's handler
-gets a `PrivateChat` or a `ButtonTap` only once it is certain that the user acted themselves, in their own private chat
-with the bot, and a `ButtonTap` only for a button that this service made (`signed_buttons.py`).
+`handlers.py` handles the sign-in itself. `Acts` holds the handlers of all other commands and buttons. A handler gets a
+`PrivateChat` or a `ButtonTap` only if the user acted personally, in their own private chat with the bot. A `ButtonTap`
+also requires that this service made the button (`signed_buttons.py`).
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A message as HTML, with its buttons if it has any, or with what takes the place of the user's keyboard."""
+    """A message as HTML, with optional buttons or an optional change of the user's reply keyboard."""
 
     text: str
     buttons: InlineKeyboardMarkup | None = None
@@ -32,9 +32,9 @@ class Reply:
 class PrivateChat:
     """A user's private chat with a bot.
 
-    `bot_id` is what the services know the bot by: `SERVICE_BOT` for the service's own, the real id for a project's own.
-    `signer` signs every button that is sent.
-    Until `hurry` is set, what the user cannot go on without waits out the Bot API's flood limit.
+    `bot_id` is the id that the services use: `SERVICE_BOT` for the service's own bot, the real id for a project's bot.
+    `signer` signs every button that is sent. Until `hurry` is set, a needed message waits out the Bot API's flood
+    limit.
     """
 
     bot: Bot
@@ -49,7 +49,7 @@ class PrivateChat:
         return str(self.user.id)
 
     async def send(self, reply: Reply, *, needed: bool = False) -> None:
-        """Send a message. One that is not `needed` and meets the flood limit is left out."""
+        """Send a message. A message that is not `needed` and meets the flood limit is left out."""
         hurry = self.hurry if needed else None
         markup = self._signed(reply, edited=False) or reply.keyboard
         try:
@@ -61,7 +61,7 @@ class PrivateChat:
             _log.info("bot_chat_gone")
 
     def _signed(self, reply: Reply, *, edited: bool) -> InlineKeyboardMarkup | None:
-        """Return a reply's buttons as they are sent: each counts in this chat and under this very text only."""
+        """Return a reply's signed buttons, each valid only in this chat and under exactly this text."""
         if reply.buttons is None:
             return None
         return self.signer.sign(self.bot.id, self.user.id, reply.text, reply.buttons, edited=edited)
@@ -75,9 +75,9 @@ class ButtonTap(PrivateChat):
     message_id: int
 
     async def replace(self, reply: Reply, *, needed: bool = False) -> None:
-        """Put a reply in the message's place; its buttons go unless the reply has some.
+        """Replace the message and its buttons with a reply.
 
-        If the message cannot be edited and the reply is needed, it is sent as a message of its own.
+        If the message cannot be edited and the reply is needed, the reply is sent as a separate message.
         """
         hurry = self.hurry if needed else None
         buttons = self._signed(reply, edited=True)
@@ -92,22 +92,22 @@ class ButtonTap(PrivateChat):
                 await self.send(reply, needed=True)
 
     async def answer(self, notice: str, *, alert: bool = False) -> None:
-        """Show a short pop-up, of at most 200 characters of plain text; with `alert` one that has to be closed."""
+        """Show a pop-up of at most 200 characters of plain text. With `alert`, the user has to close it."""
         await answer_tap(self.bot, self.query_id, notice, alert=alert)
 
 
 OnCommand = Callable[[PrivateChat, str], Awaitable[None]]
-"""Gets what stands behind the command, "" when nothing does."""
+"""A handler of a command. It gets the text after the command, "" if there is none."""
 OnTap = Callable[[ButtonTap, str], Awaitable[None]]
-"""Gets what stands behind the colon of the button's data, once it is certain that this service made the button."""
+"""A handler of a button. It gets the button's data after the colon, once the button's signature has been checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Acts:
-    """What users can do besides: handlers by their commands and buttons.
+    """The handlers of actions outside a sign-in, by command and by button.
 
-    A command is written as in `sessions` for /sessions, a button as the word before the colon of its data: `r` for
-    `r:<token>`.
+    The key of a command is its name without the slash: `sessions` for /sessions. The key of a button is the word before
+    the colon of its data: `r` for `r:<token>`.
     """
 
     commands: Mapping[str, OnCommand] = field(default_factory=dict)
@@ -115,28 +115,28 @@ class Acts:
 
 
 async def answer_tap(bot: Bot, query_id: str, notice: str, *, alert: bool = False) -> None:
-    """Show a pop-up to who tapped; too late, it is left out."""
+    """Show a pop-up to the user who tapped. If it is too late for one, nothing happens."""
     try:
         with _within_flood_limit(None):
             await bot.answer_callback_query(query_id, notice, alert=alert)
     except TelegramBadRequest as refusal:
-        # After some seconds a tap can no longer be answered. The message says the same and stays.
+        # A tap cannot be answered after some seconds. The message says the same and stays.
         _log.info("bot_tap_too_old", reason=refusal.message)
 
 
 async def send_to_group(bot: Bot, chat_id: int, text: str) -> None:
-    """Send a message to a group; one that meets the flood limit, or that the group does not take, is left out."""
+    """Send a message to a group. If the flood limit or the group prevents it, the message is left out."""
     try:
         with _within_flood_limit(None):
             await bot.send_message(chat_id, text)
     except TelegramBadRequest as refusal:
-        # A group has many ways to keep a bot from writing, none of which matters here.
+        # A group can keep a bot from writing in many ways; none of them matters here.
         _log.info("bot_group_silent", reason=refusal.message)
 
 
 @contextmanager
 def _within_flood_limit(hurry: asyncio.Event | None) -> Iterator[None]:
-    """Leave out a reply that meets the flood limit; one that has a `hurry` only once that is set."""
+    """Suppress the flood limit's error, so that the reply is left out. With `hurry`, only once it is set."""
     try:
         yield
     except TelegramRetryAfter:

@@ -1,4 +1,4 @@
-"""The list of commands that a messenger shows beside the text field, so that users find what they can do."""
+"""The list of commands that a messenger shows beside the text field."""
 
 import structlog
 
@@ -11,17 +11,20 @@ _log = structlog.get_logger(__name__)
 
 
 async def announce_commands_once(bot: Bot) -> None:
-    """Do as `announce_commands` for one of hundreds of bots unless it is done: that spares thousands of calls."""
+    """Call `announce_commands` unless the bot has the list already. With hundreds of bots, this saves many calls."""
     try:
         listed = await bot.get_my_commands()
     except TelegramAPIError:
-        return  # The next start does it.
+        return  # The next start tries again.
     if listed != _commands(FALLBACK):
         await announce_commands(bot)
 
 
 async def announce_commands(bot: Bot) -> None:
-    """List the commands in each language, English for all others. Nothing depends on it: a failure is only logged."""
+    """Set the list of commands in each language, and in English for all others.
+
+    Nothing depends on the list, so a failure is only logged.
+    """
     try:
         for language in (None, *(each for each in LANGUAGES if each != FALLBACK)):
             await bot.set_my_commands(_commands(language or FALLBACK), language_code=language)

@@ -1,4 +1,4 @@
-"""Reaching the Bot API: what the operator is told when that fails, and how long to wait before the next attempt."""
+"""The connection to the Bot API: messages to the operator when it fails, and waits between attempts."""
 
 import asyncio
 from typing import Final
@@ -17,25 +17,25 @@ from taproof.messengers.telegram.bot_api import (
 
 LONGEST_DELAY: Final = 30
 LONGEST_SILENCE: Final = 3600
-"""How long a call that is not a reply is put off at most, whatever the Bot API asks for."""
+"""The longest wait, in seconds, that the Bot API can impose on a call that is not a reply."""
 
 _log = structlog.get_logger(__name__)
 
 
 class BotTokenRefusedError(Exception):
-    """The Bot API does not know this token. The sentence says what to check."""
+    """The Bot API does not know this token. The message says what to check."""
 
 
 class BotApiUnreachableError(Exception):
-    """The Bot API gave no usable answer. The sentence says why."""
+    """The Bot API returned no usable answer. The message says why."""
 
 
 async def fetch_username(bot: Bot) -> str:
-    """Ask the Bot API once for the bot's username, which its links are made of: `https://t.me/<username>`.
+    """Return the bot's username, which is part of its links: `https://t.me/<username>`. Ask the Bot API once.
 
     Raises:
         BotTokenRefusedError: no bot has this token.
-        BotApiUnreachableError: there is no usable answer just now.
+        BotApiUnreachableError: the Bot API returned no usable answer.
     """
     try:
         me = await bot.get_me()
@@ -53,14 +53,14 @@ async def fetch_username(bot: Bot) -> str:
 
 
 class Reconnection:
-    """Waits between attempts to reach the Bot API, and says once what is wrong and once that it is over."""
+    """Waits between attempts to reach the Bot API. Logs a failure once, and logs when it is over."""
 
     def __init__(self) -> None:
         self._failures = 0
         self._told = ""
 
     async def wait(self, trouble: TelegramAPIError) -> None:
-        """Wait as long as this trouble calls for: what the Bot API asks for, up to an hour; or 1 to 30 s, growing."""
+        """Wait before the next attempt: as long as the Bot API asks, up to an hour, or a growing 1 to 30 s."""
         delay = min(2**self._failures, LONGEST_DELAY)
         self._failures = min(self._failures + 1, 10)
         if isinstance(trouble, TelegramUnauthorizedError | TelegramNotFound):

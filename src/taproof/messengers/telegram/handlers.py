@@ -1,6 +1,6 @@
-"""What the bot does (contract.md, Messenger).
+"""The bot's answers to messages and button taps (contract.md, Messenger).
 
-`service/sessions/decide.py` makes the decision and is safe to repeat, so a repeated update has one effect.
+`service/sessions/decide.py` makes the decision. It is safe to repeat, so a repeated update has one effect.
 """
 
 import asyncio
@@ -53,17 +53,17 @@ _log = structlog.get_logger(__name__)
 
 
 class Conversation:
-    """Answers one update at a time; of one it keeps nothing but how often each user was written to.
+    """Answers one update at a time. Its only state is the number of messages to each user.
 
-    Only what a sign-in cannot go on without waits out the Bot API's flood limit: the prompt, and the outcome of a
-    decision just made. Any other reply that meets the limit is left out.
+    Only two replies wait out the Bot API's flood limit, since a sign-in needs them: the prompt, and the outcome of a
+    decision that was just made. Any other reply that meets the limit is left out.
 
     Args:
         decisions: shows and decides sessions.
-        signer: signs buttons, and knows them again.
+        signer: signs buttons and verifies them.
         clock: returns the time in ms.
-        acts: what users can do besides.
-        limits: how often one user is written to.
+        acts: the handlers of other commands and buttons.
+        limits: the limits on messages to one user.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Conversation:
         self._limits = limits or ReplyLimits(clock)
 
     async def on_update(self, update: Update, bot: Bot, bot_id: int, hurry: asyncio.Event) -> None:
-        """Answer an update that came to `bot`, which the services know by `bot_id`; see `Chat` for `hurry`."""
+        """Answer an update of `bot`. For `bot_id` and `hurry`, see `PrivateChat`."""
         if update.message is not None:
             await self.on_message(update.message, bot, bot_id, hurry)
         elif update.callback_query is not None:
@@ -90,7 +90,7 @@ class Conversation:
             self.on_membership(update.my_chat_member)
 
     async def on_message(self, message: Message, bot: Bot, bot_id: int, hurry: asyncio.Event) -> None:
-        """Answer a message: a link that was opened, or anything else that a person writes to the bot."""
+        """Answer a message: an opened link, or anything else that a person writes to the bot."""
         user = message.from_user
         if user is None or user.is_bot:
             return
@@ -114,7 +114,7 @@ class Conversation:
             await self._take_word(chat, texts, message, is_command=command is not None)
 
     async def on_tap(self, query: CallbackQuery, bot: Bot, bot_id: int, hurry: asyncio.Event) -> None:
-        """Decide a session for the user who tapped a button of its prompt, then show what became of it."""
+        """Decide a session for the user who tapped a button of its prompt, then show the outcome."""
         user = query.from_user
         if user.is_bot:
             return
@@ -130,7 +130,7 @@ class Conversation:
                 _log.info("bot_tap_refused")
                 await answer_tap(bot, query.id, texts.stale_button, alert=True)
             else:
-                # The second of two quick taps: the first one's outcome stands in the message by now.
+                # The second of two quick taps: the message already shows the outcome of the first.
                 await answer_tap(bot, query.id, texts.control.gone)
             return
         tap = ButtonTap(bot, bot_id, user, hurry, self._signer, query.id, prompt.message_id)
@@ -145,12 +145,12 @@ class Conversation:
         await self._show_decision(tap, texts, data[1], await self._decide(tap, found[1], data[1], data[2]))
 
     def on_membership(self, change: ChatMemberUpdated) -> None:
-        """Note that someone blocked the bot, or that it was thrown out of a group."""
+        """Log that a user blocked the bot, or that a group removed it."""
         if change.new_chat_member.status == "kicked":
             _log.info("bot_blocked", chat_type=change.chat.type)
 
     async def _open(self, chat: PrivateChat, texts: Texts, session_token: str) -> None:
-        """Show the prompt of a link that was opened, unless this user has seen too many of them just now."""
+        """Show the prompt of an opened link, unless this user has seen too many prompts recently."""
         allowance = self._limits.spend_prompt(chat.user.id)
         if allowance != "allowed":
             if allowance == "told":
@@ -170,19 +170,19 @@ class Conversation:
             elif self._limits.spend_reply(chat.user.id):
                 await chat.send(reply)
         finally:
-            # An update that could not be answered comes again, and must not be counted twice.
+            # An update that could not be answered is delivered again and must not be counted twice.
             if not shown:
                 self._limits.give_back_prompt(chat.user.id)
 
     async def _take_word(self, chat: PrivateChat, texts: Texts, message: Message, *, is_command: bool) -> None:
-        """Take what is no link and no command of ours: the contact that a sign-in waits for, or talk."""
+        """Answer a message other than a link or a known command: a contact that a sign-in waits for, or any text."""
         contact = message.contact
         if contact is None and not self._limits.spend_reply(chat.user.id):
             return
         if is_command:
             seen = SeenSession("unknown")
         else:
-            # A contact is the user's own word only where they share it themselves: nobody may word it for them.
+            # A contact counts as the user's own only if they share it personally, not by a forward or another bot.
             is_own = contact is not None and message.forward_origin is None and message.via_bot is None
             owner = str(contact.user_id) if contact is not None and is_own and contact.user_id else None
             number = contact.phone_number if contact is not None else ""
@@ -214,7 +214,7 @@ class Conversation:
         return await self._decisions.confirm_session(session_token, _identity(tap), tap.bot_id, choice=number)
 
     async def _show_decision(self, tap: ButtonTap, texts: Texts, session_token: str, seen: SeenSession) -> None:
-        """Put what became of a session in its prompt's place."""
+        """Replace a session's prompt with its outcome."""
         if seen.changed:
             _log_seen("sign_in_decided", seen)
         if seen.outcome == "foreign":
@@ -224,7 +224,7 @@ class Conversation:
             await tap.send(phone_keyboard(texts, seen), needed=True)
             await tap.answer(texts.phone.notice)
         elif seen.outcome == "opened":
-            # The project stopped asking for phone numbers meanwhile: back to the prompt.
+            # The project has stopped asking for phone numbers in the meantime, so the prompt returns.
             browser = await name_browser(seen.context.user_agent)
             await tap.replace(opened_reply(texts, seen, session_token, self._clock(), browser), needed=True)
             await tap.answer(texts.phone.over)
@@ -236,9 +236,9 @@ class Conversation:
 
 
 def _is_worth_an_answer(message: Message) -> bool:
-    """Tell what a person says or sends from a service message, such as a changed timer or a pinned message."""
+    """Tell whether a person sent the message, unlike a service message such as a changed timer or a pinned message."""
     if message.venue or message.live_photo:
-        return False  # A venue comes with a location too.
+        return False  # A venue also has a location.
     return bool(
         message.text
         or message.animation
@@ -263,10 +263,10 @@ def _log_seen(event: str, seen: SeenSession) -> None:
 
 
 def _parse_command(message: Message) -> tuple[str | None, str | None, str]:
-    """Return command, mentioned bot and payload.
+    """Return the command, the mentioned bot and the payload.
 
-    A forwarded message is no command, nor is one that another bot wrote in the user's name: opening a link is an act
-    of the user's own, and nobody else may word it.
+    A forwarded message is no command, and neither is one that another bot wrote in the user's name. Opening a link must
+    be the user's own act, so nobody else may write it.
     """
     if message.forward_origin is not None or message.via_bot is not None:
         return None, None, ""
@@ -275,11 +275,11 @@ def _parse_command(message: Message) -> tuple[str | None, str | None, str]:
 
 
 def _answers_request(chat: PrivateChat, texts: Texts, message: Message, seen: SeenSession) -> bool:
-    """Tell whether a contact comes from the button that asks for it for this session, as far as that can be seen.
+    """Tell whether a contact appears to come from the button that asks for it for this session.
 
-    Telegram's apps for Android and the desktop send it as a reply to the message that brought the button. Those for
-    iOS, macOS and the web send no reply. A forward that hides its sender looks like theirs, but holds the name under
-    which somebody has saved the user; the button sends the account's own.
+    Telegram's apps for Android and the desktop send it as a reply to the message with the button. The apps for iOS,
+    macOS and the web send no reply. A forward with a hidden sender looks the same as that, except for the name: it has
+    the name under which somebody saved the user. The button sends the account's own name.
     """
     contact, asked = message.contact, message.reply_to_message
     if contact is None or message.external_reply is not None or message.reply_to_story is not None:
@@ -297,7 +297,7 @@ async def _is_me(bot: Bot, mention: str) -> bool:
 
 
 def _is_own_chat(message: Message | InaccessibleMessage, user: User) -> bool:
-    """Tell whether a message stands in the private chat of this bot and this user."""
+    """Tell whether a message is in the private chat of this bot and this user."""
     if isinstance(message, Message) and message.business_connection_id is not None:
         return False
     return message.chat.type == "private" and message.chat.id == user.id

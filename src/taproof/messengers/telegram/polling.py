@@ -1,4 +1,4 @@
-"""Long polling: updates are fetched, handled, and acknowledged by asking for what comes after them.
+"""Long polling: fetches updates, handles them, and acknowledges them by asking for later ones.
 
 See https://core.telegram.org/bots/api#getupdates.
 """
@@ -15,17 +15,18 @@ from taproof.messengers.telegram.updates import ALLOWED_UPDATES, UpdateIntake, p
 
 POLL_SECONDS: Final = 25
 ANSWER_SECONDS: Final = 15
-"""How long the answer to a poll may take beyond the time that it was asked to wait."""
+"""The extra time for the answer to a poll, beyond the requested wait."""
 PATIENCE_SECONDS: Final = 1
-"""How long the next poll is put off for updates in hand, so that one user's slow update does not delay the others."""
+"""The longest delay of the next poll while updates are in progress. One user's slow update must not delay others."""
 GIVE_UP_SECONDS: Final = 15 * 60
-"""An update that cannot be handled for so long is dropped: the session that it is about has expired, and the Bot API
-gives out only the first hundred that are not acknowledged, so that a few such updates would keep all others away."""
+"""An update that cannot be handled for this long is dropped: its session has expired. The Bot API returns only the
+first hundred unacknowledged updates, so a few such updates would block all others."""
 UNANSWERED_SECONDS: Final = 2 * 60
-"""The same for an update of which only the reply is missing. In the second half of it no reply waits out the flood
-limit any more, which would take longer than what is left."""
+"""The same limit for an update that lacks only its reply. In the second half of this time, replies no longer wait out
+the flood limit, since that would take longer than the rest of it."""
 LINE_LIMIT: Final = 5
-"""So many updates of one user are handled in order. More would use up the hundred that the Bot API gives out."""
+"""The number of one user's updates that are handled in order. A higher limit would let one user take up the hundred
+updates that the Bot API returns."""
 FINISH_SECONDS: Final = 10
 ACKNOWLEDGE_SECONDS: Final = 3
 
@@ -34,7 +35,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(eq=False, slots=True)
 class _Line:
-    """One user's updates in order; `hurry` is set when there are so many that they would hold up others."""
+    """One user's updates in order. `hurry` is set once there are so many that they would delay other users."""
 
     tasks: list[asyncio.Task[bool]] = field(default_factory=list)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
@@ -43,15 +44,15 @@ class _Line:
 class LongPolling:
     """Receives the updates of a bot that no other program receives.
 
-    Updates of different users are handled side by side, those of one user in order unless there are many. An update
-    is acknowledged when it and all before it are done; after a crash the others come again.
+    Updates of different users are handled concurrently, and those of one user in order unless there are many. An update
+    is acknowledged when it and all earlier ones are done. After a crash, the Bot API delivers the others again.
 
     Args:
-        bot: whose updates these are.
-        intake: what handles them.
-        since: the time in ms since which no other program receives them.
-        reconnection: waits when the Bot API gives no updates; one that raises BotTokenRefusedError ends the loop.
-        pace: seconds from the start of one update to that of the next, so that a flood leaves time for other bots.
+        bot: the bot that receives the updates.
+        intake: the handler of the updates.
+        since: the time in ms since which no other program receives the updates.
+        reconnection: waits when the Bot API returns no updates. If it raises BotTokenRefusedError, the loop ends.
+        pace: seconds between the starts of two updates, so that a flood of updates leaves time for other bots.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class LongPolling:
         self._told = ""
 
     async def run(self) -> None:
-        """Receive updates until cancelled; then bring those in hand to their end and acknowledge them."""
+        """Receive updates until cancelled, then finish and acknowledge those in progress."""
         self._stopping.clear()
         try:
             while True:
@@ -89,12 +90,12 @@ class LongPolling:
                     task.cancel()
 
     async def _poll_safely(self) -> None:
-        """Poll once; a bug is logged once, without the error's text, and the loop goes on."""
+        """Poll once. If a bug makes it fail, log the bug once, without the error's text, and let the loop continue."""
         try:
             await self._poll()
         except BotTokenRefusedError:
             raise
-        except Exception as error:  # noqa: BLE001 — the service's other tasks would end with this loop.
+        except Exception as error:  # noqa: BLE001 — an error that ends this loop would end the service's other tasks.
             if self._told != type(error).__name__:
                 self._told = type(error).__name__
                 _log.error("bot_polling_failed", error=self._told, where=places(error))
@@ -106,7 +107,7 @@ class LongPolling:
         if self._in_hand:
             await asyncio.wait(self._in_hand.values(), timeout=PATIENCE_SECONDS)
             self._settle()
-        # While an update is in hand, the server has something to give at once and would not wait anyway.
+        # While an update is in progress, the server returns it again at once and would not wait anyway.
         seconds = 0 if self._in_hand else POLL_SECONDS
         try:
             updates = await self._bot.get_updates(
@@ -129,13 +130,13 @@ class LongPolling:
                 if self._pace:
                     await asyncio.sleep(self._pace)
         if not updates and not self._in_hand:
-            # All is acknowledged. Update ids may start anew, lower, after a quiet week: ask for whatever is next.
+            # Everything is acknowledged. After a quiet week, ids may restart at a lower number, so ask for any update.
             self._offset = None
         elif not started and not self._in_hand:
             await asyncio.sleep(PATIENCE_SECONDS)
 
     def _start(self, update: dict[str, Any]) -> bool:
-        """Begin to handle an update unless that has happened; tell whether it was begun."""
+        """Start handling an update, unless it is already in progress. Return whether it was started."""
         update_id = update.get("update_id")
         if not isinstance(update_id, int) or update_id in self._in_hand:
             return False
@@ -153,7 +154,7 @@ class LongPolling:
         return True
 
     async def _handle(self, update: dict[str, Any], before: asyncio.Task[bool] | None, hurry: asyncio.Event) -> bool:
-        """Handle an update until it is done; False when there is no more time for that."""
+        """Handle an update until it is done or given up. Return False if the service stops first."""
         clock = asyncio.get_running_loop().time
         arrived_at = clock()
         if before is not None:
@@ -182,14 +183,14 @@ class LongPolling:
             del self._lines[user]
 
     def _settle(self) -> None:
-        """Move the offset past every update that is done, up to the first that is not."""
+        """Move the offset past all finished updates, up to the first unfinished one."""
         for update_id in sorted(self._in_hand):
             task = self._in_hand[update_id]
             if not task.done() or task.cancelled():
                 return
             error = task.exception()
             if error is not None:
-                # It would fail again in the same way, and hold back the offset for ever.
+                # The update would fail again in the same way and hold back the offset forever.
                 _log.error("bot_update_given_up", update_id=update_id, error=type(error).__name__, where=places(error))
             elif not task.result():
                 return
@@ -197,7 +198,7 @@ class LongPolling:
             self._offset = update_id + 1
 
     async def _resolve(self, conflict: TelegramConflictError) -> None:
-        """Take the updates back from a webhook that is still set; wait if another program is polling."""
+        """Remove a webhook that is still set, or wait if another program is polling."""
         if "webhook" not in conflict.message.lower():
             await self._reconnection.wait(conflict)
             return
@@ -224,7 +225,7 @@ class LongPolling:
 
 
 def _user_of(update: dict[str, Any]) -> int | None:
-    """Return the id of the user who caused an update, for keeping one user's updates in order."""
+    """Return the id of the user who caused an update, None if it has none. It keeps one user's updates in order."""
     for kind in ALLOWED_UPDATES:
         event = update.get(kind)
         sender = event.get("from") if isinstance(event, dict) else None

@@ -1,4 +1,4 @@
-"""Webhook delivery for the bots of projects: each is posted to `/bot/webhook/<bot id>`, with a secret of its own."""
+"""Webhook delivery for the bots of projects: each has the path `/bot/webhook/<bot id>` and its own secret."""
 
 import asyncio
 from collections.abc import Callable, MutableMapping, Sequence
@@ -12,20 +12,20 @@ from taproof.messengers.telegram.webhook import Receive, Send, WebhookEndpoint, 
 from taproof.service.bots import Bots
 
 CHECK_SECONDS: Final = 60.0
-"""Between two looks at whether a bot's webhook is still set: nothing else tells that its token was revoked."""
+"""The interval between checks that a bot's webhook is still set. Only this check notices a revoked token."""
 SECRET_SECONDS: Final = 5.0
-"""Between two looks at whether its secret is another one, since the master key is."""
+"""The interval between checks of a bot's webhook secret, which changes with the master key."""
 _ID_LENGTH: Final = 16
 
 Secrets = Callable[[int], Sequence[str]]
-"""Returns what the messenger may send with the updates of the bot with this id; it is told the first one."""
+"""Returns the secrets that are valid for updates of the bot with this id. The webhook is set with the first one."""
 
 
 async def keep_webhook(bot: Bot, url: str, secrets: Secrets, reconnection: Reconnection) -> None:
-    """Have a bot's updates posted to `url` until cancelled: set again when the secret or somebody else changed it.
+    """Keep a bot's webhook set to `url` until cancelled. Set it again when it or the secret has changed.
 
     Raises:
-        BotTokenRefusedError: as `reconnection` does.
+        BotTokenRefusedError: `reconnection` raised it.
     """
     told = ""
     while True:
@@ -41,7 +41,7 @@ async def keep_webhook(bot: Bot, url: str, secrets: Secrets, reconnection: Recon
             told = secret
         clock = asyncio.get_running_loop().time
         next_look = clock() + CHECK_SECONDS
-        while clock() < next_look and secrets(bot.id)[0] == told:  # noqa: ASYNC110 — a file changes, untold.
+        while clock() < next_look and secrets(bot.id)[0] == told:  # noqa: ASYNC110 — a file changes without an event.
             await asyncio.sleep(min(SECRET_SECONDS, CHECK_SECONDS))
 
 
@@ -49,9 +49,9 @@ class ProjectBotWebhooks:
     """The ASGI application behind `POST /bot/webhook/<bot id>`, in any process.
 
     Args:
-        bots: whose bots they are.
-        intake: returns what handles the updates of the bot with this token.
-        secrets: of each bot.
+        bots: the bots of all projects.
+        intake: returns the handler of the updates of the bot with this token.
+        secrets: returns the valid secrets of each bot.
     """
 
     def __init__(self, bots: Bots, intake: Callable[[str], UpdateIntake], secrets: Secrets) -> None:
@@ -61,18 +61,19 @@ class ProjectBotWebhooks:
         self._intakes: dict[int, tuple[bytes, UpdateIntake]] = {}
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Answer 200 once the update is handled, 503 if it must be delivered again; 401 to a stranger."""
-        # Whatever the number is, it has a secret that a stranger does not know: nothing is looked up for them.
+        """Answer 200 once the update is handled, 503 if it must be delivered again, and 401 to a wrong secret."""
+        # Every number has a secret that a stranger does not know, so a stranger's request causes no lookup.
         number = scope["path"].rpartition("/")[2]
         bot_id = int(number) if number.isascii() and number.isdigit() and len(number) <= _ID_LENGTH else 0
         endpoint = WebhookEndpoint(_Late(self, bot_id), lambda: self._secrets(bot_id))
         await endpoint(scope, receive, send)
 
     async def find_intake(self, bot_id: int) -> UpdateIntake | None:
-        """Return what handles a bot's updates; None when it is no project's any more, or is broken.
+        """Return the handler of a bot's updates, None if no project has the bot any more or it is broken.
 
         Raises:
-            StoreUnavailable, DecryptionFailed: that cannot be known.
+            StoreUnavailable: the bot cannot be read.
+            DecryptionFailed: the bot's token cannot be decrypted.
         """
         bot = await self._bots.read_bot(bot_id)
         if bot is None or bot.broken_at is not None:
@@ -86,14 +87,14 @@ class ProjectBotWebhooks:
 
 
 class _Late:
-    """Finds out which bot an update is for once it is known that the messenger sent it."""
+    """Looks up the bot of an update, only once the secret has shown that the messenger sent it."""
 
     def __init__(self, webhooks: ProjectBotWebhooks, bot_id: int) -> None:
         self._webhooks = webhooks
         self._bot_id = bot_id
 
     async def handle(self, update: dict[str, Any]) -> Handling:
-        """Handle an update once; "retry" when it is nobody's, which it may be for a moment only."""
+        """Handle an update once. Return "retry" if no bot is found, since that may be temporary."""
         try:
             intake = await self._webhooks.find_intake(self._bot_id)
         except (StoreUnavailable, DecryptionFailed):

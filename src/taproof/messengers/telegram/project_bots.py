@@ -1,8 +1,8 @@
-"""Runs the bots of projects, hundreds of them in one process. For each it does what is done for the service's own.
+"""Runs the bots of projects, hundreds of them in one process, in the same way as the service's own bot.
 
-Each has a task of its own, and they share nothing but the connection pool, the dispatcher and the store: what delays
-one of them delays no other. Which bots there are is looked up in the store every other second, so that any node may
-have set them. One whose token the messenger refuses is marked broken and left alone until it has another.
+Each bot has its own task. The bots share only the connection pool, the dispatcher and the store, so one slow bot does
+not delay the others. The list of bots is read from the store every other second, so any node may change it. A bot whose
+token the messenger refuses is marked broken and does not run until it has a new token.
 """
 
 import asyncio
@@ -27,28 +27,30 @@ from taproof.messengers.telegram.updates import places
 from taproof.service.bots import Bots
 
 LOOK_SECONDS: Final = 2.0
-"""Between two looks at which bots there are."""
+"""The interval between reads of the list of bots."""
 START_SECONDS: Final = 0.02
-"""Between two bots that start: each begins with a connection or two, and the service's own bot works meanwhile."""
+"""The interval between the starts of two bots. Each start opens a connection or two while the service's own bot is
+working."""
 NAME_SECONDS: Final = 300.0
-"""Between two looks at a bot's username, which its links are made of."""
+"""The interval between reads of a bot's username, which is part of its links."""
 PACE_SECONDS: Final = 0.01
-"""Between two updates of one bot that are begun: a hundred a second take a third of a processor at most, so that a bot
-that somebody floods delays others by milliseconds."""
+"""The interval between the starts of two updates of one bot. A hundred updates a second take at most a third of a
+processor, so a flooded bot delays others by milliseconds."""
 REFUSED_SECONDS: Final = 2.0
 REFUSALS: Final = 2
-"""So often in a row a token is refused before anything is made of it."""
+"""The number of refusals in a row before a token counts as refused."""
 
 ReceiveUpdates = Callable[[Bot, Reconnection], Coroutine[Any, Any, None]]
-"""Receives the updates of a bot until cancelled; what `Reconnection` raises ends it."""
+"""Receives the updates of a bot until cancelled, or until the `Reconnection` raises an error."""
 
 _log = structlog.get_logger(__name__)
 
 
 class ProjectBotReconnection(Reconnection):
-    """Waits as for the service's own bot, and raises BotTokenRefusedError when the token was refused twice in a row.
+    """Waits as for the service's own bot, but raises BotTokenRefusedError after two refusals in a row.
 
-    A messenger that is away is told of by the service's own bot, not by hundreds more.
+    It does not log that the messenger is unreachable: the service's own bot logs that once, instead of hundreds of
+    bots.
     """
 
     def __init__(self) -> None:
@@ -56,7 +58,11 @@ class ProjectBotReconnection(Reconnection):
         self._refusals = 0
 
     async def wait(self, trouble: TelegramAPIError) -> None:
-        """Wait as long as this trouble calls for."""
+        """Wait before the next attempt.
+
+        Raises:
+            BotTokenRefusedError: the token was refused twice in a row.
+        """
         if not isinstance(trouble, TelegramUnauthorizedError | TelegramNotFound):
             await super().wait(trouble)
             return
@@ -77,7 +83,7 @@ class ProjectBotReconnection(Reconnection):
 
 @dataclass(slots=True)
 class _Running:
-    """A bot that runs, as the store last had it."""
+    """A running bot, as last read from the store."""
 
     known: ProjectBot
     token: str
@@ -88,11 +94,11 @@ class ProjectBots:
     """Runs the bots of all projects.
 
     Args:
-        bots: which there are; it is told what is found out about them.
-        connect: returns the bot with a token; nothing is sent yet.
+        bots: lists the bots, and records that one is broken or renamed.
+        connect: returns the bot with a token, without calling the Bot API.
         receive: receives a bot's updates.
-        service_bot: the service's own, which tells a token that is refused from a messenger that refuses every one.
-        show: called with how many run and how many are broken.
+        service_bot: the service's own bot. If the messenger refuses it too, a refusal says nothing about one token.
+        show: called with the numbers of running and of broken bots.
     """
 
     def __init__(
@@ -113,7 +119,7 @@ class ProjectBots:
         self._unreadable: set[bytes] = set()
 
     async def run(self, _since: int) -> None:
-        """Run them until cancelled; then let each finish what it has in hand. No other process does this meanwhile."""
+        """Run the bots until cancelled, then let each finish its updates in progress. Only one process may do this."""
         try:
             while True:
                 await self._look()
@@ -131,7 +137,7 @@ class ProjectBots:
                     task.cancel()
 
     async def _look(self) -> None:
-        """Start the bots that are new, and stop those that are gone, broken, or have another token."""
+        """Start new bots, and stop those that were removed, are broken, or have another token."""
         try:
             found = await self._bots.list_bots()
         except StoreUnavailable:
@@ -148,7 +154,10 @@ class ProjectBots:
         self._show(len(self._running), len(found) - len(wanted))
 
     def _token_to_start(self, bot: ProjectBot) -> str | None:
-        """Return the token of a bot that is to be started; None when it runs with this token, or it cannot be read."""
+        """Return the token of a bot that must start. None: it already runs with this token, or the token is unreadable.
+
+        If the token is unreadable, stop the bot.
+        """
         running = self._running.get(bot.bot_id)
         is_same = running is not None and not running.task.done() and running.known.project_id == bot.project_id
         if running is not None and is_same and running.known.encrypted_token == bot.encrypted_token:
@@ -164,7 +173,7 @@ class ProjectBots:
             self._stop(bot.bot_id)
             return None
         if running is not None and is_same and running.token == token:
-            running.known = bot  # Encrypted again, under another master key.
+            running.known = bot  # The same token, encrypted under another master key.
             return None
         return token
 
@@ -181,7 +190,7 @@ class ProjectBots:
             self._await_end(bot_id, running.task)
 
     def _await_end(self, bot_id: int, task: asyncio.Task[Any]) -> None:
-        """Let nothing of this bot begin anew, nor all of them come to their end, before `task` has ended."""
+        """Track `task` until it ends. Until then, this bot does not start again and `run` does not return."""
         self._ending.setdefault(bot_id, set()).add(task)
         task.add_done_callback(lambda ended: self._forget(bot_id, ended))
 
@@ -191,15 +200,15 @@ class ProjectBots:
             del self._ending[bot_id]
 
     async def _keep(self, bot: ProjectBot, token: str, before: set[asyncio.Task[Any]], delay: float) -> None:
-        """Run one bot until it is cancelled or found broken; a bug ends it, and the next look starts it again."""
+        """Run one bot until it is cancelled or broken. A bug ends it, and the next look starts it again."""
         structlog.contextvars.bind_contextvars(project_id=bot.project_id, bot_username=bot.username)
         try:
             if before:
-                # Two that receive one bot's updates would be in each other's way.
+                # Two tasks that receive the updates of one bot would conflict.
                 await asyncio.wait(before)
             await asyncio.sleep(delay)
             await self._receive_until_refused(bot.bot_id, self._connect(token))
-        except Exception as error:  # noqa: BLE001 — the other bots run on.
+        except Exception as error:  # noqa: BLE001 — the other bots must keep running.
             _log.error("own_bot_failed", error=type(error).__name__, where=places(error))
 
     async def _receive_until_refused(self, bot_id: int, bot: Bot) -> None:
@@ -213,21 +222,21 @@ class ProjectBots:
                     if await self._is_refused(bot) and running is not None:
                         marking = asyncio.create_task(self._mark_broken(running.known))
                         self._await_end(bot_id, marking)
-                        # The next look ends this task as soon as the mark is there, but the log is to tell of it too.
+                        # The next look cancels this task once the bot is marked; the shield lets it still be logged.
                         if await asyncio.shield(marking):
                             return
         finally:
             learning.cancel()
 
     async def _is_refused(self, bot: Bot) -> bool:
-        """Tell whether the messenger refuses this token, and not each one."""
+        """Tell whether the messenger refuses this token in particular, and not every token."""
         try:
             await bot.get_me()
         except (TelegramUnauthorizedError, TelegramNotFound):
             try:
                 await self._service_bot.get_me()
             except TelegramAPIError:
-                # The address may be wrong, or its server may be another one now: no developer could mend that.
+                # The address may be wrong or lead to another server. No developer could fix that.
                 _log.warning("own_bot_refused", advice="The service's own bot is refused too. Still trying.")
                 await asyncio.sleep(LONGEST_DELAY)
             else:
@@ -237,7 +246,7 @@ class ProjectBots:
         return False
 
     async def _mark_broken(self, bot: ProjectBot) -> bool:
-        """Mark a bot broken, and tell the operator; False when that could not be written down."""
+        """Mark a bot broken and log it for the operator. Return False if the store is unavailable."""
         try:
             is_told = await self._bots.mark_broken(bot)
         except StoreUnavailable:
@@ -252,7 +261,7 @@ class ProjectBots:
         return True
 
     async def _look_after(self, bot_id: int, bot: Bot) -> None:
-        """Keep the bot's username up to date: with the old one its links lead nowhere. List its commands."""
+        """Keep the bot's username up to date, since links with the old one lead nowhere. List its commands once."""
         is_listed = False
         while True:
             try:
@@ -265,7 +274,7 @@ class ProjectBots:
                     is_listed = True
                     await announce_commands_once(bot)
             except (TelegramAPIError, StoreUnavailable):
-                pass  # Who receives the updates finds out what is wrong.
-            except Exception as error:  # noqa: BLE001 — the bot works with the name that is known.
+                pass  # The task that receives the updates detects and logs the cause.
+            except Exception as error:  # noqa: BLE001 — the bot still works with the known name.
                 _log.error("own_bot_failed", error=type(error).__name__, where=places(error))
             await asyncio.sleep(NAME_SECONDS)

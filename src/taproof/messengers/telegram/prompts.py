@@ -1,4 +1,4 @@
-"""What a user sees of a session: the prompt with its buttons, the question for a phone number, what became of it."""
+"""The messages about a session: the prompt with its buttons, the question for a phone number, and the outcome."""
 
 import html
 from typing import Final
@@ -21,19 +21,20 @@ from taproof.messengers.texts.catalog import Texts
 from taproof.service.sessions.decide import SeenSession
 
 CONFIRM: Final = "c"
-"""`c:<session token>`; so are the next two."""
+"""Data of the Confirm button: `c:<session token>`. The next two have the same form."""
 CANCEL: Final = "x"
 WITHOUT_PHONE: Final = "w"
 MATCH: Final = "m"
-"""`m:<session token>:<which of the three>`."""
+"""Data of a match code: `m:<session token>:<place>`, with a place from 0 to 2."""
 _DOMAIN_SHOWN: Final = 60
-"""Characters of a page's domain that are shown: the last ones, since whose it is stands at the end."""
+"""The number of characters of a page's domain that are shown. They are the last ones, since its end names the
+owner."""
 
 
 def opened_reply(
     texts: Texts, seen: SeenSession, session_token: str, now: int, browser: Browser = UNKNOWN_BROWSER
 ) -> Reply:
-    """Return what answers a user who opened a link at `now` (ms): the prompt if it waits for this user's decision."""
+    """Return the reply to a user who opened a link at `now` (ms): the prompt if the session waits for this user."""
     if seen.outcome == "phone":
         return phone_reply(texts, seen, session_token)
     if seen.outcome != "opened":
@@ -50,7 +51,7 @@ def opened_reply(
 
 
 def phone_reply(texts: Texts, seen: SeenSession, session_token: str) -> Reply:
-    """Return what takes the place of a prompt that was confirmed where a phone number is asked for."""
+    """Return the message that replaces a confirmed prompt if the project asks for a phone number."""
     labels = {"share": texts.phone.share_button, "cancel": texts.cancel_button}
     cancel = InlineKeyboardButton(text=texts.cancel_button, callback_data=f"{CANCEL}:{session_token}")
     row = [cancel]
@@ -65,28 +66,28 @@ def phone_reply(texts: Texts, seen: SeenSession, session_token: str) -> Reply:
 
 
 def phone_keyboard(texts: Texts, seen: SeenSession) -> Reply:
-    """Return the message that brings the button which shares the user's contact: it must be one of its own."""
+    """Return the message that shows the button to share the user's contact. A reply keyboard needs its own message."""
     return Reply(texts.phone.keyboard.format(project=shown_project(seen.project_name)), keyboard=_keyboard(texts))
 
 
 def wrong_contact_reply(texts: Texts, seen: SeenSession) -> Reply:
-    """Say that only the button counts, and bring it again."""
+    """Return the message that asks the user to share only with the button, and shows the button again."""
     wrong = texts.phone.wrong.format(share=texts.phone.share_button)
     return Reply(f"{wrong}\n\n{phone_keyboard(texts, seen).text}", keyboard=_keyboard(texts))
 
 
 def unasked_contact_reply(texts: Texts) -> Reply:
-    """Answer a contact that nobody asked for; a button that was left behind goes."""
+    """Return the reply to a contact that nobody asked for. It also removes a leftover button."""
     return Reply(texts.phone.unasked, keyboard=ReplyKeyboardRemove())
 
 
 def keyboard_gone(texts: Texts) -> Reply:
-    """Return the message that takes the button away which shares the contact: editing another one cannot."""
+    """Return the message that removes the button to share the contact. Editing another message cannot remove it."""
     return Reply(texts.phone.over, keyboard=ReplyKeyboardRemove())
 
 
 def outcome_reply(texts: Texts, seen: SeenSession) -> Reply:
-    """Return the message that takes the prompt's place once the session cannot be decided any more."""
+    """Return the message that replaces the prompt once the session can no longer be decided."""
     if seen.outcome == "blocked":
         return blocked_link_reply(texts.control, seen)
     template = {
@@ -100,7 +101,7 @@ def outcome_reply(texts: Texts, seen: SeenSession) -> Reply:
 
 
 def outcome_notice(texts: Texts, seen: SeenSession) -> str:
-    """Return the same as a short pop-up, in plain text."""
+    """Return the outcome as a short pop-up in plain text."""
     template = {
         "confirmed": texts.confirmed_notice,
         "cancelled": texts.cancelled_notice,
@@ -113,7 +114,10 @@ def outcome_notice(texts: Texts, seen: SeenSession) -> str:
 
 
 def _buttons(texts: Texts, session_token: str, choices: tuple[str, ...]) -> InlineKeyboardMarkup:
-    """Return Confirm and Cancel in one row and alike, so that neither is made the easier choice; or the match codes."""
+    """Return the prompt's buttons: Confirm and Cancel, or the match codes and Cancel.
+
+    Confirm and Cancel look alike and share a row, so that neither is the easier choice.
+    """
     cancel = InlineKeyboardButton(text=texts.cancel_button, callback_data=f"{CANCEL}:{session_token}")
     not_me = not_me_button(texts.control, session_token)
     if choices:
@@ -132,7 +136,7 @@ def _keyboard(texts: Texts) -> ReplyKeyboardMarkup:
 
 
 def _context(texts: Texts, context: RequestContext, browser: Browser) -> str:
-    """Return a line for each thing that is known of where the request came from."""
+    """Return one line for each known fact about the origin of the request."""
     lines = []
     if context.domain:
         lines.append(texts.context.page_line.format(page=_stranger(_end(context.domain))))
@@ -149,7 +153,7 @@ def _context(texts: Texts, context: RequestContext, browser: Browser) -> str:
 
 
 def _stranger(text: str) -> str:
-    """Return what somebody else wrote, for HTML: like a project's name it neither breaks out nor becomes a link."""
+    """Return a stranger's text for HTML. Like a project's name, it is escaped and cannot become a link."""
     return f"<code>{html.escape(isolated_name(text), quote=False)}</code>"
 
 
@@ -162,7 +166,7 @@ def _when(seen: SeenSession) -> str:
 
 
 def _age(texts: Texts, age: int) -> str:
-    """Write an age (ms) so that no number needs a singular: seconds up to two minutes, then minutes."""
+    """Return an age (ms) in words, without a singular: seconds up to two minutes, then minutes."""
     if age < 5 * SECOND:
         return texts.just_now
     if age < 2 * MINUTE:

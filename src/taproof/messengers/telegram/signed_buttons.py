@@ -1,8 +1,9 @@
-"""Buttons that only this service can make: their callback data is bound to the user and to the message around them.
+"""Buttons that only this service can make: a tag binds their callback data to the user and to the whole message.
 
-Whoever holds the bot's token can send and edit the bot's messages, and can read the callback data of a genuine prompt:
-the Bot API returns a message to whoever replies to it. An id in the data is therefore not enough. The tag of a button
-covers everything that the user sees, so that genuine data counts under the genuine words and labels only.
+An attacker with the bot's token can send and edit the bot's messages. They can also read the callback data of a genuine
+prompt, since the Bot API returns a message to a caller that replies to it. An id in the data is therefore not enough.
+The tag of a button covers everything that the user sees, so genuine data is valid only with the genuine text and
+labels.
 """
 
 import base64
@@ -23,11 +24,12 @@ from taproof.messengers.telegram.types import (
 )
 
 PURPOSE: Final = "telegram callback data"
-"""Purpose that the keys of `ButtonSigner` are derived for."""
+"""The purpose from which the keys of `ButtonSigner` are derived."""
 DATA_LIMIT: Final = 64
-"""Bytes of callback data that the Bot API takes."""
+"""The most bytes of callback data that the Bot API accepts."""
 TAG_LENGTH: Final = 12
-"""Characters of a tag at the end of the data: 72 bits. The longest data, of a past sign-in, leaves room for no more."""
+"""The characters of a tag at the end of the data: 72 bits. The longest data, of a past sign-in, has no room for
+more."""
 _TAGS: Final = re.compile(r"</?code>")
 """The only tags in the bot's messages."""
 _SHOWN_AS_TYPED: Final = {
@@ -40,22 +42,23 @@ _SHOWN_AS_TYPED: Final = {
     "email",
     "phone_number",
 }
-"""Entities that the messenger finds in a text by itself, and `<code>`. A spoiler or a folded quote would hide words."""
+"""The entities that the messenger detects by itself, and `<code>`. Others, such as a spoiler or a folded quote, could
+hide words."""
 _REMOVED: Final = {"\u030a", "\u0333", "\u033f"}
-"""Combining marks that the messenger removes from every text."""
+"""The combining marks that the messenger removes from every text."""
 
 _TURNS_TEXT_AROUND: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2067]")
-"""Bidirectional controls that the bot never sends: with them the same characters would show other words."""
+"""The bidirectional controls that the bot never sends. With them, the same characters could display other words."""
 
 Keyboard = Sequence[Sequence[InlineKeyboardButton]]
 
 
 class ButtonSigner:
-    """Signs the buttons of a message before it is sent, and checks a tap.
+    """Signs the buttons of a message before it is sent, and verifies a tap.
 
     Args:
-        keys: returns the secrets derived from each master key, the current one first. A tap on a message that was sent
-            before a rotation counts as long as the earlier master key is there.
+        keys: returns the secrets derived from each master key, the current one first. A tap on a message from before a
+            rotation is valid as long as the earlier master key is configured.
     """
 
     def __init__(self, keys: Callable[[], Sequence[str]]) -> None:
@@ -68,10 +71,10 @@ class ButtonSigner:
 
         Args:
             bot_id: the bot's real id.
-            user_id: whose chat with the bot it is.
+            user_id: the id of the user who chats with the bot.
             text: the message as HTML.
             buttons: buttons with callback data only.
-            edited: whether the message is edited to this, rather than sent.
+            edited: true if this replaces an existing message, false if it is a new one.
         """
         rows = [[(each.text, each.callback_data or "") for each in row] for row in buttons.inline_keyboard]
         covered = _covered(bot_id, user_id, _plain(text), rows, edited=edited)
@@ -83,9 +86,9 @@ class ButtonSigner:
         )
 
     def open(self, bot_id: int, query: CallbackQuery) -> str | None:
-        """Return the data of a button that this service made for this user and this message; None for any other.
+        """Return the data of a button that this service made for this user and message, None for any other button.
 
-        A message that the messenger does not show any more cannot be checked, so its buttons count no more.
+        If the messenger no longer returns the message, its buttons cannot be verified and are not valid.
         """
         message, tapped = query.message, query.data or ""
         if not isinstance(message, Message) or message.text is None or not _is_plain(message):
@@ -96,7 +99,7 @@ class ButtonSigner:
         if not all((each.callback_data or "").endswith(tag) for row in keyboard for each in row):
             return None
         rows = [[(each.text, (each.callback_data or "")[:-TAG_LENGTH]) for each in row] for row in keyboard]
-        # A message that was sent and never edited has no edit date. One that was edited may hide it.
+        # A message that was never edited has no edit date. An edited message may hide its date.
         for edited in (False, True) if message.edit_date is None else (True,):
             covered = _covered(bot_id, query.from_user.id, message.text, rows, edited=edited)
             if any(hmac.compare_digest(_tag(key, covered), tag.encode(errors="replace")) for key in self._keys()):
@@ -110,7 +113,7 @@ def shows(text: str | None, html: str) -> bool:
 
 
 def carries_button(query: CallbackQuery) -> bool:
-    """Tell whether the message, as it is now, has the button that was tapped; an app may show an older state of it."""
+    """Tell whether the message still has the tapped button. An app may show an older state of the message."""
     message = query.message
     if not isinstance(message, Message):
         return isinstance(message, InaccessibleMessage)
@@ -122,7 +125,7 @@ def _keyboard(message: Message) -> Keyboard:
 
 
 def _is_plain(message: Message) -> bool:
-    """Tell whether a message shows its text and its buttons as the bot sends them, and nothing besides."""
+    """Tell whether a message shows only its text and buttons, in the form in which the bot sends them."""
     preview = message.link_preview_options
     shown = [message.text or "", *(button.text for row in _keyboard(message) for button in row)]
     return (
@@ -136,7 +139,7 @@ def _is_plain(message: Message) -> bool:
 
 
 def _covered(bot_id: int, user_id: int, text: str, rows: Sequence[Sequence[tuple[str, str]]], *, edited: bool) -> bytes:
-    """Return what a tag covers, as JSON: no two different messages give the same."""
+    """Return the data that a tag covers, as JSON, which differs for any two different messages."""
     shown = [[(_normal(label), data) for label, data in row] for row in rows]
     return json.dumps([bot_id, user_id, edited, _normal(text), shown]).encode()
 
@@ -147,9 +150,9 @@ def _plain(text: str) -> str:
 
 
 def _normal(text: str) -> str:
-    """Return a text without what the messenger changes of it: kinds of spaces, and characters that show nothing.
+    """Return a text without the differences that the messenger introduces: kinds of spaces, and invisible characters.
 
-    The number of spaces and line breaks stays: very many of them would push the words out of sight.
+    The number of spaces and line breaks is kept, since very many of them would push the words out of sight.
     """
     return "".join(map(_kept, text)).strip()
 

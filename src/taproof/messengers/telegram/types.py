@@ -1,6 +1,6 @@
-"""The types of the Bot API (https://core.telegram.org/bots/api#available-types), with the fields that are used here.
+"""The types of the Bot API (https://core.telegram.org/bots/api#available-types), with the fields that Taproof uses.
 
-Unknown fields are ignored. A field of type `Any` matters only for whether it is there.
+Unknown fields are ignored. For a field of type `Any`, only its presence matters.
 """
 
 from typing import Any, Literal
@@ -162,7 +162,7 @@ class ChatMemberUpdated(_Type):
 
 
 class Update(_Type):
-    """https://core.telegram.org/bots/api#update; one of a kind that is not handled here has none of the three."""
+    """https://core.telegram.org/bots/api#update. An update of any other kind has none of the three fields."""
 
     update_id: int
     message: Message | None = None

@@ -1,4 +1,4 @@
-"""How one update is taken in, whichever way it came: claimed, handled, finished, and only then acknowledged."""
+"""Handles each update once, from polling or a webhook: it is claimed, handled, finished, and only then acknowledged."""
 
 import asyncio
 import contextlib
@@ -25,16 +25,16 @@ from taproof.messengers.telegram.bot_api import (
 from taproof.messengers.telegram.types import Update
 
 Handling = Literal["done", "unanswered", "retry"]
-"""Whether an update may be acknowledged, or must be delivered again: since only its reply could not be sent, what it
-decided being stored, or for another reason."""
+"""The result of handling an update. "done": it may be acknowledged. "unanswered": its decision is stored, but the reply
+was not sent, so it must be delivered again. "retry": it must be delivered again for another reason."""
 React = Callable[[Update, Bot, int, asyncio.Event], Awaitable[None]]
 
 ALLOWED_UPDATES: Final = ["message", "callback_query", "my_chat_member"]
 
 LEASE: Final = 30 * SECOND
-"""How long a claim keeps other processes from the update (ms)."""
+"""The time (ms) for which a claim keeps other processes from the update."""
 HANDLING_SECONDS: Final = 25
-"""Handling is broken off before the lease is over, so that two processes never answer the same update."""
+"""The time limit of handling. It is shorter than the lease, so that two processes never answer the same update."""
 _BUG_PAUSES: Final = (0.2, 1.0, None)
 
 _TROUBLE: Final = (
@@ -49,29 +49,29 @@ _log = structlog.get_logger(__name__)
 
 
 class UpdateClaims(Protocol):
-    """Where claims of updates are kept: a part of the store."""
+    """The part of the store that holds the claims of updates."""
 
     async def claim_update(
         self, bot_id: int, update_id: int, now: int, stale_before: int
     ) -> Literal["claimed", "in_progress", "done"]:
-        """Claim an update for handling, unless it was handled, or another process claimed it after `stale_before`."""
+        """Claim an update, unless it was already handled or another process claimed it after `stale_before`."""
 
     async def finish_update(self, bot_id: int, update_id: int) -> None:
-        """Write down that an update was handled to its end."""
+        """Record that an update is completely handled."""
 
     async def release_update(self, bot_id: int, update_id: int) -> None:
         """Give up a claim, so that the update can be claimed again at once."""
 
 
 class UpdateIntake:
-    """Takes in the updates of one bot.
+    """Handles the updates of one bot.
 
     Args:
-        bot: whose updates these are; it also sends the answers.
+        bot: the bot that receives the updates and sends the answers.
         react: answers an update. It gets the update, `bot`, `bot_id`, and the `hurry` of `handle`.
-        claims: where claims are kept.
+        claims: the store of claims.
         clock: returns the time in ms.
-        bot_id: what the services know the bot by: the id of a project's own bot, `SERVICE_BOT` for the service's own.
+        bot_id: the id that the services use: the real id for a project's bot, `SERVICE_BOT` for the service's own bot.
     """
 
     def __init__(self, bot: Bot, react: React, claims: UpdateClaims, clock: Clock, bot_id: int = SERVICE_BOT) -> None:
@@ -87,15 +87,15 @@ class UpdateIntake:
     async def handle(
         self, update: dict[str, Any], *, sole_since: int | None = None, hurry: asyncio.Event | None = None
     ) -> Handling:
-        """Handle an update once, however often it is delivered. Never raises but when cancelled.
+        """Handle an update once, however often it is delivered. Raise nothing except when cancelled.
 
-        "unanswered" means that the Bot API did not take the reply, "retry" that the store could not be reached, that
-        handling took too long, or that someone else has the update in hand. Once `hurry` is set, no reply waits out
+        "unanswered" means that the Bot API did not accept the reply. "retry" means that the store is unavailable, that
+        handling took too long, or that the update is being handled elsewhere. Once `hurry` is set, no reply waits out
         the flood limit.
 
-        A claim that was left behind is taken over when its lease is over; at once if it was made before `sole_since`,
-        the time in ms since which nobody else is meant to receive these updates. Claims made later by others are
-        respected even so: then that nobody is has just stopped being true.
+        An abandoned claim is taken over when its lease is over. `sole_since` is the time in ms since which no other
+        program should receive these updates; a claim from before it is taken over at once. Later claims of other
+        programs are still respected: they show that another program does receive updates.
         """
         parsed = _parse(update)
         if parsed is None:
@@ -108,14 +108,14 @@ class UpdateIntake:
         except StoreUnavailable:
             _log.warning("bot_update_deferred", update_id=parsed.update_id, reason="store_unavailable")
             return "retry"
-        except Exception as error:  # noqa: BLE001 — the loop that calls this must survive any bug.
+        except Exception as error:  # noqa: BLE001 — the calling loop must survive any bug.
             _log_bug(parsed.update_id, error)
             return "retry"
         finally:
             self._in_hand.discard(parsed.update_id)
 
     async def _handle_claimed(self, update: Update, hurry: asyncio.Event, sole_since: int | None) -> Handling:
-        # An update that was handled but could not be written down as finished is not handled again.
+        # An update that was handled but could not be recorded as finished is not handled again.
         if update.update_id not in self._handled:
             now = self._clock()
             stale_before = now - LEASE
@@ -132,7 +132,7 @@ class UpdateIntake:
             handling = await self._answer(update, hurry, HANDLING_SECONDS if sole_since is None else None)
             if handling != "done":
                 if sole_since is None:
-                    # It is delivered again within a second or so, perhaps to another process.
+                    # The Bot API delivers it again within about a second, perhaps to another process.
                     with contextlib.suppress(StoreUnavailable):
                         await self._claims.release_update(self._bot.id, update.update_id)
                 return handling
@@ -143,7 +143,7 @@ class UpdateIntake:
         return "done"
 
     async def _answer(self, update: Update, hurry: asyncio.Event, seconds: float | None) -> Handling:
-        """Answer the update; "done" when that came to an end, good or bad."""
+        """Answer the update. Return "done" if it succeeded or can never succeed."""
         try:
             async with asyncio.timeout(seconds):
                 for pause in _BUG_PAUSES:
@@ -171,11 +171,11 @@ class UpdateIntake:
 
 
 def _parse(update: dict[str, Any]) -> Update | None:
-    """Return an update of a kind that is handled here; None for any other."""
+    """Return the parsed update, None if it is malformed or of a kind that is not handled."""
     try:
         parsed = Update.model_validate(update)
     except (ValidationError, RecursionError) as error:
-        # Not the error's text: it quotes the update.
+        # The error's text is not logged, since it quotes the update.
         _log.warning("bot_update_malformed", problem=type(error).__name__)
         return None
     if not 0 <= parsed.update_id < 2**63:
@@ -186,7 +186,7 @@ def _parse(update: dict[str, Any]) -> Update | None:
 
 
 def places(error: BaseException) -> list[str]:
-    """Return where an error was raised, for a log. The error's text may quote names, tokens and updates."""
+    """Return the code lines that raised an error, for a log. The error's text could quote names, tokens or updates."""
     frames = traceback.extract_tb(error.__traceback__)[-6:]
     return [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
 

@@ -1,7 +1,7 @@
-"""What users do about the projects that they sign in to: /sessions, /block, /unblock and "This wasn't me".
+"""The handlers of /sessions, /block, /unblock and "This wasn't me", by which users control their sign-ins.
 
-A report takes effect at once, without asking again: who taps it may be under attack, and what it does to the user
-themselves is undone by the button that comes with the answer.
+A report takes effect at once, without a second question, since the user may be under attack. The button in the answer
+undoes its effect on the user.
 """
 
 import base64
@@ -36,7 +36,7 @@ _log = structlog.get_logger(__name__)
 
 
 def user_control_acts(control: UserControl, decisions: Decisions) -> Acts:
-    """Return the commands and taps of users who look after their sign-ins. A tap's data may be anything."""
+    """Return the handlers of these commands and buttons. They check a tap's data, which may be anything."""
     acts = _UserControlActs(control, decisions)
     return Acts(
         commands={"sessions": acts.show_sessions, "block": acts.offer_block, "unblock": acts.offer_unblock},
@@ -119,7 +119,7 @@ class _UserControlActs:
 
 
 async def _refuse(tap: ButtonTap) -> None:
-    """Answer data that no button of ours carries."""
+    """Answer a tap whose data does not come from a button of this service."""
     await tap.answer(texts_for(tap.user.language_code).unknown)
 
 
@@ -130,6 +130,6 @@ async def _show_gone(tap: ButtonTap) -> None:
 
 
 def read_key(data: str) -> SessionKey | None:
-    """Return what `control_replies.write_key` wrote; None when it is none."""
+    """Return the key that `user_control_replies.write_key` wrote, None if the data is malformed."""
     found = _KEY.fullmatch(data)
     return None if found is None else SessionKey(int(found[1]), base64.urlsafe_b64decode(f"{found[2]}="))

@@ -1,4 +1,4 @@
-"""What a user sees who looks back, reports, blocks or unblocks: messages with their buttons."""
+"""The messages and buttons with which users list and report sign-ins, and block and unblock projects."""
 
 import base64
 from collections.abc import Sequence
@@ -14,21 +14,22 @@ from taproof.service.sessions.decide import SeenSession
 from taproof.service.user_control import RecentSignIn
 
 REPORT: Final = "r"
-"""`r:<session token>`: "This wasn't me" on a prompt."""
+"""Data of "This wasn't me" on a prompt: `r:<session token>`."""
 REPORT_SIGN_IN: Final = "rs"
-"""`rs:<day>:<hash of the session token>`: the same of a sign-in that was confirmed, at most 52 bytes of the 64."""
+"""Data of the same button for a confirmed sign-in: `rs:<day>:<hash of the session token>`, at most 52 of the 64
+bytes."""
 BLOCK: Final = "b"
-"""`b:<project id>`."""
+"""Data of a button that blocks a project: `b:<project id>`. `UNBLOCK` has the same form."""
 UNBLOCK: Final = "u"
 
 
 def not_me_button(texts: ControlTexts, session_token: str) -> InlineKeyboardButton:
-    """Return the prompt's button for who did not start the sign-in."""
+    """Return the prompt's button for a user who did not start the sign-in."""
     return InlineKeyboardButton(text=texts.not_me_button, callback_data=f"{REPORT}:{session_token}")
 
 
 def sessions_reply(texts: ControlTexts, sign_ins: Sequence[RecentSignIn]) -> Reply:
-    """List sign-ins by number, with a button for each that can be reported."""
+    """Return a numbered list of sign-ins, with a button for each one that can be reported."""
     if not sign_ins:
         return Reply(texts.no_sessions)
     lines, rows = [], []
@@ -45,19 +46,19 @@ def sessions_reply(texts: ControlTexts, sign_ins: Sequence[RecentSignIn]) -> Rep
 
 
 def block_reply(texts: ControlTexts, projects: Sequence[NamedProject]) -> Reply:
-    """Offer projects for blocking."""
+    """Return the message that offers projects to block."""
     if not projects:
         return Reply(texts.nothing_to_block.format(not_me=texts.not_me_button))
     return Reply(texts.block, _choices(BLOCK, projects))
 
 
 def unblock_reply(texts: ControlTexts, projects: Sequence[NamedProject]) -> Reply:
-    """Offer blocked projects for unblocking."""
+    """Return the message that offers blocked projects to unblock."""
     return Reply(texts.unblock, _choices(UNBLOCK, projects)) if projects else Reply(texts.nothing_to_unblock)
 
 
 def reported_reply(texts: ControlTexts, seen: SeenSession) -> Reply:
-    """Say what a report did, with a button that takes the block back."""
+    """Return the message that explains the effect of a report, with a button to unblock the project."""
     template = texts.reported_used if seen.was_read else texts.reported
     if seen.signed_out:
         template = texts.reported_developer
@@ -66,48 +67,48 @@ def reported_reply(texts: ControlTexts, seen: SeenSession) -> Reply:
 
 
 def blocked_reply(texts: ControlTexts, project: NamedProject) -> Reply:
-    """Say that a project was blocked, with a button that takes it back."""
+    """Return the message that confirms a block, with a button to unblock the project."""
     text = texts.blocked.format(project=shown_project(project.project_name))
     return Reply(text, unblock_button(texts, project.project_id))
 
 
 def unblocked_reply(texts: ControlTexts, project: NamedProject) -> Reply:
-    """Say that a project is not blocked any more."""
+    """Return the message that confirms the end of a block."""
     return Reply(texts.unblocked.format(project=shown_project(project.project_name)))
 
 
 def blocked_link_reply(texts: ControlTexts, seen: SeenSession) -> Reply:
-    """Say why the link of a blocked project does nothing, with a button that ends the block."""
+    """Return the reply to a link of a blocked project: why it does nothing, and a button to unblock the project."""
     project = shown_project(seen.project_name)
     text = texts.blocked_link.format(project=project, unblock=texts.unblock_button)
     return Reply(text, unblock_button(texts, seen.project_id))
 
 
 def unblock_button(texts: ControlTexts, project_id: str) -> InlineKeyboardMarkup:
-    """Return the one button that unblocks a project."""
+    """Return a keyboard with a single button, which unblocks a project."""
     button = InlineKeyboardButton(text=texts.unblock_button, callback_data=f"{UNBLOCK}:{project_id}")
     return InlineKeyboardMarkup(inline_keyboard=[[button]])
 
 
 def commands_help(texts: ControlTexts) -> str:
-    """Return a line for each command."""
+    """Return one line for each command, for the help message."""
     return "\n".join(f"/{name} – {does}" for name, does in described_commands(texts).items())
 
 
 def described_commands(texts: ControlTexts) -> dict[str, str]:
-    """Return what each command does, by its name without the slash."""
+    """Return the description of each command, by its name without the slash."""
     return {"sessions": texts.sessions_command, "block": texts.block_command, "unblock": texts.unblock_command}
 
 
 def write_key(key: SessionKey) -> str:
-    """Return what leads to a session, as a button carries it; `bot.user_control` reads it."""
+    """Return a session's key as callback data, which `user_control.read_key` reads."""
     return f"{key.day}:{base64.urlsafe_b64encode(key.token_hash).rstrip(b'=').decode()}"
 
 
 def _choices(act: str, projects: Sequence[NamedProject]) -> InlineKeyboardMarkup:
     return InlineKeyboardMarkup(
         inline_keyboard=[
-            # A label is plain text: nothing in it is a link or a tag.
+            # A label is plain text, so it needs no escaping.
             [InlineKeyboardButton(text=isolated_name(each.project_name), callback_data=f"{act}:{each.project_id}")]
             for each in projects
         ]

@@ -1,4 +1,4 @@
-"""Webhook delivery: the messenger posts each update here (https://core.telegram.org/bots/api#setwebhook)."""
+"""Webhook delivery: the messenger posts each update to the service (https://core.telegram.org/bots/api#setwebhook)."""
 
 import hmac
 import json
@@ -16,7 +16,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 BODY_LIMIT: Final = 1024 * 1024
-"""Bytes. An update is a few KB; the largest that the Bot API sends stay far below this."""
+"""The largest body, in bytes. An update is a few KB, and the largest that the Bot API sends are far below this."""
 RETRY_SECONDS: Final = 5
 
 _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{1,256}")
@@ -26,7 +26,7 @@ _log = structlog.get_logger(__name__)
 
 
 class TakesUpdates(Protocol):
-    """What handles updates: `UpdateIntake`, or what finds the right one."""
+    """A handler of updates: `UpdateIntake`, or an object that finds the right one."""
 
     async def handle(self, update: dict[str, Any]) -> Handling:
         """Handle an update once, however often it is delivered."""
@@ -36,12 +36,12 @@ class WebhookEndpoint:
     """The ASGI application behind `POST /bot/webhook`.
 
     Args:
-        intake: what handles the updates.
-        secret_tokens: returns what the messenger may send in `X-Telegram-Bot-Api-Secret-Token`, without which anybody
-            could post updates in any user's name: one secret, or several while one takes the place of another.
+        intake: the handler of the updates.
+        secret_tokens: returns the valid values of `X-Telegram-Bot-Api-Secret-Token`: one secret, or several during a
+            rotation. Without a secret, anybody could post updates in any user's name.
 
     Raises:
-        ValueError: a secret is empty or not one that the Bot API takes: 1 to 256 of `A-Z a-z 0-9 _ -`.
+        ValueError: a secret is not in the form that the Bot API accepts: 1 to 256 of `A-Z a-z 0-9 _ -`.
     """
 
     def __init__(self, intake: TakesUpdates, secret_tokens: Callable[[], Sequence[str]]) -> None:
@@ -55,7 +55,7 @@ class WebhookEndpoint:
         if scope["method"] != "POST":
             await _refuse(send, 405, "method_not_allowed", "Updates are sent with POST.", (b"allow", b"POST"))
             return
-        # Checked before a byte of the body is read: a stranger costs a comparison or two.
+        # Checked before the body is read, so that a stranger's request costs only a comparison or two.
         given = [value for name, value in scope["headers"] if name.lower() == _SECRET_HEADER]
         if len(given) != 1 or not self._is_secret(given[0]):
             await _refuse(send, 401, "invalid_webhook_secret", "Send the secret token that the webhook was set with.")
@@ -78,16 +78,16 @@ class WebhookEndpoint:
         await _refuse(send, 503, "update_not_handled", "The update could not be handled. Send it again.", retry_after)
 
     def _is_secret(self, given: bytes) -> bool:
-        # All of them are compared, whichever it is: the time does not tell.
+        # Every secret is compared, so that the response time does not reveal which one matches.
         fits = [hmac.compare_digest(given, each.encode()) for each in self._secret_tokens()]
         return any(fits)
 
 
 async def register_webhook(bot: Bot, url: str, secret_token: str, reconnection: Reconnection | None = None) -> None:
-    """Tell the messenger to post updates to `url`, trying until it agrees. Updates that wait are kept.
+    """Set the messenger's webhook to `url`, and retry until it succeeds. Pending updates are kept.
 
     Raises:
-        ValueError: the secret is not one that the Bot API takes.
+        ValueError: the secret is not in the form that the Bot API accepts.
         BotTokenRefusedError: `reconnection` raised it.
     """
     _require_secret(secret_token)
@@ -109,7 +109,7 @@ def _require_secret(secret_token: str) -> None:
 
 
 async def _read_body(scope: MutableMapping[str, Any], receive: Receive) -> bytes | None:
-    """Return the body, or None as soon as it is known to be over the limit."""
+    """Return the body, or None as soon as it exceeds the limit."""
     for name, value in scope["headers"]:
         if name.lower() == b"content-length" and (not value.isdigit() or len(value) > 18 or int(value) > BODY_LIMIT):
             return None

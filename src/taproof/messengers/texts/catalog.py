@@ -1,7 +1,7 @@
 """The sentences of each language, loaded from the TOML files beside this module.
 
 A sentence is plain text that is sent as HTML, so it contains no `<`, `>` or `&`. Ages use words or units that need no
-plural forms. Names, times and places are inserted as isolates, so they may stand anywhere in a right-to-left sentence.
+plural forms. Names, times and places are inserted as isolates, so their position in a right-to-left sentence is free.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, get_args
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextTexts:
-    """The lines of a prompt that tell where the request came from.
+    """The lines of a prompt that show the origin of the request.
 
     In this class and the next ones, the names in `Annotated` are the placeholders of a sentence. Each must occur.
     """
@@ -22,7 +22,7 @@ class ContextTexts:
     page_line: Annotated[str, "page"]
     """`{page}` is the domain of the page, or `page_not_told`."""
     page_not_told: str
-    """For a browser that does not tell which page it is on."""
+    """For a browser that does not send the page's address."""
     browser_line: Annotated[str, "browser"]
     """`{browser}` is the name of a browser, or `browser_on`."""
     place_line: Annotated[str, "place"]
@@ -41,7 +41,7 @@ class PhoneTexts:
     share_button: str
     without_button: str
     keyboard: Annotated[str, "project"]
-    """The message that brings the button."""
+    """The message that shows the button."""
     notice: str
     """Shown in a pop-up of at most 200 characters; so is `over`."""
     wrong: Annotated[str, "share"]
@@ -53,7 +53,7 @@ class PhoneTexts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlTexts:
-    """The replies to users who look back at their sign-ins, report, block and unblock.
+    """The replies to users who list or report sign-ins, or block or unblock projects.
 
     `{not_me}` and `{unblock}` are labels of buttons. The `…_notice` sentences and `gone` are also shown in a pop-up of
     at most 200 characters.
@@ -62,23 +62,23 @@ class ControlTexts:
     not_me_button: str
     unblock_button: str
     sessions_command: str
-    """What /sessions does, for the messenger's list of commands; so are the next two for theirs."""
+    """The description of /sessions in the messenger's list of commands. The next two describe /block and /unblock."""
     block_command: str
     unblock_command: str
     sessions: Annotated[str, "not_me"]
-    """Stands above the list."""
+    """The heading of the list."""
     no_sessions: str
     already_reported: str
-    """Stands beside a sign-in of the list."""
+    """Shown below a reported sign-in in the list."""
     reported: Annotated[str, "project", "unblock"]
     """For a sign-in whose result nobody received."""
     reported_used: Annotated[str, "project", "unblock"]
     """For a sign-in whose result was received, or may have been."""
     reported_developer: Annotated[str, "project", "unblock"]
-    """For a developer's own sign-in to the service: docs/explanation/rights.md says what the report ends."""
+    """For a developer's own sign-in to the service. docs/explanation/rights.md lists the effects of the report."""
     reported_notice: str
     block: str
-    """Stands above the projects to choose from; so does `unblock`."""
+    """The heading of the projects to choose from; `unblock` is the same for unblocking."""
     nothing_to_block: Annotated[str, "not_me"]
     blocked: Annotated[str, "project"]
     blocked_notice: str
@@ -133,9 +133,9 @@ def load_texts(file_name: str, content: str) -> Texts:
     """Return the texts of one language file.
 
     Raises:
-        ValueError: the file is no TOML, a key is missing or unknown, or a sentence does not have exactly its
-            placeholders. The message of either error names the file and the key.
-        TypeError: a value is no string, or no table.
+        ValueError: the file is not TOML, a key is missing or unknown, or a sentence has other placeholders than
+            declared. The message of either error names the file and the key.
+        TypeError: a value is not a string, or not a table.
     """
     try:
         table = tomllib.loads(content)

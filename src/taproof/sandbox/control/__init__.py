@@ -1,1 +1,1 @@
-"""The sandbox's control API: `api.py` plays the users, `bots.py` plays @BotFather."""
+"""The sandbox's control API: `api.py` acts as the users, and `bots.py` acts as @BotFather."""

@@ -1,6 +1,6 @@
-"""The JSON API that plays the people: it lets an application's own tests sign in without a phone.
+"""The JSON API that acts as the pretend users, so that an application's tests can sign in without a phone.
 
-The phone page uses it too. Answers are JSON; failures are `{"error": sentence}` with the code in `X-Error-Code`.
+The phone page uses it too. Answers are JSON. An error is `{"error": sentence}` with the code in `X-Error-Code`.
 """
 
 from collections.abc import Callable
@@ -47,20 +47,20 @@ from taproof.sandbox.telegram.html import clean_text
 from taproof.sandbox.telegram.people import PEOPLE_LIMIT, Person
 
 REPLY_SECONDS: Final = 15
-"""How long `open` and `tap` wait for the bot, which on a busy machine has only just started."""
+"""The longest wait of `open` and `tap` for the bot, which may start slowly on a busy machine."""
 _AS_TYPED: Final = {0x2019: "'"} | dict.fromkeys(range(0x2066, 0x206A))
 _CHOICES: Final = {"Confirm": "c:", "Cancel": "x:"}
-"""What the callback data of the bot's two choices begins with, whatever language their labels are in."""
+"""The prefix of the callback data of the bot's two choices, whose labels depend on the language."""
 _TEXT_LIMIT: Final = 4_096
 
 
 class ControlApi:
-    """The routes of the control API that play people.
+    """The routes of the control API that act as the pretend users.
 
     Args:
-        bots: the state.
-        faults: where failures are asked for.
-        own_hosts: whose deeplinks are this sandbox's.
+        bots: the bots and the people.
+        faults: the list to which requested faults are added.
+        own_hosts: the hosts whose deeplinks belong to this sandbox.
     """
 
     def __init__(self, bots: SandboxBots, faults: Faults, own_hosts: OwnHosts) -> None:
@@ -102,7 +102,7 @@ class ControlApi:
         return username.lower() in others or self._bots.find(username) is not None
 
     async def _open(self, request: Request) -> Response:
-        """Open a deeplink: the person sends `/start TOKEN`. Answers when the bot has replied, or after 15 s."""
+        """Open a deeplink, as if the person sent `/start TOKEN`. Answer once the bot has replied, or after 15 s."""
         person = self._person(request)
         deeplink = link_field(await read_object(request, ["deeplink"]))
         bot, payload = read_deeplink(deeplink, self._bots, self._own_hosts)
@@ -118,7 +118,7 @@ class ControlApi:
         return json_response({"answered": answered and has_reply()} | _conversation(bot, chat))
 
     async def _send(self, request: Request) -> Response:
-        """Type a message to the bot."""
+        """Send a typed message to the bot."""
         person = self._person(request)
         fields = await read_object(request, ["text", "bot", "wait"])
         text = clean_text(text_field(fields, "text", _TEXT_LIMIT)).strip()
@@ -151,7 +151,7 @@ class ControlApi:
         return await _sent(bot, chat, lambda: bot.messenger.share(chat, contact, forwarded_from), wait)
 
     async def _tap(self, request: Request) -> Response:
-        """Tap a button. Answers when the bot has answered the callback query, or after 15 s."""
+        """Tap a button. Answer once the bot has answered the callback query, or after 15 s."""
         person = self._person(request)
         fields = await read_object(request, ["button", "data", "message_id", "bot"])
         bot = read_bot(fields, self._bots)
@@ -185,7 +185,7 @@ class ControlApi:
         return json_response(chat.shown())
 
     async def _messages(self, request: Request) -> Response:
-        """Return the chat; with `wait` and `after` only once its version is not `after`, or when `wait` is over."""
+        """Return the chat. With `wait` and `after`, first wait until its version is not `after`, or `wait` is over."""
         person = self._person(request)
         wait = number_parameter(request, "wait", LONGEST_WAIT)
         after = number_parameter(request, "after", 10**15)
@@ -218,7 +218,7 @@ class ControlApi:
 
     def _person(self, request: Request) -> Person:
         user_id = request.path_params["user_id"]
-        # Sixteen digits at most: Python refuses to read a number of very many.
+        # Sixteen digits at most: Python refuses to parse very long numbers.
         number = int(user_id) if user_id.isdecimal() and len(user_id) <= 16 else 0
         if number not in self._people:
             raise UserNotFound
@@ -233,7 +233,7 @@ def _writable(bot: SandboxBot, person: Person) -> SandboxChat:
 
 
 async def _sent(bot: SandboxBot, chat: SandboxChat, send: Callable[[], SandboxMessage], wait: float) -> Response:
-    """Let the person send something; answer when the bot has done something in the chat, or when `wait` is over."""
+    """Call `send` and answer once the bot has acted in the chat, or when `wait` is over."""
     before = chat.bot_acts
     message = send()
     if wait:
@@ -242,9 +242,10 @@ async def _sent(bot: SandboxBot, chat: SandboxChat, send: Callable[[], SandboxMe
 
 
 def _find_message(chat: SandboxChat, data: str, message_id: int | None) -> SandboxMessage:
-    """Return the bot's message that a changed app taps on.
+    """Return the bot's message on which a modified app taps.
 
-    That is the one named, else the newest with a button that carries the data, else with any button, else the newest.
+    It is the message with the given id. Without an id, it is the newest one with a button that has this data, else with
+    any button, else the newest one.
     """
     messages = [message for message in chat.messages.values() if message.from_bot]
     if message_id is not None:
@@ -263,12 +264,12 @@ def _buttons(message: SandboxMessage) -> list[dict[str, Any]]:
 
 
 def _as_typed(label: str) -> str:
-    """Return a label as people type it: with a straight apostrophe, and without the isolates around names."""
+    """Return a label as people type it: with straight apostrophes, and without the isolates around names."""
     return label.translate(_AS_TYPED)
 
 
 def _find_button(chat: SandboxChat, label: str, message_id: int | None) -> tuple[SandboxMessage, dict[str, Any]]:
-    """Return the button that is meant, and its message: the newest with buttons, unless one is named."""
+    """Return the button with this label, and its message: the newest with buttons, unless `message_id` names one."""
     messages = [message for message in chat.messages.values() if message.keyboard]
     if message_id is not None:
         messages = [message for message in messages if message.message_id == message_id]

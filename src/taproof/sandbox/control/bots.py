@@ -1,4 +1,4 @@
-"""What @BotFather does at the real messenger: makes bots, renames them, and revokes their tokens."""
+"""The control API's part of @BotFather: creates bots, renames them, and revokes their tokens."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ class BotsControl:
     """The routes below /sandbox/bots.
 
     Args:
-        bots: the state.
+        bots: the sandbox's bots.
     """
 
     def __init__(self, bots: SandboxBots) -> None:
@@ -56,7 +56,7 @@ class BotsControl:
         return find_bot(self._bots, request.path_params["username"])
 
     def _username(self, username: object, itself: SandboxBot | None) -> str:
-        """Return a username that a bot can have and nobody else has."""
+        """Return the username without `@`, or refuse one that is invalid or taken."""
         username = username.removeprefix("@") if isinstance(username, str) else ""
         if not is_bot_username(username):
             raise InvalidSandboxRequest(

@@ -1,4 +1,4 @@
-"""Every error of the control API, declared as those of `core/errors.py` are."""
+"""The errors of the control API, declared in the same way as those in `core/errors.py`."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from taproof.core.errors import TaproofError
 
 
 class SandboxError(TaproofError):
-    """Base of the errors of the control API."""
+    """The base class of the errors of the control API."""
 
     code = "sandbox_error"
     status = 400
@@ -134,7 +134,7 @@ class ButtonNotTappable(SandboxError):
 
 
 def error_response(error: SandboxError, headers: dict[str, str] | None = None) -> JSONResponse:
-    """Return the answer to a failed request: `{"error": sentence}` and nothing else, the code in a header."""
+    """Return the answer to a failed request: only `{"error": sentence}`, with the code in a header."""
     return JSONResponse(
         {"error": error.sentence},
         error.status,

@@ -1,4 +1,4 @@
-"""Reads what callers of the control API send, and says in a sentence what is wrong with it."""
+"""Reads the requests of the control API, and refuses an invalid one with a sentence that explains why."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from taproof.sandbox.telegram.request import read_json
 
 BODY_LIMIT: Final = 16_384
 HIGHEST_ID: Final = 2**52 - 1
-"""The Bot API promises that a user's id has at most 52 significant bits."""
+"""The highest user id. According to the Bot API, an id has at most 52 significant bits."""
 LONGEST_WAIT: Final = 30.0
 _PAYLOAD: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LINK_LIMIT: Final = 2_048
@@ -36,10 +36,11 @@ async def read_object(request: Request, allowed: Iterable[str]) -> dict[str, Any
     """Return the JSON object of the body.
 
     Raises:
-        InvalidSandboxRequest, SandboxBodyTooLarge: it is none, too large, or has a field that is not allowed.
+        InvalidSandboxRequest: the body is not a JSON object, or has a field that is not allowed.
+        SandboxBodyTooLarge: the body is larger than `BODY_LIMIT`.
     """
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    # Also what keeps web pages of other origins out: a browser asks before it sends this type, and gets no consent.
+    # This also keeps web pages of other origins out: a browser sends this type only after a preflight, which fails.
     if content_type != "application/json":
         raise InvalidSandboxRequest("Send the body as JSON, with Content-Type: application/json.")
     body = bytearray()
@@ -62,7 +63,7 @@ async def read_object(request: Request, allowed: Iterable[str]) -> dict[str, Any
 
 
 def text_field(fields: dict[str, Any], name: str, limit: int) -> str:
-    """Return a string that must be there."""
+    """Return a string, or refuse the request if it is missing or empty."""
     value = optional_text(fields, name, limit)
     if value is None:
         raise InvalidSandboxRequest(f"{name} must be a string of 1 to {limit} characters.")
@@ -70,7 +71,7 @@ def text_field(fields: dict[str, Any], name: str, limit: int) -> str:
 
 
 def optional_text(fields: dict[str, Any], name: str, limit: int) -> str | None:
-    """Return a string without white space around it; None when it is not there or empty."""
+    """Return a string without surrounding white space, None if it is missing or empty."""
     value = fields.get(name)
     if value is None:
         return None
@@ -80,7 +81,7 @@ def optional_text(fields: dict[str, Any], name: str, limit: int) -> str | None:
 
 
 def integer_field(fields: dict[str, Any], name: str, lowest: int, highest: int) -> int | None:
-    """Return an integer, None when it is not there."""
+    """Return an integer, None if it is missing."""
     value = fields.get(name)
     if value is None:
         return None
@@ -90,7 +91,7 @@ def integer_field(fields: dict[str, Any], name: str, lowest: int, highest: int) 
 
 
 def read_person(fields: dict[str, Any], free_id: int) -> Person:
-    """Return the person that a body describes; without an id it gets `free_id`."""
+    """Return the person that a body describes. Without an id, the person gets `free_id`."""
     user_id = integer_field(fields, "id", 1, HIGHEST_ID)
     username = optional_text(fields, "username", 33)
     return Person(
@@ -104,19 +105,19 @@ def read_person(fields: dict[str, Any], free_id: int) -> Person:
 
 
 def person_fields() -> tuple[str, ...]:
-    """Return the fields that describe a person."""
+    """Return the names of the fields that describe a person."""
     return _PERSON_FIELDS
 
 
 def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tuple[SandboxBot, str]:
     """Return the bot and the start parameter of a deeplink in any of its forms.
 
-    They are `<base>/sandbox/phone?start=…` for the first bot and `<base>/sandbox/phone/<bot>?start=…` for any,
+    The forms are `<base>/sandbox/phone?start=…` for the first bot, `<base>/sandbox/phone/<bot>?start=…` for any bot,
     `https://t.me/<bot>?start=…` and `tg://resolve?domain=<bot>&start=…`
     (https://core.telegram.org/bots/features#deep-linking).
 
     Raises:
-        DeeplinkInvalid: it is none of these, or the parameter is not one that the messenger passes on.
+        DeeplinkInvalid: the link has another form, or the messenger does not accept its parameter.
     """
     try:
         parts = urlsplit(deeplink)
@@ -145,20 +146,20 @@ def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tupl
 
 
 def read_bot(fields: dict[str, Any], bots: SandboxBots) -> SandboxBot:
-    """Return the bot that the field `bot` names; without it, the first.
+    """Return the bot that the field `bot` names, or the first bot if the field is missing.
 
     Raises:
-        BotNotFound: there is none of that name.
+        BotNotFound: no bot has this name.
     """
     username = optional_text(fields, "bot", 33)
     return bots.first if username is None else find_bot(bots, username)
 
 
 def find_bot(bots: SandboxBots, username: str) -> SandboxBot:
-    """Return a bot by its name, with or without the `@`.
+    """Return a bot by its username, with or without the `@`.
 
     Raises:
-        BotNotFound: there is none of that name.
+        BotNotFound: no bot has this name.
     """
     bot = bots.find(username.removeprefix("@"))
     if bot is None:
@@ -167,7 +168,7 @@ def find_bot(bots: SandboxBots, username: str) -> SandboxBot:
 
 
 def read_data(fields: dict[str, Any]) -> str | None:
-    """Return the callback data that a changed app sends, None when the body names a button."""
+    """Return the callback data that a modified app sends, None if the body names a button instead."""
     if fields.get("data") is None:
         return None
     if fields.get("button") is not None:
@@ -179,10 +180,10 @@ def read_data(fields: dict[str, Any]) -> str | None:
 
 
 def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[SandboxContact, Person | None]:
-    """Return the contact that a person shares, and whose message they forward, if it is a forward that says so.
+    """Return the contact that a person shares, and the visible sender of a forward, None if there is none.
 
-    With `hide_sender` a forward says nothing of it, as apps let everybody do. `contact` is "own", the id of a pretend
-    user, or the fields of any contact.
+    With `hide_sender`, a forward does not show its sender; real apps let everybody do this. `contact` is "own", the id
+    of a pretend user, or the fields of any contact.
     """
     forwarded_from = _person_field(fields, "forwarded_from", people)
     hides = fields.get("hide_sender") or False
@@ -211,7 +212,7 @@ def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[
     )
     is_own_number = shared.phone_number.lstrip("+") == sender.number.lstrip("+")
     if shared.user_id == sender.id and not is_own_number and forwarded_from is None:
-        # Not even a changed app can do that: it sends the number, and the messenger says whose it is.
+        # Not even a modified app can do that: it sends the number, and the messenger adds the owner's id.
         raise InvalidSandboxRequest(
             "The messenger fills in user_id by the number, so the sender's own id goes with the sender's own number "
             "only. An old number of theirs can come as a forward: name forwarded_from."
@@ -225,7 +226,7 @@ def link_field(fields: dict[str, Any]) -> str:
 
 
 def number_parameter(request: Request, name: str, highest: float) -> float:
-    """Return a number from the query string, 0 when it is not there."""
+    """Return a number from the query string, 0 if it is missing."""
     value = request.query_params.get(name, "0")
     if re.fullmatch(r"[0-9]{1,15}(?:\.[0-9]{1,6})?", value) is None or float(value) > highest:
         raise InvalidSandboxRequest(f"{name} must be a number from 0 to {highest:g}.")
@@ -233,7 +234,7 @@ def number_parameter(request: Request, name: str, highest: float) -> float:
 
 
 def wait_field(fields: dict[str, Any]) -> float:
-    """Return how many seconds the caller wants to wait for the bot, 0 when it does not say."""
+    """Return the number of seconds to wait for the bot, 0 if the field is missing."""
     wait = fields.get("wait")
     if wait is None:
         return 0
@@ -243,7 +244,7 @@ def wait_field(fields: dict[str, Any]) -> float:
 
 
 def json_response(content: dict[str, Any]) -> JSONResponse:
-    """Return a good answer."""
+    """Return a successful answer that is not cached."""
     return JSONResponse(content, headers={"Cache-Control": "no-store"})
 
 

@@ -1,8 +1,8 @@
-"""The demo application at /demo: what an application that signs users in through Taproof does, and no more.
+"""The demo application at /demo: a minimal application that signs users in through Taproof.
 
-Its page (`demo.html`) calls the two public endpoints as any browser would; this is the application's own small
-backend. It knows the project's id and its webhook secret, and checks proofs with the SDK, without asking the service.
-Sign-ins are kept in memory: they end with the process.
+Its page (`demo.html`) calls the two public endpoints as any browser would. This file is the application's own small
+backend. It knows the project's id and its webhook secret, and checks proofs with the SDK, without calling the service.
+Sign-ins are kept in memory and end with the process.
 """
 
 import base64
@@ -30,7 +30,7 @@ from taproof.sdk import Identity, ProofError, verify_proof
 COOKIE: Final = "taproof_demo"
 SIGNED_IN_LIFETIME: Final = 60 * MINUTE
 SIGNED_IN_LIMIT: Final = 1_000
-"""Sign-ins kept at once; the oldest goes when another comes, so that memory stays bounded."""
+"""The most sign-ins kept at once. A new one replaces the oldest, so that memory stays bounded."""
 BODY_LIMIT: Final = 16_384
 _STATIC: Final = Path(__file__).parent
 _DEEPLINK: Final = re.compile(r"(?:https?|tg)://[\x21-\x7e]{1,500}")
@@ -47,8 +47,9 @@ class Demo:
     """The demo's routes, as an ASGI application that answers full paths under /demo.
 
     Args:
-        project_id: the project that the demo signs users in to; the page shows it to the browser.
-        read_webhook_secret: returns that project's current webhook secret. Asked at each sign-in, since it may rotate.
+        project_id: the project that the demo signs users in to. It is part of the page, so the browser sees it.
+        read_webhook_secret: returns that project's current webhook secret. It is called at each sign-in, since the
+            secret may rotate.
         clock: returns the time in ms.
         entropy: returns random bytes.
     """
@@ -104,12 +105,12 @@ class Demo:
             identity = verify_proof(proof, secret, project_id=self._project_id, now=now / SECOND)
         except ProofError as error:
             return _error(400, str(error))
-        # From here on nothing is awaited: of two requests with the same proof, one finds it used.
+        # Nothing is awaited from here on, so of two requests with the same proof, one finds it used.
         self._forget_what_is_over(now)
         if identity.session_token in self._used_proofs:
             return _error(409, "This proof was used before. Start a new sign-in.")
         self._used_proofs[identity.session_token] = identity.expires_at * SECOND
-        # A new id at each sign-in: one that somebody planted in the browser before is worth nothing.
+        # Each sign-in gets a new id, which makes an id that an attacker planted in the browser useless.
         self._signed_in.pop(request.cookies.get(COOKIE, ""), None)
         session_id = base64.urlsafe_b64encode(self._entropy(32)).rstrip(b"=").decode()
         self._signed_in[session_id] = (identity, now + SIGNED_IN_LIFETIME)
@@ -138,7 +139,7 @@ class Demo:
         return identity if self._clock() < ends_at else None
 
     def _forget_what_is_over(self, now: int) -> None:
-        # A proof that has expired is refused for that alone, so it need not be remembered as used.
+        # An expired proof is refused anyway, so it need not be remembered as used.
         for session_token in [token for token, ends_at in self._used_proofs.items() if ends_at <= now]:
             del self._used_proofs[session_token]
         while len(self._signed_in) >= SIGNED_IN_LIMIT:
@@ -151,12 +152,12 @@ def _shown(identity: Identity) -> dict[str, Any]:
         "messenger_name": identity.messenger_name,
         "messenger_username": identity.messenger_username or None,
     }
-    # Where the project collects no phone numbers, nothing speaks of one.
+    # The field is absent if the project collects no phone numbers.
     return shown if identity.messenger_phone is None else shown | {"messenger_phone": identity.messenger_phone}
 
 
 async def _draw_qr(request: Request) -> Response:
-    """Draw a deeplink as an SVG image, white margin included, so that it can be scanned from a dark page too."""
+    """Return a deeplink's QR code as an SVG image. Its white margin makes it readable on a dark page too."""
     deeplink = await _read_text(request, "deeplink")
     if _DEEPLINK.fullmatch(deeplink) is None:
         return _error(400, "deeplink must be a link: https://, http:// or tg://, at most 512 characters.")
@@ -177,13 +178,13 @@ def _static_file(name: str, media_type: str) -> Callable[[Request], Awaitable[Re
 
 
 async def _read_text(request: Request, field: str) -> str:
-    """Return one string of a JSON body, read through a cap.
+    """Return one string field of a JSON body, read through a size limit.
 
     Raises:
         HTTPException: 400 or 413, with a sentence for the caller.
     """
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    # Also the defence against another site's form: a browser asks before it sends this type across origins.
+    # This also protects against forms of other sites: a browser sends this type across origins only after a preflight.
     if content_type != "application/json":
         raise HTTPException(400, "Send the body as JSON, with Content-Type: application/json.")
     body = bytearray()
@@ -210,7 +211,7 @@ def _error(status: int, sentence: str) -> JSONResponse:
 
 
 async def _http_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 — Starlette calls it with nothing else.
+    assert isinstance(error, HTTPException)  # noqa: S101 — Starlette passes no other type.
     sentences = {
         404: "There is nothing at this address. The demo is at /demo.",
         405: "This address does not answer that method. The Allow header lists the methods that it answers.",
@@ -221,12 +222,12 @@ async def _http_error(_: Request, error: Exception) -> Response:
 
 
 async def _service_error(_: Request, error: Exception) -> Response:
-    """The webhook secret cannot be read just now: the store is away, or the project was deleted."""
+    """Answer 503: the webhook secret cannot be read, since the store is unavailable or the project was deleted."""
     return _error(503, str(error))
 
 
 async def _disconnected(_: Request, __: Exception) -> Response:
-    """The client went away while it was sending: nobody reads this answer, but no traceback is due either."""
+    """Answer a client that disconnected while sending. Nobody reads it, but it avoids a traceback in the log."""
     return _error(400, "The body ended early.")
 
 

@@ -1,4 +1,4 @@
-"""The phone: a web page that shows one person's chat with a bot. It does all it does through the control API."""
+"""The phone: a web page that shows one person's chat with a bot. It acts only through the control API."""
 
 from pathlib import Path
 from typing import Final
@@ -15,14 +15,14 @@ _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff",
-    # The page's address holds the session token of the deeplink.
+    # The page's address contains the session token of the deeplink.
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
 
 
 def phone_routes() -> list[Route]:
-    """Return the routes of the page and its files, and /sandbox, which leads to it."""
+    """Return the routes of the page and its files, and /sandbox, which redirects to the page."""
     return [
         Route("/sandbox", _redirect, methods=["GET"]),
         _file_route(PHONE_PATH, "phone.html", "text/html"),

@@ -1,7 +1,7 @@
-"""The bots of the sandbox: the service's own, and further ones that tests and projects bring.
+"""The bots of the sandbox: the service's own, and others that tests and projects add.
 
-Each has its own chats, updates, webhook and flood limit; what they have in common is the people. One that waits in a
-long poll holds a few hundred bytes here, so hundreds of them are cheap.
+Each bot has its own chats, updates, webhook and flood limit; all bots share the people. A bot that waits in a long poll
+holds a few hundred bytes here, so hundreds of bots are cheap.
 """
 
 import hmac
@@ -26,13 +26,13 @@ _FIRST_NAME: Final = "Taproof sandbox"
 
 
 def unauthorized() -> ApiError:
-    """Return the refusal of a token that is no bot's, or no longer."""
+    """Return the refusal of a token that is unknown or revoked."""
     return ApiError(401, "Unauthorized")
 
 
 @dataclass(slots=True, eq=False)
 class SandboxBot:
-    """A bot: the token that it is called with, and what answers the calls."""
+    """A bot: the token that its calls carry, and the parts that answer them."""
 
     token: str
     messenger: Messenger
@@ -41,26 +41,26 @@ class SandboxBot:
 
     @property
     def id(self) -> int:
-        """Return the number that its token begins with; it stays when the token is revoked."""
+        """The number at the start of the token. It stays the same when the token is revoked."""
         bot_id: int = self.messenger.bot["id"]
         return bot_id
 
     @property
     def username(self) -> str:
-        """Return its name, without the `@`."""
+        """The bot's username, without the `@`."""
         username: str = self.messenger.bot["username"]
         return username
 
 
 class SandboxBots:
-    """Every bot, the service's own first.
+    """All bots, the service's own first.
 
     Args:
-        people: who may write to them.
-        own_hosts: where webhooks may lie without HTTPS or on any port.
+        people: the pretend users, who may write to every bot.
+        own_hosts: the hosts on which webhooks may use plain HTTP and any port.
         clock: returns the time in ms.
         entropy: returns random bytes.
-        base_url: what links to the phone begin with.
+        base_url: the base of links to the phone.
     """
 
     def __init__(self, people: People, own_hosts: OwnHosts, clock: Clock, entropy: Entropy, base_url: str) -> None:
@@ -73,41 +73,41 @@ class SandboxBots:
         self._is_closed = False
 
     def __iter__(self) -> Iterator[SandboxBot]:
-        """Go through all of them."""
+        """Iterate over all bots."""
         return iter(self._bots.values())
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of bots."""
         return len(self._bots)
 
     @property
     def first(self) -> SandboxBot:
-        """Return the service's own bot."""
+        """The service's own bot."""
         return next(iter(self._bots.values()))
 
     def find(self, username: str) -> SandboxBot | None:
-        """Return a bot by its name, in any case."""
+        """Return a bot by its username, in upper or lower case, None if there is none."""
         return next((bot for bot in self if bot.username.lower() == username.lower()), None)
 
     def authenticate(self, token: str) -> SandboxBot:
-        """Return the bot that is called with this token.
+        """Return the bot that has this token.
 
         Raises:
-            ApiError: 401, it is no bot's.
+            ApiError: 401, no bot has this token.
         """
         number = token.partition(":")[0]
-        # Sixteen digits at most: Python refuses to read a number of very many.
+        # Sixteen digits at most: Python refuses to parse very long numbers.
         bot = self._bots.get(int(number)) if len(number) <= 16 else None
         if bot is None or not hmac.compare_digest(token.encode(), bot.token.encode()):
             raise unauthorized()
         return bot
 
     def is_id(self, number: int) -> bool:
-        """Tell whether a bot has this id: people have others."""
+        """Tell whether a bot has this id, so that no person gets it."""
         return number in self._bots
 
     def add(self, username: str, name: str = _FIRST_NAME, token: str = "") -> SandboxBot:
-        """Add a bot; without a token it gets one, and an id that nobody has."""
+        """Add a bot and return it. Without a token, it gets a new one, with an unused id."""
         if not token:
             bot_id = 10**9 + int.from_bytes(self._entropy(4))
             while bot_id in self._bots or bot_id in self.people:
@@ -123,9 +123,9 @@ class SandboxBots:
         return bot
 
     async def revoke(self, bot: SandboxBot) -> None:
-        """Give a bot a new token, as the messenger does when its owner says that the old one has leaked.
+        """Give a bot a new token, as the messenger does when the owner reports a leak of the old one.
 
-        Whoever polls with the old one is told so at once; the webhook and the updates that waited went with it.
+        A poll with the old token fails at once. The webhook and the pending updates are removed too.
         """
         bot.token = self._new_token(bot.id)
         bot.messenger.updates.end_poll(unauthorized())
@@ -133,16 +133,16 @@ class SandboxBots:
         await bot.webhook.set(None)
 
     def rename(self, bot: SandboxBot, username: str | None, name: str | None) -> None:
-        """Change a bot's names; None leaves one as it is. Links with the old username lead nowhere from then on."""
+        """Change a bot's names; None keeps a name. Links with the old username no longer work."""
         bot.messenger.bot["username"] = username or bot.username
         bot.messenger.bot["first_name"] = name or bot.messenger.bot["first_name"]
 
     def link_base(self, bot: SandboxBot) -> str:
-        """Return what a deeplink to this bot begins with, before `?start=`."""
+        """Return the part of this bot's deeplinks before `?start=`."""
         return f"{self._base_url}{PHONE_PATH}" + ("" if bot is self.first else f"/{bot.username}")
 
     def shown(self, bot: SandboxBot) -> dict[str, Any]:
-        """Return a bot as the control API has it, without its token."""
+        """Return a bot in the control API's form, without its token."""
         return {
             "id": bot.id,
             "username": bot.username,
@@ -152,13 +152,13 @@ class SandboxBots:
         }
 
     def close(self) -> None:
-        """Let everything that waits come to its end."""
+        """End all waiting calls, and refuse new ones."""
         self._is_closed = True
         for bot in self:
             bot.messenger.close()
 
     def _new_token(self, bot_id: int) -> str:
-        # Telegram's own form: a number, a colon, 35 characters.
+        # The form of Telegram's tokens: a number, a colon, 35 characters.
         return f"{bot_id}:{self._entropy(16).hex()}sbx"
 
 

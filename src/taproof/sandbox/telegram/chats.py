@@ -1,4 +1,4 @@
-"""The private chat that a person has with a bot, and its messages.
+"""The private chat of a person with a bot, and its messages.
 
 The dictionaries are the Bot API's own objects (https://core.telegram.org/bots/api#available-types).
 """
@@ -14,12 +14,12 @@ from taproof.sandbox.telegram.people import People, Person, SandboxContact
 from taproof.sandbox.telegram.reply_markup import InlineKeyboard, ReplyButton, ReplyKeyboard, SandboxMarkup
 
 MESSAGE_LIMIT: Final = 500
-"""Messages kept of a chat; the oldest goes when another comes."""
+"""The most messages kept per chat. A new one replaces the oldest."""
 
 
 @dataclass(slots=True)
 class SandboxMessage:
-    """A message in a chat. `date` and `edited_at` in ms."""
+    """A message in a chat. `date` and `edited_at` are in ms."""
 
     message_id: int
     from_bot: bool
@@ -32,10 +32,10 @@ class SandboxMessage:
     forwarded_from: Person | None = None
     reply_to: "SandboxMessage | None" = None
     is_editable: bool = True
-    """False for one that brought or took away a reply keyboard: the messenger lets nobody edit it."""
+    """False for a message that showed or removed a reply keyboard: the messenger does not allow edits of it."""
 
     def shown(self) -> dict[str, Any]:
-        """Return the message as the control API has it."""
+        """Return the message in the control API's form."""
         return {
             "message_id": self.message_id,
             "from": "bot" if self.from_bot else "user",
@@ -52,20 +52,20 @@ class SandboxMessage:
 
 @dataclass(slots=True)
 class OpenKeyboard:
-    """The reply keyboard of a chat, from the message that brought it until another takes it away."""
+    """The reply keyboard of a chat, from the message that shows it until another message removes it."""
 
     message: SandboxMessage
     keyboard: ReplyKeyboard
     is_hidden: bool = False
-    """A one-time keyboard that was used; apps show it again when the person asks for it."""
+    """True for a used one-time keyboard. Apps show it again when the person asks for it."""
 
     def shown(self) -> dict[str, Any]:
-        """Return the keyboard as the control API has it."""
+        """Return the keyboard in the control API's form."""
         return {"message_id": self.message.message_id, **self.keyboard.shown(), "is_hidden": self.is_hidden}
 
 
 class SandboxChat:
-    """What one person and one bot said to each other, newest last."""
+    """The chat of one person with one bot, newest message last."""
 
     def __init__(self, user_id: int, people: People) -> None:
         self._user_id = user_id
@@ -75,61 +75,61 @@ class SandboxChat:
         self.messages: dict[int, SandboxMessage] = {}
         self.open_keyboard: OpenKeyboard | None = None
         self.version = 0
-        """Rises with every change, so that a reader can wait for the next one."""
+        """A number that rises with every change, so that a reader can wait for the next change."""
         self.bot_acts = 0
-        """How often the bot has sent, edited or deleted something here."""
+        """The number of times that the bot has sent, edited or deleted a message in this chat."""
         self._changed = asyncio.Event()
 
     @property
     def person(self) -> Person:
-        """Return the person, as they are now."""
+        """The person, with their current data."""
         return self._people[self._user_id]
 
     def add(self, message: SandboxMessage) -> None:
-        """Append a message."""
+        """Append a message, and drop the oldest if the chat is full."""
         if len(self.messages) >= MESSAGE_LIMIT:
             self._forget(self.messages[next(iter(self.messages))])
         self.messages[message.message_id] = message
         self._note(message)
 
     def edit(self, message: SandboxMessage, formatted: FormattedText, keyboard: InlineKeyboard, now: int) -> None:
-        """Change what the bot wrote."""
+        """Replace the text and buttons of a message of the bot."""
         message.text, message.entities = formatted
         message.keyboard = keyboard
         message.edited_at = now
         self._note(message)
 
     def delete(self, message: SandboxMessage) -> None:
-        """Take a message away, and the reply keyboard that it brought, as apps do."""
+        """Delete a message, and also the reply keyboard that it showed, as apps do."""
         self._forget(message)
         self.bot_acts += 1
         self.note_change()
 
     def put_keyboard(self, message: SandboxMessage, markup: SandboxMarkup) -> None:
-        """Show the reply keyboard that a message brings, or take away the one that is there."""
+        """Show the reply keyboard of a message, or remove the current one if the message says so."""
         if markup.keyboard is not None:
             self.open_keyboard = OpenKeyboard(message, markup.keyboard)
         elif markup.ends_keyboard:
             self.open_keyboard = None
 
     def find_reply_button(self, text: str) -> ReplyButton | None:
-        """Return a button of the reply keyboard by its text."""
+        """Return a button of the reply keyboard by its text, None if there is none."""
         rows = self.open_keyboard.keyboard.rows if self.open_keyboard is not None else []
         return next((button for row in rows for button in row if button.text == text), None)
 
     def note_keyboard_used(self) -> None:
-        """Hide a one-time keyboard."""
+        """Hide the keyboard if it is a one-time keyboard."""
         if self.open_keyboard is not None and self.open_keyboard.keyboard.flags["one_time_keyboard"]:
             self.open_keyboard.is_hidden = True
 
     def note_change(self) -> None:
-        """Wake everybody who waits for a change."""
+        """Raise the version and wake all waiting readers."""
         self.version += 1
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
     async def wait_until(self, condition: Callable[[], bool], seconds: float) -> bool:
-        """Wait until `condition` holds after a change, at most that long; return whether it holds."""
+        """Wait at most `seconds` until `condition` is true, and return whether it is. Check it at each change."""
         try:
             async with asyncio.timeout(seconds):
                 while not condition():
@@ -139,7 +139,7 @@ class SandboxChat:
         return condition()
 
     def shown(self) -> dict[str, Any]:
-        """Return the person as the control API has it."""
+        """Return the person in the control API's form."""
         person = self.person
         return {
             "id": person.id,
@@ -165,7 +165,7 @@ class SandboxChat:
         if message.forwarded_from is not None:
             sender, date = message.forwarded_from.as_user(), message.date // SECOND
             seen["forward_origin"] = {"type": "user", "sender_user": sender, "date": date}
-            # From before forward_origin, and sent along to this day.
+            # Older fields, which the Bot API still sends beside forward_origin.
             seen["forward_from"], seen["forward_date"] = sender, date
         if message.reply_to is not None:
             seen["reply_to_message"] = self.as_message(message.reply_to, bot)

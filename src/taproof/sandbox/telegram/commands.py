@@ -1,6 +1,6 @@
 """The lists of commands that a bot shows (https://core.telegram.org/bots/api#setmycommands).
 
-There is one for each scope and language; the checks and their words are the real server's.
+There is one list for each scope and language. The checks and their error texts are those of the real server.
 """
 
 import re
@@ -18,17 +18,17 @@ Key = tuple[str, int, str]
 
 
 class CommandLists:
-    """One bot's lists; a private chat may have its own."""
+    """One bot's lists of commands. A private chat may have its own list."""
 
     def __init__(self, people: People) -> None:
         self._people = people
         self._lists: dict[Key, list[dict[str, str]]] = {}
 
     def set(self, parameters: Parameters) -> None:
-        """Keep a list.
+        """Store a list of commands; an empty list deletes it.
 
         Raises:
-            ApiError: a command, the scope or the language is none.
+            ApiError: a command, the scope or the language is invalid, or there are too many.
         """
         commands = _parse_commands(parameters.text("commands"))
         key = self._key(parameters)
@@ -43,11 +43,11 @@ class CommandLists:
         self._lists[key] = checked
 
     def get(self, parameters: Parameters) -> list[dict[str, str]]:
-        """Return the list of exactly this scope and language."""
+        """Return the list of exactly this scope and language, empty if there is none."""
         return self._lists.get(self._key(parameters), [])
 
     def delete(self, parameters: Parameters) -> None:
-        """Forget the list of exactly this scope and language."""
+        """Delete the list of exactly this scope and language."""
         self._lists.pop(self._key(parameters), None)
 
     def _key(self, parameters: Parameters) -> Key:

@@ -1,4 +1,4 @@
-"""Calls that fail on purpose, so that a bot's answer to failures can be tested; and the flood limit."""
+"""Requested failures of calls, with which tests check a bot's reaction to errors, and the flood limit."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from taproof.sandbox.telegram.request import ApiError, too_many_requests
 from taproof.sandbox.telegram.updates import OTHER_POLL
 
 FAULT_LIMIT: Final = 100
-"""Faults that wait at once."""
+"""The most faults that can be pending at once."""
 SENDS_PER_SECOND: Final = 100
-"""Messages to one chat. The real limit is about one a second; so low a one would only slow tests down."""
+"""The limit on messages to one chat. The real limit is about one a second, which would only slow tests down."""
 _DESCRIPTIONS: Final = {
     400: "Bad Request: injected by the sandbox",
     401: "Unauthorized",
@@ -27,7 +27,7 @@ _DESCRIPTIONS: Final = {
 
 @dataclass(slots=True)
 class Fault:
-    """A failure that the next `times` calls of a method meet; `bot_id` None: of any bot."""
+    """A failure of the next `times` calls of a method. With `bot_id` None, it applies to any bot."""
 
     method: str
     error: ApiError
@@ -36,7 +36,7 @@ class Fault:
 
 
 class Faults:
-    """The faults that wait, in the order in which they were asked for."""
+    """The pending faults, in the order of their requests."""
 
     def __init__(self) -> None:
         self._faults: list[Fault] = []
@@ -51,7 +51,7 @@ class Faults:
         times: int = 1,
         bot_id: int | None = None,
     ) -> bool:
-        """Let a method fail; False when too many faults wait already."""
+        """Make a method fail. Return False if too many faults are pending."""
         if len(self._faults) >= FAULT_LIMIT:
             return False
         if error_code == 429:
@@ -64,19 +64,19 @@ class Faults:
         return True
 
     def clear(self) -> int:
-        """Forget all; return how many there were."""
+        """Remove all faults and return their number."""
         count = len(self._faults)
         self._faults.clear()
         return count
 
     def raise_for(self, method: str, bot_id: int) -> None:
-        """Raise the first fault that waits for this method of this bot."""
+        """Raise the first pending fault for this method of this bot, if there is one."""
         for fault in self._faults:
             if fault.method == method.lower() and fault.bot_id in {None, bot_id}:
                 fault.times -= 1
                 if fault.times <= 0:
                     self._faults.remove(fault)
-                # A fresh one each time: an exception keeps the traceback of every place that raised it.
+                # A new exception each time: a reused one would collect the tracebacks of all raises.
                 raise ApiError(fault.error.error_code, fault.error.description, fault.error.retry_after)
 
 
@@ -88,7 +88,11 @@ class FloodLimit:
         self._sent: dict[int, deque[int]] = {}
 
     def count(self, chat_id: int) -> None:
-        """Count a message to this chat, or raise ApiError 429."""
+        """Count a message to this chat.
+
+        Raises:
+            ApiError: 429, the chat has reached `SENDS_PER_SECOND`.
+        """
         now = self._clock()
         sent = self._sent.setdefault(chat_id, deque(maxlen=SENDS_PER_SECOND))
         if len(sent) == SENDS_PER_SECOND and now - sent[0] < SECOND:

@@ -1,8 +1,8 @@
-"""Telegram's HTML: a text with tags becomes plain text and entities, or is refused.
+"""A parser of Telegram's HTML, which turns a text with tags into plain text and entities, or refuses it.
 
-Written from the documentation (https://core.telegram.org/bots/api#html-style) and from what the real server says to
-broken input: a bot must meet here every refusal that it would meet there, with the same words. Entities count UTF-16
-code units; errors count bytes of UTF-8.
+It follows the documentation (https://core.telegram.org/bots/api#html-style) and the real server's answers to broken
+input. A bot gets the same refusals here as there, with the same texts. Entities count UTF-16 code units; errors count
+bytes of UTF-8.
 """
 
 import re
@@ -32,7 +32,7 @@ _TYPES: Final = {
     "blockquote": "blockquote",
 }
 _LITERALS: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"'}
-# "\0" is how the original's strings end: to it that is white space.
+# The real parser's strings end with "\0", which it treats as white space.
 _REFERENCE: Final = re.compile(r"&(?:#x([0-9a-fA-F]+)|#([0-9]+)|([a-zA-Z]+));?")
 _NAME: Final = re.compile(r"[^ \t\r\n\v\0>]*")
 _ATTRIBUTE: Final = re.compile(r"[^ \t\r\n\v\0=]*")
@@ -43,23 +43,23 @@ _CONTROL: Final = {n: " " for n in range(32) if chr(n) not in "\n\r"} | dict.fro
 
 
 class EntitiesInvalid(Exception):
-    """The text cannot be parsed; the message is what the Bot API adds to "can't parse entities: "."""
+    """The text cannot be parsed. The message is the Bot API's text after "can't parse entities: "."""
 
 
 class FormattedText(NamedTuple):
-    """Plain text, and how parts of it look."""
+    """A plain text and the entities that format parts of it."""
 
     text: str
     entities: list[Entity]
 
 
 def utf16_length(text: str) -> int:
-    """Return how many UTF-16 code units a text has: what the Bot API counts in."""
+    """Return the length of a text in UTF-16 code units, the Bot API's unit."""
     return len(text) + sum(character > "\uffff" for character in text)
 
 
 def clean_text(text: str) -> str:
-    """Return a text as the messenger stores it: control characters as spaces, no direction overrides."""
+    """Return a text as the messenger stores it: with spaces for control characters, and without direction overrides."""
     return text.translate(_CONTROL)
 
 
@@ -67,13 +67,13 @@ def parse_html(source: str) -> FormattedText:
     """Return the text and the entities that `source` describes.
 
     Raises:
-        EntitiesInvalid: with the server's words.
+        EntitiesInvalid: the HTML is malformed. The message is the real server's.
     """
     return _Parser(source).parse()
 
 
 def trim(formatted: FormattedText) -> FormattedText:
-    """Return a text as the messenger sends it: without white space around it, the entities moved along."""
+    """Return a text as the messenger sends it: without surrounding white space, and with the entities shifted."""
     text, entities = formatted
     first = min((entity["offset"] for entity in entities), default=len(text))
     leading = min(len(text) - len(text.lstrip(" \n")), first)
@@ -136,7 +136,7 @@ class _Parser:
 
     def _skip(self, pattern: re.Pattern[str]) -> str:
         found = pattern.match(self.source, self.position)
-        assert found is not None  # noqa: S101 — all of these patterns match nothing too.
+        assert found is not None  # noqa: S101 — all of these patterns also match an empty string.
         return self._take(found[0])
 
     def _add(self, text: str) -> None:
@@ -148,14 +148,14 @@ class _Parser:
         return EntitiesInvalid(f"{problem} at byte offset {len(self.source[:position].encode())}")
 
     def _reference(self) -> str:
-        """Read `&lt;` and the like; "" for what is none, which stays as it is written."""
+        """Read a character reference such as `&lt;`. Return "" for an invalid one, which stays as written."""
         found = _REFERENCE.match(self.source, self.position)
         if found is None:
             return ""
         if found[3] is not None:
             character = _LITERALS.get(found[3], "")
         else:
-            # A longer number is none to the original. That also keeps this one from reading a million digits.
+            # To the real parser, a longer number is no reference. The check also avoids parsing a million digits.
             too_long = len(found[0].removesuffix(";")) >= 10
             code = 0 if too_long else int(found[1] or found[2], 16 if found[1] else 10)
             character = chr(code) if 0 < code < 0x10FFFF else ""
@@ -261,7 +261,7 @@ class _Parser:
 
 
 def _argument(tag: str, attribute: str, value: str) -> str:
-    """Return what an attribute means to its tag; "" for those that mean nothing."""
+    """Return the argument of the tag that an attribute sets, "" if the attribute has no meaning there."""
     if (tag, attribute) in {("a", "href"), ("tg-emoji", "emoji-id"), ("blockquote", "expandable")}:
         return value
     if (tag, attribute) == ("code", "class") and value.startswith("language-"):
@@ -272,7 +272,7 @@ def _argument(tag: str, attribute: str, value: str) -> str:
 
 
 def _checked_link(url: str) -> str | None:
-    """Return a link as the messenger keeps it; None for one that it silently drops."""
+    """Return a link as the messenger stores it, None for a link that it silently drops."""
     if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://", url) is None:
         url = f"http://{url}"
     try:

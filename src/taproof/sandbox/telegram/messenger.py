@@ -1,6 +1,6 @@
-"""What one bot and the people have to do with each other, all of it in memory.
+"""The chats of one bot with all people, kept in memory.
 
-A person's act becomes a message or a callback query, and an update for the bot. What the bot does in turn is in
+An action of a person becomes a message or a callback query, and an update for the bot. The bot's own calls are in
 `methods.py`.
 """
 
@@ -18,20 +18,20 @@ from taproof.sandbox.telegram.reply_markup import ReplyButton, SandboxMarkup
 from taproof.sandbox.telegram.updates import UpdateQueue
 
 QUERY_LIMIT: Final = 1_000
-"""Callback queries that wait for their answer at once; the oldest goes when another comes."""
+"""The most callback queries that can wait for an answer at once. A new one replaces the oldest."""
 QUERY_LIFETIME: Final = 60 * SECOND
-"""How long a callback query can be answered. The real time is of this order, and not documented."""
+"""The time in ms within which a callback query can be answered. The real limit is similar, and not documented."""
 
 _FOUND_BY_ITSELF: Final = {
     "bot_command": re.compile(r"(?<![\w/<>@])/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?(?![\w/<>@])"),
     "phone_number": re.compile(r"(?<![\w+])\+[0-9]{7,15}(?!\w)"),
 }
-"""What the messenger marks in a text that somebody types; it marks more, that no bot here needs."""
+"""The entities that the messenger detects in a typed text. The real one detects more, but no bot here needs them."""
 
 
 @dataclass(slots=True)
 class Tap:
-    """A callback query: somebody tapped a button. `asked_at` in ms; `notice` is what the bot answered."""
+    """A callback query, which a tap on a button sends. `asked_at` is in ms; `notice` is the bot's answer."""
 
     query_id: str
     chat: SandboxChat
@@ -45,10 +45,10 @@ class Messenger:
     """One bot and the people who may write to it.
 
     Args:
-        bot_id: the number that the bot's token begins with.
-        username: without the `@`.
-        name: what people see of the bot.
-        people: everybody; other bots know them too.
+        bot_id: the number at the start of the bot's token.
+        username: the bot's username, without the `@`.
+        name: the bot's displayed name.
+        people: all pretend users, shared with the other bots.
         clock: returns the time in ms.
         entropy: returns random bytes.
     """
@@ -68,20 +68,20 @@ class Messenger:
         self._taps: OrderedDict[str, Tap] = OrderedDict()
 
     def chat(self, user_id: int) -> SandboxChat:
-        """Return a person's chat with this bot; one that nobody has looked at yet costs nothing.
+        """Return a person's chat with this bot. It is created at the first call.
 
         Raises:
-            KeyError: nobody has this id.
+            KeyError: no person has this id.
         """
         chat = self._chats.get(user_id)
         if chat is None:
             chat = self._chats[self.people[user_id].id] = SandboxChat(user_id, self.people)
         return chat
 
-    # ---- what people do
+    # ---- actions of people
 
     def write(self, chat: SandboxChat, text: str) -> SandboxMessage:
-        """Send a text from the person to the bot; whoever has written to a bot may be written to by it."""
+        """Send a text from the person to the bot. From then on, the bot may write to this person."""
         text = clean_text(text)
         entities: list[Entity] = [
             {"type": kind, "offset": utf16_length(text[: found.start()]), "length": utf16_length(found[0])}
@@ -92,13 +92,13 @@ class Messenger:
         return self._send(chat, self._message(FormattedText(text, entities), from_bot=False))
 
     def share(self, chat: SandboxChat, contact: SandboxContact, forwarded_from: Person | None = None) -> SandboxMessage:
-        """Send somebody's contact to the bot, as the app's attachment menu or its forwarding does."""
+        """Send a contact to the bot, as the app's attachment menu or a forward does."""
         message = self._message(FormattedText("", []), from_bot=False)
         message.contact, message.forwarded_from = contact, forwarded_from
         return self._send(chat, message)
 
     def press(self, chat: SandboxChat, button: ReplyButton) -> SandboxMessage:
-        """Press a button of the chat's reply keyboard: send its text, or what it asks for."""
+        """Press a button of the chat's reply keyboard: send its text, or the contact that it asks for."""
         opened = chat.open_keyboard
         chat.note_keyboard_used()
         if not button.request_contact:
@@ -111,7 +111,7 @@ class Messenger:
         return self._send(chat, message)
 
     def tap(self, chat: SandboxChat, message: SandboxMessage, data: str) -> Tap:
-        """Send a callback query about a message with `data`, which a button of it carries if the app is honest."""
+        """Send a callback query with `data` about a message. A modified app may send data that no button carries."""
         query_id = str(int.from_bytes(self._entropy(8)) >> 1)
         tap = Tap(query_id, chat, self._clock())
         if len(self._taps) >= QUERY_LIMIT:
@@ -144,7 +144,7 @@ class Messenger:
         }
         self.updates.add("my_chat_member", chat.person.id, change)
 
-    # ---- what the bot does; whether it may is checked in methods.py
+    # ---- actions of the bot; methods.py checks whether they are allowed
 
     def post(self, chat: SandboxChat, formatted: FormattedText, markup: SandboxMarkup) -> SandboxMessage:
         """Send a message from the bot."""
@@ -155,7 +155,7 @@ class Messenger:
         return message
 
     def answer(self, query_id: str, notice: str, *, shows_alert: bool) -> bool:
-        """Answer a callback query; False when it is unknown, too old or answered."""
+        """Answer a callback query. Return False if it is unknown, too old or already answered."""
         tap = self._taps.pop(query_id, None)
         if tap is None or self._clock() - tap.asked_at > QUERY_LIFETIME:
             return False
@@ -164,7 +164,7 @@ class Messenger:
         return True
 
     def close(self) -> None:
-        """Let everything that waits come to its end."""
+        """End all waiting calls."""
         self.is_closed = True
         self.updates.close()
         for chat in self._chats.values():

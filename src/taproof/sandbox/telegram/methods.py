@@ -1,7 +1,7 @@
-"""The methods of the Bot API that the sandbox has (https://core.telegram.org/bots/api#available-methods).
+"""The methods of the sandbox's Bot API (https://core.telegram.org/bots/api#available-methods).
 
-Each takes the call's parameters and returns the result, or raises ApiError with the words of the real server. The order
-of the checks is the real one too: the text, then the keyboard, then the chat, then what only the messenger can refuse.
+Each takes the call's parameters and returns the result, or raises ApiError with the real server's text. The order of
+the checks is also the real one: the text, the keyboard, the chat, and then the checks of the messenger itself.
 """
 
 import re
@@ -23,9 +23,9 @@ from taproof.sandbox.telegram.webhook import UpdateSender, Webhook
 TEXT_LIMIT: Final = 4096
 NOTICE_LIMIT: Final = 200
 LONGEST_POLL: Final = 50
-"""Seconds that getUpdates waits at most."""
+"""The longest wait of getUpdates, in seconds."""
 DELETABLE: Final = 2 * DAY
-"""How long a message can be deleted (ms)."""
+"""The time in ms within which a message can be deleted."""
 _WEBHOOK_PORTS: Final = {None, 443, 80, 88, 8443}
 _NOT_MODIFIED: Final = (
     "message is not modified: specified new message content and reply markup are exactly the same as a current "
@@ -34,16 +34,16 @@ _NOT_MODIFIED: Final = (
 _QUERY_TOO_OLD: Final = "query is too old and response timeout expired or query ID is invalid"
 
 Answer = tuple[Any, str | None]
-"""A result, and the description that a few successful calls carry."""
+"""A result, and the description of the few successful calls that have one."""
 
 
 class BotMethods:
     """Answers one bot's calls.
 
     Args:
-        messenger: the state.
-        webhook: sends updates when the bot wants them pushed.
-        own_hosts: where a webhook may lie without HTTPS or on any port.
+        messenger: the bot and its chats.
+        webhook: posts updates to the bot's webhook, if it has one.
+        own_hosts: the hosts on which a webhook may use plain HTTP and any port.
         clock: returns the time in ms.
     """
 
@@ -73,11 +73,11 @@ class BotMethods:
         }
 
     def knows(self, method: str) -> bool:
-        """Tell whether there is a method of this name, in any case."""
+        """Tell whether there is a method of this name, in upper or lower case."""
         return method.lower() in self._methods
 
     async def call(self, method: str, parameters: Parameters) -> Answer:
-        """Call a method that is known.
+        """Call a known method and return its answer.
 
         Raises:
             ApiError: the call is refused.
@@ -136,7 +136,7 @@ class BotMethods:
         return True, "Webhook was set"
 
     def _webhook_url(self, url: str) -> str:
-        """Return a webhook's address; https:// is added where no scheme is named, as the real server does."""
+        """Return a webhook's URL, or refuse it. Like the real server, add https:// if the scheme is missing."""
         if "://" not in url:
             url = f"https://{url}"
         try:

@@ -1,7 +1,7 @@
 """Checks the keyboards that a bot sends (https://core.telegram.org/bots/api#sendmessage, `reply_markup`).
 
-The checks and their words are those of the real server and of its messenger library. One rule of theirs never shows
-here: a button that asks for a contact is refused outside private chats, and the sandbox has no others.
+The checks and their texts are those of the real server and of its messenger library. One of their rules has no effect
+here: they refuse a button that asks for a contact outside private chats, and the sandbox has only private chats.
 """
 
 import re
@@ -12,7 +12,7 @@ from taproof.sandbox.telegram.html import utf16_length
 from taproof.sandbox.telegram.request import bad_request, read_json
 
 CALLBACK_DATA_LIMIT: Final = 64
-"""Bytes of UTF-8, not characters."""
+"""The most callback data, in bytes of UTF-8, not characters."""
 PLACEHOLDER_LIMIT: Final = 64
 _ROW_LIMIT: Final = 12
 _BUTTON_LIMIT: Final = 300
@@ -28,7 +28,7 @@ _BARE_ACTIONS: Final = (
 )
 _REPLY_FLAGS: Final = ("resize_keyboard", "one_time_keyboard", "is_persistent", "selective")
 _REQUESTS: Final = ("request_location", "request_poll", "request_users", "request_chat", "web_app")
-"""What the buttons of a reply keyboard can ask for besides a contact: the sandbox's phone has none of it."""
+"""The other requests that a button of a reply keyboard can make. The sandbox's phone supports only contacts."""
 
 _Button = TypeVar("_Button")
 InlineKeyboard = list[list[dict[str, Any]]]
@@ -44,14 +44,14 @@ class ReplyButton:
 
 @dataclass(frozen=True, slots=True)
 class ReplyKeyboard:
-    """A keyboard below the message field; `flags` are the Bot API's own four."""
+    """A keyboard below the message field. `flags` are the four flags of the Bot API's ReplyKeyboardMarkup."""
 
     rows: list[list[ReplyButton]]
     flags: dict[str, bool]
     placeholder: str
 
     def shown(self) -> dict[str, Any]:
-        """Return the keyboard as the control API has it."""
+        """Return the keyboard in the control API's form."""
         buttons = [
             [{"text": button.text, "request_contact": button.request_contact} for button in row] for row in self.rows
         ]
@@ -60,24 +60,24 @@ class ReplyKeyboard:
 
 @dataclass(frozen=True, slots=True)
 class SandboxMarkup:
-    """What a call says about keyboards: buttons of the message, or what becomes of the keyboard below it."""
+    """The keyboards in a call: the buttons of the message, or a change of the keyboard below the message field."""
 
     inline: InlineKeyboard
     keyboard: ReplyKeyboard | None = None
     ends_keyboard: bool = False
-    """It takes the keyboard away: ReplyKeyboardRemove, or ForceReply, which takes its place."""
+    """True if it removes the keyboard: for ReplyKeyboardRemove, and for ForceReply, which replaces the keyboard."""
 
     @property
     def is_inline(self) -> bool:
-        """Tell whether a message with it can be edited, and an edited message can have it."""
+        """True if a message with this markup can be edited, and an edited message can have this markup."""
         return self.keyboard is None and not self.ends_keyboard
 
 
 def parse_reply_markup(text: str) -> SandboxMarkup:
-    """Return what the parameter `reply_markup` says, "" when there is none.
+    """Return the keyboards that the parameter `reply_markup` describes; "" means none.
 
     Raises:
-        ApiError: the keyboard is not one that the Bot API takes.
+        ApiError: the Bot API does not accept the keyboard.
     """
     if not text:
         return SandboxMarkup([])
@@ -89,7 +89,7 @@ def parse_reply_markup(text: str) -> SandboxMarkup:
         raise bad_request("object expected as reply markup")
     reply_rows = _rows(markup, "keyboard", 'field "keyboard" must be an Array of Arrays')
     replies = [[_reply_button(button) for button in row] for row in reply_rows]
-    # A button without a text is left out, not refused.
+    # A button without text is dropped, not refused.
     keyboard = _first_buttons([[button for button in row if button.text] for row in replies])
     inline_rows = _rows(
         markup, "inline_keyboard", 'field "inline_keyboard" of the InlineKeyboardMarkup must be an Array of Arrays'
@@ -101,7 +101,7 @@ def parse_reply_markup(text: str) -> SandboxMarkup:
         raise bad_request('field "input_field_placeholder" must be of type String')
     if utf16_length(placeholder or "") > PLACEHOLDER_LIMIT:
         raise bad_request("REPLY_MARKUP_INVALID")
-    # Of several kinds in one object the first of these counts, as with the real server.
+    # If an object has several kinds, the first of these applies, as on the real server.
     if keyboard:
         return SandboxMarkup([], ReplyKeyboard(keyboard, flags, placeholder or ""))
     if inline:
@@ -176,7 +176,7 @@ def _field(button: dict[str, Any], name: str, kind: str, *, required: bool = Fal
 
 
 def _first_buttons(rows: list[list[_Button]]) -> list[list[_Button]]:
-    """Return 12 buttons of each row and 300 in all: the rest is dropped, not refused."""
+    """Return at most 12 buttons of each row and 300 in total. The rest is dropped, not refused."""
     kept: list[list[_Button]] = []
     room = _BUTTON_LIMIT
     for row in rows:

@@ -1,7 +1,7 @@
 """Reads the parameters of a Bot API call (https://core.telegram.org/bots/api#making-requests).
 
-They come in the query string, as a form (URL-encoded or multipart) or as JSON. The Bot API turns all of them into
-strings first, numbers and objects too, and so does this: every method then reads one kind of thing.
+They come in the query string, as a form (URL-encoded or multipart) or as JSON. Like the Bot API, this module first
+converts all of them to strings, including numbers and objects. Every method then reads only strings.
 """
 
 import email.message
@@ -15,14 +15,14 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 
 BODY_LIMIT: Final = 1024 * 1024
-"""Bytes of a call's body at most: no method here takes files."""
+"""The largest body of a call, in bytes. No method here takes files."""
 FIELD_LIMIT: Final = 100
 
 _LEADING_INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 
 
 class ApiError(Exception):
-    """A call is refused: `error_code` is also the HTTP status, `retry_after` in seconds."""
+    """The refusal of a call. `error_code` is also the HTTP status; `retry_after` is in seconds."""
 
     def __init__(self, error_code: int, description: str, retry_after: int | None = None) -> None:
         self.error_code = error_code
@@ -31,7 +31,7 @@ class ApiError(Exception):
         super().__init__(description)
 
     def answer(self) -> dict[str, Any]:
-        """Return the body that says so."""
+        """Return the body of the answer."""
         body: dict[str, Any] = {"ok": False, "error_code": self.error_code, "description": self.description}
         if self.retry_after is not None:
             body["parameters"] = {"retry_after": self.retry_after}
@@ -39,27 +39,27 @@ class ApiError(Exception):
 
 
 def bad_request(description: str) -> ApiError:
-    """Return a refusal with code 400; the description begins as the Bot API's do."""
+    """Return a refusal with code 400, whose description begins with "Bad Request: " as the Bot API's do."""
     return ApiError(400, f"Bad Request: {description}")
 
 
 def too_many_requests(retry_after: int) -> ApiError:
-    """Return the refusal of a call that meets a flood limit; `retry_after` in seconds."""
+    """Return the refusal of a call that meets a flood limit. `retry_after` is in seconds."""
     return ApiError(429, f"Too Many Requests: retry after {retry_after}", retry_after)
 
 
 class Parameters:
-    """The parameters of one call. Like the Bot API, an empty one counts as one that is not there."""
+    """The parameters of one call. As in the Bot API, an empty parameter counts as missing."""
 
     def __init__(self, values: dict[str, str]) -> None:
         self._values = values
 
     def text(self, name: str) -> str:
-        """Return a string, "" when there is none."""
+        """Return a string, "" if it is missing."""
         return self._values.get(name, "")
 
     def integer(self, name: str, default: int = 0) -> int:
-        """Return an integer as leniently as the Bot API: digits up to the first other character, else 0."""
+        """Return an integer, parsed as leniently as in the Bot API: its leading digits, or 0 without any."""
         value = self.text(name).strip()
         if not value:
             return default
@@ -67,15 +67,15 @@ class Parameters:
         return int(found[0]) if found else 0
 
     def boolean(self, name: str) -> bool:
-        """Return whether a flag is set."""
+        """Tell whether a flag is set."""
         return self.text(name).strip().lower() in {"true", "yes", "1"}
 
 
 def read_json(text: str) -> Any:
-    """Return what JSON says.
+    """Return the value of a JSON text.
 
     Raises:
-        ValueError: it is not JSON, or holds half of a surrogate pair, which no UTF-8 can carry.
+        ValueError: the text is not JSON, or contains half of a surrogate pair, which UTF-8 cannot encode.
     """
     try:
         value = json.loads(text)
@@ -86,7 +86,7 @@ def read_json(text: str) -> Any:
 
 
 async def read_parameters(request: Request) -> Parameters:
-    """Return the parameters of a call, wherever they stand; those of the body win.
+    """Return the parameters of a call from its query string and its body. Those of the body take precedence.
 
     Raises:
         ApiError: the body is too large or cannot be read.

@@ -1,6 +1,6 @@
 """The Bot API server at /sandbox/bot<token>/<method> (https://core.telegram.org/bots/api#making-requests).
 
-Whoever knows the token is the bot, as at Telegram; so nothing here looks at the Host header or the content type.
+As at Telegram, the token alone authenticates the bot, so the Host header and the content type are not checked.
 """
 
 import re
@@ -26,8 +26,8 @@ class BotApi:
     """The ASGI application below `/sandbox/bot`.
 
     Args:
-        bots: who may call, and what answers.
-        faults: failures that were asked for.
+        bots: the bots, which authenticate and answer the calls.
+        faults: the requested failures.
     """
 
     def __init__(self, bots: SandboxBots, faults: Faults) -> None:
@@ -44,8 +44,8 @@ class BotApi:
             response = JSONResponse(error.answer(), error.error_code, headers)
         except ClientDisconnect:
             return
-        except Exception as error:  # noqa: BLE001 — the address holds the token, so no error may reach the server's log.
-            # Only where it happened: the message may quote what a person wrote.
+        except Exception as error:  # noqa: BLE001 — the URL contains the token, so no error may reach the server's log.
+            # Only the stack is logged: the message may quote a person's text.
             stack = "".join(traceback.format_tb(error.__traceback__))
             _log.error("sandbox_call_failed", error=type(error).__name__, stack=stack)
             response = JSONResponse(ApiError(500, "Internal Server Error").answer(), 500)
@@ -60,7 +60,7 @@ class BotApi:
             raise ApiError(405, "Method Not Allowed")
         method = found[2]
         parameters = await read_parameters(request)
-        # The body may have taken its time, and the token may have been revoked meanwhile.
+        # Reading the body may take long, and the token may have been revoked in the meantime.
         bot = self._bots.authenticate(found[1])
         self._faults.raise_for(method, bot.id)
         if not bot.methods.knows(method):

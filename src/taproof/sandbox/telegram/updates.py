@@ -1,7 +1,7 @@
-"""The updates that wait for the bot (https://core.telegram.org/bots/api#getting-updates).
+"""The pending updates of a bot (https://core.telegram.org/bots/api#getting-updates).
 
-An update stays until it is acknowledged: by a getUpdates call with a higher offset, or by a webhook's 2xx answer.
-Until then it is given out again and again, as the real server does.
+An update stays until it is acknowledged, by a getUpdates call with a higher offset or by a webhook's 2xx answer. Until
+then it is delivered again and again, as on the real server.
 """
 
 import asyncio
@@ -13,16 +13,16 @@ from taproof.core.entropy import Entropy
 from taproof.sandbox.telegram.request import ApiError, read_json
 
 QUEUE_LIMIT: Final = 10_000
-"""Updates that wait at once; the oldest goes when another comes, so that memory stays bounded."""
+"""The most pending updates. A new one replaces the oldest, so that memory stays bounded."""
 OTHER_POLL: Final = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
 _LIFETIME: Final = DAY
 _FUTURE: Final = 10
-"""An offset further ahead than this is taken for a mistake: it acknowledges nothing."""
+"""The limit on an offset ahead of the next id. An offset beyond it counts as a mistake and acknowledges nothing."""
 _BY_DEFAULT_UNSENT: Final = {"chat_member", "message_reaction", "message_reaction_count"}
 
 
 class SandboxUpdate(NamedTuple):
-    """One update; `user_id` is who caused it, `added_at` in ms."""
+    """One update. `user_id` is the person who caused it; `added_at` is in ms."""
 
     update_id: int
     user_id: int
@@ -31,7 +31,7 @@ class SandboxUpdate(NamedTuple):
 
 
 class UpdateQueue:
-    """Holds updates in order, and lets the bot wait for the next."""
+    """Holds updates in order, and lets the bot wait for the next one."""
 
     def __init__(self, clock: Clock, entropy: Entropy) -> None:
         self._clock = clock
@@ -40,22 +40,22 @@ class UpdateQueue:
         self._poll: asyncio.Future[None] | None = None
         self._closed = False
         self.allowed: list[str] = []
-        """The kinds that the bot asked for; empty for the usual ones."""
+        """The kinds of updates that the bot asked for; empty for the default kinds."""
         self.arrived = asyncio.Event()
-        """Set whenever something changed; who waits for it clears it."""
+        """The event that is set at every change. A task that waits for it clears it first."""
 
     @property
     def count(self) -> int:
-        """Return how many updates wait."""
+        """The number of pending updates."""
         return len(self.pending())
 
     @property
     def is_polled(self) -> bool:
-        """Tell whether a getUpdates call waits."""
+        """True while a getUpdates call waits."""
         return self._poll is not None
 
     def allow(self, parameter: str) -> None:
-        """Take the parameter `allowed_updates`; what cannot be read leaves everything as it was, as it really does."""
+        """Apply the parameter `allowed_updates`. As on the real server, an unreadable value changes nothing."""
         if not parameter:
             return
         try:
@@ -66,7 +66,7 @@ class UpdateQueue:
             self.allowed = [kind[:64] for kind in kinds[:50]]
 
     def add(self, kind: str, user_id: int, content: dict[str, Any]) -> None:
-        """Queue an update, unless the bot does not want its kind."""
+        """Queue an update, unless the bot did not ask for its kind."""
         if kind not in self.allowed if self.allowed else kind in _BY_DEFAULT_UNSENT:
             return
         update_id = self._next_id
@@ -79,30 +79,31 @@ class UpdateQueue:
             self._poll.set_result(None)
 
     def pending(self) -> list[SandboxUpdate]:
-        """Return what waits, oldest first. What waited for a day is dropped."""
+        """Return the pending updates, oldest first. Updates older than a day are dropped."""
         oldest = self._clock() - _LIFETIME
         while self._updates and self._updates[0].added_at < oldest:
             self._updates.popleft()
         return list(self._updates)
 
     def drop(self, update_id: int) -> None:
-        """Forget one update: a webhook took it."""
+        """Remove one update, which a webhook accepted."""
         self._updates = deque(update for update in self._updates if update.update_id != update_id)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Remove all updates."""
         self._updates.clear()
 
     async def poll(self, offset: int, limit: int, seconds: int) -> list[dict[str, Any]]:
-        """Answer getUpdates: forget what lies below the offset, then wait until there is something.
+        """Answer getUpdates: remove the updates below the offset, then wait until there is one to return.
 
         Args:
-            offset: the first update wanted; below 0, the last that many; 0 or one far ahead, all.
-            limit: how many updates at most.
-            seconds: how long to wait.
+            offset: the id of the first wanted update. A negative number means that many of the last updates; 0 or a
+                number far ahead means all.
+            limit: the most updates to return.
+            seconds: the longest wait.
 
         Raises:
-            ApiError: 409 when another call came in between, 500 when the sandbox stops.
+            ApiError: 409 if another call arrives while this one waits, 500 if the sandbox stops.
         """
         if self._closed:
             raise _restart()
@@ -123,12 +124,12 @@ class UpdateQueue:
         return self._from(offset, limit)
 
     def end_poll(self, error: ApiError) -> None:
-        """Let a call that waits fail."""
+        """Make a waiting call fail with this error."""
         if self._poll is not None and not self._poll.done():
             self._poll.set_exception(error)
 
     def close(self) -> None:
-        """Let the call that waits, and every later one, fail as a restarting server does: the bot tries again later."""
+        """Make the waiting call and all later ones fail as on a restarting server, so that the bot retries later."""
         self._closed = True
         self.end_poll(_restart())
 

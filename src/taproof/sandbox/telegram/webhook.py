@@ -1,7 +1,7 @@
 """Posts updates to the bot's webhook (https://core.telegram.org/bots/api#setwebhook).
 
-One person's updates go in order, one at a time; those of different people side by side. What is not answered with a
-2xx status is sent again: at once, then after growing pauses, until it is taken or a day old.
+One person's updates are sent in order, one at a time, and those of different people concurrently. Without a 2xx answer,
+an update is sent again at once, then after growing pauses, until it is accepted or a day old.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _LONGEST_RETRY_AFTER: Final = 3600
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Where updates go, and what shows that they come from the messenger."""
+    """The URL to which updates are sent, and the secret token that proves that they come from the messenger."""
 
     url: str
     secret_token: str
@@ -33,7 +33,7 @@ class Webhook:
 
 
 class UpdateSender:
-    """Sends what waits in the queue while a webhook is set."""
+    """Sends the pending updates while a webhook is set."""
 
     def __init__(self, updates: UpdateQueue, own_hosts: OwnHosts, clock: Clock) -> None:
         self._updates = updates
@@ -42,11 +42,11 @@ class UpdateSender:
         self._task: asyncio.Task[None] | None = None
         self.webhook: Webhook | None = None
         self.last_error_date: int | None = None
-        """Seconds since the epoch."""
+        """The time of the last error, in seconds since the epoch."""
         self.last_error_message = ""
 
     async def set(self, webhook: Webhook | None) -> None:
-        """Send updates there from now on; with None, nowhere."""
+        """Send updates to this webhook from now on; with None, stop sending."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -59,7 +59,7 @@ class UpdateSender:
 
     async def _send(self, webhook: Webhook) -> None:
         tasks: dict[int, asyncio.Task[None]] = {}
-        # A certificate on this machine is as a rule one that nobody else has signed.
+        # A certificate on this machine is usually self-signed, so it is not verified.
         trusted: ssl.SSLContext | bool = not self._own_hosts.include(urlsplit(webhook.url).hostname or "")
         connector = aiohttp.TCPConnector(ssl=trusted)
         async with aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as client:
@@ -90,7 +90,7 @@ class UpdateSender:
             pause = min(max(2, 2 * pause), _LONGEST_PAUSE)
 
     async def _attempt(self, client: aiohttp.ClientSession, webhook: Webhook, update: SandboxUpdate) -> int | None:
-        """Post an update; return None when it was taken, else how many seconds the receiver asks for."""
+        """Post an update. Return None if it was accepted, else the number of seconds that the receiver asks to wait."""
         headers = {SECRET_HEADER: webhook.secret_token} if webhook.secret_token else {}
         try:
             async with client.post(
