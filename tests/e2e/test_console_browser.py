@@ -138,13 +138,13 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
             await expect(row).to_contain_text("Ada <i>")
             body = {"project_id": project_id, "session_token": started["session_token"]}
             assert owner.client.post("/api/v1/verify/public", json=body).json()["status"] == "confirmed"
-            await expect(row.locator(".badge:not(.new)")).to_have_text("read")
+            await expect(row.locator(".badge:not(.new)")).to_have_text("used")
             assert await page.evaluate("window.stayed")
 
             # Its time line.
             await row.get_by_role("link").first.click()
             await heading(page, "Session")
-            await expect(page.locator("#steps > li strong")).to_have_text(["requested", "opened", "confirmed", "read"])
+            await expect(page.locator("#steps > li strong")).to_have_text(["requested", "opened", "confirmed", "used"])
 
             # Analytics are those of the API.
             await page.goto(f"/console/analytics?project_id={project_id}&days=7")

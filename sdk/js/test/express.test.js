@@ -94,7 +94,7 @@ test("the session holds the phone number where there is one, and the next one no
   await site.call("/auth/taproof", post({ proof: makeProof({ messenger_phone: "+4915123456789" }) }));
   const { user, session } = await json(await site.call("/me"));
   assert.equal(user.messengerPhone, "+4915123456789");
-  assert.equal(session.taproof.runtime.bot_runtimePhone, "+4915123456789");
+  assert.equal(session.taproof.messengerPhone, "+4915123456789");
   await site.call("/auth/taproof", post({ proof: makeProof() }));
   assert(!("messengerPhone" in (await json(await site.call("/me"))).user));
 });
