@@ -7,7 +7,7 @@ milliseconds since the epoch.
 A method that takes an `entry` adds it to the audit log in the transaction of the change, if anything was changed. If an
 access token or a console session made the entry, the change requires that this credential still exists. The same
 transaction checks it. Otherwise the method raises InvalidAccessToken or SignedOut and changes nothing. So a credential
-that has ended cannot create another one (design.md, convention 17). A change with `sign_in` requires that this
+that has ended cannot create another one (docs/explanation/rights.md). A change with `sign_in` requires that this
 messenger sign-in is not reported; otherwise the method raises AccessDenied.
 
 A method named `purge_…` erases in bounded steps and returns the number of erased items (0: nothing is left).

@@ -1,4 +1,4 @@
-"""A storage method without a conformance test does not exist (design.md, Conventions 4)."""
+"""A storage method without a conformance test does not exist."""
 
 import ast
 from pathlib import Path

@@ -150,7 +150,7 @@ async def test_each_statement_fits_the_schema_and_searches_by_an_index(name: str
 async def test_hot_statements_use_the_index_that_was_made_for_them(
     name: str, index: str, sqlite: SqliteStorage
 ) -> None:
-    """Each is keyed as design.md says, and none sorts what it found."""
+    """Each is keyed by day and hash, or by project, and none sorts what it found."""
     plan = plan_of(sqlite, STATEMENTS[name])
     assert [line for line in plan if index in line]
     assert not [line for line in plan if "TEMP B-TREE" in line]
