@@ -324,7 +324,7 @@ class SignInPages:
     async def _accept(self, request: Request) -> Response:
         await read_form(request)
         kept = self._started.read(request)
-        # An older release on another node stored the identity without the sign-in.
+        # Without a finished sign-in in the cookie, there is nothing to accept.
         if not {"identity", "encrypted"} <= kept.keys():
             return RedirectResponse(_ACCEPT, 303)
         identity = MessengerIdentity(**kept["identity"])

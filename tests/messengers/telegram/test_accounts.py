@@ -77,7 +77,7 @@ async def test_an_account_without_a_username_is_no_bot() -> None:
 
 
 async def test_one_connection_does_for_all_questions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever tries tokens causes no more than a call for each."""
+    """Each token that is tried costs one call at most."""
     opened = []
 
     def counting(**options: Any) -> ClientSession:

@@ -248,7 +248,7 @@ async def test_parameters_of_a_refusal(bot: Bot, api: ScriptedApi) -> None:
 
 @pytest.mark.parametrize("fault", UNUSABLE)
 async def test_unusable_answers(fault: Fault, bot: Bot, api: ScriptedApi) -> None:
-    """Whatever answers in the Bot API's place and quotes the address, the token is in no error; asked only once."""
+    """No error contains the token, even if an answer quotes the URL. The call is made once."""
     api.fail("getMe", Fault(fault.status, fault.description, fault.parameters, raw=fault.raw))
     with pytest.raises(TelegramAPIError) as trouble:
         await bot.get_me()

@@ -36,7 +36,7 @@ async def test_refused_token_is_told_apart(fault: Fault, bot: Bot, api: Scripted
 
 @pytest.mark.parametrize("fault", UNUSABLE)
 async def test_unusable_answer_does_not_leak_the_token(fault: Fault, bot: Bot, api: ScriptedApi) -> None:
-    """Whatever answers in the Bot API's place and quotes the address, the token is in no error; asked only once."""
+    """No error contains the token, even if an answer quotes the URL. The call is made once."""
     api.fail("getMe", Fault(fault.status, fault.description, fault.parameters, raw=fault.raw))
     with pytest.raises(BotApiUnreachableError, match="TAPROOF_BOT_API_URL") as trouble:
         await fetch_username(bot)

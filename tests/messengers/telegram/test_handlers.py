@@ -138,7 +138,7 @@ async def test_sticker_gets_help_and_service_message_nothing(
 async def test_which_content_gets_help(
     content: dict[str, Any], answers: int, phone: Phone, intake: UpdateIntake, api: ScriptedApi
 ) -> None:
-    """What people say and send is answered; service messages, games and places are not."""
+    """The bot answers texts and media, and ignores service messages, games and places."""
     assert await intake.handle(phone.message(None, **content)) == "done"
     assert [sent["text"] for sent in api.of("sendMessage")] == [HELP] * answers
 

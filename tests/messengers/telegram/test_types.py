@@ -89,7 +89,7 @@ def test_message() -> None:
 
 
 def test_message_with_everything() -> None:
-    """Whatever else a message carries, and in whichever version, it is read."""
+    """A message is parsed with unknown fields and in each documented version."""
     message = Message.model_validate(RICH)
     assert message.contact is not None
     assert (message.contact.phone_number, message.contact.user_id) == ("+12025550101", 2**52 - 1)

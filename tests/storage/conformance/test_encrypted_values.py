@@ -142,7 +142,7 @@ async def test_list_encrypted_values_knows_every_encrypted_column(storage: Stora
 async def test_replace_encrypted_values_replaces_each_value_in_its_place(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """Whatever the kind: all of a batch, each in its own row, on every node, and not again."""
+    """A batch of each kind is replaced completely, each value in its own row, on every node, and only once."""
     await filled(storage, seed)
     for kind in KINDS:
         rows = await walk(storage, kind)

@@ -102,7 +102,7 @@ WITH asked AS (
   ORDER BY n.project_id ON CONFLICT (project_id) DO NOTHING
 )
 SELECT id FROM finished"""
-# If the URL is set, a node of the older release set it without waiting for the ending: leave the new events alone. The
+# If the project has a webhook again, its new events must not end. The
 # due events are found in the order of their index. Otherwise the limit makes reading the whole table look cheap.
 END_DELIVERIES: Final = """
 WITH found AS MATERIALIZED (

@@ -59,7 +59,7 @@ TURN_OFF_ENDPOINT: Final = """
 INSERT INTO webhook_endpoints (project_id, off_at, off_reason, off_url) VALUES ($1, $2, $3, $4)
 ON CONFLICT (project_id) DO UPDATE SET off_at = excluded.off_at, off_reason = excluded.off_reason,
   off_url = excluded.off_url"""
-# If the URL is set, a node of the older release set it without waiting for the ending: leave the new events alone.
+# If the project has a webhook again, its new events must not end.
 END_DELIVERIES: Final = """
 UPDATE webhook_events SET state = 'ended', finished_at = $1, leased_until = 0 WHERE id IN
   (SELECT id FROM webhook_events WHERE project_id = $2 AND state = 'due'
