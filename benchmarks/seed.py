@@ -122,7 +122,7 @@ def fits(database: Path, sessions: int) -> bool:
         return False
     connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
     try:
-        found = connection.execute("SELECT value FROM marks WHERE name = ?", (_MARK,)).fetchall()
+        found = connection.execute("SELECT value FROM metadata WHERE name = ?", (_MARK,)).fetchall()
     except apsw.Error:
         return False
     finally:
@@ -145,7 +145,7 @@ def seed(database: Path, sessions: int) -> None:
     _write_sessions(connection, project_ids, sessions)
     _say("counting")
     connection.execute(f"BEGIN; {COUNT} COMMIT")
-    connection.execute("INSERT INTO marks (name, value) VALUES (?, ?)", (_MARK, fingerprint(sessions)))
+    connection.execute("INSERT INTO metadata (name, value) VALUES (?, ?)", (_MARK, fingerprint(sessions)))
     # One file without a log beside it can be copied; the service sets its own mode when it opens the copy.
     connection.execute("PRAGMA journal_mode = DELETE").fetchall()
     connection.close()
