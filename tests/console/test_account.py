@@ -116,7 +116,7 @@ async def test_signing_out_everywhere(console: Installation, visitor: Visitor, s
     browsers.append(await second_browser(console, visitor, token=token.token))
     shown = await visitor.submit(ACCOUNT, "/console/sign-out-everywhere")
     assert shown.location == "/console/sign-in"
-    notice = "You are signed out everywhere: 3 browsers. Access tokens still work."
+    notice = "You are signed out everywhere (3 browsers). Access tokens still work."
     assert (await visitor.follow(shown)).texts(".//p[@role='status']") == [notice]
     assert [await is_signed_in(each) for each in browsers] == [False] * 3
     assert await is_signed_in(stranger)

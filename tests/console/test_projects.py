@@ -104,7 +104,7 @@ async def test_a_new_project_shows_its_secrets_once(
     shown = await visitor.follow(answer)
     secret_key, webhook_secret = secrets_in(shown)
     assert "Copy its two secrets" in shown.text
-    assert "The secret key is shown only now. You can show the webhook secret again" in shown.text
+    assert "The secret key is shown only once. You can show the webhook secret again" in shown.text
     assert shown.response.headers["cache-control"] == "no-store"
     project = await console.services.projects.authenticate(secret_key)
     assert answer.location == f"{LIST}/{project.id}"

@@ -29,7 +29,7 @@ async def test_another_pretend_user(console: Installation, anonymous: Browsing) 
     await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""), ADA)
     shown = await anonymous.submit("/console/sign-in/waiting", "/console/invite/confirm")
     [sentence] = shown.texts(".//p[@role='alert']")
-    assert sentence.endswith("On the pretend phone, choose another person at You are, or New user.")
+    assert sentence.endswith("On the pretend phone, choose another person under “You are”, or “New user”.")
 
 
 async def test_the_command_is_for_the_sandbox(visitor: Visitor) -> None:

@@ -161,7 +161,7 @@ async def test_revoking_the_token_that_one_came_in_with(console: Installation, a
     shown = await anonymous.submit(TOKENS, path)
     assert shown.location == "/console/sign-in"
     assert SESSION_COOKIE not in anonymous.client.cookies
-    notice = "Access token revoked. You had signed in with it."
+    notice = "Access token revoked. You had signed in with it, so you are signed out."
     assert (await anonymous.follow(shown)).texts(".//p[@role='status']") == [notice]
     assert (await visitor.get(TOKENS)).status == 200
 

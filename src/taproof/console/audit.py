@@ -74,33 +74,31 @@ class ShownEntry:
     details: list[tuple[str, str]]
 
 
+@dataclass(frozen=True, slots=True)
 class AuditPages:
     """Shows the audit log of the visitor's account."""
 
-    def __init__(
-        self, access: Access, pages: PageRenderer, audit: AuditLog, developers: Developers, projects: Projects
-    ) -> None:
-        self._access = access
-        self._pages = pages
-        self._audit = audit
-        self._developers = developers
-        self._projects = projects
+    access: Access
+    pages: PageRenderer
+    audit: AuditLog
+    developers: Developers
+    projects: Projects
 
     def routes(self) -> list[Route]:
         """Return the routes of these pages."""
-        return [Route("/console/audit", self._access.signed_in(self._show, across_projects=True), methods=["GET"])]
+        return [Route("/console/audit", self.access.signed_in(self._show, across_projects=True), methods=["GET"])]
 
     async def _show(self, request: Request, visitor: Visitor) -> Response:
         cursor = request.query_params.get("cursor")
-        page = await self._audit.list_entries(visitor.developer, limit=PAGE_SIZE, cursor=cursor)
-        tokens = {token.id: token.name for token in await self._developers.list_access_tokens(visitor.developer.id)}
-        projects = dict(await self._projects.name_projects(visitor.developer))
+        page = await self.audit.list_entries(visitor.developer, limit=PAGE_SIZE, cursor=cursor)
+        tokens = {token.id: token.name for token in await self.developers.list_access_tokens(visitor.developer.id)}
+        projects = dict(await self.projects.name_projects(visitor.developer))
         context = {
             "entries": [_shown(entry, visitor, tokens, projects) for entry in page.entries],
             "next_cursor": page.next_cursor,
             "is_first": cursor is None,
         }
-        return self._pages.render(request, "audit.html", context)
+        return self.pages.render(request, "audit.html", context)
 
 
 def _shown(entry: AuditEntry, visitor: Visitor, tokens: Mapping[str, str], projects: Mapping[str, str]) -> ShownEntry:
