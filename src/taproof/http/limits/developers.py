@@ -21,10 +21,11 @@ from typing import Final, Protocol
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taproof.core.accounts import Actor
-from taproof.core.clock import MINUTE, SECOND, Clock
+from taproof.core.clock import MINUTE, Clock
 from taproof.core.errors import RateLimited
 from taproof.core.rate_limit import Gcra, KeyedGcra, Rate, Standing
 from taproof.http.errors import bearer_token, send_error
+from taproof.http.limits.header_fields import Allowance, Told, rate_limit_fields
 from taproof.http.metrics import LimitName
 
 PROJECTS_OF_A_UNIT: Final = 100
@@ -92,34 +93,22 @@ class DeveloperLimits:
         Raises:
             RateLimited: there are too many calls; nothing is counted.
         """
-        told: list[tuple[str, Gcra, Standing]] = []
+        told: Told = []
         scope.setdefault("state", {})[_TOLD] = told
         now = self._clock()
         key = actor.developer.id
         if way_out:
-            if self._calls is not None:
-                self._take_way_out(actor.via_id, told, now)
+            if self._calls is not None and not _spend("way_out", self._ways_out, actor.via_id, now, told):
+                raise self._refusal("developer", told[-1].left.until_next)
             return
-        if self._calls is not None:
-            is_in = self._calls.spend(key, now)
-            told.append(("developer", self._calls.rule, self._calls.standing(key, now)))
-            if not is_in:
-                wait = told[-1][2].until_next
-                self._remember_refused(scope, now + wait)
-                raise self._refusal("developer", wait)
-        if self._writes is not None and writes:
-            is_in = self._writes.spend(key, now)
-            told.append(("writes", self._writes.rule, self._writes.standing(key, now)))
-            if not is_in:
-                if self._calls is not None:
-                    self._calls.give_back(key, now)
-                raise self._refusal("developer_write", told[-1][2].until_next)
-
-    def _take_way_out(self, key: str, told: list[tuple[str, Gcra, Standing]], now: int) -> None:
-        is_in = self._ways_out.spend(key, now)
-        told.append(("way_out", WAY_OUT, self._ways_out.standing(key, now)))
-        if not is_in:
-            raise self._refusal("developer", told[-1][2].until_next)
+        if self._calls is not None and not _spend("developer", self._calls, key, now, told):
+            wait = told[-1].left.until_next
+            self._remember_refused(scope, now + wait)
+            raise self._refusal("developer", wait)
+        if self._writes is not None and writes and not _spend("writes", self._writes, key, now, told):
+            if self._calls is not None:
+                self._calls.give_back(key, now)
+            raise self._refusal("developer_write", told[-1].left.until_next)
 
     def refuse_again(self, scope: Scope) -> RateLimited | None:
         """Return the error for an access token that was just refused; None for any other call.
@@ -136,7 +125,7 @@ class DeveloperLimits:
         if until <= now:
             del self._refused[key]
             return None
-        scope.setdefault("state", {})[_TOLD] = [("developer", self._calls.rule, Standing(0, until - now))]
+        scope.setdefault("state", {})[_TOLD] = [Allowance("developer", self._calls.rule, Standing(0, until - now))]
         return self._refusal("developer", until - now)
 
     def _remember_refused(self, scope: Scope, until: int) -> None:
@@ -182,6 +171,13 @@ class DeveloperLimits:
             self._calls.charge(developer_id, now)
 
 
+def _spend(name: str, limit: KeyedGcra, key: str, now: int, told: Told) -> bool:
+    """Count a call if it is allowed, and note what is left. Return whether it is allowed."""
+    is_allowed = limit.spend(key, now)
+    told.append(Allowance(name, limit.rule, limit.standing(key, now)))
+    return is_allowed
+
+
 class HoldLimits(Protocol):
     """An object with the limits of developers, which a test may replace."""
 
@@ -202,14 +198,9 @@ class TellLimits:
             return
 
         async def telling_send(message: Message) -> None:
-            told: list[tuple[str, Gcra, Standing]] = scope.get("state", {}).get(_TOLD, [])
+            told: Told = scope.get("state", {}).get(_TOLD, [])
             if told and message["type"] == "http.response.start":
-                policies = ", ".join(f'"{name}";q={rule.number};w={rule.window // SECOND}' for name, rule, _ in told)
-                standings = ", ".join(
-                    f'"{name}";r={left.remaining};t={max(1, -(-left.until_next // SECOND))}' for name, _, left in told
-                )
-                fields = [(b"ratelimit-policy", policies.encode()), (b"ratelimit", standings.encode())]
-                message = {**message, "headers": [*message["headers"], *fields]}
+                message = {**message, "headers": [*message["headers"], *rate_limit_fields(told)]}
             await send(message)
 
         refusal = self._limits.developers.refuse_again(scope)
