@@ -59,7 +59,7 @@ async def test_browsers(console: Installation, visitor: Visitor) -> None:
     newest, oldest = (await visitor.get(ACCOUNT)).rows()
     assert newest[:2] == ["Safari on iPhone", "198.51.100.7"]
     assert newest[4] == "Access token laptop"
-    assert oldest[:2] == ["Another program This one", "192.0.2.1"]
+    assert oldest[:2] == ["Another program This browser", "192.0.2.1"]
     assert oldest[4] == "Messenger"
     assert newest[2] != oldest[2]
 
@@ -150,7 +150,7 @@ async def test_messenger_sessions(console: Installation, anonymous: Browsing) ->
     await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""), ADA)
     await anonymous.submit("/console/sign-in/waiting", "/console/invite/confirm")
     [[browser, address, *_, means, _]] = (await anonymous.get(ACCOUNT)).rows()
-    assert (browser, address, means) == ("Firefox on Linux This one", "127.0.0.1", "Messenger")
+    assert (browser, address, means) == ("Firefox on Linux This browser", "127.0.0.1", "Messenger")
 
 
 @pytest.mark.parametrize(

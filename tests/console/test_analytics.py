@@ -175,7 +175,7 @@ async def test_windows_and_projects_are_links_that_keep_each_other(visitor: Visi
     """Changing the window keeps the project, and the other way round, without a script."""
     project, _ = await visitor.create_project()
     shown = await visitor.get(PATHS[0], days="90", project_id=project.id)
-    links = {link.get("href"): link.get("aria-current") for link in shown.all(".//nav[@aria-label='Window']/a")}
+    links = {link.get("href"): link.get("aria-current") for link in shown.all(".//nav[@aria-label='Period']/a")}
     assert links == {
         f"/console/analytics?days=7&project_id={project.id}": None,
         f"/console/analytics?days=30&project_id={project.id}": None,

@@ -64,8 +64,8 @@ async def test_the_first_developer(console: Installation, anonymous: Browsing) -
     shown = await take_up(console, anonymous, await first(console), email=" ada@example.com ")
     assert (shown.status, shown.location) == (303, "/console/projects")
     landed = await anonymous.follow(shown)
-    account = "the messenger account \u2068Ada Lovelace\u2069, @\u2068ada\u2069, id 1001,"
-    assert landed.texts(".//p[@role='status']") == [f"You are signed in. From now on {account} signs you in."]
+    account = "the messenger account \u2068Ada Lovelace\u2069, @\u2068ada\u2069, id 1001"
+    assert landed.texts(".//p[@role='status']") == [f"You are signed in. From now on, you sign in with {account}."]
     assert (await anonymous.get("/console/projects")).all(".//p[@role='status']") == []
     [developer] = await console.services.developers.list_developers()
     assert (developer.email, developer.is_owner, developer.messenger_id) == ("ada@example.com", True, "1001")
@@ -105,16 +105,19 @@ async def test_only_the_address_of_the_invitation(console: Installation, anonymo
 async def test_another_messenger_account(console: Installation, visitor: Visitor, anonymous: Browsing) -> None:
     """Linking a messenger account is called that, takes the place of the one before, and signs others out."""
     first_page = await open_invitation(anonymous, await invite_again(console, visitor.developer))
-    assert "linked before" not in first_page.text
+    assert "previously linked" not in first_page.text
     await take_up(console, await console.browser(), await invite_again(console, visitor.developer), ADA)
     assert (await visitor.get("/console/account")).status == 303
     code = await invite_again(console, visitor.developer)
     page = await open_invitation(anonymous, code)
     assert "This links your messenger account to the Taproof account of ada@example.com." in page.text
-    assert "The messenger account linked before can no longer sign in. Access tokens still work" in page.text
+    assert (
+        "The previously linked messenger account will no longer be able to sign in. Access tokens still work"
+        in page.text
+    )
     landed = await anonymous.follow(await take_up(console, anonymous, code, GRACE))
     [notice] = landed.texts(".//p[@role='status']")
-    assert "the messenger account \u2068Grace\u2069, id 1002, signs you in." in notice
+    assert "the messenger account \u2068Grace\u2069, id 1002." in notice
     assert "Existing access tokens still work." in notice
     assert "Grace, id 1002" in (await anonymous.get("/console/account")).text
     developers = console.services.developers
@@ -166,7 +169,7 @@ async def test_nothing_is_bound_before_the_browser_says_yes(console: Installatio
     for _ in range(2):
         shown = await anonymous.get(WAITING)
         assert (shown.status, shown.heading) == (200, "Is that you?")
-        assert "The messenger account <b>Ada</b>, @mallory, id 66 confirmed." in shown.text
+        assert "The messenger account <b>Ada</b>, @mallory, id 66, confirmed this sign-in." in shown.text
         assert shown.all(".//main//b") == []
         assert code not in shown.html
     assert (await anonymous.get(CONFIRM)).status == 405

@@ -236,7 +236,7 @@ async def test_on_a_phone_nothing_is_cut_off(page: Page, visitor: Visitor, conso
             ), path
     await page.goto("/console/sessions")
     # A screen reader still has a table, with the names of its columns.
-    names = ["Started", "Project", "Status", "Who", "What happened"]
+    names = ["Started", "Project", "Status", "User", "What happened"]
     assert await page.get_by_role("columnheader").all_text_contents() == names
     assert await page.get_by_role("table").get_by_role("row").count() == 2
     named = await page.get_by_role("cell").evaluate_all("(cells) => cells.map((cell) => cell.dataset.label)")

@@ -80,7 +80,7 @@ async def test_the_list_has_no_such_page(visitor: Visitor, page: str) -> None:
     await visitor.create_project()
     shown = await visitor.get(LIST, page=page)
     assert shown.status == 400
-    assert "There is no such page" in shown.text
+    assert "This page of your projects does not exist" in shown.text
 
 
 async def test_too_many_projects(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,7 +138,7 @@ async def test_a_delivery_shows_by_itself_what_came_of_it(service: Service, clie
         lead = page.locator(".lead")
         await expect(lead).to_contain_text("The receiver accepted it.", timeout=20_000)
         await page.get_by_role("button", name="Send it again").click()
-        await expect(lead).to_contain_text("It is being sent now.")
+        await expect(lead).to_contain_text("The event is being sent.")
         may_answer.set()
         await expect(lead).to_contain_text("The receiver accepted it.", timeout=20_000)
         await expect(page.locator(".timeline > li")).to_have_count(2)

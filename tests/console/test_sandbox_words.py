@@ -24,7 +24,7 @@ async def test_another_pretend_user(console: Installation, anonymous: Browsing) 
     await console.services.invitations.accept_invitation(first.code, ADA, address="")
     code = (await console.services.invitations.invite_developer(None, "grace@example.com")).code
     invite = await anonymous.follow(await anonymous.submit("/console/invite", "/console/invite", code=code))
-    assert "linked before" not in invite.text
+    assert "previously linked" not in invite.text
     waiting = await anonymous.follow(await anonymous.submit("/console/invite/accept", "/console/invite/accept"))
     await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""), ADA)
     shown = await anonymous.submit("/console/sign-in/waiting", "/console/invite/confirm")

@@ -233,7 +233,7 @@ async def test_empty_lists_say_what_to_do(visitor: Visitor) -> None:
     assert shown.all(".//tbody//a[@href='/console/projects']")
     shown = await visitor.get(LIST, status="used")
     assert "No session matches." in shown.text
-    assert "The answer of generate says which" in shown.text
+    assert "The generate response tells you which" in shown.text
     assert shown.all(".//tbody//a[@href='/console/sessions']")
 
 

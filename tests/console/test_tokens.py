@@ -90,7 +90,7 @@ async def test_expiry(console: Installation, visitor: Visitor, typed: dict[str, 
         ({"name": "laptop", "expiry": "date", "date": "0001-01-01"}, "ten years from now"),
         ({"name": "laptop", "expiry": "date", "date": "2036-11-15"}, "ten years from now"),
         ({"name": "laptop", "expiry": "date", "date": "9999-12-31"}, "ten years from now"),
-        ({"name": "laptop", "expiry": "31"}, "Choose the validity"),
+        ({"name": "laptop", "expiry": "31"}, "Choose how long"),
     ],
 )
 async def test_wrong_input(console: Installation, visitor: Visitor, typed: dict[str, str], sentence: str) -> None:

@@ -73,13 +73,13 @@ async def test_the_state_of_the_endpoint_in_plain_words(visitor: Visitor, consol
     assert f"Failing No attempt to {URL} has succeeded since 2026-11-18 11:06:40 UTC" in await endpoint()
     console.clock.now += HOUR
     await send(console, WebhookResponse(0, 200))
-    assert f"Works Events are sent to {URL}" in await endpoint()
+    assert f"Working Events are sent to {URL}" in await endpoint()
     await decided(visitor, console, project)
     await send(console, WebhookResponse(0, 410))
     assert f"Turned off Nothing has been sent to {URL} since 2026-11-18 12:06:40 UTC." in await endpoint()
-    assert "The receiver answered 410 Gone" in await endpoint()
+    assert "The receiver answered with 410 Gone" in await endpoint()
     await set_url(visitor, console, project, URL)
-    assert "Works" in await endpoint()
+    assert "Working" in await endpoint()
 
 
 async def test_a_failed_test_alone_is_no_working_endpoint(visitor: Visitor, console: Installation) -> None:
@@ -89,8 +89,8 @@ async def test_a_failed_test_alone_is_no_working_endpoint(visitor: Visitor, cons
     await console.services.deliveries.send_test(visitor.actor, project.id)
     shown = await visitor.get(page_of(project))
     assert shown.texts(".//section[@aria-labelledby='endpoint']//span") == ["Nothing accepted yet"]
-    assert [row[3] for row in shown.rows()] == ["Given up"], "in the word of the filter"
-    assert "Given up" in shown.texts(".//option")
+    assert [row[3] for row in shown.rows()] == ["Failed"], "in the word of the filter"
+    assert "Failed" in shown.texts(".//option")
 
 
 async def test_an_endpoint_that_failed_for_days_is_told_why_it_is_off(visitor: Visitor, console: Installation) -> None:
@@ -213,11 +213,11 @@ async def test_a_test_leads_to_what_came_of_it(visitor: Visitor, console: Instal
     assert shown.texts(".//p[@role='status']") == [f"The receiver accepted the test: HTTP {status}."]
     console.receiver.answer = WebhookResponse(5, 500)
     refused = await visitor.follow(await visitor.submit(page, f"{page}/test"))
-    assert refused.texts(".//p[@role='alert']") == ["The test failed: the receiver answered HTTP 500."]
+    assert refused.texts(".//p[@role='alert']") == ["The test failed: the receiver answered with HTTP 500."]
     assert not refused.all(".//p[@role='status']")
     console.receiver.answer = WebhookResponse(10_000, error="timeout")
     failed = await visitor.follow(await visitor.submit(page, f"{page}/test"))
-    assert failed.texts(".//p[@role='alert']") == ["The test failed: no answer came."]
+    assert failed.texts(".//p[@role='alert']") == ["The test failed: there was no answer."]
     assert "Attempt 1: no answer" in failed.text
     assert SENTENCES["timeout"] in failed.text
     assert "10 000 ms" in failed.text
@@ -317,7 +317,7 @@ async def test_sending_again(visitor: Visitor, console: Installation) -> None:
     path = (await only_delivery(visitor, project)).response.url.path
     console.clock.now += 1
     shown = await visitor.follow(await visitor.submit(path, f"{path}/resend"))
-    assert "Sending now It is being sent now." in shown.text
+    assert "Sending now The event is being sent." in shown.text
     assert "Waiting" not in shown.text
     assert "Next attempt" not in shown.text
     assert shown.all(".//noscript/meta[@http-equiv='refresh']")

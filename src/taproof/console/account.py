@@ -12,7 +12,6 @@ from starlette.routing import Route
 
 from taproof.console.access import Access, Visitor
 from taproof.console.rendering import PageRenderer
-from taproof.core.accounts import ConsoleSession
 from taproof.core.errors import ConsoleSessionNotFound
 from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.developers import Developers
@@ -39,16 +38,6 @@ _SYSTEMS: Final = (
     ("Mac OS X", "macOS"),
     ("Linux", "Linux"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ShownSession:
-    """A signed-in browser, in words. `access_token` is the name of the token it signed in with, "" for none."""
-
-    session: ConsoleSession
-    browser: str
-    access_token: str
-    is_this: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +69,15 @@ class AccountPages:
     async def _show(self, request: Request, visitor: Visitor) -> Response:
         sessions = await self.console_sessions.list_sessions(visitor.developer)
         tokens = await self.developers.list_access_tokens(visitor.developer.id)
-        names = {token.id: token.name for token in tokens}
-        shown = [
-            ShownSession(
-                session,
-                browser_in_words(session.user_agent),
-                names.get(session.access_token_id, session.access_token_id) if session.access_token_id else "",
-                session.id == visitor.session.id,
-            )
-            for session in sessions
-        ]
         # The command will be pasted into a shell, and an e-mail address may hold shell syntax.
         bind_command = shlex.join(["taproof", "developers", "invite", visitor.developer.email, *self.invite_options])
         usage = await self.plans.read_usage(visitor.developer)
-        context = {"sessions": shown, "bind_command": bind_command, "usage": usage}
+        context = {
+            "sessions": [(session, browser_in_words(session.user_agent)) for session in sessions],
+            "token_names": {token.id: token.name for token in tokens},
+            "bind_command": bind_command,
+            "usage": usage,
+        }
         return self.pages.render(request, "account.html", context)
 
     async def _end_session(self, request: Request, visitor: Visitor) -> Response:

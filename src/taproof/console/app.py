@@ -77,12 +77,12 @@ class Console:
 
     Args:
         services: the use cases.
-        encryptor: encrypts the cookies of the console.
+        encryptor: encrypts the console's cookies.
         clock: returns the time in ms.
         entropy: returns random bytes.
-        base_url: the address that clients use, for snippets and links.
+        base_url: the address of this service as clients use it.
         version: the version of this release.
-        limits: the limits of one client address on pages and sign-in attempts.
+        limits: the limits of client addresses and developers.
         sandbox: whether the service runs in the sandbox.
     """
 
@@ -142,7 +142,7 @@ class Console:
     async def _show_http_failure(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 — registered for this class only.
         sentences = {
-            404: "There is no such page. Look in the menu.",
+            404: "This page does not exist.",
             405: "This page does not accept that kind of request.",
         }
         request.state.visitor = await self._access.visitor(request)

@@ -10,7 +10,7 @@ import contextlib
 import json
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -40,6 +40,7 @@ _FAREWELL: Final = 1.0
 _TOO_MANY: Final = "Too many pages are receiving live updates. Reload the page instead, or try again in a minute."
 _SHARE: Final = 0.2
 """Largest share of this process's time that reads of the store may take."""
+_Seen = tuple[SessionPage, list[SessionRow]]
 _SIGNED_OUT: Final = b"event: signed-out\ndata: {}\n\n"
 _PROJECT_GONE: Final = b"event: project-gone\ndata: {}\n\n"
 
@@ -116,7 +117,7 @@ class LiveSessions:
                 # Rendered only on a change: rendering takes longer than reading.
                 if seen != shown:
                     shown = seen
-                    rows = render_rows(self.pages, seen.rows, seen.page, filters)
+                    rows = render_rows(self.pages, *seen, filters)
                     if rows.version != version:
                         version, sent_at = rows.version, begun
                         # JSON keeps it on one line: a line break in a name would begin another field.
@@ -128,7 +129,7 @@ class LiveSessions:
             # With many streams or a slow store, read less often.
             await asyncio.sleep(max(LOOK_EVERY, min(COMMENT_EVERY, took * self.count / _SHARE)))
 
-    async def _look(self, request: Request, visitor: Visitor, filters: SessionFilters) -> "_Seen | bytes":
+    async def _look(self, request: Request, visitor: Visitor, filters: SessionFilters) -> _Seen | bytes:
         """Return the current page, or the last message of a stream that may no longer see it."""
         if await self.access.visitor(request, by_itself=True) is None:
             return _SIGNED_OUT
@@ -136,12 +137,7 @@ class LiveSessions:
             page = await filters.list_sessions(self.sessions, visitor.developer)
         except ProjectNotFound:
             return _PROJECT_GONE
-        return _Seen(page, session_rows(page, self.clock()))
-
-
-class _Seen(NamedTuple):
-    page: SessionPage
-    rows: list[SessionRow]
+        return page, session_rows(page, self.clock())
 
 
 class _Stream(Response):

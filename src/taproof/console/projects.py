@@ -189,7 +189,7 @@ def _page_number(request: Request) -> int:
     text = request.query_params.get("page", "1")
     # Four digits are enough for the last page of any list.
     if not (text.isascii() and text.isdigit() and len(text) <= 4 and int(text)):
-        raise InvalidRequest("There is no such page of your projects. Go back to the first one.")
+        raise InvalidRequest("This page of your projects does not exist. Go back to the first page.")
     return int(text)
 
 

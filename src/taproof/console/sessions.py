@@ -133,7 +133,7 @@ def session_rows(page: SessionPage, now: int) -> list[SessionRow]:
     ]
 
 
-def render_rows(pages: PageRenderer, rows: list[SessionRow], page: SessionPage, filters: SessionFilters) -> Rows:
+def render_rows(pages: PageRenderer, page: SessionPage, rows: list[SessionRow], filters: SessionFilters) -> Rows:
     """Render the rows, both for the page and for its live updates."""
     context = {"rows": rows, "filtered": filters != _NO_FILTERS}
     older = "" if page.next_cursor is None else filters.address(cursor=page.next_cursor)
@@ -196,7 +196,7 @@ class SessionPages:
         status: int = 200,
     ) -> Response:
         projects = await self.projects.name_projects(visitor.developer)
-        rows = render_rows(self.pages, session_rows(page, self.clock()), page, filters)
+        rows = render_rows(self.pages, page, session_rows(page, self.clock()), filters)
         context = {
             "filters": filters,
             "error": error,

@@ -70,7 +70,7 @@ _REPORTED: Final = (
 )
 _NOT_VALID: Final = (
     "This access token is not valid: it was mistyped or revoked, or it has expired. Sign in with your messenger, or "
-    "ask the operator for a new token, made with: taproof tokens create EMAIL"
+    "ask the operator for a new token, created with: taproof tokens create EMAIL"
 )
 _NOBODY: Final = (
     "No developer here signs in with the messenger account {}. Ask an owner for an invitation. If you already have an "
@@ -81,10 +81,10 @@ _EMAIL_TAKEN: Final = (
     "has no linked messenger account, ask the operator to link yours with: taproof developers invite EMAIL"
 )
 _INTRO: Final[Mapping[Purpose, str]] = {
-    CONSOLE: "Open the messenger and tap the number shown below. A wrong number cancels. This page continues by "
-    "itself.",
+    CONSOLE: "Open the messenger and tap the number shown below. A wrong number cancels the sign-in. This page "
+    "continues automatically.",
     INVITATION: "Open the messenger with the account that you want to sign in with, and tap the number shown below. A "
-    "wrong number cancels. This page continues by itself and first shows you which account confirmed.",
+    "wrong number cancels the sign-in. This page continues automatically and first shows which account confirmed.",
 }
 _FOR_THE_OPERATOR: Final = "The operator of this service can find the reason in its log, or with: taproof doctor"
 _IN_THE_SANDBOX: Final = "On the pretend phone, choose another person under “You are”, or “New user”."
@@ -314,7 +314,7 @@ class SignInPages:
             return await self._invitation_page(request, kept, _EMAIL_TAKEN, DeveloperExists.status)
         except (InvitationNotFound, IdentityTaken, NotTheFirst, InvalidRequest) as error:
             return await self._invitation_page(request, kept, self._sentence(error), error.status)
-        notice = f"You are signed in. From now on {_account(identity)} signs you in."
+        notice = f"You are signed in. From now on, you sign in with {_account(identity)}."
         if invitation.developer_id is not None:
             notice = f"{notice} {_TOKENS_LIVE_ON}"
         try:
@@ -374,4 +374,4 @@ def _purpose(kept: Mapping[str, Any]) -> Purpose:
 def _account(identity: MessengerIdentity) -> str:
     """Return a messenger account in words. It includes the id, because anyone can choose any name."""
     username = f", @{isolated_name(identity.messenger_username)}" if identity.messenger_username else ""
-    return f"the messenger account {isolated_name(identity.messenger_name)}{username}, id {identity.messenger_id},"
+    return f"the messenger account {isolated_name(identity.messenger_name)}{username}, id {identity.messenger_id}"

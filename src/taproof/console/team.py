@@ -38,7 +38,7 @@ class TeamPages:
     def routes(self) -> list[Route]:
         """Return the routes of these pages."""
         return [
-            Route(_TEAM, self._for_owners(self._show), methods=["GET"]),
+            Route(_TEAM, self._for_owners(self._page), methods=["GET"]),
             Route(f"{_TEAM}/invitations", self._for_writing(self._invite), methods=["POST"]),
             Route(f"{_TEAM}/invitations/{{invitation_id}}/revoke", self._for_writing(self._revoke), methods=["POST"]),
         ]
@@ -46,7 +46,7 @@ class TeamPages:
     def _for_owners(self, page: Page) -> Endpoint:
         async def answer(request: Request, visitor: Visitor) -> Response:
             if not visitor.developer.is_owner:
-                raise NotFound("There is no such page. Look in the menu.")
+                raise NotFound("This page does not exist.")
             return await page(request, visitor)
 
         return self.access.signed_in(answer)
@@ -56,13 +56,10 @@ class TeamPages:
 
         async def answer(request: Request, visitor: Visitor) -> Response:
             if visitor.session.access_token_id is not None:
-                return await self._page(request, visitor, _EMPTY, _MESSENGER_ONLY, 403)
+                return await self._page(request, visitor, error=_MESSENGER_ONLY, status=403)
             return await page(request, visitor)
 
         return self._for_owners(answer)
-
-    async def _show(self, request: Request, visitor: Visitor) -> Response:
-        return await self._page(request, visitor, _EMPTY)
 
     async def _invite(self, request: Request, visitor: Visitor) -> Response:
         form = await read_form(request)
@@ -89,7 +86,7 @@ class TeamPages:
         return self.pages.redirect(request, _TEAM, notice="The invitation is revoked. Its link no longer works.")
 
     async def _page(
-        self, request: Request, visitor: Visitor, typed: Mapping[str, str], error: str = "", status: int = 200
+        self, request: Request, visitor: Visitor, typed: Mapping[str, str] = _EMPTY, error: str = "", status: int = 200
     ) -> Response:
         context = {
             "developers": await self.developers.list_developers(),

@@ -36,13 +36,10 @@ class TokenPages:
         """Return the routes of these pages."""
         signed_in = self.access.signed_in
         return [
-            Route(_TOKENS, signed_in(self._show, way_out=True), methods=["GET"]),
+            Route(_TOKENS, signed_in(self._page, way_out=True), methods=["GET"]),
             Route(_TOKENS, signed_in(self._create), methods=["POST"]),
             Route(f"{_TOKENS}/{{token_id}}/revoke", signed_in(self._revoke, way_out=True), methods=["POST"]),
         ]
-
-    async def _show(self, request: Request, visitor: Visitor) -> Response:
-        return await self._page(request, visitor, _EMPTY)
 
     async def _create(self, request: Request, visitor: Visitor) -> Response:
         form = await read_form(request)
@@ -75,7 +72,7 @@ class TokenPages:
         return self.pages.redirect_signed_out(request, f"{notice} You had signed in with it, so you are signed out.")
 
     async def _page(
-        self, request: Request, visitor: Visitor, typed: Mapping[str, str], error: str = "", status: int = 200
+        self, request: Request, visitor: Visitor, typed: Mapping[str, str] = _EMPTY, error: str = "", status: int = 200
     ) -> Response:
         tokens = await self.developers.list_access_tokens(visitor.developer.id)
         context = {
@@ -98,12 +95,12 @@ def _expiry(form: Form, now: int) -> int | None:
         try:
             last = date.fromisoformat(form["date"])
         except ValueError:
-            raise InvalidRequest("Enter the last day of the token, such as 2027-01-31.") from None
+            raise InvalidRequest("Enter the last day on which the token is valid, such as 2027-01-31.") from None
         end = (last - date(1970, 1, 1)).days * DAY + DAY
         if not now < end <= now + _LIMIT:
             raise InvalidRequest("Choose a day between today and ten years from now, or “until it is revoked”.")
         return end
     if form["expiry"] not in _DAYS:
-        raise InvalidRequest("Choose the validity of the token from the list.")
+        raise InvalidRequest("Choose how long the token is valid.")
     days = _DAYS[form["expiry"]]
     return None if days is None else now + days * DAY

@@ -4,11 +4,11 @@ The browser's cookie is encrypted for the visitor's console session and the proj
 another project, cannot read who confirmed.
 """
 
-import base64
 import json
 from dataclasses import dataclass
 from typing import Any, Final
 
+import jwt
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -25,9 +25,10 @@ from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import VerifyResult
 
 _COOKIE: Final = "try"
-_INTRO: Final = "Open the messenger and tap Confirm or Cancel. This page continues by itself."
+_INTRO: Final = "Open the messenger and tap Confirm or Cancel. This page continues automatically."
 _INTRO_WITH_CODE: Final = (
-    "Open the messenger and tap the number shown below. A wrong number cancels. This page continues by itself."
+    "Open the messenger and tap the number shown below. A wrong number cancels the sign-in. "
+    "This page continues automatically."
 )
 
 
@@ -124,7 +125,8 @@ class TryItPages:
             verify_proof(proof, secret, project_id=project.id, now=self.clock() / SECOND)
         except ProofError as error:
             problem = str(error)
-        return TryItResult(result.status, identity, _shown_json(answer), proof, _shown_json(_claims(proof)), problem)
+        claims = jwt.decode(proof, options={"verify_signature": False})  # Shown even if the check has failed.
+        return TryItResult(result.status, identity, _shown_json(answer), proof, _shown_json(claims), problem)
 
     def _start_page(
         self,
@@ -145,12 +147,6 @@ class TryItPages:
 
 def _kept(request: Request) -> str:
     return read_cookie(request, _COOKIE) or ""
-
-
-def _claims(proof: str) -> dict[str, Any]:
-    payload = proof.split(".")[1]
-    claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-    return claims
 
 
 def _shown_json(value: dict[str, Any]) -> str:

@@ -75,7 +75,7 @@ class WebhookPages:
             project = await self.projects.read_project(visitor.developer, project.id)
             return await self._page(request, visitor, project, rotation_error=error)
         secrets = [("Next webhook secret", rotation.next_webhook_secret or rotation.webhook_secret)]
-        notice = "The rotation has started. Let your servers accept the next secret besides the current one."
+        notice = "The rotation has started. Your servers must now accept the next secret as well as the current one."
         return self.pages.redirect(request, _path(project), notice=notice, secrets=secrets, secrets_hint=_SHOWN_AGAIN)
 
     async def _promote(self, request: Request, visitor: Visitor, project: Project) -> Response:
@@ -96,7 +96,7 @@ class WebhookPages:
         path, status = f"{_DELIVERIES}/{sent.record.event_id}", sent.record.attempts[-1].status
         if sent.record.state == "delivered":
             return self.pages.redirect(request, path, notice=f"The receiver accepted the test: HTTP {status}.")
-        outcome = "no answer came" if status is None else f"the receiver answered HTTP {status}"
+        outcome = "there was no answer" if status is None else f"the receiver answered with HTTP {status}"
         return self.pages.redirect(request, path, problem=f"The test failed: {outcome}.")
 
     async def _page(
@@ -130,7 +130,7 @@ class WebhookPages:
             "overlap_hours": overlap_hours,
             "overlap_limit": OVERLAP_LIMIT,
             "test_error": test_error,
-            "deliveries": [(each, _last_answer(each)) for each in found.deliveries],
+            "deliveries": found.deliveries,
             "event": event,
             "state": state,
             "events": get_args(EventType),
@@ -190,14 +190,6 @@ class WebhookPages:
 
 def _path(project: Project) -> str:
     return f"{HOME}/{project.id}/webhooks"
-
-
-def _last_answer(found: SeenDelivery) -> str:
-    """Return the result of the latest attempt, as the list shows it."""
-    if not found.record.attempts:
-        return "Not sent yet"
-    last = found.record.attempts[-1]
-    return "No answer" if last.status is None else f"HTTP {last.status}"
 
 
 def _choice(request: Request, name: str, choices: tuple[str, ...]) -> Any:

@@ -15,8 +15,7 @@
 | `taproof_info` | `version` | always 1: the release that runs |
 | `process_*` | none | CPU, memory, file descriptors and start time of this process |
 
-The limits are `generate_address`, `generate_project`, `verify_session`, `verify_unknown`, `sign_in`, `credential`,
-`developer`, `developer_write`, `page` and `bot_token`: see docs/reference/retention-and-limits.md.
+The limits are those of `LimitName`: see docs/reference/retention-and-limits.md.
 
 An attempt's outcome is one of these:
 
@@ -25,9 +24,9 @@ An attempt's outcome is one of these:
 - `dead`: it failed, and was the last one.
 - `turned_off`: as `dead`, and the project's webhook was turned off.
 - `skipped`: nothing was sent, since the endpoint's attempts kept failing.
-- `lost`: the event was ended meanwhile, or another worker has it.
+- `lost`: the event was ended in the meantime, or another worker has claimed it.
 
-Several processes on one port count in one directory, so that each of them answers for all. `process_*` then has the
+Processes that share a port count in one directory, so that each of them answers for all. `process_*` then has the
 label `process`, a number from 1.
 """
 
