@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from starlette.requests import Request
@@ -202,19 +202,13 @@ def read_cookie(request: Request, name: str) -> str | None:
 
 def set_cookie(request: Request, response: Response, name: str, value: str, *, max_age: int | None = None) -> None:
     """Set a cookie that scripts cannot read; without `max_age` (seconds) it ends with the browser session."""
-    response.set_cookie(
-        _cookie_name(request, name),
-        value,
-        max_age=max_age,
-        path="/",
-        secure=request.scope["scheme"] == "https",
-        httponly=True,
-        samesite="lax",
-    )
+    response.set_cookie(_cookie_name(request, name), value, max_age=max_age, **_attributes(request))
 
 
 def delete_cookie(request: Request, response: Response, name: str) -> None:
     """Delete a cookie from the browser."""
-    response.delete_cookie(
-        _cookie_name(request, name), path="/", secure=request.scope["scheme"] == "https", httponly=True, samesite="lax"
-    )
+    response.delete_cookie(_cookie_name(request, name), **_attributes(request))
+
+
+def _attributes(request: Request) -> dict[str, Any]:
+    return {"path": "/", "secure": request.scope["scheme"] == "https", "httponly": True, "samesite": "lax"}

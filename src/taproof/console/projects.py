@@ -32,6 +32,7 @@ from taproof.service.projects import Projects, ProjectSecrets
 
 PAGE_SIZE: Final = 50
 _NOT_CONFIRMED: Final = "That is neither the project's name nor its id, so nothing was changed. Type one of them."
+_NO_ERRORS: Final[Mapping[str, str]] = {}
 _NO_TOKEN: Final = "Paste the token that @BotFather shows for the bot."  # noqa: S105 — a sentence.
 _SHOWN_ONCE: Final = (
     "The secret key is shown only once. You can show the webhook secret again under Webhooks."
@@ -110,19 +111,19 @@ class ProjectPages:
             await self.projects.update_project(visitor.actor, project.id, changes)
         except InvalidRequest as error:
             typed, was = project_form.typed(form), project_form.typed(form, "was_")
-            return self._show_settings(request, project, typed=typed, was=was, error=in_words(error))
+            return self._show_settings(request, project, typed=typed, was=was, errors={"settings": in_words(error)})
         return self.pages.redirect(request, request.url.path, notice="Saved.")
 
     async def _set_bot(self, request: Request, visitor: Visitor, project: Project) -> Response:
         token = (await read_form(request))["bot_token"]
         if not token:
-            return self._show_settings(request, project, bot_error=_NO_TOKEN)
+            return self._show_settings(request, project, errors={"bot": _NO_TOKEN})
         try:
             await self.bots.set_bot(visitor.actor, project.id, token)
         except (InvalidRequest, BotTokenRefused, BotTaken, MessengerUnavailable, RateLimited) as error:
             # The page does not repeat the token, because a bystander could read it.
             sentence = in_words(error).replace("into bot_token", "here")
-            refused = self._show_settings(request, project, bot_error=sentence, status=error.status)
+            refused = self._show_settings(request, project, errors={"bot": sentence}, status=error.status)
             refused.raw_headers += retry_after(error)
             return refused
         changed = await self.projects.read_project(visitor.developer, project.id)
@@ -137,14 +138,14 @@ class ProjectPages:
 
     async def _regenerate(self, request: Request, visitor: Visitor, project: Project) -> Response:
         if not _is_confirmed(await read_form(request), project):
-            return self._show_settings(request, project, regenerate_error=_NOT_CONFIRMED)
+            return self._show_settings(request, project, errors={"regenerate": _NOT_CONFIRMED})
         secrets = await self.projects.regenerate_secrets(visitor.actor, project.id)
         notice = "Both secrets are replaced, and the old ones no longer work. Give the new ones to your servers now."
         return self._show_secrets(request, project.id, secrets, notice)
 
     async def _delete(self, request: Request, visitor: Visitor, project: Project) -> Response:
         if not _is_confirmed(await read_form(request), project):
-            return self._show_settings(request, project, delete_error=_NOT_CONFIRMED)
+            return self._show_settings(request, project, errors={"delete": _NOT_CONFIRMED})
         await self.projects.delete_project(visitor.actor, project.id)
         notice = f"{isolated_name(project.name)} is deleted, with its sessions and analytics."
         return self.pages.redirect(request, HOME, notice=notice)
@@ -161,27 +162,23 @@ class ProjectPages:
         *,
         typed: Mapping[str, Any] | None = None,
         was: Mapping[str, Any] | None = None,
-        error: str = "",
-        regenerate_error: str = "",
-        delete_error: str = "",
-        bot_error: str = "",
+        errors: Mapping[str, str] = _NO_ERRORS,
         status: int = 400,
     ) -> Response:
-        """Show the settings of the project; after an error, the input `typed` in place of the values `was`."""
+        """Show the settings of the project; after an error, the input `typed` in place of the values `was`.
+
+        `errors` has the error of a form: "settings", "bot", "regenerate" or "delete".
+        """
         kept = project_form.shown(project)
         context = {
             "project": project,
             "typed": typed or kept,
             "was": was or kept,
-            "error": error,
-            "problem": regenerate_error or delete_error or bot_error,  # Their forms are far down the page.
-            "regenerate_error": regenerate_error,
-            "delete_error": delete_error,
-            "bot_error": bot_error,
+            "errors": errors,
+            # Repeated at the top, because the other forms are far down the page.
+            "problem": next((error for form, error in errors.items() if form != "settings"), ""),
         }
-        if not (error or context["problem"]):
-            status = 200
-        return self.pages.render(request, "project_settings.html", context, status=status)
+        return self.pages.render(request, "project_settings.html", context, status=status if errors else 200)
 
 
 def _page_number(request: Request) -> int:

@@ -71,7 +71,7 @@ class TryItPages:
         ]
 
     async def _show(self, request: Request, visitor: Visitor, project: Project) -> Response:
-        encrypted, trial = _kept(request), Trial(project.id, visitor.session.id)
+        encrypted, trial = read_cookie(request, _COOKIE) or "", Trial(project.id, visitor.session.id)
         try:
             seen = await self.sign_ins.read(encrypted, trial)
             if seen.status == "pending":
@@ -111,7 +111,8 @@ class TryItPages:
 
     async def _show_state(self, request: Request, visitor: Visitor, project: Project) -> Response:
         """Answer the waiting page's script, which reloads the page once the status is no longer "pending"."""
-        return await show_state(request, self.sign_ins, _kept(request), Trial(project.id, visitor.session.id))
+        trial = Trial(project.id, visitor.session.id)
+        return await show_state(request, self.sign_ins, read_cookie(request, _COOKIE) or "", trial)
 
     async def _outcome(self, visitor: Visitor, project: Project, result: VerifyResult) -> TryItResult:
         """Read the answer of verify as an application does, including the check of the proof."""
@@ -143,10 +144,6 @@ class TryItPages:
         if forget:
             delete_cookie(request, response, _COOKIE)
         return response
-
-
-def _kept(request: Request) -> str:
-    return read_cookie(request, _COOKIE) or ""
 
 
 def _shown_json(value: dict[str, Any]) -> str:

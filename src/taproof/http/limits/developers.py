@@ -16,6 +16,7 @@ limits thus cannot prevent its own revocation. Such calls of one developer take 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -44,14 +45,12 @@ CountProjects = Callable[[str], Awaitable[int]]
 """Returns the number of projects of the developer with this id."""
 
 
+@dataclass(slots=True)
 class _Turn:
     """The costly calls of one developer. One runs at a time; the next may begin at `free_at` (s, of the loop)."""
 
-    __slots__ = ("free_at", "lock")
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.free_at = 0.0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    free_at: float = 0.0
 
 
 class DeveloperLimits:
