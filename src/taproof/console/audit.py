@@ -61,14 +61,10 @@ _MEANS: Final[Mapping[Via, str]] = {
 class ShownEntry:
     """An entry in words.
 
-    `means_name` is the name of the access token, "" for any other means. `link` is the page of the subject, "" if there
-    is none. `details` are pairs of a label and a value.
+    `link` is the page of the subject, "" if there is none. `details` are pairs of a label and a value.
     """
 
     entry: AuditEntry
-    phrase: str
-    means: str
-    means_name: str
     subject: str
     link: str
     details: list[tuple[str, str]]
@@ -95,6 +91,10 @@ class AuditPages:
         projects = dict(await self.projects.name_projects(visitor.developer))
         context = {
             "entries": [_shown(entry, visitor, tokens, projects) for entry in page.entries],
+            # A newer release on the same database may have written values that are not in these.
+            "phrases": PHRASES,
+            "means": _MEANS,
+            "tokens": tokens,
             "next_cursor": page.next_cursor,
             "is_first": cursor is None,
         }
@@ -102,7 +102,6 @@ class AuditPages:
 
 
 def _shown(entry: AuditEntry, visitor: Visitor, tokens: Mapping[str, str], projects: Mapping[str, str]) -> ShownEntry:
-    by_token = entry.via == "access_token"
     subject, link = entry.subject, ""
     if subject in projects:
         subject, link = projects[subject], f"/console/projects/{subject}"
@@ -116,16 +115,8 @@ def _shown(entry: AuditEntry, visitor: Visitor, tokens: Mapping[str, str], proje
         link = f"/console/deliveries/{subject}"
     elif entry.action == "developer.invited" and visitor.developer.is_owner:
         link = "/console/team"
-    return ShownEntry(
-        entry,
-        # A newer release on the same database may have written values that this one does not know.
-        PHRASES.get(entry.action, entry.action),
-        _MEANS.get(entry.via, entry.via),
-        tokens.get(entry.via_id, entry.via_id) if by_token else "",
-        subject,
-        link,
-        [_detail(field, value) for field, value in json.loads(entry.details).items() if value is not None],
-    )
+    details = [_detail(field, value) for field, value in json.loads(entry.details).items() if value is not None]
+    return ShownEntry(entry, subject, link, details)
 
 
 def _detail(field: str, value: Any) -> tuple[str, str]:

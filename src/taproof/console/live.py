@@ -68,12 +68,6 @@ class LiveSessions:
         return [Route("/console/sessions/live", endpoint)]
 
     async def _open(self, request: Request, visitor: Visitor) -> Response:
-        """Answer with a stream, or refuse it.
-
-        Raises:
-            InvalidRequest: a filter is not valid.
-            ProjectNotFound: this developer has no such project.
-        """
         filters = SessionFilters.from_query(request.query_params)
         # Read once before the stream, so that an error gets a status.
         await filters.list_sessions(self.sessions, visitor.developer)

@@ -173,8 +173,5 @@ def _as_response(error: Exception, extra_headers: Iterable[tuple[bytes, bytes]] 
 def _allowed_methods(request: Request) -> list[str]:
     """Return all methods that the routes at this path answer. The router itself checks only the first route."""
     path = request.scope["path"]
-    found: set[str] = set()
-    for route in request.app.routes:
-        if route.path_regex.match(path):
-            found |= route.methods
-    return sorted(found)
+    found = (route.methods for route in request.app.routes if route.path_regex.match(path))
+    return sorted(set[str]().union(*found))

@@ -41,9 +41,6 @@ _TOLD: Final = "taproof_rate_limit"
 _REFUSED: Final = 10_000
 """The most access tokens that are kept as refused."""
 
-CountProjects = Callable[[str], Awaitable[int]]
-"""Returns the number of projects of the developer with this id."""
-
 
 @dataclass(slots=True)
 class _Turn:
@@ -161,8 +158,8 @@ class DeveloperLimits:
         async with turn.lock:
             yield
 
-    async def weigh(self, developer_id: str, count_projects: CountProjects) -> None:
-        """Count an admitted call once more for each hundred projects that it covers."""
+    async def weigh(self, developer_id: str, count_projects: Callable[[str], Awaitable[int]]) -> None:
+        """Count an admitted call once more for each hundred projects of the developer that it covers."""
         if self._calls is None:
             return
         now = self._clock()
