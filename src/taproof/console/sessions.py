@@ -203,7 +203,7 @@ class SessionPages:
             "rows": rows,
             "projects": projects,
             "project": next(({"id": id_, "name": name} for id_, name in projects if id_ == filters.project_id), None),
-            "statuses": STATUS_NAMES,
+            "statuses": {name: name for name in STATUS_NAMES},
             "is_first": is_first,
             "newest": filters.address(),
             "live": filters.address(f"{_LIST}/live") if is_first else "",
