@@ -171,7 +171,7 @@ async def test_a_spreadsheet_finds_no_formula(console: Installation, visitor: Vi
     assert {cell for cell in cells if not re.fullmatch(r"[0-9]+|\d{4}-\d{2}-\d{2}", cell)} == set()
 
 
-async def test_windows_and_projects_are_links_that_keep_each_other(visitor: Visitor) -> None:
+async def test_links_keep_the_window_and_the_project(visitor: Visitor) -> None:
     """A change of the window keeps the project, and the reverse, without JavaScript."""
     project, _ = await visitor.create_project()
     shown = await visitor.get(PATHS[0], days="90", project_id=project.id)
@@ -186,7 +186,7 @@ async def test_windows_and_projects_are_links_that_keep_each_other(visitor: Visi
     assert (await visitor.get(PATHS[0])).fields("/console/analytics") == {"days": "30", "project_id": ""}
 
 
-async def test_whoever_has_nothing_is_told_what_to_do(visitor: Visitor) -> None:
+async def test_an_empty_page_says_what_to_do(visitor: Visitor) -> None:
     """Without a project, or without sessions, the page says what to do next."""
     shown = await visitor.get(PATHS[0])
     assert "You have no projects yet" in shown.text
@@ -205,7 +205,7 @@ async def test_a_hostile_name_is_only_text(visitor: Visitor) -> None:
     assert shown.texts(".//select/option")[1] == "<script>alert(1)</script></option>"
 
 
-async def test_reports_are_told_of_and_explained(console: Installation, visitor: Visitor) -> None:
+async def test_reports_are_shown_and_explained(console: Installation, visitor: Visitor) -> None:
     """The number of reports is always shown; its explanation appears with the first report, also in the chart."""
     project, _ = await visitor.create_project()
     started = await visitor.start_session(project.id)
@@ -220,7 +220,7 @@ async def test_reports_are_told_of_and_explained(console: Installation, visitor:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("query", [{"days": "8"}, {"days": "x"}, {"days": "٧"}, {"project_id": "x"}])
-async def test_what_is_not_on_offer_is_refused(visitor: Visitor, path: str, query: dict[str, str]) -> None:
+async def test_wrong_parameters_are_refused(visitor: Visitor, path: str, query: dict[str, str]) -> None:
     """Wrong parameters are refused with a sentence."""
     shown = await visitor.get(path, **query)
     assert shown.status == 400

@@ -70,7 +70,7 @@ def next_page(shown: Shown) -> str | None:
     return links[0].get("href") if links else None
 
 
-async def test_what_was_done(console: Installation, visitor: Visitor) -> None:
+async def test_an_entry_shows_the_whole_action(console: Installation, visitor: Visitor) -> None:
     """An action in the console is logged with the developer, the action, its subject, the means and the address."""
     console.clock.now += 60_000
     await visitor.submit("/console/tokens", "/console/tokens", name="<b>laptop</b>", expiry="never")
@@ -140,7 +140,7 @@ async def test_wrong_cursor(visitor: Visitor) -> None:
         assert shown.heading == "Something went wrong"
 
 
-async def test_only_ones_own(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
+async def test_only_the_own_log_is_shown(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
     """Nobody, not even an owner, sees another developer's log, also not with a cursor of that log."""
     for number in range(PAGE_SIZE + 1):
         console.clock.now += 1

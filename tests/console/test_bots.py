@@ -67,7 +67,7 @@ async def test_a_bot_is_removed(visitor: Visitor, console: Installation) -> None
         ("away", 503, "The messenger cannot be reached right now"),
     ],
 )
-async def test_a_token_that_cannot_be_used_is_told_beside_its_field(
+async def test_a_refused_token_is_reported_beside_its_field(
     visitor: Visitor, console: Installation, problem: str, status: int, words: str
 ) -> None:
     """The page does not repeat a refused token; the project keeps its bot."""
@@ -93,7 +93,7 @@ async def test_a_token_that_cannot_be_used_is_told_beside_its_field(
     assert (await read(console, project)).bot_username is None
 
 
-async def test_a_broken_bot_is_told_wherever_its_project_is(visitor: Visitor, console: Installation) -> None:
+async def test_a_broken_bot_is_reported_on_every_page_of_its_project(visitor: Visitor, console: Installation) -> None:
     """A broken bot is reported on the list, the project's pages and its settings until a new token is set."""
     project, _ = await visitor.create_project()
     well, _ = await visitor.create_project("Well")
@@ -128,7 +128,7 @@ async def test_a_strangers_project_is_not_found(visitor: Visitor, stranger: Visi
     assert (await read(console, project)).bot_username == "Shop_Bot"
 
 
-async def test_too_many_tokens_are_told_beside_the_field(visitor: Visitor, console: Installation) -> None:
+async def test_too_many_tokens_are_reported_beside_the_field(visitor: Visitor, console: Installation) -> None:
     """A refusal says how long to wait, in words and in a header."""
     project, _ = await visitor.create_project()
     wrong = f"7000000009:{'A' * 35}"

@@ -67,7 +67,7 @@ def test_numbers_of_the_scale_are_short(value: int, text: str) -> None:
     assert short(value) == text
 
 
-def test_each_day_says_its_figures(a_week: Analytics) -> None:
+def test_each_bar_has_a_tooltip_with_its_figures(a_week: Analytics) -> None:
     """Pointing at a bar shows the day and both numbers, so colour is not the only way to tell bars apart."""
     root = drawn(daily_chart(a_week))
     said = [title.text for group in root.iter("g") for title in group.iter("title")]
@@ -81,7 +81,7 @@ def test_each_day_says_its_figures(a_week: Analytics) -> None:
 
 
 @pytest.mark.parametrize("draw", [daily_chart, funnel_chart])
-def test_a_screen_reader_is_told_what_is_drawn(a_week: Analytics, draw: object) -> None:
+def test_the_drawing_has_a_description(a_week: Analytics, draw: object) -> None:
     """The drawing is an image with a name and a description, and has no inline styles."""
     chart = draw(a_week)  # type: ignore[operator]
     root = drawn(chart)

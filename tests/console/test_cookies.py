@@ -98,12 +98,12 @@ async def test_a_planted_session_is_not_used(console: Installation, visitor: Vis
         [NAME[:-1]],
     ],
 )
-def test_two_of_one_name_count_as_none(headers: list[bytes]) -> None:
+def test_two_cookies_of_one_name_are_refused(headers: list[bytes]) -> None:
     """Two cookies with one name are refused, because two readers could each use a different one."""
     assert read(*headers) is None
 
 
-def test_the_empty_cookie_is_one() -> None:
+def test_an_empty_cookie_exists() -> None:
     """A cookie with an empty value exists."""
     assert read(NAME + b"=") == ""
     assert read(NAME) == ""
@@ -121,7 +121,7 @@ def test_plain_http_has_its_own_name() -> None:
     assert read(b"taproof_session=plain; " + NAME + b"=ours") == "ours"
 
 
-async def test_head_leaves_the_secret_for_the_reader(visitor: Visitor) -> None:
+async def test_head_does_not_use_up_the_secret(visitor: Visitor) -> None:
     """A HEAD request does not use up a notice or a secret that is shown once."""
     made = await visitor.submit("/console/tokens", "/console/tokens", name="Shop")
     assert made.status == 303

@@ -41,7 +41,7 @@ def store_away(console: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("path", ["/console/projects", "/console/nowhere", "/console/sign-in", "/console/audit"])
-async def test_a_store_that_is_away_is_a_page(
+async def test_an_unavailable_store_is_reported_on_a_page(
     visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch, capsys: Any, path: str
 ) -> None:
     """The page has status 503 and Retry-After, as in the API, and the console's headers; no bug is logged."""
@@ -58,7 +58,7 @@ async def test_a_store_that_is_away_is_a_page(
     assert (await visitor.get("/console/projects")).status == 200
 
 
-async def test_a_messenger_that_is_away_says_when_to_come_back(
+async def test_an_unavailable_messenger_has_retry_after(
     anonymous: Browsing, console: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sign-in page shows the reason, with status 503 and Retry-After."""
@@ -91,7 +91,7 @@ async def test_a_bug_is_a_page_and_one_line(
 
 
 @pytest.mark.parametrize("error", [RuntimeError(SECRET), StoreUnavailable(SECRET), InvalidRequest("\ud800" + SECRET)])
-async def test_a_failure_page_that_fails_is_answered_all_the_same(
+async def test_a_failure_page_that_fails_is_still_answered(
     visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch, capsys: Any, error: Exception
 ) -> None:
     """Nothing reaches the server, which would log its message: the answer is the API's, with the console's headers.

@@ -150,7 +150,7 @@ async def test_a_form_in_parts_is_put_together(console: Installation, anonymous:
         (b"a=1", b"multipart/form-data; boundary=x"),
     ],
 )
-async def test_what_is_no_form_is_refused(body: bytes, content_type: bytes) -> None:
+async def test_an_invalid_form_is_refused(body: bytes, content_type: bytes) -> None:
     """Other types, text that is not UTF-8, and too many fields are refused with a sentence."""
     with pytest.raises(InvalidRequest):
         await read(body, content_type)
@@ -161,7 +161,7 @@ async def test_the_type_may_have_parameters() -> None:
     assert await read(b"a=1", b"Application/X-WWW-Form-Urlencoded ; charset=UTF-8") == {"a": "1"}
 
 
-async def test_a_form_of_who_was_signed_out_meanwhile_changes_nothing(console: Installation, visitor: Visitor) -> None:
+async def test_a_form_of_a_session_that_has_ended_changes_nothing(console: Installation, visitor: Visitor) -> None:
     """A session that ends while a form arrives is refused at its end."""
     project, _ = await visitor.create_project("Shop")
 

@@ -197,7 +197,7 @@ async def test_nothing_is_bound_after_a_report(console: Installation, anonymous:
     assert (await anonymous.submit(WAITING, CONFIRM)).location == "/console/projects"
 
 
-async def test_a_report_while_it_binds(
+async def test_a_report_during_the_acceptance(
     console: Installation, anonymous: Browsing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A report in between links nobody and leaves no session; the invitation can still be accepted."""
@@ -222,7 +222,7 @@ async def test_a_report_while_it_binds(
     assert (await anonymous.get("/console/projects")).status == 303
 
 
-async def test_no_start_again(console: Installation, anonymous: Browsing) -> None:
+async def test_start_again_forgets_the_stranger(console: Installation, anonymous: Browsing) -> None:
     """If a stranger confirms first, the invitation stays valid and the stranger's confirmation is dropped."""
     await open_invitation(anonymous, await first(console))
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
@@ -298,7 +298,7 @@ async def test_no_such_invitation(anonymous: Browsing, code: str) -> None:
     assert alert(shown).endswith("Ask for a new one.")
 
 
-async def test_taken_up_once(console: Installation, anonymous: Browsing) -> None:
+async def test_an_invitation_is_accepted_once(console: Installation, anonymous: Browsing) -> None:
     """A code works once, also for two visitors who are in the messenger with it at the same time."""
     code = await invite(console)
     second = await console.browser()
@@ -361,7 +361,7 @@ async def test_cancelled(console: Installation, anonymous: Browsing) -> None:
     assert (await anonymous.submit(WAITING, CONFIRM)).status == 303
 
 
-async def test_its_time_is_over(console: Installation, anonymous: Browsing) -> None:
+async def test_expired_invitation(console: Installation, anonymous: Browsing) -> None:
     """An invitation that expires while its page is open is refused, and starts nothing in the messenger."""
     code = await first(console)
     console.clock.now += DAY - MINUTE
@@ -389,7 +389,7 @@ async def test_messenger_unavailable(
     assert "taproof doctor" in alert(shown)
 
 
-async def test_a_sign_in_takes_up_nothing(console: Installation, anonymous: Browsing) -> None:
+async def test_a_sign_in_accepts_no_invitation(console: Installation, anonymous: Browsing) -> None:
     """A sign-in that starts after an invitation was opened does not affect the invitation."""
     code = await first(console)
     await open_invitation(anonymous, code)

@@ -146,7 +146,7 @@ async def streams(console: Installation, monkeypatch: pytest.MonkeyPatch) -> Asy
     assert console.app.live.count == 0
 
 
-async def test_what_changes_is_sent(visitor: Visitor, console: Installation, streams: Streams) -> None:
+async def test_changes_are_sent(visitor: Visitor, console: Installation, streams: Streams) -> None:
     """The stream sends the rows as the page shows them: at first, with each new session, and with each change."""
     shop, _ = await visitor.create_project("Shop")
     client = await streams.open(visitor)
@@ -197,7 +197,7 @@ async def test_the_stream_has_the_filters_of_its_page(visitor: Visitor, streams:
     assert older.startswith(f"/console/sessions?project_id={blog.id}&status=pending&cursor=")
 
 
-async def test_without_news_there_are_comments(
+async def test_comments_are_sent_without_changes(
     visitor: Visitor, streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Unchanged rows are not sent again; a comment keeps the connection open."""
@@ -209,7 +209,7 @@ async def test_without_news_there_are_comments(
         assert (await client.next()).text == ":"
 
 
-async def test_who_comes_back_gets_only_news(
+async def test_a_reconnecting_browser_gets_only_changes(
     visitor: Visitor, streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A browser that reconnects reports its version; the same rows are not sent twice."""
@@ -331,7 +331,7 @@ async def test_places_of_the_process(
     assert (await streams.open(stranger)).status == 200
 
 
-async def test_a_stream_ends_some_time(visitor: Visitor, streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_has_a_lifetime(visitor: Visitor, streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream ends regularly after its lifetime, so that the browser reconnects."""
     monkeypatch.setattr(live, "LIFETIME", 0.05)
     client = await streams.open(visitor)
@@ -339,7 +339,7 @@ async def test_a_stream_ends_some_time(visitor: Visitor, streams: Streams, monke
     assert client.ended
 
 
-async def test_a_slow_client_holds_up_nobody(
+async def test_a_slow_client_delays_nobody(
     visitor: Visitor, stranger: Visitor, console: Installation, streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client that does not read takes no memory; when it reads again, it gets the current rows once."""
@@ -381,7 +381,7 @@ async def test_closing_ends_all_streams(
     assert (await streams.open(visitor)).status == 503
 
 
-async def test_a_store_that_is_away_is_waited_for(
+async def test_a_stream_survives_an_unavailable_store(
     visitor: Visitor, console: Installation, streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A failing store does not end the stream; once the store is back, changes are sent again."""

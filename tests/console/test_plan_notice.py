@@ -8,7 +8,7 @@ from taproof.core.clock import DAY
 from taproof.core.model import MessengerIdentity
 
 
-async def test_what_is_used_up_is_told_where_projects_are(
+async def test_the_usage_is_shown_with_the_projects(
     console: Installation, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There is no notice below four fifths, then the usage, then that nothing can start; it resets with the month."""

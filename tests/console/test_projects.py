@@ -30,7 +30,7 @@ async def the_project(visitor: Visitor, console: Installation) -> Project:
     return project
 
 
-async def test_whoever_has_no_project_is_led_to_the_first(visitor: Visitor) -> None:
+async def test_an_empty_list_leads_to_the_first_project(visitor: Visitor) -> None:
     """An empty list says what a project is and leads to the form for the first one."""
     shown = await visitor.get(LIST)
     assert shown.status == 200
@@ -120,7 +120,7 @@ async def test_a_new_project_shows_its_secrets_once(
         assert secret not in written
 
 
-async def test_the_secrets_are_for_the_one_who_made_the_project(
+async def test_the_secrets_are_for_their_visitor_only(
     visitor: Visitor, stranger: Visitor, console: Installation
 ) -> None:
     """The cookie with the secrets can be read only for that visitor and page, and only for a minute."""
@@ -152,7 +152,7 @@ async def test_the_secrets_are_for_the_one_who_made_the_project(
         ({"webhook_url": 'https://"><b>'}, "The webhook URL"),
     ],
 )
-async def test_what_cannot_be_accepted_stays_in_the_form(
+async def test_refused_input_stays_in_the_form(
     visitor: Visitor, console: Installation, typed: dict[str, str], sentence: str
 ) -> None:
     """A refused form says why, keeps the input, and creates no project."""
@@ -234,7 +234,7 @@ async def test_every_setting_can_be_changed(visitor: Visitor, console: Installat
     assert kept == replace(project, name="Store", collect_phone=True)
 
 
-async def test_settings_that_were_left_alone_change_nothing(visitor: Visitor, console: Installation) -> None:
+async def test_untouched_settings_change_nothing(visitor: Visitor, console: Installation) -> None:
     """Saving an untouched form changes nothing, even if the name holds invisible characters."""
     project, _ = await visitor.create_project("Sh\u202eop")
     before = await console.services.audit.list_entries(visitor.developer, limit=50, cursor=None)
@@ -244,7 +244,7 @@ async def test_settings_that_were_left_alone_change_nothing(visitor: Visitor, co
     assert await console.services.audit.list_entries(visitor.developer, limit=50, cursor=None) == before
 
 
-async def test_settings_that_cannot_be_accepted_stay_in_the_form(visitor: Visitor, console: Installation) -> None:
+async def test_refused_settings_stay_in_the_form(visitor: Visitor, console: Installation) -> None:
     """A refused form keeps the input; sent again without the mistake, it changes the same fields."""
     project, _ = await visitor.create_project("Shop")
     path = f"{LIST}/{project.id}/settings"
@@ -258,7 +258,7 @@ async def test_settings_that_cannot_be_accepted_stay_in_the_form(visitor: Visito
 
 @pytest.mark.parametrize("typed", ["", "shop", "Shop2", "proj_", " "])
 @pytest.mark.parametrize("act", ["regenerate", "delete"])
-async def test_what_cannot_be_undone_needs_the_name(
+async def test_irreversible_changes_need_the_name(
     visitor: Visitor, console: Installation, act: str, typed: str
 ) -> None:
     """Without the project's name or id nothing happens, and the form says so."""

@@ -110,7 +110,7 @@ async def test_try_it(service: Service, client: httpx.Client, page: Page) -> Non
 
 
 @pytest.mark.parametrize("with_script", [True, False])
-async def test_a_delivery_shows_by_itself_what_came_of_it(service: Service, client: httpx.Client, page: Page) -> None:
+async def test_a_delivery_updates_itself(service: Service, client: httpx.Client, page: Page) -> None:
     """A delivery that is sent again is shown as being sent until the receiver answers, then with its result."""
     asked, may_answer = threading.Event(), threading.Event()
 

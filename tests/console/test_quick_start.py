@@ -138,7 +138,7 @@ def test_a_program_prints_the_match_code(service: Service, client: httpx.Client,
 
 
 @EACH
-def test_a_program_bears_that_match_codes_were_turned_off(service: Service, client: httpx.Client, name: str) -> None:
+def test_a_program_works_after_match_codes_were_turned_off(service: Service, client: httpx.Client, name: str) -> None:
     """A program that was copied before match codes were turned on prints no number and still works."""
     project = make_project(client, service, is_public=True, match_code="on")
     project.developer.ask("PATCH", f"/projects/{project.id}", json={"match_code": "off"})

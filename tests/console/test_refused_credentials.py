@@ -26,7 +26,9 @@ def lines(logs: list[Any]) -> list[Any]:
         (INVITE, INVITE, "invitation", "code", f"inv_{'Q' * 49}"),
     ],
 )
-async def test_what_is_typed(anonymous: Browsing, page: str, action: str, kind: str, field: str, given: str) -> None:
+async def test_a_wrong_credential(
+    anonymous: Browsing, page: str, action: str, kind: str, field: str, given: str
+) -> None:
     """Wrong access tokens and invitation codes of any shape are logged."""
     with capture_logs() as logs:
         assert (await anonymous.submit(page, action, **{field: given})).status in {401, 404}
@@ -46,7 +48,7 @@ async def test_a_messenger_account_of_nobody(console: Installation, anonymous: B
     assert not [each for each in ("77123", "Eve", "evelyn") if each in repr(logs)]
 
 
-async def test_who_is_let_in_is_not_told_of(console: Installation, anonymous: Browsing) -> None:
+async def test_a_sign_in_is_not_logged_as_refused(console: Installation, anonymous: Browsing) -> None:
     """Successful sign-ins are not logged as refused; the audit log has them."""
     ada = await console.add_developer("ada@example.com")
     await bind(console, ada)

@@ -167,7 +167,7 @@ async def test_each_filter_and_all_together(visitor: Visitor, console: Installat
         ({"project_id": "shop"}, "project_id must be"),
     ],
 )
-async def test_what_cannot_be_gives_the_form_back(visitor: Visitor, typed: dict[str, str], named: str) -> None:
+async def test_wrong_filters_stay_in_the_form(visitor: Visitor, typed: dict[str, str], named: str) -> None:
     """Wrong filters get 400, a sentence and the input again; there is no list and no stream."""
     await visitor.create_project()
     kept = {"messenger_id": "77"} | typed
@@ -260,7 +260,7 @@ async def test_an_id_or_a_token_leads_to_the_page_of_its_session(visitor: Visito
     assert (await visitor.get(f"{LIST}/sess_x")).status == 404
 
 
-async def test_what_leads_to_no_session_is_said_alike(
+async def test_all_misses_get_the_same_answer(
     console: Installation, visitor: Visitor, stranger: Visitor, anonymous: Browsing
 ) -> None:
     """A foreign, unknown or malformed id or token gets one answer, which does not repeat it."""
@@ -428,9 +428,7 @@ async def test_plain_words_for_what_happened(
 
 
 @pytest.mark.parametrize("is_right", [True, False])
-async def test_a_match_code_is_told_of_its_own_session(
-    visitor: Visitor, console: Installation, *, is_right: bool
-) -> None:
+async def test_the_steps_mention_the_match_code(visitor: Visitor, console: Installation, *, is_right: bool) -> None:
     """The steps mention the match code, even if the project has turned match codes off since."""
     shop, _ = await visitor.create_project()
     update = console.services.projects.update_project

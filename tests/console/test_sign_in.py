@@ -311,7 +311,7 @@ async def test_wrong_access_token(console: Installation, anonymous: Browsing) ->
         "",
     ],
 )
-async def test_leads_nowhere_else(console: Installation, anonymous: Browsing, elsewhere: str) -> None:
+async def test_next_stays_in_the_console(console: Installation, anonymous: Browsing, elsewhere: str) -> None:
     """`next` leads to a page of the console; any other value is ignored, in every way to sign in."""
     assert safe_next(elsewhere) == "/console/projects"
     _, token = await new_token(console, await console.add_developer("ada@example.com"))
@@ -321,7 +321,7 @@ async def test_leads_nowhere_else(console: Installation, anonymous: Browsing, el
     assert (await anonymous.get(SIGN_IN, next=elsewhere)).location == "/console/projects"
 
 
-async def test_signed_in_already(visitor: Visitor) -> None:
+async def test_already_signed_in(visitor: Visitor) -> None:
     """A visitor who is already signed in is redirected and starts no other session."""
     assert (await visitor.get(SIGN_IN, next="/console/audit")).location == "/console/audit"
     before = session_cookie(visitor)

@@ -21,7 +21,7 @@ async def change(visitor: Visitor, console: Installation, project: Project, **ch
     return await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(**changes))  # type: ignore[arg-type]
 
 
-async def test_a_new_project_takes_them(visitor: Visitor, console: Installation) -> None:
+async def test_a_new_project_with_settings(visitor: Visitor, console: Installation) -> None:
     """The default boxes are checked; origins may be typed one on each line, in any spelling."""
     await visitor.submit(f"{LIST}/new", LIST, name="Plain")
     plain = await the_project(visitor, console)
@@ -65,7 +65,7 @@ async def test_each_can_be_changed_and_changed_back(visitor: Visitor, console: I
     assert await the_project(visitor, console) == project
 
 
-async def test_what_is_no_origin_stays_in_the_form(visitor: Visitor, console: Installation) -> None:
+async def test_a_wrong_origin_stays_in_the_form(visitor: Visitor, console: Installation) -> None:
     """The sentence names the field as the page does, and the line; nothing is changed."""
     project, _ = await visitor.create_project("Shop")
     path = f"{LIST}/{project.id}/settings"
@@ -100,7 +100,7 @@ async def test_a_plan_without_room_says_so(console: Installation, visitor: Visit
     assert {"PlanBusiness", "Projects0, no limit", "Sign-ins this month0, no limit"} <= set(unlimited)
 
 
-async def test_a_full_month_is_told_where_one_tries_it(console: Installation) -> None:
+async def test_try_it_reports_a_used_up_plan(console: Installation) -> None:
     """Try it reports a used-up plan in the words of the API."""
     pro = await console.sign_in(await console.add_developer("pro@example.com", "pro"))
     project, _ = await pro.create_project("Shop")
@@ -182,7 +182,7 @@ async def test_a_user_is_erased_after_a_question(visitor: Visitor, console: Inst
 
 
 @pytest.mark.parametrize("user", ["ada", "1" * 21, "%D9%A1", "1'--"])
-async def test_what_is_no_messenger_id_has_no_page(visitor: Visitor, user: str) -> None:
+async def test_a_wrong_messenger_id_has_no_page(visitor: Visitor, user: str) -> None:
     """Neither to be asked nor to be erased."""
     page = f"/console/users/{user}/erase"
     for shown in (await visitor.get(page), await visitor.post(page, {})):

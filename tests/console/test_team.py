@@ -69,7 +69,7 @@ async def test_the_link_is_in_no_address(visitor: Visitor) -> None:
     assert code not in str(sent.response.headers.multi_items()) + sent.html + str(shown.response.headers.multi_items())
 
 
-async def test_the_link_is_for_who_made_it(console: Installation, visitor: Visitor, anonymous: Browsing) -> None:
+async def test_the_link_is_for_its_creator_only(console: Installation, visitor: Visitor, anonymous: Browsing) -> None:
     """Another browser with the cookie that carries the link does not see it."""
     sent = await visitor.submit(TEAM, INVITATIONS, email="grace@example.com")
     thief = await console.sign_in(await console.add_developer("eve@example.com", is_owner=True))

@@ -30,7 +30,7 @@ async def only_token(console: Installation, visitor: Visitor) -> AccessToken:
     return token
 
 
-async def test_made_and_shown_once(console: Installation, visitor: Visitor) -> None:
+async def test_created_and_shown_once(console: Installation, visitor: Visitor) -> None:
     """A new token is shown once and works; it is in no address or readable header."""
     sent = await visitor.submit(TOKENS, TOKENS, name="deploy script")
     shown = await visitor.follow(sent)
@@ -149,7 +149,7 @@ async def test_tokens_of_others(console: Installation, visitor: Visitor, strange
     await console.services.developers.authenticate(token)
 
 
-async def test_revoking_the_token_that_one_came_in_with(console: Installation, anonymous: Browsing) -> None:
+async def test_revoking_the_token_of_the_own_session(console: Installation, anonymous: Browsing) -> None:
     """Revoking the token of the own session is announced, and signs the visitor out with a notice."""
     developer = await console.add_developer("ada@example.com")
     visitor = await console.sign_in(developer)
@@ -167,7 +167,9 @@ async def test_revoking_the_token_that_one_came_in_with(console: Installation, a
 
 
 @pytest.mark.parametrize("expiry", ["never", "90", "30"])
-async def test_a_token_made_with_a_token_ends_with_it(console: Installation, anonymous: Browsing, expiry: str) -> None:
+async def test_a_token_created_with_a_token_ends_with_it(
+    console: Installation, anonymous: Browsing, expiry: str
+) -> None:
     """A session from an access token cannot create a token that lives longer, and the page says so."""
     visitor = await console.sign_in(await console.add_developer("ada@example.com"))
     first = plaintext(await make(visitor, name="leaked", expiry="7", scope_tokens="on"))
@@ -180,7 +182,7 @@ async def test_a_token_made_with_a_token_ends_with_it(console: Installation, ano
     assert {token.expires_at for token in tokens} == {START + 7 * DAY}
 
 
-async def test_a_token_made_with_a_token_may_end_sooner(console: Installation, anonymous: Browsing) -> None:
+async def test_a_token_created_with_a_token_may_end_sooner(console: Installation, anonymous: Browsing) -> None:
     """The chosen expiry is kept if it is not later than that of the session's token."""
     visitor = await console.sign_in(await console.add_developer("ada@example.com"))
     for name, given, chosen in (("a", "90", "7"), ("b", "never", "30")):

@@ -101,7 +101,7 @@ async def test_the_outcome_is_shown_once(visitor: Visitor, console: Installation
     assert session.status == "used"
 
 
-async def test_a_name_that_turns_text_around_is_shown_as_what_it_is(visitor: Visitor, console: Installation) -> None:
+async def test_direction_marks_in_a_name_are_shown(visitor: Visitor, console: Installation) -> None:
     """A user's name is text, and its invisible characters are escaped in the JSON."""
     project, _ = await visitor.create_project("Shop")
     name = "<script>alert(1)</script>\u202e\U000e0041"
@@ -115,7 +115,7 @@ async def test_a_name_that_turns_text_around_is_shown_as_what_it_is(visitor: Vis
     assert answer["messenger_username"] is None
 
 
-async def test_a_waiting_page_hears_of_the_decision(visitor: Visitor, console: Installation) -> None:
+async def test_the_waiting_page_learns_of_the_decision(visitor: Visitor, console: Installation) -> None:
     """A waiting call is answered at the decision; only the page itself uses up the session."""
     project, _ = await visitor.create_project("Shop")
     link = link_in(await start(visitor, project))
@@ -136,7 +136,7 @@ async def test_an_impossible_wait_is_refused(visitor: Visitor, wait: str) -> Non
     assert (await visitor.get(f"{page_of(project)}/state", wait=wait)).status == 400
 
 
-async def test_cancelled_and_expired_are_told(visitor: Visitor, console: Installation) -> None:
+async def test_cancelled_and_expired_are_shown(visitor: Visitor, console: Installation) -> None:
     """Each outcome has its own words and a button to try again."""
     project, _ = await visitor.create_project("Shop")
     await console.messenger.cancel(link_in(await start(visitor, project)))
@@ -150,7 +150,7 @@ async def test_cancelled_and_expired_are_told(visitor: Visitor, console: Install
     assert (await visitor.get(page_of(project))).texts(".//h2") == ["Expired"]
 
 
-async def test_what_another_reader_has_used_is_told(visitor: Visitor, console: Installation) -> None:
+async def test_a_result_that_was_received_elsewhere(visitor: Visitor, console: Installation) -> None:
     """If the result was already received elsewhere, the page says so and shows no identity."""
     project, _ = await visitor.create_project("Shop")
     link = link_in(await start(visitor, project))
@@ -161,7 +161,7 @@ async def test_what_another_reader_has_used_is_told(visitor: Visitor, console: I
     assert ADA.messenger_name not in shown.html
 
 
-async def test_a_proof_that_does_not_hold_is_told(
+async def test_an_invalid_proof_is_reported(
     visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The signature is really checked with the project's secret: with another secret it is not valid."""
@@ -235,7 +235,7 @@ async def test_a_paused_project_says_why_it_does_not_work(visitor: Visitor, cons
     assert await counts(console, visitor, project) == (0, 0)
 
 
-async def test_a_messenger_that_cannot_be_reached_is_told(
+async def test_an_unreachable_messenger_is_reported(
     visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the address of links is unknown, the page says so and nothing is started."""

@@ -50,7 +50,7 @@ async def only_delivery(visitor: Visitor, project: Project) -> Shown:
 # ---- the endpoint
 
 
-async def test_a_project_without_a_url_is_told_what_a_webhook_is(visitor: Visitor) -> None:
+async def test_without_a_url_the_page_explains_webhooks(visitor: Visitor) -> None:
     """Without a webhook URL the page says that nothing is sent and links to the settings; there is no test button."""
     project, _ = await visitor.create_project()
     shown = await visitor.get(page_of(project))
@@ -82,7 +82,7 @@ async def test_the_state_of_the_endpoint_in_plain_words(visitor: Visitor, consol
     assert "Working" in await endpoint()
 
 
-async def test_a_failed_test_alone_is_no_working_endpoint(visitor: Visitor, console: Installation) -> None:
+async def test_a_failed_test_alone_is_not_a_working_endpoint(visitor: Visitor, console: Installation) -> None:
     """A failed test is no failure of the endpoint, but the page must not call the endpoint working or untried."""
     project, _ = await visitor.create_project(webhook_url=URL)
     console.receiver.answer = WebhookResponse(5, 500)
@@ -93,7 +93,7 @@ async def test_a_failed_test_alone_is_no_working_endpoint(visitor: Visitor, cons
     assert "Failed" in shown.texts(".//option")
 
 
-async def test_an_endpoint_that_failed_for_days_is_told_why_it_is_off(visitor: Visitor, console: Installation) -> None:
+async def test_an_endpoint_that_failed_for_days_is_turned_off(visitor: Visitor, console: Installation) -> None:
     """After five days of failures the page says that the webhook is off, and what to do."""
     project, _ = await visitor.create_project(webhook_url=URL)
     await decided(visitor, console, project)
@@ -181,7 +181,7 @@ async def test_an_impossible_overlap_is_refused(visitor: Visitor, console: Insta
     assert await console.services.projects.read_project(visitor.developer, project.id) == project
 
 
-async def test_forms_that_came_too_late_say_so(visitor: Visitor, console: Installation) -> None:
+async def test_late_forms_are_refused(visitor: Visitor, console: Installation) -> None:
     """A second rotation, and promoting after the end, change nothing and are explained on the page."""
     project, _ = await visitor.create_project()
     page = page_of(project)
@@ -201,7 +201,7 @@ async def test_forms_that_came_too_late_say_so(visitor: Visitor, console: Instal
 # ---- deliveries
 
 
-async def test_a_test_leads_to_what_came_of_it(visitor: Visitor, console: Installation) -> None:
+async def test_a_test_leads_to_its_result(visitor: Visitor, console: Installation) -> None:
     """The button sends one event and opens its page; a failed test says why and is not retried."""
     project, _ = await visitor.create_project(webhook_url=URL)
     page = page_of(project)
@@ -223,7 +223,7 @@ async def test_a_test_leads_to_what_came_of_it(visitor: Visitor, console: Instal
     assert "10 000 ms" in failed.text
 
 
-async def test_a_test_without_a_url_is_told(visitor: Visitor, console: Installation) -> None:
+async def test_a_test_without_a_url_is_refused(visitor: Visitor, console: Installation) -> None:
     """If the URL was removed in the meantime, nothing is sent and the page says why."""
     project, _ = await visitor.create_project(webhook_url=URL)
     page = page_of(project)
@@ -277,7 +277,7 @@ async def test_the_list_can_be_filtered_and_paged(visitor: Visitor, console: Ins
 
 
 @pytest.mark.parametrize("query", [{"event": "x"}, {"status": "pending"}, {"cursor": "x"}, {"cursor": "<b>"}])
-async def test_a_filter_that_is_none_is_refused(visitor: Visitor, query: dict[str, str]) -> None:
+async def test_an_unknown_filter_is_refused(visitor: Visitor, query: dict[str, str]) -> None:
     """An unknown filter is answered with 400, not with a list that looks filtered."""
     project, _ = await visitor.create_project()
     assert (await visitor.get(page_of(project), **query)).status == 400
@@ -333,7 +333,7 @@ async def test_sending_again(visitor: Visitor, console: Installation) -> None:
     assert json.loads(log.entries[0].details) == {}
 
 
-async def test_sending_again_without_a_url_is_told(visitor: Visitor, console: Installation) -> None:
+async def test_sending_again_without_a_url_is_refused(visitor: Visitor, console: Installation) -> None:
     """Without a URL the page says what to do first; an ended delivery says why."""
     project, _ = await visitor.create_project(webhook_url=URL)
     await decided(visitor, console, project)

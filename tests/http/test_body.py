@@ -54,7 +54,7 @@ async def test_only_the_late_one_is_refused() -> None:
     assert isinstance(slow.exception(), InvalidRequest)
 
 
-async def test_nothing_is_kept_of_what_was_read() -> None:
+async def test_nothing_remains_after_a_body() -> None:
     """Neither a task nor a timer remains."""
     for _ in range(100):
         await read_json_object(SCOPE, at_once)
@@ -121,7 +121,7 @@ async def test_other_applications_get_bodies_that_come_in_time() -> None:
     assert [message.get("status") for message in client.sent] == [200, None]
 
 
-async def test_an_answer_under_way_is_finished() -> None:
+async def test_an_answer_in_progress_is_finished() -> None:
     """A client that is answered before its whole body has arrived gets that whole answer, and no second one."""
     client = Slow(b"a")
 
@@ -135,7 +135,7 @@ async def test_an_answer_under_way_is_finished() -> None:
     assert [message.get("status", message.get("body")) for message in client.sent] == [413, b"too large"]
 
 
-async def test_what_is_no_request_passes() -> None:
+async def test_lifespan_events_pass() -> None:
     """Start and stop of the application have no body."""
     seen = []
 

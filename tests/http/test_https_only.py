@@ -203,9 +203,7 @@ async def test_a_trusted_proxy_names_client_and_protocol(
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "::ffff:127.0.0.1"])
 @pytest.mark.parametrize("headers", [[(b"x-forwarded-for", b"127.0.0.1")], [(b"forwarded", b"for=127.0.0.1")]])
-async def test_what_a_proxy_here_passes_on_over_https_is_no_program_here(
-    host: str, headers: list[tuple[bytes, bytes]]
-) -> None:
+async def test_clients_of_a_local_proxy_are_no_local_programs(host: str, headers: list[tuple[bytes, bytes]]) -> None:
     """An untrusted proxy on loopback is answered over HTTPS, but its clients do not count as local programs."""
     inner = Recorder()
     status, _, _ = await request(HttpsOnly(inner), "https", host, headers)
@@ -225,7 +223,7 @@ async def test_forwarded_beside_x_forwarded_for_is_not_believed() -> None:
 
 
 @given(st.lists(st.ip_addresses().map(str) | st.text(max_size=20), max_size=40), st.ip_addresses(v=4))
-async def test_nothing_that_a_client_writes_moves_its_address(written: list[str], address: IPv4Address) -> None:
+async def test_a_client_cannot_forge_its_address(written: list[str], address: IPv4Address) -> None:
     """The entry that the trusted proxy adds is the client, regardless of the rest of the header."""
     inner = Recorder()
     own = ", ".join(written).encode("utf-8")
@@ -244,7 +242,7 @@ async def test_a_local_call_past_a_local_proxy_is_local() -> None:
     assert HSTS[0] not in answer
 
 
-async def test_what_is_known_of_peers_is_bounded() -> None:
+async def test_the_cache_of_peers_is_bounded() -> None:
     """The cache of addresses does not grow beyond its limit."""
     app = HttpsOnly(Recorder())
     for number in range(5000):
@@ -273,7 +271,7 @@ async def test_lifespan_passes_and_websockets_are_closed() -> None:
     assert sent == ["websocket.close"]
 
 
-async def test_what_is_sent_again_and_again_gets_one_hsts_header_each_time() -> None:
+async def test_a_repeated_message_gets_one_hsts_header() -> None:
     """The session endpoints send the same message object for every poll, so the middleware must not change it."""
     start = {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]}
 

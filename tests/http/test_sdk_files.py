@@ -65,7 +65,7 @@ async def test_it_is_compressed_where_that_is_accepted(
     assert (gzip.decompress(raw) if compressed else raw) == BUNDLE
 
 
-async def test_the_newest_release_is_told_with_its_hash(http: httpx.AsyncClient) -> None:
+async def test_the_newest_release_has_its_hash(http: httpx.AsyncClient) -> None:
     """The hash is that of the bytes at the given path (W3C Subresource Integrity)."""
     about = await http.get("/sdk/taproof.json")
     assert about.headers["access-control-allow-origin"] == "*"
