@@ -43,7 +43,7 @@ def new(form: Form) -> ProjectChanges:
 
 
 def changes(form: Form) -> ProjectChanges:
-    """Return the fields that differ from the values shown; another page may have changed the other fields meanwhile."""
+    """Return the fields that differ from the values shown. Another page may have changed the other fields."""
     before, after = typed(form, "was_"), typed(form)
     # The name as typed: invisible characters in it are refused, not dropped.
     before["name"], after["name"] = form["was_name"], form["name"]
